@@ -1,0 +1,43 @@
+"""CDC logs in Kafka to lakehouse tables equal to the source, in bounded, repeatable batches.
+
+Public names are lazy: provider discovery imports this package while Airflow's configuration is still loading.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.core.config import CdcPipeline, DeltaSink, KafkaSource, RunPolicy, TableRules
+    from airflow_provider_cdc.operators.sync import CdcSyncOperator
+    from airflow_provider_cdc.sensors.received import CdcReceivedSensor
+
+_HOMES = {
+    "CdcPipeline": "airflow_provider_cdc.core.config",
+    "DeltaSink": "airflow_provider_cdc.core.config",
+    "KafkaSource": "airflow_provider_cdc.core.config",
+    "RunPolicy": "airflow_provider_cdc.core.config",
+    "TableRules": "airflow_provider_cdc.core.config",
+    "CdcSyncOperator": "airflow_provider_cdc.operators.sync",
+    "CdcReceivedSensor": "airflow_provider_cdc.sensors.received",
+}
+
+__all__ = [
+    "CdcPipeline",
+    "CdcReceivedSensor",
+    "CdcSyncOperator",
+    "DeltaSink",
+    "KafkaSource",
+    "RunPolicy",
+    "TableRules",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""The kernel: what CDC records mean and what a table must become, without Airflow, Spark, clock or disk."""

@@ -1,0 +1,236 @@
+"""What a parsed DDL statement says, independent of how it was written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_cdc.core.model.schema import ColumnType, Default
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A table name in a statement; ``database`` is None when it was not qualified."""
+
+    database: str | None
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    """A column as CREATE or ALTER defines it (``nullable`` None: not stated)."""
+
+    name: str
+    type: ColumnType
+    nullable: bool | None = None
+    default: Default | None = None
+    generated: bool = False
+    auto_increment: bool = False
+    primary_key: bool = False
+    unique: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """ADD COLUMN; ``after`` names the column it follows."""
+
+    definition: ColumnDefinition
+    first: bool = False
+    after: str | None = None
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    """DROP COLUMN."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeColumn:
+    """CHANGE old definition, or MODIFY (``old_name`` equals the definition's name)."""
+
+    old_name: str
+    definition: ColumnDefinition
+    first: bool = False
+    after: str | None = None
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """RENAME COLUMN."""
+
+    old_name: str
+    new_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetDefault:
+    """ALTER COLUMN SET DEFAULT, or DROP DEFAULT with None."""
+
+    name: str
+    default: Default | None
+
+
+@dataclass(frozen=True, slots=True)
+class AddPrimaryKey:
+    """ADD PRIMARY KEY."""
+
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropPrimaryKey:
+    """DROP PRIMARY KEY."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddUnique:
+    """ADD UNIQUE KEY; ``index`` is its name, the first column's where none is given."""
+
+    index: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropIndex:
+    """DROP INDEX, KEY or CONSTRAINT by name."""
+
+    index: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTo:
+    """ALTER TABLE ... RENAME [TO|AS|=] name."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertCharset:
+    """CONVERT TO CHARACTER SET."""
+
+    charset: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRows:
+    """A partition clause that changes rows without row events: ``drop``, ``truncate``, ``exchange``, ``discard``, ``import``."""
+
+    kind: str
+    other: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoEffect:
+    """A clause that changes neither columns, key, name nor rows (index, engine, comment, ...)."""
+
+    clause: str
+
+
+AlterAction = (
+    AddColumn
+    | DropColumn
+    | ChangeColumn
+    | RenameColumn
+    | SetDefault
+    | AddPrimaryKey
+    | DropPrimaryKey
+    | AddUnique
+    | DropIndex
+    | RenameTo
+    | ConvertCharset
+    | PartitionRows
+    | NoEffect
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE TABLE; either columns, or ``like``, or ``as_select`` (columns then may be incomplete)."""
+
+    name: Name
+    columns: tuple[ColumnDefinition, ...] = ()
+    key: tuple[str, ...] = ()
+    unique: tuple[AddUnique, ...] = ()
+    like: Name | None = None
+    as_select: bool = False
+    if_not_exists: bool = False
+    or_replace: bool = False
+    temporary: bool = False
+    charset: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTable:
+    """ALTER TABLE with its clauses in order."""
+
+    name: Name
+    actions: tuple[AlterAction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    """DROP TABLE of one or more tables."""
+
+    names: tuple[Name, ...]
+    if_exists: bool = False
+    temporary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateTable:
+    """TRUNCATE [TABLE]."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    """RENAME TABLE pairs, carried out one after the other in one atomic step."""
+
+    pairs: tuple[tuple[Name, Name], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDatabase:
+    """CREATE DATABASE or SCHEMA."""
+
+    database: str
+    charset: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropDatabase:
+    """DROP DATABASE or SCHEMA: drops every table in it."""
+
+    database: str
+
+
+@dataclass(frozen=True, slots=True)
+class UseDatabase:
+    """USE database."""
+
+    database: str
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A statement without effect on tables that rows live in (views, routines, users, SET, FLUSH, temporary tables, ...)."""
+
+    text: str
+
+
+Statement = (
+    CreateTable
+    | AlterTable
+    | DropTable
+    | TruncateTable
+    | RenameTable
+    | CreateDatabase
+    | DropDatabase
+    | UseDatabase
+    | Other
+)

@@ -1,0 +1,98 @@
+"""Errors: one root with a stable code, and two mix-ins that decide whether trying again helps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+class CdcError(Exception):
+    """Something this provider refuses or could not do.
+
+    :param code: stable, machine readable name, e.g. ``kafka.topic_unknown``.
+    :param message: one sentence, without row values and without secrets.
+    :param where: place of the problem: topic, partition, offset, table, position, ...
+    :param hint: what to do next.
+    """
+
+    def __init__(self, code: str, message: str, *, where: dict[str, Any] | None = None, hint: str = "") -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+        self.where = dict(where or {})
+        self.hint = hint
+
+    def __str__(self) -> str:
+        place = ", ".join(f"{name}={value}" for name, value in self.where.items())
+        parts = [f"[{self.code}] {self.message}"]
+        if place:
+            parts.append(f"({place})")
+        if self.hint:
+            parts.append(f"-> {self.hint}")
+        return " ".join(parts)
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (type(self), self.__dict__)
+
+    def document(self) -> dict[str, Any]:
+        """Return the error as plain JSON data."""
+        return {"code": self.code, "message": self.message, "where": self.where, "hint": self.hint}
+
+
+def _rebuild(kind: type[CdcError], attributes: dict[str, Any]) -> CdcError:
+    error = kind.__new__(kind)
+    Exception.__init__(error, attributes.get("code"), attributes.get("message"))
+    error.__dict__.update(attributes)
+    return error
+
+
+class Transient:
+    """Mix-in: the same call may succeed later."""
+
+
+class Terminal:
+    """Mix-in: the same call fails again until somebody changes something."""
+
+
+class ConfigurationError(Terminal, CdcError):
+    """A pipeline that cannot work as it is written; lists every problem at once.
+
+    :param problems: one sentence each.
+    """
+
+    def __init__(self, problems: Sequence[str], *, where: dict[str, Any] | None = None) -> None:
+        self.problems = list(problems)
+        text = self.problems[0] if len(self.problems) == 1 else "; ".join(f"({i}) {p}" for i, p in enumerate(self.problems, 1))
+        super().__init__("configuration", text, where=where)
+
+
+class DataError(Terminal, CdcError):
+    """The data itself cannot be carried as it stands."""
+
+
+class SourceError(Terminal, CdcError):
+    """The log cannot give what the batch needs (topic gone, offsets expired, end beyond the log)."""
+
+
+class SinkError(Terminal, CdcError):
+    """A table is not what the ledger remembers, or is no table of ours."""
+
+
+class BusyError(Transient, CdcError):
+    """Somebody else works on this pipeline now."""
+
+
+class UnavailableError(Transient, CdcError):
+    """A broker, a database, a store or Spark did not answer as it should."""
+
+
+class KnownValuesError(Terminal, CdcError):
+    """A name that is not known, told together with those that are."""
+
+    def __init__(self, what: str, given: str, known: Sequence[str]) -> None:
+        self.known = sorted(known)
+        super().__init__(
+            f"{what.replace(' ', '_')}.unknown",
+            f"unknown {what} {given!r}",
+            hint=f"known: {', '.join(self.known) or 'none'}",
+        )

@@ -1,0 +1,1 @@
+"""What things are: names, positions, changes, schemas, encodings."""

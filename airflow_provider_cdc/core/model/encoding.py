@@ -1,0 +1,44 @@
+"""How a tool writes a value: the closed set of encodings that formats name and ``core/values`` converts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Encoding(StrEnum):
+    """How one JSON token of an image stands for a value of the source."""
+
+    TEXT = "text"  # JSON string with the value as the database prints it
+    NUMBER = "number"  # JSON number
+    BOOLEAN = "boolean"  # JSON true or false
+    BASE64 = "base64"
+    BASE64_URL = "base64_url"
+    HEX = "hex"
+    EPOCH_DAYS = "epoch_days"
+    EPOCH_MILLIS = "epoch_millis"  # civil time as if UTC
+    EPOCH_MICROS = "epoch_micros"
+    EPOCH_NANOS = "epoch_nanos"
+    TIME_MILLIS = "time_millis"  # signed duration, TIME may be negative or above 24 h
+    TIME_MICROS = "time_micros"
+    TIME_NANOS = "time_nanos"
+    ISO_TEXT = "iso_text"  # ISO 8601 date, time or date-time without a zone, or with Z meaning civil time
+    ZONED_TEXT = "zoned_text"  # ISO 8601 with an offset: an instant
+    DECIMAL_BASE64 = "decimal_base64"  # big-endian two's complement, scale beside it
+    BITS_LE = "bits_le"  # base64, little-endian
+    WRAPPED_UNSIGNED = "wrapped_unsigned"  # unsigned 64-bit number written as signed
+    GEOMETRY = "geometry"  # object with base64 member wkb
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """One column as a record carries it.
+
+    :param name: member name in the image.
+    :param encoding: how its tokens stand for values.
+    :param scale: fraction digits for ``decimal_base64``.
+    """
+
+    name: str
+    encoding: Encoding
+    scale: int | None = None

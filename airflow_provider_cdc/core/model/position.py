@@ -1,0 +1,40 @@
+"""Positions in the source's log, written so that comparing the texts is comparing source order."""
+
+from __future__ import annotations
+
+# Widths that hold every value MySQL and MariaDB can write: the file counter has at least six digits and no stated
+# upper bound, ``pos`` is an unsigned 64-bit number, ``row`` counts rows of one event.
+FILE_DIGITS = 10
+POS_DIGITS = 20
+ROW_DIGITS = 10
+GENERATION_DIGITS = 4
+
+
+def binlog_position(file_number: int, pos: int, row: int = 0, *, generation: int = 0) -> str:
+    """Encode a binlog place.
+
+    :param file_number: number at the end of the binlog file's name (``mariadb-bin.000012`` -> 12).
+    :param pos: byte place of the event in the file.
+    :param row: row inside the event.
+    :param generation: how often the source's log started anew.
+    :raises ValueError: a part is negative or too wide.
+    """
+    parts = ((generation, GENERATION_DIGITS), (file_number, FILE_DIGITS), (pos, POS_DIGITS), (row, ROW_DIGITS))
+    texts = []
+    for value, digits in parts:
+        text = f"{value:0{digits}d}"
+        if value < 0 or len(text) > digits:
+            raise ValueError(f"position part {value} does not fit {digits} digits")
+        texts.append(text)
+    return ".".join(texts)
+
+
+def binlog_file_number(file: str) -> int:
+    """Return the number at the end of a binlog file's name, so that 1000000 comes after 999999.
+
+    :raises ValueError: the name does not end in a number.
+    """
+    head, dot, digits = file.rpartition(".")
+    if not dot or not head or not digits.isascii() or not digits.isdigit():
+        raise ValueError("binlog file name does not end in a number")
+    return int(digits)

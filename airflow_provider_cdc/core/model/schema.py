@@ -1,0 +1,125 @@
+"""What a source table looks like: column types, columns with ids that survive a rename, keys."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple
+
+
+class TableName(NamedTuple):
+    """A table's name as the source wrote it, never trimmed or folded."""
+
+    database: str
+    table: str
+
+    def __str__(self) -> str:
+        return f"{self.database}.{self.table}"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """A column type of the MySQL family.
+
+    :param name: lower-case base name without arguments: ``int``, ``varchar``, ``enum``; synonyms resolved
+        (``integer`` -> ``int``, ``numeric``/``dec``/``fixed`` -> ``decimal``, ``real``/``double precision`` -> ``double``,
+        ``bool``/``boolean`` -> ``tinyint`` with length 1, ``serial`` -> ``bigint`` unsigned).
+    :param length: characters, digits, bits, or fraction digits of temporal types, as declared.
+    :param scale: fraction digits of DECIMAL, or of FLOAT(m,d) and DOUBLE(m,d).
+    :param unsigned: UNSIGNED or ZEROFILL.
+    :param labels: members of ENUM and SET, unquoted, in order.
+    :param charset: character set of a text column, if stated.
+    """
+
+    name: str
+    length: int | None = None
+    scale: int | None = None
+    unsigned: bool = False
+    labels: tuple[str, ...] = ()
+    charset: str | None = None
+
+    def __str__(self) -> str:
+        text = self.name
+        if self.labels:
+            text += "(" + ",".join("'" + label.replace("'", "''") + "'" for label in self.labels) + ")"
+        elif self.length is not None:
+            text += f"({self.length}" + (f",{self.scale}" if self.scale is not None else "") + ")"
+        return text + (" unsigned" if self.unsigned else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """A column's default.
+
+    :param kind: ``constant`` (``text`` is the unquoted value, None is NULL), ``now`` (CURRENT_TIMESTAMP and its synonyms)
+        or ``expression`` (``text`` is the SQL; its value cannot be known here).
+    """
+
+    kind: str
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table.
+
+    :param id: stays the same over renames and type changes; a dropped and re-added name gets a new one.
+    """
+
+    id: int
+    name: str
+    type: ColumnType
+    nullable: bool = True
+    default: Default | None = None
+    generated: bool = False
+    auto_increment: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """Columns in the source's order and the key as column ids (empty: the table is a multiset)."""
+
+    columns: tuple[Column, ...]
+    key: tuple[int, ...] = ()
+    _by_id: dict[int, Column] = field(init=False, repr=False, compare=False, hash=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._by_id.update({column.id: column for column in self.columns})
+
+    def column(self, column_id: int) -> Column | None:
+        """Return the column with this id, or None."""
+        return self._by_id.get(column_id)
+
+    def named(self, name: str) -> Column | None:
+        """Return the column with this name; an exact match wins over one that differs in case (MySQL folds column names)."""
+        folded = None
+        for column in self.columns:
+            if column.name == name:
+                return column
+            if column.name.lower() == name.lower():
+                folded = column
+        return folded
+
+    @property
+    def key_columns(self) -> tuple[Column, ...]:
+        """The key's columns in key order."""
+        return tuple(self._by_id[i] for i in self.key)
+
+    @property
+    def next_id(self) -> int:
+        """An id above every id of this schema (not above those of dropped columns: the timeline counts those)."""
+        return 1 + max((column.id for column in self.columns), default=0)
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {"columns": [asdict(column) for column in self.columns], "key": list(self.key)}
+
+    @staticmethod
+    def from_document(data: dict[str, Any]) -> TableSchema:
+        """Rebuild from :meth:`document`."""
+        columns = []
+        for item in data["columns"]:
+            kind = dict(item["type"])
+            kind["labels"] = tuple(kind["labels"])
+            default = Default(**item["default"]) if item["default"] else None
+            columns.append(replace(Column(**{**item, "type": ColumnType(**kind)}), default=default))
+        return TableSchema(tuple(columns), tuple(data["key"]))
