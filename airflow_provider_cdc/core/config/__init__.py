@@ -1,0 +1,11 @@
+"""The four nouns of a pipeline (source, tables, sink, policy) and the pipeline itself; plain data, cheap to import."""
+
+from __future__ import annotations
+
+from airflow_provider_cdc.core.config.pipeline import CdcPipeline
+from airflow_provider_cdc.core.config.policy import RunPolicy, SparkSettings
+from airflow_provider_cdc.core.config.sink import DeltaSink
+from airflow_provider_cdc.core.config.source import KafkaSource
+from airflow_provider_cdc.core.config.tables import TableRule, TableRules
+
+__all__ = ["CdcPipeline", "DeltaSink", "KafkaSource", "RunPolicy", "SparkSettings", "TableRule", "TableRules"]

@@ -1,0 +1,137 @@
+"""Collecting what is wrong with a configuration: one sentence per problem, each beginning with its YAML key."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_provider_cdc.core.errors import ConfigurationError
+
+# Keys whose value is a secret in any of the systems we pass options to (librdkafka, object stores, Spark, Hadoop).
+_SECRET_KEY = re.compile(
+    r"password|passwd|passphrase|secret|jaas|(^|[._-])pwd$|(^|[._-])token$|(^|[._-])credentials?$|(^|[._-])sas([._-]|$)"
+    r"|(access|account|private|api|storage)[._-]?key|ssl[._-]key[._-]pem",
+    re.IGNORECASE,
+)
+# Kubernetes options of these families name a secret object, files name a place: neither is the secret itself.
+_SECRET_REFERENCE = re.compile(
+    r"^spark\.kubernetes\..*\.(secrets\.|secretKeyRef\.)|[._-](file|location|path|provider)$", re.IGNORECASE
+)
+_SECRET_VALUE = re.compile(r"://[^/@\s:]*:[^/@\s]+@|-----BEGIN [A-Z ]*PRIVATE KEY-----|password\s*=", re.IGNORECASE)
+
+
+def names_secret(key: str, value: object) -> bool:
+    """Tell whether an option is, or carries, a secret."""
+    if _SECRET_KEY.search(key) and not _SECRET_REFERENCE.search(key):
+        return True
+    return isinstance(value, str) and _SECRET_VALUE.search(value) is not None
+
+
+def kind_of(value: object) -> str:
+    """Name a value's type in the words of YAML, never the value itself."""
+    words: list[tuple[type, str]] = [
+        (bool, "true/false"), (int, "a whole number"), (float, "a number"), (str, "text"), (list, "a list"),
+        (tuple, "a list"), (Mapping, "a mapping"),
+    ]  # fmt: skip
+    if value is None:
+        return "nothing"
+    return next((word for kind, word in words if isinstance(value, kind)), type(value).__name__)
+
+
+@dataclass
+class Checks:
+    """Problems of one section.
+
+    :param section: YAML key of the section; empty for the top level.
+    """
+
+    section: str = ""
+    problems: list[str] = field(default_factory=list)
+
+    def key(self, name: str) -> str:
+        """Return the YAML key of a field."""
+        return f"{self.section}.{name}" if self.section else name
+
+    def problem(self, name: str, sentence: str) -> None:
+        """Note what is wrong with one field."""
+        self.problems.append(f"{self.key(name)}: {sentence}")
+
+    def unknown(self, given: Collection[Any], known: Collection[str]) -> None:
+        """Note keys that do not exist, with those that do and the closest one first."""
+        for key in given:
+            if key in known:
+                continue
+            near = difflib.get_close_matches(str(key), list(known), n=1)
+            guess = f"did you mean {near[0]!r}? " if near else ""
+            self.problem(str(key), f"unknown key; {guess}known: {', '.join(sorted(known))}")
+
+    def text(self, name: str, value: object, *, optional: bool = False) -> bool:
+        """Note a field that is not non-empty text; tell whether it is text."""
+        if optional and value is None:
+            return False
+        if not isinstance(value, str):
+            self.problem(name, f"expected text, got {kind_of(value)}")
+            return False
+        if not value.strip():
+            self.problem(name, "is empty")
+            return False
+        return True
+
+    def choice(self, name: str, value: object, known: Collection[str]) -> None:
+        """Note a field that is none of the known words."""
+        if not isinstance(value, str) or value not in known:
+            shown = repr(value) if isinstance(value, (str, bool, int)) else kind_of(value)
+            self.problem(name, f"{shown} is not known; known: {', '.join(known)}")
+
+    def integer(self, name: str, value: object, *, least: int = 0, optional: bool = False) -> None:
+        """Note a field that is not a whole number of at least ``least``."""
+        if optional and value is None:
+            return
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.problem(name, f"expected a whole number, got {kind_of(value)}")
+        elif value < least:
+            self.problem(name, f"{value} is below {least}")
+
+    def flag(self, name: str, value: object) -> None:
+        """Note a field that is neither true nor false."""
+        if not isinstance(value, bool):
+            self.problem(name, f"expected true or false, got {kind_of(value)}")
+
+    def options(self, name: str, value: object, *, home: str) -> None:
+        """Note a mapping that is not flat, or that carries a secret.
+
+        :param home: where secrets belong instead.
+        """
+        if not isinstance(value, Mapping):
+            self.problem(name, f"expected a mapping, got {kind_of(value)}")
+            return
+        for key, item in value.items():
+            place = f"{name}.{key}"
+            if not isinstance(key, str):
+                self.problem(place, f"expected text as key, got {kind_of(key)}")
+            elif not isinstance(item, (str, int, float, bool)):
+                self.problem(place, f"expected text, a number or true/false, got {kind_of(item)}")
+            elif names_secret(key, item):
+                self.problem(place, f"looks like a secret; it belongs into {home}")
+
+    def texts(self, name: str, value: object, *, least: int = 0) -> bool:
+        """Note a field that is not a list of distinct, non-empty texts."""
+        if not isinstance(value, (list, tuple)):
+            self.problem(name, f"expected a list of texts, got {kind_of(value)}")
+            return False
+        if len(value) < least:
+            self.problem(name, "is empty")
+            return False
+        good = [self.text(f"{name}[{place}]", item) for place, item in enumerate(value)]
+        doubled = sorted({item for item in value if isinstance(item, str) and list(value).count(item) > 1})
+        if doubled:
+            self.problem(name, f"named twice: {', '.join(doubled)}")
+        return all(good) and not doubled
+
+    def raise_any(self) -> None:
+        """Raise one error with every problem, if there are any."""
+        if self.problems:
+            raise ConfigurationError(self.problems)

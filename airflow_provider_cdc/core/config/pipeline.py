@@ -1,0 +1,169 @@
+"""One pipeline as written: read from Python or YAML, checked as a whole, and told apart by its fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from airflow_provider_cdc.core.config.checks import Checks, kind_of, names_secret
+from airflow_provider_cdc.core.config.policy import RunPolicy, SparkSettings
+from airflow_provider_cdc.core.config.sink import DeltaSink
+from airflow_provider_cdc.core.config.source import KafkaSource
+from airflow_provider_cdc.core.config.tables import TableRules
+from airflow_provider_cdc.core.errors import ConfigurationError
+
+# The name stands in application ids, paths and metrics: no separators of theirs.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_SECTIONS: dict[str, type[Any]] = {
+    "source": KafkaSource,
+    "sink": DeltaSink,
+    "tables": TableRules,
+    "policy": RunPolicy,
+    "spark": SparkSettings,
+}
+_REQUIRED = {"source": ("topics", "format"), "sink": ("root",)}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class CdcPipeline:
+    """A CDC log in Kafka and the tables it becomes.
+
+    :param name: identity of the pipeline in the ledger and in the tables' commits; never reuse one for another log.
+    :param ledger: ``default`` (a file under AIRFLOW_HOME), a database URL without password, or an Airflow connection id.
+    """
+
+    name: str
+    source: KafkaSource
+    sink: DeltaSink
+    tables: TableRules = field(default_factory=TableRules)
+    policy: RunPolicy = field(default_factory=RunPolicy)
+    ledger: str = "default"
+    spark: SparkSettings = field(default_factory=SparkSettings)
+
+    def __post_init__(self) -> None:
+        checks = Checks()
+        _check_own(checks, self.name, self.ledger)
+        for name, kind in _SECTIONS.items():
+            if not isinstance(getattr(self, name), kind):
+                checks.problem(name, f"expected a {kind.__name__}, got {kind_of(getattr(self, name))}")
+        checks.raise_any()
+
+    def selects(self, table: object) -> bool:
+        """Tell whether a table (``database.table`` or a TableName) takes part."""
+        return self.tables.selects(table)
+
+    def table_policy(self, table: object) -> RunPolicy:
+        """Return the policy as it holds for one table."""
+        return self.tables.policy(table, self.policy)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON data from which :meth:`from_dict` builds an equal pipeline."""
+        sections = {name: getattr(self, name).document() for name in _SECTIONS}
+        return {"name": self.name, "ledger": self.ledger, **sections}
+
+    def fingerprint(self) -> str:
+        """Return a digest of everything that decides what the tables become, and of nothing else."""
+        deciding = {
+            "name": self.name,
+            "source": {key: value for key, value in self.source.document().items() if key != "connection"},
+            "root": self.sink.root.rstrip("/"),
+            "tables": self.tables.document(),
+            "policy": self.policy.deciding(),
+        }
+        text = json.dumps(deciding, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> CdcPipeline:
+        """Build from plain data.
+
+        :raises ConfigurationError: with every problem at once.
+        """
+        if not isinstance(data, Mapping):
+            raise ConfigurationError([f"a pipeline is a mapping, got {kind_of(data)}"])
+        checks = Checks()
+        checks.unknown(data, [f.name for f in fields(cls)])
+        name, ledger = data.get("name"), data.get("ledger", "default")
+        if "name" not in data:
+            checks.problem("name", "is missing")
+        _check_own(checks, "unnamed" if "name" not in data else name, ledger)
+        built = {section: _section(checks, section, data.get(section)) for section in _SECTIONS}
+        checks.raise_any()
+        return cls(name=str(name), ledger=str(ledger), **built)
+
+    @classmethod
+    def from_yaml(cls, path_or_text: str | Path) -> CdcPipeline:
+        """Build from a YAML file, or from YAML text.
+
+        :param path_or_text: a path, or text: whatever has a line break or does not end in ``.yaml`` or ``.yml`` is text
+            unless a file of that name exists.
+        :raises ConfigurationError: with every problem at once.
+        """
+        from airflow_provider_cdc.core.config.reading import read_yaml
+
+        text, where = _text(path_or_text)
+        try:
+            return cls.from_dict(read_yaml(text))
+        except ConfigurationError as error:
+            raise ConfigurationError(error.problems, where=where) from None
+
+
+def _check_own(checks: Checks, name: object, ledger: object) -> None:
+    if checks.text("name", name) and not _NAME.fullmatch(str(name)):
+        checks.problem("name", f"{name!r} may hold only letters, digits, '_', '-' and '.', at most 100 of them")
+    if checks.text("ledger", ledger) and names_secret("ledger", ledger):
+        checks.problem("ledger", "carries a password; put the database into an Airflow connection and name its id here")
+
+
+def _section(checks: Checks, name: str, given: object) -> Any:
+    """Build one section, noting its problems; None when it cannot be built."""
+    kind = _SECTIONS[name]
+    if given is None:
+        if name in _REQUIRED:
+            checks.problem(name, f"is missing; it needs {', '.join(_REQUIRED[name])}")
+            return None
+        return kind()
+    if not isinstance(given, Mapping):
+        checks.problem(name, f"expected a mapping, got {kind_of(given)}")
+        return None
+    if name == "tables":
+        return _collect(checks, lambda: TableRules.from_document(given))
+    known = [f.name for f in fields(kind)]
+    mine = Checks(name)
+    mine.unknown(given, known)
+    missing = [key for key in _REQUIRED.get(name, ()) if key not in given]
+    for key in missing:
+        mine.problem(key, "is missing")
+    checks.problems.extend(mine.problems)
+    # Stand-ins let the section check what is there, so that missing keys do not hide other problems.
+    values = {"topics": "x", "format": "x", "root": "/"} if missing else {}
+    values = {key: value for key, value in values.items() if key in missing}
+    return _collect(checks, lambda: kind(**values, **{key: value for key, value in given.items() if key in known}))
+
+
+def _collect(checks: Checks, build: Callable[[], T]) -> T | None:
+    try:
+        return build()
+    except ConfigurationError as error:
+        checks.problems.extend(error.problems)
+        return None
+
+
+def _text(path_or_text: str | Path) -> tuple[str, dict[str, Any]]:
+    if isinstance(path_or_text, str) and "\n" in path_or_text:
+        return path_or_text, {}
+    path = Path(path_or_text)
+    try:
+        if isinstance(path_or_text, Path) or path.suffix in (".yaml", ".yml") or path.is_file():
+            return path.read_text(encoding="utf-8"), {"file": str(path)}
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "is not UTF-8 text"
+        raise ConfigurationError([f"cannot read the pipeline file: {reason}"], where={"file": str(path)}) from None
+    return str(path_or_text), {}

@@ -1,0 +1,112 @@
+"""How a pipeline runs, and what it does where the source leaves a choice."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from airflow_provider_cdc.core.config.checks import Checks
+
+# Fields that change what a table becomes; the others only change how fast or where the work is done.
+DECIDING = (
+    "quarantine_limit", "on_drop_table", "on_truncate", "on_drop_column", "missing_ddl", "tinyint1_as_boolean", "zero_dates",
+)  # fmt: skip
+_POSITIVE = ("chunk_records", "log_retention_days", "land_deadline_seconds", "lease_seconds", "spark_writer_rows")
+CHOICES: dict[str, tuple[str, ...]] = {
+    "engine": ("spark", "inline"),
+    "reader": ("auto", "task", "spark"),
+    "writer": ("auto", "task", "spark"),
+    "on_drop_table": ("keep", "apply"),
+    "on_truncate": ("apply", "ignore"),
+    "on_drop_column": ("apply", "keep"),
+    "missing_ddl": ("park", "infer", "fail"),
+    "zero_dates": ("null", "text"),
+}
+
+
+@dataclass(frozen=True)
+class RunPolicy:
+    """Choices of one pipeline; ``tables.<name>`` overrides those that concern one table.
+
+    :param engine: ``spark``, or ``inline``: the same tasks in the worker's own process.
+    :param reader: who reads Kafka: ``task`` (librdkafka), ``spark`` (Spark's source), ``auto``.
+    :param writer: who writes tables: ``task`` (delta-rs), ``spark`` (MERGE), ``auto`` by size.
+    :param quarantine_limit: records a batch may set aside before it fails.
+    :param on_drop_table: ``keep`` the content and mark it dropped, or ``apply`` (empty it).
+    :param on_truncate: ``apply`` or ``ignore``.
+    :param on_drop_column: ``apply``, or ``keep`` the column with NULL in new rows.
+    :param missing_ddl: ``park`` the table, ``infer`` or ``fail``, when a row still does not fit after the grace time.
+    :param ddl_grace_seconds: how long a table waits for a schema change that its rows announce.
+    :param chunk_records: records one landing task reads.
+    :param parallelism: tasks at a time; None leaves it to the engine.
+    :param log_retention_days: how long the change log is kept; older ranges cannot be replayed.
+    :param land_deadline_seconds: time one landing task may take.
+    :param lease_seconds: how long a pipeline stays taken after its holder died.
+    :param spark_writer_rows: rows of one table and batch from which ``writer: auto`` takes the Spark writer.
+    :param tinyint1_as_boolean: TINYINT(1) becomes BOOLEAN; values above 1 are counted as lost.
+    :param zero_dates: zero and invalid dates become ``null``, or the column becomes ``text``.
+    """
+
+    engine: str = "spark"
+    reader: str = "auto"
+    writer: str = "auto"
+    quarantine_limit: int = 0
+    on_drop_table: str = "keep"
+    on_truncate: str = "apply"
+    on_drop_column: str = "apply"
+    missing_ddl: str = "park"
+    ddl_grace_seconds: int = 300
+    chunk_records: int = 250_000
+    parallelism: int | None = None
+    log_retention_days: int = 30
+    land_deadline_seconds: int = 600
+    lease_seconds: int = 60
+    spark_writer_rows: int = 2_000_000
+    tinyint1_as_boolean: bool = False
+    zero_dates: str = "null"
+
+    def __post_init__(self) -> None:
+        checks = Checks("policy")
+        for name, known in CHOICES.items():
+            checks.choice(name, getattr(self, name), known)
+        for name in ("quarantine_limit", "ddl_grace_seconds"):
+            checks.integer(name, getattr(self, name))
+        for name in _POSITIVE:
+            checks.integer(name, getattr(self, name), least=1)
+        checks.integer("parallelism", self.parallelism, least=1, optional=True)
+        checks.flag("tinyint1_as_boolean", self.tinyint1_as_boolean)
+        checks.raise_any()
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return asdict(self)
+
+    def deciding(self) -> dict[str, Any]:
+        """Return the choices that change what a table becomes."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name in DECIDING}
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """Where Spark runs.
+
+    :param connection: Airflow connection of type ``spark``; None means ``local[*]``.
+    :param conf: Spark configuration; no secrets.
+    :param python: interpreter of Spark's driver and workers; None means the worker's own.
+    """
+
+    connection: str | None = None
+    conf: dict[str, Any] = field(default_factory=dict)
+    python: str | None = None
+
+    def __post_init__(self) -> None:
+        checks = Checks("spark")
+        checks.text("connection", self.connection, optional=True)
+        checks.text("python", self.python, optional=True)
+        checks.options("conf", self.conf, home="an Airflow connection")
+        checks.raise_any()
+        object.__setattr__(self, "conf", dict(self.conf))
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {"connection": self.connection, "conf": dict(self.conf), "python": self.python}

@@ -1,0 +1,39 @@
+"""Reading YAML as people expect it: one document, no key twice, no code; the only module that imports yaml."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from airflow_provider_cdc.core.errors import ConfigurationError
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe loader that refuses a key given twice, which plain YAML readers settle in silence."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, (str, int, float, bool)) and key in seen:
+                raise ConfigurationError([f"{key}: is given twice (line {key_node.start_mark.line + 1})"])
+            if key_node.tag != "tag:yaml.org,2002:merge" and isinstance(key, (str, int, float, bool)):
+                seen.add(key)
+        return super().construct_mapping(node, deep=deep)
+
+
+def read_yaml(text: str) -> Any:
+    """Return the one document of a YAML text as plain data.
+
+    :raises ConfigurationError: it is not YAML; the sentence names line and column, never the line's content.
+    """
+    try:
+        # The loader derives from SafeLoader: plain data only.
+        return yaml.load(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ConfigurationError([f"the text is not YAML{place}: {error.problem or error.context}"]) from None
+    except yaml.YAMLError:
+        raise ConfigurationError(["the text is not YAML"]) from None

@@ -1,0 +1,123 @@
+"""Which tables a pipeline keeps, and what is different for one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from airflow_provider_cdc.core.config.checks import Checks, kind_of
+from airflow_provider_cdc.core.config.policy import CHOICES, RunPolicy
+
+PATTERNS = ("include", "exclude")
+
+
+@dataclass(frozen=True)
+class TableRule:
+    """What is different for one table; None takes the pipeline's policy.
+
+    :param create: CREATE TABLE statement, for logs that begin after the table did or carry no types.
+    """
+
+    create: str | None = None
+    writer: str | None = None
+    on_drop_table: str | None = None
+    on_truncate: str | None = None
+    on_drop_column: str | None = None
+    missing_ddl: str | None = None
+    tinyint1_as_boolean: bool | None = None
+    zero_dates: str | None = None
+
+    def check(self, checks: Checks) -> None:
+        """Note what is wrong with this rule."""
+        checks.text("create", self.create, optional=True)
+        if self.tinyint1_as_boolean is not None:
+            checks.flag("tinyint1_as_boolean", self.tinyint1_as_boolean)
+        for name, known in CHOICES.items():
+            value = getattr(self, name, None)
+            if value is not None:
+                checks.choice(name, value, known)
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data: only what is set."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class TableRules:
+    """Which tables take part, and rules for single ones.
+
+    In YAML ``include`` and ``exclude`` stand beside the tables; a table's key always has a dot, so they cannot clash::
+
+        tables:
+          include: ["shop.*"]
+          exclude: ["shop.tmp_*"]
+          shop.orders: {create: "CREATE TABLE orders (id INT PRIMARY KEY)"}
+
+    :param include: shell patterns over ``database.table``; one must match.
+    :param exclude: shell patterns; none may match.
+    :param tables: rules by ``database.table``; a plain mapping is taken as a :class:`TableRule`.
+    """
+
+    include: str | list[str] = field(default_factory=lambda: ["*"])
+    exclude: str | list[str] = field(default_factory=list)
+    tables: dict[str, TableRule] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        checks = Checks("tables")
+        for name in PATTERNS:
+            value = getattr(self, name)
+            value = [value] if isinstance(value, str) else value
+            if checks.texts(name, value, least=1 if name == "include" else 0):
+                object.__setattr__(self, name, list(value))
+        if isinstance(self.tables, Mapping):
+            rules = {key: self._rule(checks, key, item) for key, item in self.tables.items()}
+            object.__setattr__(self, "tables", rules)
+        else:
+            checks.problems.append(f"tables: expected a mapping, got {kind_of(self.tables)}")
+        checks.raise_any()
+
+    @staticmethod
+    def _rule(checks: Checks, key: object, given: object) -> TableRule:
+        database, dot, table = str(key).partition(".")
+        if not isinstance(key, str) or not (database and dot and table):
+            checks.problem(str(key), f"is neither database.table nor one of {', '.join(PATTERNS)}")
+        mine = Checks(f"tables.{key}")
+        rule = TableRule()
+        if isinstance(given, TableRule):
+            rule = given
+        elif isinstance(given, Mapping):
+            known = [f.name for f in fields(TableRule)]
+            mine.unknown(given, known)
+            rule = TableRule(**{name: value for name, value in given.items() if name in known})
+        else:
+            checks.problem(str(key), f"expected a mapping, got {kind_of(given)}")
+        rule.check(mine)
+        checks.problems.extend(mine.problems)
+        return rule
+
+    def selects(self, table: object) -> bool:
+        """Tell whether a table (``database.table`` or a TableName) takes part."""
+        name = str(table)
+        return any(fnmatchcase(name, p) for p in self.include) and not any(fnmatchcase(name, p) for p in self.exclude)
+
+    def rule(self, table: object) -> TableRule:
+        """Return the rule of one table; an empty one if it has none."""
+        return self.tables.get(str(table)) or TableRule()
+
+    def policy(self, table: object, policy: RunPolicy) -> RunPolicy:
+        """Return the pipeline's policy as it holds for one table."""
+        changes = {name: value for name, value in self.rule(table).document().items() if name != "create"}
+        return replace(policy, **changes)
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data, in the shape of the YAML section."""
+        rules = {name: rule.document() for name, rule in sorted(self.tables.items())}
+        return {"include": list(self.include), "exclude": list(self.exclude), **rules}
+
+    @staticmethod
+    def from_document(data: Mapping[str, Any]) -> TableRules:
+        """Build from the shape of the YAML section."""
+        patterns = {name: data[name] for name in PATTERNS if name in data}
+        return TableRules(**patterns, tables={name: item for name, item in data.items() if name not in PATTERNS})
