@@ -36,7 +36,7 @@ class CdcPipeline:
     """A CDC log in Kafka and the tables it becomes.
 
     :param name: identity of the pipeline in the ledger and in the tables' commits; never reuse one for another log.
-    :param ledger: ``default`` (a file under AIRFLOW_HOME), a database URL without password, or an Airflow connection id.
+    :param ledger: ``default`` (a file under AIRFLOW_HOME), a database URL without password, or a connection id.
     """
 
     name: str

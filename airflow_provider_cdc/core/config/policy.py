@@ -8,9 +8,7 @@ from typing import Any
 from airflow_provider_cdc.core.config.checks import Checks
 
 # Fields that change what a table becomes; the others only change how fast or where the work is done.
-DECIDING = (
-    "quarantine_limit", "on_drop_table", "on_truncate", "on_drop_column", "missing_ddl", "tinyint1_as_boolean", "zero_dates",
-)  # fmt: skip
+DECIDING = ("on_drop_table", "on_truncate", "on_drop_column", "missing_ddl", "tinyint1_as_boolean", "zero_dates")
 _POSITIVE = ("chunk_records", "log_retention_days", "land_deadline_seconds", "lease_seconds", "spark_writer_rows")
 CHOICES: dict[str, tuple[str, ...]] = {
     "engine": ("spark", "inline"),
