@@ -1,0 +1,200 @@
+"""Carries out schema changes one after the other on a timeline."""
+
+from __future__ import annotations
+
+import hashlib
+
+from datetime import UTC, datetime
+
+from airflow_provider_cdc.core.ddl import statement as ddl
+from airflow_provider_cdc.core.ddl.alter import WorkingTable
+from airflow_provider_cdc.core.ddl.parser import parse
+from airflow_provider_cdc.core.ddl.timeline import Epoch, SchemaChange, TableTimeline, Timeline
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
+
+
+class Fold:
+    """The state of all tables after the changes applied so far."""
+
+    def __init__(self) -> None:
+        self.timeline = Timeline()
+        self._open: dict[TableName, str] = {}  # name -> id of the table that has it now
+        self._working: dict[str, WorkingTable] = {}  # id -> columns, key and indexes now
+
+    def apply(self, change: SchemaChange) -> None:
+        """Carry out one change; what cannot be understood blocks the tables it names."""
+        try:
+            statements = parse(change.statement)
+        except DataError as error:
+            self._not_understood(change, str(error))
+            return
+        for item in statements:
+            self._statement(change, item)
+
+    def _statement(self, change: SchemaChange, item: ddl.Statement) -> None:
+        match item:
+            case ddl.CreateTable(temporary=False):
+                self._create(change, item)
+            case ddl.AlterTable():
+                self._alter(change, item)
+            case ddl.DropTable(temporary=False):
+                for name in item.names:
+                    self._drop(change, _full(name, change))
+            case ddl.TruncateTable():
+                table_id = self._open.get(_full(item.name, change))
+                if table_id:
+                    self.timeline.tables[table_id].clears.append(change.position)
+            case ddl.RenameTable():
+                for old, new in item.pairs:
+                    self._rename(change, _full(old, change), _full(new, change))
+            case ddl.DropDatabase():
+                for name in [name for name in self._open if name.database == item.database]:
+                    self._drop(change, name)
+            case _:
+                pass
+
+    def _create(self, change: SchemaChange, item: ddl.CreateTable) -> None:
+        name = _full(item.name, change)
+        if name in self._open:
+            if item.if_not_exists or not item.or_replace:
+                return  # the table stays as it is (a repeated CREATE of a snapshot, say)
+            self._drop(change, name)
+        known = _structure(change, name)
+        working = WorkingTable(change.position)
+        if item.like is not None and (source := self._open.get(_full(item.like, change))):
+            working.copy_structure(self._working[source])
+        else:
+            working.define(item)
+        if known is not None:
+            working.adopt(known)
+        self._begin(change, name, working)
+        if known is None and (item.as_select or (item.like is not None and not working.columns)):
+            self._block(change, name, "the columns of this CREATE TABLE cannot be known from its text")
+
+    def _begin(self, change: SchemaChange, name: TableName, working: WorkingTable) -> None:
+        text = f"{change.position}|{change.order}|{name.database}|{name.table}"
+        table_id = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+        self.timeline.tables[table_id] = TableTimeline(
+            table_id, [Epoch(change.position, working.schema())], names=[(change.position, name)]
+        )
+        self._working[table_id] = working
+        self._own(change, name, table_id)
+
+    def _own(self, change: SchemaChange, name: TableName, table_id: str | None) -> None:
+        spans = self.timeline.names.setdefault(name, [])
+        if spans and spans[-1][0] == change.position:
+            spans.pop()
+        spans.append((change.position, table_id))
+        if table_id is None:
+            self._open.pop(name, None)
+        else:
+            self._open[name] = table_id
+
+    def _drop(self, change: SchemaChange, name: TableName) -> None:
+        table_id = self._open.get(name)
+        if table_id is not None:
+            self.timeline.tables[table_id].names.append((change.position, None))
+            self._own(change, name, None)
+
+    def _rename(self, change: SchemaChange, old: TableName, new: TableName) -> None:
+        table_id = self._open.get(old)
+        if table_id is None:
+            self._discover(change, new)
+            return
+        self.timeline.tables[table_id].names.append((change.position, new))
+        self._own(change, old, None)
+        self._own(change, new, table_id)
+
+    def _discover(self, change: SchemaChange, name: TableName) -> bool:
+        """Begin a table that existed before the log did, where the tool tells its structure."""
+        known = _structure(change, name)
+        if known is None:
+            return False
+        working = WorkingTable(change.position)
+        working.adopt(known)
+        self._begin(change, name, working)
+        return True
+
+    def _alter(self, change: SchemaChange, item: ddl.AlterTable) -> None:
+        name = _full(item.name, change)
+        target = next((_full(a.name, change) for a in item.actions if isinstance(a, ddl.RenameTo)), name)
+        table_id = self._open.get(name)
+        if table_id is None:
+            self._discover(change, target)
+            return
+        table, working = self.timeline.tables[table_id], self._working[table_id]
+        before = table.schema
+        known = _structure(change, target)
+        if self._columns_clash(change, name, working, item, known):
+            return
+        schema = working.schema()
+        if schema != before:
+            table.epochs.append(Epoch(change.position, schema))
+        self._fill(change, table, name, before, schema)
+        for action in item.actions:
+            if isinstance(action, ddl.PartitionRows):
+                self._block(change, name, f"{action.kind.upper()} PARTITION changes rows without row events")
+        if target != name:
+            self._rename(change, name, target)
+
+    def _columns_clash(
+        self, change: SchemaChange, name: TableName, working: WorkingTable, item: ddl.AlterTable, known: TableSchema | None
+    ) -> bool:
+        try:
+            working.alter(item.actions, change.position)
+        except DataError as error:
+            if known is None:
+                self._block(change, name, str(error))
+                return True
+        if known is not None:
+            working.adopt(known, change.position)
+        return False
+
+    def _fill(self, change: SchemaChange, table: TableTimeline, name: TableName, before: TableSchema, after: TableSchema) -> None:
+        """Note the value that stored rows get in each added column."""
+        for column in after.columns:
+            if before.column(column.id) is not None:
+                continue
+            default = column.default or Default("constant", None if column.nullable else WorkingTable.implicit(column.type))
+            if column.generated:
+                self._block(change, name, f"the generated column {column.name!r} cannot be computed for stored rows")
+            elif column.auto_increment:
+                self._block(change, name, f"AUTO_INCREMENT numbered the stored rows in {column.name!r}")
+            elif default.kind == "expression":
+                self._block(change, name, f"the default of {column.name!r} is an expression: its values cannot be known")
+            elif default.kind == "now":
+                default = Default("constant", _moment(change.time))
+                table.notes.append(f"{column.name}: rows older than the column got the time of the DDL as its default")
+            table.fills[column.id] = default
+
+    def _block(self, change: SchemaChange, name: TableName, reason: str) -> None:
+        table_id = self._open.get(name)
+        if table_id is not None:
+            self.timeline.tables[table_id].blocked.append((change.position, reason))
+
+    def _not_understood(self, change: SchemaChange, reason: str) -> None:
+        for database, table, _ in change.structure:
+            self._block(change, TableName(database, table), reason)
+        if not change.structure:
+            # without a structure nothing says which tables are meant: every open table whose name stands in the text
+            text = change.statement.lower()
+            for name in list(self._open):
+                if name.table.lower() in text:
+                    self._block(change, name, reason)
+
+
+def _full(name: ddl.Name, change: SchemaChange) -> TableName:
+    return TableName(change.database if name.database is None else name.database, name.table)
+
+
+def _structure(change: SchemaChange, name: TableName) -> TableSchema | None:
+    return next((s for d, t, s in change.structure if s is not None and (d, t) == name), None)
+
+
+def _moment(time: int | None) -> str | None:
+    if time is None:
+        return None
+    return datetime.fromtimestamp(time / 1_000_000, UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
+
+

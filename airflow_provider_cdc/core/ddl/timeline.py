@@ -1,0 +1,156 @@
+"""All schema changes of a pipeline by position: which table a name means when, and what its columns are then."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """One DDL record as the ledger keeps it.
+
+    :param position: where it stands in the source's log.
+    :param order: breaks ties between records of one position: the topic offset.
+    :param database: what unqualified names mean.
+    :param statement: DDL text.
+    :param structure: (database, table, schema after the change or None when dropped) where the tool gives it.
+    :param time: source time in microseconds since the epoch, for time defaults.
+    """
+
+    position: str
+    order: int
+    database: str
+    statement: str
+    structure: tuple[tuple[str, str, TableSchema | None], ...] = ()
+    time: int | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {
+            "position": self.position,
+            "order": self.order,
+            "database": self.database,
+            "statement": self.statement,
+            "structure": [[d, t, s.document() if s else None] for d, t, s in self.structure],
+            "time": self.time,
+        }
+
+    @staticmethod
+    def from_document(data: dict[str, Any]) -> SchemaChange:
+        """Rebuild from :meth:`document`."""
+        structure = tuple((d, t, TableSchema.from_document(s) if s else None) for d, t, s in data["structure"])
+        return SchemaChange(**{**data, "structure": structure})
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """The span of a table's life under one schema, from ``position`` on."""
+
+    position: str
+    schema: TableSchema
+
+
+@dataclass(slots=True)
+class TableTimeline:
+    """One table from its creation on, under whatever names.
+
+    :param fills: column id -> value that rows older than the column have.
+    :param clears: positions of TRUNCATEs known from DDL text.
+    :param names: (position, name) from when on it has which name; None when dropped.
+    :param blocked: (position, reason) of changes whose effect on stored rows cannot be known.
+    :param notes: what is known to be inexact, for people.
+    """
+
+    table_id: str
+    epochs: list[Epoch]
+    fills: dict[int, Default] = field(default_factory=dict)
+    clears: list[str] = field(default_factory=list)
+    names: list[tuple[str, TableName | None]] = field(default_factory=list)
+    blocked: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> TableName | None:
+        """The present name, None when dropped."""
+        return self.names[-1][1]
+
+    @property
+    def last_name(self) -> TableName:
+        """The present name, or the last one it had before it was dropped."""
+        return next(name for _, name in reversed(self.names) if name is not None)
+
+    @property
+    def schema(self) -> TableSchema:
+        """The present schema."""
+        return self.epochs[-1].schema
+
+    @property
+    def dropped_at(self) -> str | None:
+        """The position of the DROP, None while the table lives."""
+        return self.names[-1][0] if self.names[-1][1] is None else None
+
+    def epoch_at(self, position: str) -> int:
+        """Return the index of the epoch valid at a position (0 also before the first)."""
+        return max(0, bisect_right([epoch.position for epoch in self.epochs], position) - 1)
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {
+            "table_id": self.table_id,
+            "epochs": [[epoch.position, epoch.schema.document()] for epoch in self.epochs],
+            "fills": [[column, fill.kind, fill.text] for column, fill in self.fills.items()],
+            "clears": self.clears,
+            "names": [[position, list(name) if name else None] for position, name in self.names],
+            "blocked": [list(item) for item in self.blocked],
+            "notes": self.notes,
+        }
+
+    @staticmethod
+    def from_document(data: dict[str, Any]) -> TableTimeline:
+        """Rebuild from :meth:`document`."""
+        return TableTimeline(
+            data["table_id"],
+            [Epoch(position, TableSchema.from_document(schema)) for position, schema in data["epochs"]],
+            {column: Default(kind, text) for column, kind, text in data["fills"]},
+            list(data["clears"]),
+            [(position, TableName(*name) if name else None) for position, name in data["names"]],
+            [(position, reason) for position, reason in data["blocked"]],
+            list(data["notes"]),
+        )
+
+
+@dataclass(slots=True)
+class Timeline:
+    """Every table of a pipeline and, per name, which table it meant from which position on."""
+
+    tables: dict[str, TableTimeline] = field(default_factory=dict)
+    names: dict[TableName, list[tuple[str, str | None]]] = field(default_factory=dict)
+
+    def spans(self, name: TableName) -> list[tuple[str, str | None]]:
+        """Return (from position, table id or None) of a name, in order; of several at one position the last counts."""
+        return self.names.get(name, [])
+
+    def owner(self, name: TableName, position: str) -> str | None:
+        """Return the id of the table that has this name at a position, None when there is none."""
+        spans = self.names.get(name, [])
+        place = bisect_right([start for start, _ in spans], position) - 1
+        return spans[place][1] if place >= 0 else None
+
+
+def build_timeline(changes: Iterable[SchemaChange]) -> Timeline:
+    """Fold schema changes, in any order and with repeats, into a timeline."""
+    from airflow_provider_cdc.core.ddl.fold import Fold
+
+    fold = Fold()
+    seen: set[tuple[str, str]] = set()
+    for change in sorted(changes, key=lambda c: (c.position, c.order)):
+        # a statement sent again after a restart has the same place and text; so have its copies on other partitions
+        if (change.position, change.statement) not in seen:
+            seen.add((change.position, change.statement))
+            fold.apply(change)
+    return fold.timeline

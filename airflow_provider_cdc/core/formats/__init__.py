@@ -1,0 +1,1 @@
+"""Bytes to changes: one module per wire format behind one contract."""

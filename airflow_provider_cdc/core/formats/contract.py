@@ -1,0 +1,120 @@
+"""What a wire format is: a pure function from records to changes, and what it knows of its own values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from airflow_provider_cdc.core.model.encoding import Encoded
+from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
+
+# One flat schema for all formats; the contract between decoders, change log and apply (DESIGN section 5).
+CHANGE_SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("index", pa.int32()),
+        ("kafka_time", pa.timestamp("ms", "UTC")),
+        ("kind", pa.dictionary(pa.int32(), pa.string())),
+        ("op", pa.dictionary(pa.int32(), pa.string())),
+        ("database", pa.dictionary(pa.int32(), pa.string())),
+        ("schema", pa.dictionary(pa.int32(), pa.string())),
+        ("table", pa.dictionary(pa.int32(), pa.string())),
+        ("position", pa.string()),
+        ("source_time", pa.timestamp("us", "UTC")),
+        ("transaction_id", pa.string()),
+        ("before", pa.string()),
+        ("after", pa.string()),
+        ("columns", pa.dictionary(pa.int32(), pa.string())),
+        ("statement", pa.string()),
+        ("default_database", pa.string()),
+        ("table_changes", pa.string()),
+        ("error_code", pa.string()),
+        ("error", pa.string()),
+        ("raw", pa.binary()),
+    ]
+)
+
+
+@dataclass(slots=True)
+class Records:
+    """Kafka records of one partition, in offset order, as columns.
+
+    :param timestamps: milliseconds since the epoch, None where the record has none.
+    :param headers: name and value pairs a record, None where it has none.
+    """
+
+    topic: str
+    partition: int
+    offsets: Sequence[int]
+    timestamps: Sequence[int | None]
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    headers: Sequence[Sequence[tuple[str, bytes | None]] | None] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What one record says about how far the source is: everything before ``source_time_ms`` was sent to its partition."""
+
+    source_time_ms: int
+    heartbeat: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a record says of its columns.
+
+    :param names: member names of its images, in order.
+    :param key: names of the key's columns; None when the record does not say.
+    :param details: per column name what the format knows beyond the name, None without types.
+    """
+
+    names: tuple[str, ...]
+    key: tuple[str, ...] | None
+    details: Mapping[str, Any] | None
+
+
+class Format(Protocol):
+    """One wire format.
+
+    ``name`` is what a pipeline states, ``summary`` one line for people, ``order`` is ``exact`` or ``second``, ``carries`` names
+    what the format has besides rows: ``ddl``, ``progress``, ``transactions``, ``types``.
+    """
+
+    name: str
+    summary: str
+    order: str
+    carries: frozenset[str]
+    options: Mapping[str, str]
+
+    def decode(self, records: Records) -> pa.RecordBatch:
+        """Return the changes of these records, in their order, as :data:`CHANGE_SCHEMA`; never raises for bad bytes."""
+        ...
+
+    def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
+        """Return how far one record says the source is, or None; cheap enough for a sensor."""
+        ...
+
+    def describe(self, columns: str) -> Description:
+        """Read the ``columns`` text of a change that :meth:`decode` wrote."""
+        ...
+
+    def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
+        """Return how a column of this source type stands in the images."""
+        ...
+
+    def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
+        """Read the ``table_changes`` text: (database, table, structure after the change or None when dropped)."""
+        ...
+
+    def infer(self, description: Description) -> TableSchema | None:
+        """Return a schema made from the record's own description, or None when it carries no types."""
+        ...

@@ -1,0 +1,43 @@
+"""The formats by name; modules are imported when first asked for."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from airflow_provider_cdc.core.errors import ConfigurationError, KnownValuesError
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.core.formats.contract import Format
+
+# name -> module with a class ``WireFormat(options)``
+FORMATS = {
+    "debezium-json": "airflow_provider_cdc.core.formats.debezium_json",
+}
+
+
+def format_names() -> list[str]:
+    """Return the registered names, sorted."""
+    return sorted(FORMATS)
+
+
+def open_format(name: str, options: Mapping[str, str] | None = None) -> Format:
+    """Return the format with these options.
+
+    :raises KnownValuesError: no such format.
+    :raises ConfigurationError: an option is unknown or has a value the format does not know.
+    """
+    if name not in FORMATS:
+        raise KnownValuesError("format", name, format_names())
+    kind = importlib.import_module(FORMATS[name]).WireFormat
+    given = dict(options or {})
+    unknown = [
+        f"source.options: unknown option {key!r} for {name}; known: {', '.join(sorted(kind.options))}"
+        for key in given
+        if key not in kind.options
+    ]
+    if unknown:
+        raise ConfigurationError(unknown)
+    opened: Format = kind(given)
+    return opened
