@@ -65,6 +65,8 @@ class RunPolicy:
 
     def __post_init__(self) -> None:
         checks = Checks("policy")
+        if self.zero_dates is None:  # YAML reads an unquoted null as nothing
+            object.__setattr__(self, "zero_dates", "null")
         for name, known in CHOICES.items():
             checks.choice(name, getattr(self, name), known)
         for name in ("quarantine_limit", "ddl_grace_seconds"):

@@ -90,7 +90,8 @@ class TableRules:
         elif isinstance(given, Mapping):
             known = [f.name for f in fields(TableRule)]
             mine.unknown(given, known)
-            rule = TableRule(**{name: value for name, value in given.items() if name in known})
+            words: dict[str, Any] = {"zero_dates": "null"}  # YAML reads an unquoted null as nothing
+            rule = TableRule(**{n: words.get(n) if v is None else v for n, v in given.items() if n in known})
         else:
             checks.problem(str(key), f"expected a mapping, got {kind_of(given)}")
         rule.check(mine)

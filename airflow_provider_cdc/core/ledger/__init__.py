@@ -1,0 +1,9 @@
+"""What was planned and done, and who may work on a pipeline now; kept in SQLite or PostgreSQL."""
+
+from __future__ import annotations
+
+from airflow_provider_cdc.core.ledger.lease import Lease
+from airflow_provider_cdc.core.ledger.records import Batch, Offsets
+from airflow_provider_cdc.core.ledger.store import Ledger
+
+__all__ = ["Batch", "Lease", "Ledger", "Offsets"]

@@ -1,0 +1,173 @@
+"""The ledger's database: connecting, one transaction at a time, its clock, and what its errors mean."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, exc, insert, pool, select, text
+from sqlalchemy.engine import URL, make_url
+
+from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, KnownValuesError, UnavailableError
+from airflow_provider_cdc.core.ledger import schema
+
+BUSY_SECONDS = 30
+_CREATE_LOCK = 0x63646331  # any constant: serialises the first start on PostgreSQL
+_DRIVERS = {
+    "sqlite": "sqlite",
+    "sqlite+pysqlite": "sqlite",
+    "postgresql": "postgresql+psycopg",
+    "postgres": "postgresql+psycopg",
+    "postgresql+psycopg": "postgresql+psycopg",
+}
+_NOW = {
+    "sqlite": "SELECT strftime('%Y-%m-%dT%H:%M:%f', 'now')",
+    # Not now(): that is the transaction's start, which may be long before a lock was granted.
+    "postgresql": "SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US')",
+}
+_NOT_TRANSIENT = ("password authentication failed", "does not exist", "no password supplied", "no pg_hba.conf entry")
+
+
+def now(connection: Connection) -> datetime:
+    """Return the database's time, so that leases do not depend on the clocks of workers."""
+    moment = connection.execute(text(_NOW[connection.dialect.name])).scalar_one()
+    return datetime.fromisoformat(moment).replace(tzinfo=UTC)
+
+
+class Database:
+    """Connections of one ledger; each transaction opens its own, so forks and threads share nothing.
+
+    :param url: ``sqlite:////path/file.db`` or ``postgresql://…``.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = _checked(url)
+        self.shown = self._url.render_as_string(hide_password=True)
+        self._engine: Engine | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_url": self._url, "shown": self.shown, "_engine": None}
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Open one consistent read."""
+        with self._transaction(writes=False) as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Open one transaction that commits at exit and rolls back on any error."""
+        with self._transaction(writes=True) as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, *, writes: bool) -> Iterator[Connection]:
+        with self._explained():
+            if self._engine is None:
+                self._engine = _started(self._url)
+            options = {"cdc_writes": writes}
+            if self._engine.dialect.name == "postgresql" and not writes:
+                options["isolation_level"] = "REPEATABLE READ"  # type: ignore[assignment]
+            with self._engine.connect().execution_options(**options) as connection, connection.begin():
+                yield connection
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except CdcError:
+            raise
+        except (exc.OperationalError, exc.InterfaceError, exc.InternalError) as error:
+            reason = _reason(error, self._url)
+            where = {"ledger": self.shown}
+            if any(words in reason for words in _NOT_TRANSIENT):
+                raise ConfigurationError([f"the ledger's database refuses us: {reason}"], where=where) from None
+            raise UnavailableError(
+                "ledger.unavailable", f"the ledger's database does not answer: {reason}", where=where,
+                hint="check that it runs and can be reached from here",
+            ) from None  # fmt: skip
+
+
+def _checked(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except exc.ArgumentError:
+        # The text may hold a password: it is not repeated.
+        raise ConfigurationError(["ledger: is not a database URL such as sqlite:////data/cdc.db"]) from None
+    driver = _DRIVERS.get(parsed.drivername)
+    if driver is None:
+        raise KnownValuesError("ledger database", parsed.drivername, ["sqlite", "postgresql"])
+    parsed = parsed.set(drivername=driver)
+    if driver == "sqlite" and (parsed.database or ":memory:").startswith((":memory:", "file:")):
+        raise ConfigurationError(["ledger: must be a file; a database in memory is gone with its process"])
+    return parsed
+
+
+def _reason(error: exc.DBAPIError, url: URL) -> str:
+    """Return the first line of the driver's message, without the password."""
+    lines = str(error.orig).strip().splitlines()
+    reason = lines[0] if lines else type(error.orig).__name__
+    return reason.replace(url.password, "***") if url.password else reason
+
+
+def _started(url: URL) -> Engine:
+    """Connect for the first time and see to it that the tables exist."""
+    arguments: dict[str, Any] = {"connect_timeout": 10}
+    if url.drivername == "sqlite":
+        arguments = {"timeout": BUSY_SECONDS}
+        with suppress(OSError):  # connecting tells what is wrong
+            Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        engine = create_engine(url, poolclass=pool.NullPool, connect_args=arguments)
+    except ModuleNotFoundError as error:
+        raise ConfigurationError([f"ledger: the database's driver {error.name!r} is not installed"]) from None
+    event.listen(engine, "begin", _begin)
+    if url.drivername == "sqlite":
+        event.listen(engine, "connect", _prepare_sqlite)
+    with engine.connect().execution_options(cdc_writes=True) as connection, connection.begin():
+        _create(connection)
+    return engine
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    # Transactions begin where we say (see _begin), not where the driver guesses.
+    connection.isolation_level = None
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            # Readers and a writer side by side. Changing the mode does not wait for locks as other statements do.
+            if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                connection.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _begin(connection: Connection) -> None:
+    if connection.dialect.name == "sqlite":
+        # A transaction that reads first and writes later fails at once when another one wrote in between;
+        # IMMEDIATE waits for its turn instead.
+        writes = connection.get_execution_options().get("cdc_writes", True)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _create(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CREATE_LOCK})
+    schema.metadata.create_all(connection)
+    version = connection.execute(select(schema.versions.c.version)).scalar()
+    if version is None:
+        connection.execute(insert(schema.versions).values(version=schema.VERSION))
+    elif version != schema.VERSION:
+        raise ConfigurationError(
+            [f"ledger: its tables have version {version}, this release knows version {schema.VERSION}"]
+        )

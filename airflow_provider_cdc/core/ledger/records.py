@@ -1,0 +1,114 @@
+"""What the ledger hands out: batches, and offsets as JSON can carry them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+Offsets = dict[str, dict[int, int]]
+"""Offsets by topic and partition; as an end they are exclusive."""
+
+PLANNED = "planned"
+COMMITTED = "committed"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One numbered, immutable range of a pipeline and what came of it.
+
+    :param seq: number in the pipeline, from 1 without gaps.
+    :param kind: what was asked for, e.g. ``sync``.
+    :param status: ``planned`` or ``committed``.
+    :param start: first offsets.
+    :param end: offsets after the last, exclusive.
+    :param until: source time the request named; None is "what is there now".
+    :param result: result document; None while planned.
+    """
+
+    pipeline: str
+    seq: int
+    kind: str
+    status: str
+    start: Offsets
+    end: Offsets
+    until: datetime | None
+    planned_at: datetime
+    committed_at: datetime | None = None
+    result: dict[str, Any] | None = None
+
+    @property
+    def committed(self) -> bool:
+        """Whether the tables hold this batch."""
+        return self.status == COMMITTED
+
+    @property
+    def records(self) -> int:
+        """Offsets in the range; control records and compacted ones included."""
+        return sum(
+            end - self.start.get(topic, {}).get(partition, end)
+            for topic, partitions in self.end.items()
+            for partition, end in partitions.items()
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {
+            "pipeline": self.pipeline,
+            "seq": self.seq,
+            "kind": self.kind,
+            "status": self.status,
+            "start": offsets_document(self.start),
+            "end": offsets_document(self.end),
+            "until": time_text(self.until),
+            "planned_at": time_text(self.planned_at),
+            "committed_at": time_text(self.committed_at),
+            "result": self.result,
+        }
+
+    @staticmethod
+    def from_document(data: Mapping[str, Any]) -> Batch:
+        """Rebuild from :meth:`document`."""
+        return Batch(
+            pipeline=data["pipeline"],
+            seq=data["seq"],
+            kind=data["kind"],
+            status=data["status"],
+            start=parse_offsets(data["start"]),
+            end=parse_offsets(data["end"]),
+            until=parse_time(data["until"]),
+            planned_at=datetime.fromisoformat(data["planned_at"]),
+            committed_at=parse_time(data["committed_at"]),
+            result=data["result"],
+        )
+
+
+def offsets_document(offsets: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, int]]:
+    """Return offsets as JSON data, in a stable order."""
+    return {
+        topic: {str(partition): offsets[topic][partition] for partition in sorted(offsets[topic])}
+        for topic in sorted(offsets)
+    }
+
+
+def parse_offsets(data: Mapping[str, Mapping[str, int]]) -> Offsets:
+    """Return offsets with numbers as partitions again."""
+    return {topic: {int(p): int(offset) for p, offset in partitions.items()} for topic, partitions in data.items()}
+
+
+def time_text(value: datetime | None) -> str | None:
+    """Return an instant as ISO text in UTC, always equally long, so that texts compare as instants do.
+
+    :raises ValueError: the time has no zone.
+    """
+    if value is None:
+        return None
+    if value.tzinfo is None:
+        raise ValueError("a time without a zone names no instant")
+    return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """Return the instant of a text written by :func:`time_text`."""
+    return None if text is None else datetime.fromisoformat(text)

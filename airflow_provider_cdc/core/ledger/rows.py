@@ -1,0 +1,102 @@
+"""Single statements of the ledger, each inside a transaction of the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from airflow_provider_cdc.core.errors import BusyError
+from airflow_provider_cdc.core.ledger import schema
+from airflow_provider_cdc.core.ledger.lease import Lease, lease_lost
+from airflow_provider_cdc.core.ledger.records import Batch
+
+Document = Mapping[str, Any]
+
+
+def ensure_pipeline(connection: Connection, pipeline: str) -> None:
+    """Make the pipeline's row unless it is there; two may try at once."""
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    connection.execute(dialect.insert(schema.pipelines).values(name=pipeline, lease_token=0).on_conflict_do_nothing())
+
+
+def locked_pipeline(connection: Connection, pipeline: str) -> Row[Any] | None:
+    """Return the pipeline's row, locked until the transaction ends (SQLite: the transaction itself is the lock)."""
+    return connection.execute(
+        select(schema.pipelines).where(schema.pipelines.c.name == pipeline).with_for_update()
+    ).one_or_none()
+
+
+def fence(connection: Connection, lease: Lease) -> None:
+    """Raise unless the lease is the current one, and keep it so until the transaction ends.
+
+    The token alone decides: a lease that ran out, but that nobody took over, still excludes everybody else here.
+    """
+    row = locked_pipeline(connection, lease.pipeline)
+    if row is None or row.lease_token != lease.token:
+        raise lease_lost(lease.pipeline, lease.owner, "somebody else took it over")
+    if row.lease_owner is None:
+        raise lease_lost(lease.pipeline, lease.owner, "it was given back")
+
+
+def busy(pipeline: str, row: Row[Any]) -> BusyError:
+    """Return the error of somebody who comes second."""
+    where = {"pipeline": pipeline, "holder": row.lease_owner, "since": row.lease_since, "until": row.lease_until}
+    return BusyError(
+        "ledger.busy", f"the pipeline is taken by {row.lease_owner!r}", where=where,
+        hint="try again later; a holder that died loses it at the time given as until",
+    )  # fmt: skip
+
+
+def as_batch(row: Row[Any]) -> Batch:
+    """Return a row as a batch."""
+    return Batch.from_document(dict(row._mapping))
+
+
+def last_batch(connection: Connection, pipeline: str) -> Batch | None:
+    """Return the batch with the highest number."""
+    query = select(schema.batches).where(schema.batches.c.pipeline == pipeline)
+    row = connection.execute(query.order_by(schema.batches.c.seq.desc()).limit(1)).one_or_none()
+    return None if row is None else as_batch(row)
+
+
+def store_tables(connection: Connection, pipeline: str, seq: int, tables: Mapping[str, Document | None]) -> None:
+    """Write the new state of tables, and keep each as a version."""
+    if not tables:
+        return
+    c = schema.tables.c
+    names = sorted(tables)
+    connection.execute(delete(schema.tables).where(c.pipeline == pipeline, c.table_id.in_(names)))
+    rows = [{"pipeline": pipeline, "table_id": n, "seq": seq, "document": _plain(tables[n])} for n in names]
+    connection.execute(insert(schema.table_versions), rows)
+    current = [row for row in rows if row["document"] is not None]
+    if current:
+        connection.execute(insert(schema.tables), current)
+
+
+def store_schema_changes(connection: Connection, pipeline: str, seq: int, changes: Sequence[Document]) -> None:
+    """Append schema changes; one whose id is known keeps its place and takes the new document."""
+    if not changes:
+        return
+    c = schema.schema_changes.c
+    known = set(connection.execute(select(c.id).where(c.pipeline == pipeline)).scalars())
+    number = connection.execute(select(func.max(c.number)).where(c.pipeline == pipeline)).scalar() or 0
+    for change in changes:
+        name = change["id"]
+        if name in known:
+            query = update(schema.schema_changes).where(c.pipeline == pipeline, c.id == name)
+            connection.execute(query.values(document=_plain(change)))
+            continue
+        number += 1
+        known.add(name)
+        connection.execute(
+            insert(schema.schema_changes).values(
+                pipeline=pipeline, id=name, number=number, seq=seq, document=_plain(change)
+            )
+        )
+
+
+def _plain(document: Document | None) -> dict[str, Any] | None:
+    return None if document is None else dict(document)

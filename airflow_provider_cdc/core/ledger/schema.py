@@ -1,0 +1,88 @@
+"""Tables of the ledger. The prefix lets them live beside others in one database."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKeyConstraint,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+VERSION = 1
+"""Version of these tables; a newer one in the database is refused, never guessed."""
+
+metadata = MetaData()
+
+_NAME = Text()
+_TIME = String(27)  # ISO, UTC, always equally long: texts compare as instants do
+# Long for PostgreSQL; SQLite's one integer type is long already.
+_LONG = BigInteger().with_variant(Integer, "sqlite")
+_DOCUMENT = JSON(none_as_null=True)
+
+versions = Table("cdc_version", metadata, Column("version", Integer, primary_key=True, autoincrement=False))
+
+pipelines = Table(
+    "cdc_pipelines",
+    metadata,
+    Column("name", _NAME, primary_key=True),
+    Column("fingerprint", String(64)),
+    # The token only grows: who holds an older one has lost the lease, whatever the clocks say.
+    Column("lease_token", _LONG, nullable=False),
+    Column("lease_owner", Text),
+    Column("lease_since", _TIME),
+    Column("lease_until", _TIME),
+)
+
+batches = Table(
+    "cdc_batches",
+    metadata,
+    Column("pipeline", _NAME, primary_key=True),
+    Column("seq", _LONG, primary_key=True, autoincrement=False),
+    Column("kind", String(40), nullable=False),
+    Column("status", String(20), nullable=False),
+    Column("start", _DOCUMENT, nullable=False),
+    Column("end", _DOCUMENT, nullable=False),
+    Column("until", _TIME),
+    Column("planned_at", _TIME, nullable=False),
+    Column("committed_at", _TIME),
+    Column("result", _DOCUMENT),
+    CheckConstraint("status IN ('planned', 'committed')", name="cdc_batches_status"),
+    ForeignKeyConstraint(["pipeline"], ["cdc_pipelines.name"], name="cdc_batches_pipeline"),
+)
+
+tables = Table(
+    "cdc_tables",
+    metadata,
+    Column("pipeline", _NAME, primary_key=True),
+    Column("table_id", Text, primary_key=True),
+    Column("seq", _LONG, nullable=False),
+    Column("document", _DOCUMENT, nullable=False),
+)
+
+table_versions = Table(
+    "cdc_table_versions",
+    metadata,
+    Column("pipeline", _NAME, primary_key=True),
+    Column("table_id", Text, primary_key=True),
+    Column("seq", _LONG, primary_key=True, autoincrement=False),
+    Column("document", _DOCUMENT),
+)
+
+schema_changes = Table(
+    "cdc_schema_changes",
+    metadata,
+    Column("pipeline", _NAME, primary_key=True),
+    Column("id", Text, primary_key=True),
+    Column("number", _LONG, nullable=False),
+    Column("seq", _LONG, nullable=False),
+    Column("document", _DOCUMENT, nullable=False),
+    UniqueConstraint("pipeline", "number", name="cdc_schema_changes_order"),
+)

@@ -1,0 +1,243 @@
+"""The ledger's operations. Every write carries the lease's token and fails when it is not the current one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import insert, select, update
+
+from airflow_provider_cdc.core.errors import BusyError, ConfigurationError
+from airflow_provider_cdc.core.ledger import rows, schema
+from airflow_provider_cdc.core.ledger.database import Database, now
+from airflow_provider_cdc.core.ledger.lease import Lease
+from airflow_provider_cdc.core.ledger.records import COMMITTED, PLANNED, Batch, Offsets, offsets_document, time_text
+
+Document = Mapping[str, Any]
+
+
+class Ledger:
+    """What was planned and done for each pipeline, in one SQLite file or PostgreSQL database.
+
+    Nothing is opened before the first call; the tables are made then. SQLite serves several processes of one machine
+    (not a network file system); several machines need PostgreSQL. Leases are timed by the database's clock.
+
+    :param url: ``sqlite:////data/cdc.db`` or ``postgresql://user@host/database``.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._database = Database(url)
+
+    def __repr__(self) -> str:
+        return f"Ledger({self._database.shown!r})"
+
+    # ---- lease
+
+    def lease(self, pipeline: str, owner: str, seconds: float = 60, *, fingerprint: str | None = None) -> Lease:
+        """Take the pipeline, atomically.
+
+        :param owner: who takes it, in words an operator understands (DAG, run, host).
+        :param seconds: how long the pipeline stays taken after the holder died.
+        :param fingerprint: of the pipeline's configuration; remembered for :meth:`fingerprint`.
+        :raises BusyError: code ``ledger.busy``; says who holds it, since when and until when.
+        """
+        with self._database.writing() as connection:
+            rows.ensure_pipeline(connection, pipeline)
+            row = rows.locked_pipeline(connection, pipeline)
+            assert row is not None
+            since = now(connection)
+            until = since + timedelta(seconds=seconds)
+            if row.lease_owner is not None and row.lease_until > str(time_text(since)):
+                raise rows.busy(pipeline, row)
+            connection.execute(
+                update(schema.pipelines)
+                .where(schema.pipelines.c.name == pipeline, schema.pipelines.c.lease_token == row.lease_token)
+                .values(
+                    lease_token=row.lease_token + 1,
+                    lease_owner=owner,
+                    lease_since=time_text(since),
+                    lease_until=time_text(until),
+                    fingerprint=fingerprint or row.fingerprint,
+                )
+            )
+        return Lease(self, pipeline, owner, row.lease_token + 1, seconds, since, until)
+
+    def renew_lease(self, pipeline: str, token: int, seconds: float) -> datetime | None:
+        """Move the end of a lease; return it, or None when the lease is no longer the current one."""
+        with self._database.writing() as connection:
+            until = now(connection) + timedelta(seconds=seconds)
+            changed = connection.execute(
+                update(schema.pipelines)
+                .where(
+                    schema.pipelines.c.name == pipeline,
+                    schema.pipelines.c.lease_token == token,
+                    schema.pipelines.c.lease_owner.is_not(None),
+                )
+                .values(lease_until=time_text(until))
+            )
+            return until if changed.rowcount == 1 else None
+
+    def release_lease(self, pipeline: str, token: int) -> None:
+        """Free a lease, if it is still the current one."""
+        with self._database.writing() as connection:
+            connection.execute(
+                update(schema.pipelines)
+                .where(schema.pipelines.c.name == pipeline, schema.pipelines.c.lease_token == token)
+                .values(lease_owner=None, lease_since=None, lease_until=None)
+            )
+
+    def holder(self, pipeline: str) -> dict[str, Any] | None:
+        """Return who holds the pipeline now (``owner``, ``since``, ``until``), or None."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                select(schema.pipelines).where(schema.pipelines.c.name == pipeline)
+            ).one_or_none()
+            if row is None or row.lease_owner is None or row.lease_until <= str(time_text(now(connection))):
+                return None
+            return {"owner": row.lease_owner, "since": row.lease_since, "until": row.lease_until}
+
+    def fingerprint(self, pipeline: str) -> str | None:
+        """Return the fingerprint of the configuration last leased with, if any."""
+        with self._database.reading() as connection:
+            query = select(schema.pipelines.c.fingerprint).where(schema.pipelines.c.name == pipeline)
+            return connection.execute(query).scalar()
+
+    # ---- batches
+
+    def planned(self, pipeline: str, until: datetime | None) -> Batch | None:
+        """Return the batch that belongs to a request, planned or committed.
+
+        :param until: the request's time; None asks for the batch that is planned and not committed yet.
+        """
+        mine = schema.batches.c.pipeline == pipeline
+        query = select(schema.batches).where(mine, schema.batches.c.status == PLANNED)
+        if until is not None:
+            query = select(schema.batches).where(mine, schema.batches.c.until == time_text(until))
+        return self._batch(query.order_by(schema.batches.c.seq).limit(1))
+
+    def open(self, pipeline: str) -> Batch | None:
+        """Return the batch that is planned and not committed, whatever request it belongs to."""
+        return self.planned(pipeline, None)
+
+    def covering(self, pipeline: str, until: datetime) -> Batch | None:
+        """Return the first committed batch whose request reached ``until`` or beyond."""
+        query = select(schema.batches).where(
+            schema.batches.c.pipeline == pipeline,
+            schema.batches.c.status == COMMITTED,
+            schema.batches.c.until >= time_text(until),
+        )
+        return self._batch(query.order_by(schema.batches.c.seq).limit(1))
+
+    def last(self, pipeline: str) -> Batch | None:
+        """Return the batch with the highest number, planned or committed."""
+        with self._database.reading() as connection:
+            return rows.last_batch(connection, pipeline)
+
+    def batch(self, pipeline: str, seq: int) -> Batch | None:
+        """Return one batch by its number."""
+        query = select(schema.batches).where(schema.batches.c.pipeline == pipeline, schema.batches.c.seq == seq)
+        return self._batch(query)
+
+    def batches(self, pipeline: str, *, after: int = 0, limit: int | None = None) -> list[Batch]:
+        """Return the pipeline's batches in order of their numbers, those above ``after``."""
+        query = select(schema.batches).where(schema.batches.c.pipeline == pipeline, schema.batches.c.seq > after)
+        with self._database.reading() as connection:
+            return [rows.as_batch(row) for row in connection.execute(query.order_by(schema.batches.c.seq).limit(limit))]
+
+    def plan(self, lease: Lease, start: Offsets, end: Offsets, until: datetime | None, kind: str = "sync") -> Batch:
+        """Record the next batch; its range never changes afterwards.
+
+        :param start: first offsets.
+        :param end: offsets after the last, exclusive.
+        :raises BusyError: another batch is planned and must be finished first (an equal one is returned as it is),
+            or the lease is lost.
+        """
+        lease.check()
+        with self._database.writing() as connection:
+            rows.fence(connection, lease)
+            previous = rows.last_batch(connection, lease.pipeline)
+            if previous is not None and not previous.committed:
+                if (previous.start, previous.end, previous.until, previous.kind) == (start, end, until, kind):
+                    return previous
+                raise BusyError(
+                    "ledger.batch_open", "a planned batch is not finished yet",
+                    where={"pipeline": lease.pipeline, "seq": previous.seq}, hint="finish it, then plan the next",
+                )  # fmt: skip
+            values = {
+                "pipeline": lease.pipeline,
+                "seq": 1 if previous is None else previous.seq + 1,
+                "kind": kind,
+                "status": PLANNED,
+                "start": offsets_document(start),
+                "end": offsets_document(end),
+                "until": time_text(until),
+                "planned_at": time_text(now(connection)),
+            }
+            connection.execute(insert(schema.batches).values(**values))
+        return Batch.from_document({**values, "committed_at": None, "result": None})
+
+    def commit(
+        self,
+        lease: Lease,
+        seq: int,
+        result: Document,
+        tables: Mapping[str, Document | None] | None = None,
+        schema_changes: Sequence[Document] = (),
+    ) -> Batch:
+        """Record what came of a batch, in one transaction; repeating it changes nothing.
+
+        :param tables: new state document by table id; None forgets the table.
+        :param schema_changes: documents with a text member ``id``; a known id keeps its place, its document is new.
+        :raises BusyError: the lease is lost.
+        """
+        lease.check()
+        for change in schema_changes:
+            if not isinstance(change.get("id"), str):
+                raise ValueError("a schema change needs a text member 'id'")
+        with self._database.writing() as connection:
+            rows.fence(connection, lease)
+            mine = (schema.batches.c.pipeline == lease.pipeline, schema.batches.c.seq == seq)
+            row = connection.execute(select(schema.batches).where(*mine)).one_or_none()
+            if row is None:
+                raise ConfigurationError([f"batch {seq} of pipeline {lease.pipeline!r} was never planned"])
+            if row.status != COMMITTED:
+                rows.store_tables(connection, lease.pipeline, seq, tables or {})
+                rows.store_schema_changes(connection, lease.pipeline, seq, schema_changes)
+                done = {"status": COMMITTED, "committed_at": time_text(now(connection)), "result": dict(result)}
+                connection.execute(update(schema.batches).where(*mine).values(**done))
+                row = connection.execute(select(schema.batches).where(*mine)).one()
+            return rows.as_batch(row)
+
+    # ---- tables and schema changes
+
+    def pipelines(self) -> list[str]:
+        """Return the names of all pipelines, sorted."""
+        with self._database.reading() as connection:
+            return sorted(connection.execute(select(schema.pipelines.c.name)).scalars())
+
+    def tables(self, pipeline: str) -> dict[str, dict[str, Any]]:
+        """Return the current state document of each table, by table id."""
+        c = schema.tables.c
+        with self._database.reading() as connection:
+            query = select(c.table_id, c.document).where(c.pipeline == pipeline).order_by(c.table_id)
+            return {row.table_id: row.document for row in connection.execute(query)}
+
+    def table_versions(self, pipeline: str, table_id: str) -> list[tuple[int, dict[str, Any] | None]]:
+        """Return the state documents of one table with the batch that made each, oldest first; None where it ended."""
+        c = schema.table_versions.c
+        query = select(c.seq, c.document).where(c.pipeline == pipeline, c.table_id == table_id).order_by(c.seq)
+        with self._database.reading() as connection:
+            return [(row.seq, row.document) for row in connection.execute(query)]
+
+    def schema_changes(self, pipeline: str) -> list[dict[str, Any]]:
+        """Return the schema changes in the order they were first recorded."""
+        c = schema.schema_changes.c
+        with self._database.reading() as connection:
+            query = select(c.document).where(c.pipeline == pipeline).order_by(c.number)
+            return list(connection.execute(query).scalars())
+
+    def _batch(self, query: Any) -> Batch | None:
+        with self._database.reading() as connection:
+            row = connection.execute(query).one_or_none()
+            return None if row is None else rows.as_batch(row)
