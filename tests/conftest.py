@@ -1,0 +1,87 @@
+"""Fixtures every folder of tests may ask for; a service starts when the first test wants it."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.java import JavaHome
+    from tests.stack.broker import Broker
+    from tests.stack.postgres import Postgres
+    from tests.stack.s3 import S3
+
+
+def _isolate() -> None:
+    """Keep Airflow and Spark away from what the user has set up; must happen before anything imports Airflow."""
+    if "AIRFLOW_HOME" not in os.environ:
+        home = tempfile.mkdtemp(prefix="cdc-airflow-")
+        atexit.register(shutil.rmtree, home, ignore_errors=True)
+        os.environ["AIRFLOW_HOME"] = home
+    os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+    # Workers run whatever `python3` is on PATH unless told otherwise.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+_isolate()
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    from tests.stack.broker import Broker
+
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    from tests.stack.postgres import Postgres
+    from tests.stack.process import NotAvailable
+
+    try:
+        running = Postgres()
+    except NotAvailable as reason:
+        pytest.skip(str(reason))
+    with running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3]:
+    from tests.stack.process import NotAvailable
+    from tests.stack.s3 import S3
+
+    try:
+        running = S3()
+    except NotAvailable as reason:
+        pytest.skip(str(reason))
+    with running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def java() -> JavaHome:
+    """The Java Spark runs on; JAVA_HOME points to it from here on."""
+    from airflow_provider_cdc.java import find_java
+
+    found = find_java()
+    os.environ["JAVA_HOME"] = str(found.home)
+    return found
+
+
+@pytest.fixture(scope="session")
+def spark_jars(java: JavaHome) -> list[Path]:
+    """The locked jars of the Spark reader and writer."""
+    from airflow_provider_cdc.jars import SPARK_LOCK, fetch, jar_cache
+
+    return fetch(SPARK_LOCK, jar_cache(), java.executable)

@@ -1,0 +1,1 @@
+"""The real services that tests, demo and bench run against."""
