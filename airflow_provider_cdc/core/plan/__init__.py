@@ -1,0 +1,1 @@
+"""What to read next, and how far the source is known to be; pure functions, no I/O."""

@@ -1,0 +1,206 @@
+"""Which offsets the next batch reads, and how they are cut into tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from airflow_provider_cdc.core.errors import SourceError
+
+Offsets = dict[str, dict[int, int]]
+OffsetMap = Mapping[str, Mapping[int, int]]
+
+_SHOWN = 5
+_REBUILD = (
+    "the tables can no longer follow this log without a gap: take a new snapshot and rebuild the pipeline, "
+    "or plan once with accept_loss=True to go on with what is left"
+)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Half-open offsets of one partition."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def records(self) -> int:
+        """Offsets in the slice."""
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Records that are gone and were never read: ``[start, end)`` of a partition."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Range:
+    """Offsets of one batch; every known partition is named, with start = end where there is nothing to read.
+
+    :param joined: partitions that no batch has read before.
+    :param lost: what was given up because loss was accepted.
+    :param heartbeat_topic: its records alone are no reason to start an engine.
+    """
+
+    start: Offsets
+    end: Offsets
+    joined: tuple[tuple[str, int], ...] = ()
+    lost: tuple[Loss, ...] = ()
+    heartbeat_topic: str | None = None
+
+    def slices(self) -> list[Slice]:
+        """Return what there is to read, by topic and partition."""
+        found = []
+        for topic in sorted(self.end):
+            for partition in sorted(self.end[topic]):
+                part = Slice(topic, partition, self.start[topic][partition], self.end[topic][partition])
+                if part.records:
+                    found.append(part)
+        return found
+
+    @property
+    def records(self) -> int:
+        """Offsets to read; control records and compacted ones included."""
+        return sum(part.records for part in self.slices())
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing but heartbeats to read."""
+        return all(part.topic == self.heartbeat_topic for part in self.slices())
+
+
+def plan_range(
+    last_end: OffsetMap | None,
+    lows: OffsetMap,
+    highs: OffsetMap,
+    until: OffsetMap | None = None,
+    *,
+    schema_topic: str | None = None,
+    heartbeat_topic: str | None = None,
+    selects: Callable[[str], bool] | None = None,
+    accept_loss: bool = False,
+) -> Range:
+    """Return the offsets of the next batch.
+
+    :param last_end: end of the last batch; None or empty on the pipeline's first.
+    :param lows: first offset that each existing partition still has.
+    :param highs: present end of each (the last stable offset), exclusive.
+    :param until: end that the request asks for; a partition that is missing there is read to its present end. Never
+        used for the schema topic: a row must not be read before the change of its table.
+    :param selects: tells whether the pipeline still reads a topic; one it left keeps its place and is not read.
+    :param accept_loss: go on at the first offset that is left instead of raising.
+    :raises SourceError: ``kafka.offsets_expired``, ``kafka.topic_gone``, ``kafka.topic_recreated``.
+    """
+    planning = _Planning(last_end or {}, lows, highs, heartbeat_topic, accept_loss)
+    planning.remembered(selects or (lambda topic: True))
+    planning.existing()
+    planning.raise_any()
+    for topic, partitions in planning.start.items():
+        for partition, start in partitions.items():
+            high = highs.get(topic, {}).get(partition, start)
+            wanted = high
+            if until is not None and topic != schema_topic:
+                wanted = min(high, until.get(topic, {}).get(partition, high))
+            planning.end.setdefault(topic, {})[partition] = max(start, wanted)
+    return Range(planning.start, planning.end, tuple(planning.joined), tuple(planning.lost), heartbeat_topic)
+
+
+@dataclass
+class _Planning:
+    """Starts of a range, and what stands in their way."""
+
+    last_end: OffsetMap
+    lows: OffsetMap
+    highs: OffsetMap
+    heartbeat_topic: str | None
+    accept_loss: bool
+    start: Offsets = field(default_factory=dict)
+    end: Offsets = field(default_factory=dict)
+    joined: list[tuple[str, int]] = field(default_factory=list)
+    lost: list[Loss] = field(default_factory=list)
+    gone: list[tuple[str, int, int]] = field(default_factory=list)
+    recreated: list[tuple[str, int, int]] = field(default_factory=list)
+
+    def remembered(self, selects: Callable[[str], bool]) -> None:
+        """Partitions of earlier batches that the cluster does not have, or that the pipeline no longer reads."""
+        for topic, partitions in self.last_end.items():
+            for partition, place in partitions.items():
+                if partition in self.highs.get(topic, {}):
+                    continue
+                missed = selects(topic) and topic != self.heartbeat_topic
+                if missed and self.accept_loss:
+                    continue  # forgotten: one of that name that comes later is a new one
+                self.start.setdefault(topic, {})[partition] = place
+                if missed:
+                    self.gone.append((topic, partition, place))
+
+    def existing(self) -> None:
+        """Partitions that the cluster has."""
+        for topic, partitions in self.highs.items():
+            for partition, high in partitions.items():
+                self.start.setdefault(topic, {})[partition] = self._start(topic, partition, high)
+
+    def _start(self, topic: str, partition: int, high: int) -> int:
+        low = self.lows[topic][partition]
+        place = self.last_end.get(topic, {}).get(partition)
+        if place is None:
+            self.joined.append((topic, partition))
+            # Only the first batch may begin in the middle: it goes with the snapshot that made the tables.
+            place = 0 if self.last_end else low
+        if topic == self.heartbeat_topic:
+            return low if place > high else max(place, low)
+        if place > high:
+            if not self.accept_loss:
+                self.recreated.append((topic, partition, place))
+            return low
+        if place < low:
+            self.lost.append(Loss(topic, partition, place, low))
+            return low
+        return place
+
+    def raise_any(self) -> None:
+        """Raise for what is gone, all partitions at once."""
+        if self.gone:
+            raise _error("kafka.topic_gone", "topics or partitions that the pipeline reads are gone", self.gone)
+        if self.recreated:
+            text = "the log ends before the last batch did: the topic was deleted and made again, or cut"
+            raise _error("kafka.topic_recreated", text, self.recreated)
+        if self.lost and not self.accept_loss:
+            raise _expired(self.lost)
+
+
+def _error(code: str, text: str, places: Sequence[tuple[str, int, int]]) -> SourceError:
+    topic, partition, offset = places[0]
+    where = {"topic": topic, "partition": partition, "offset": offset, "partitions": _shown(places)}
+    hint = f"leave it out of source.topics if it ended on purpose; otherwise {_REBUILD}"
+    return SourceError(code, text, where=where, hint=hint)
+
+
+def _expired(lost: Sequence[Loss]) -> SourceError:
+    first = lost[0]
+    total = sum(loss.end - loss.start for loss in lost)
+    text = f"Kafka deleted {total} records before they were read, first offsets {first.start} to {first.end - 1}"
+    places = [(loss.topic, loss.partition, loss.start) for loss in lost]
+    where = {
+        "topic": first.topic,
+        "partition": first.partition,
+        "offset": first.start,
+        "first_kept": first.end,
+        "partitions": _shown(places),
+    }
+    return SourceError("kafka.offsets_expired", text, where=where, hint=f"{_REBUILD}; raise the topic's retention")
+
+
+def _shown(places: Sequence[tuple[str, int, int]]) -> str:
+    names = [f"{topic}/{partition}" for topic, partition, _ in places[:_SHOWN]]
+    rest = len(places) - len(names)
+    return " ".join(names) + (f" and {rest} more" if rest else "")
