@@ -1,0 +1,1 @@
+"""Values: JSON tokens of an image become typed Arrow columns, exactly or not at all."""

@@ -1,0 +1,58 @@
+"""Whole columns of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.model.schema import ColumnType
+from airflow_provider_cdc.core.values.field import Field, Misfit, Reason
+from airflow_provider_cdc.core.values.scalar import base64_url_bytes, hex_bytes
+
+
+def base64_url(values: Sequence[Any], field: Field) -> pa.Array:
+    """Convert texts in the URL-safe alphabet."""
+    return targeted(pa.array([None if text is None else base64_url_bytes(text) for text in values], pa.binary()), field)
+
+
+def hexadecimal(values: Sequence[Any], field: Field) -> pa.Array:
+    """Convert texts of hexadecimal digits."""
+    return targeted(pa.array([None if text is None else hex_bytes(text) for text in values], pa.binary()), field)
+
+
+def targeted(values: pa.Array, field: Field) -> pa.Array:
+    """Put bytes into a binary column, or into a string column if they are UTF-8."""
+    if pa.types.is_binary(field.target):
+        return padded(values, field.type)
+    if pa.types.is_string(field.target):
+        return values.cast(field.target)
+    raise Misfit(Reason.TARGET)
+
+
+def padded(values: pa.Array, column: ColumnType) -> pa.Array:
+    """Put back the zero bytes that tools strip from the end of BINARY(n)."""
+    if column.name != "binary" or not len(values):
+        return values
+    width = column.length or 1
+    lengths = np.asarray(pc.fill_null(pc.binary_length(values), width))
+    if (lengths > width).any():
+        raise Misfit(Reason.LENGTH)
+    if (lengths == width).all():
+        return values
+    return _right_padded(pc.fill_null(values, b""), width, values)
+
+
+def _right_padded(values: pa.Array, width: int, like: pa.Array) -> pa.Array:
+    _, offsets, data = values.buffers()
+    bounds = np.frombuffer(offsets, np.int32, len(values) + 1, values.offset * 4).astype(np.int64)
+    begins, lengths = bounds[:-1], np.diff(bounds)
+    out = np.zeros(len(values) * width, np.uint8)
+    shift = np.repeat(np.arange(len(values), dtype=np.int64) * width - begins, lengths)
+    where = np.arange(bounds[0], bounds[-1], dtype=np.int64)
+    out[shift + where] = np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]]
+    fixed = pa.Array.from_buffers(pa.binary(width), len(values), [None, pa.py_buffer(out)]).cast(pa.binary())
+    return pc.if_else(like.is_null(), None, fixed) if like.null_count else fixed

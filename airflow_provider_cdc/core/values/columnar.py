@@ -1,0 +1,188 @@
+"""Whole columns of one encoding into one target; anything out of the ordinary is left to :mod:`scalar`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.model.encoding import Encoding
+from airflow_provider_cdc.core.values import binary, decimals, temporal
+from airflow_provider_cdc.core.values.field import NOT_BOOLEAN, Field, Misfit, Reason
+from airflow_provider_cdc.core.values.fit import commas, scale_of
+
+_DIGITS = b"0123456789-"
+_NUMERALS = b"0123456789-+.eE"
+
+
+def convert_column(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
+    """Convert decoded tokens (None for null); raises Misfit, an Arrow error, TypeError or OverflowError if any is odd."""
+    return _CONVERTERS[field.encoded.encoding](values, field, lost)
+
+
+def _text(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
+    texts = pa.array(values, pa.string())
+    target = field.target
+    if pa.types.is_string(target):
+        return _labels(texts, field)
+    if pa.types.is_signed_integer(target):
+        return _only(texts, _DIGITS).cast(target)
+    if pa.types.is_decimal128(target):
+        return _only(texts, _NUMERALS).cast(target)
+    if pa.types.is_floating(target):
+        return _finite(_only(texts, _NUMERALS).cast(target))
+    if pa.types.is_timestamp(target) or pa.types.is_date32(target):
+        return temporal.moments(texts, field, lost)
+    if pa.types.is_boolean(target):
+        return _boolean_of(_only(texts, _DIGITS).cast(pa.int64()), field, lost)
+    if pa.types.is_binary(target):
+        return binary.padded(texts.cast(target), field.type)
+    raise Misfit(Reason.TARGET)
+
+
+def _labels(texts: pa.Array, field: Field) -> pa.Array:
+    for spelling, label in commas(field.type.labels).items():
+        texts = pc.if_else(pc.equal(texts, spelling), label, texts)
+    return texts
+
+
+def _number(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
+    target = field.target
+    if pa.types.is_signed_integer(target):
+        return pa.array(values, target)
+    if pa.types.is_boolean(target):
+        return _boolean_of(pa.array(values, pa.int64()), field, lost)
+    if pa.types.is_float64(target):
+        return pa.array(values, target)
+    if pa.types.is_float32(target):
+        return _single(pa.array(values, pa.float64()))
+    if pa.types.is_list(target):
+        return pa.ListArray.from_arrays(*_list_parts(values), mask=_nulls(values))
+    texts = _raw_texts(values)
+    if pa.types.is_decimal128(target):
+        return texts.cast(target)
+    if pa.types.is_string(target):
+        return _decimal_texts(texts, field)
+    raise Misfit(Reason.TARGET)
+
+
+def _list_parts(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
+    nested = pa.array(values, pa.list_(pa.float64()))
+    return nested.offsets, _single(nested.values)
+
+
+def _nulls(values: Sequence[Any]) -> pa.Array | None:
+    return pa.array([value is None for value in values]) if None in values else None
+
+
+def _raw_texts(values: Sequence[Any]) -> pa.Array:
+    """Return the texts of numbers; a null is a token too."""
+    tokens = [None if raw is None else bytes(raw) for raw in values]
+    texts = pa.array([None if token == b"null" else token for token in tokens], pa.binary()).cast(pa.string())
+    return _only(texts, _NUMERALS)
+
+
+def _decimal_texts(texts: pa.Array, field: Field) -> pa.Array:
+    if field.type.name == "decimal":
+        scale = scale_of(field)
+        shape = rf"^(?:-?[1-9][0-9]*|0|-0\.0*[1-9])\.[0-9]{{{scale}}}$" if scale else r"^(?:-?[1-9][0-9]*|0)$"
+        if pc.all(pc.match_substring_regex(texts, shape)).as_py() is False:
+            raise Misfit(Reason.NUMBER)
+    return texts
+
+
+def _boolean(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
+    flags = pa.array(values, pa.bool_())
+    if pa.types.is_boolean(field.target) or pa.types.is_signed_integer(field.target):
+        return flags.cast(field.target)
+    raise Misfit(Reason.TARGET)
+
+
+def _boolean_of(numbers: pa.Array, field: Field, lost: Counter[str]) -> pa.Array:
+    odd = pc.sum(pc.greater(pc.bit_wise_and(numbers, -2).cast(pa.uint64(), safe=False), 0)).as_py() or 0
+    if odd:
+        if field.type.name != "tinyint":
+            raise Misfit(Reason.RANGE)
+        bounds = pc.min_max(numbers).as_py()
+        if bounds["min"] < -128 or bounds["max"] > 255:
+            raise Misfit(Reason.RANGE)
+        lost[NOT_BOOLEAN] += odd
+    return numbers.cast(pa.bool_())
+
+
+def _base64(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
+    return binary.targeted(pa.array(values, pa.binary()), field)
+
+
+def _geometry(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
+    return binary.targeted(pa.array([None if value is None else value.wkb for value in values], pa.binary()), field)
+
+
+def _only(texts: pa.Array, allowed: bytes) -> pa.Array:
+    """Let pass numbers in digits only: Arrow also takes 0x1F, nan and inf."""
+    data = texts.buffers()[2]
+    if data is not None and not _ALLOWED[allowed][np.frombuffer(data, np.uint8)].all():
+        raise Misfit(Reason.NUMBER)
+    return texts
+
+
+def _table(allowed: bytes) -> npt.NDArray[np.bool_]:
+    table = np.zeros(256, bool)
+    table[list(allowed)] = True
+    return table
+
+
+_ALLOWED = {allowed: _table(allowed) for allowed in (_DIGITS, _NUMERALS)}
+
+
+def _finite(numbers: pa.Array) -> pa.Array:
+    if pc.all(pc.is_finite(numbers)).as_py() is False:
+        raise Misfit(Reason.RANGE)
+    return numbers
+
+
+def _single(doubles: pa.Array) -> pa.Array:
+    """Round doubles to floats; a double half way between two floats may come from a text that is not."""
+    if len(doubles):
+        bits = np.frombuffer(doubles.buffers()[1], np.uint64, len(doubles), doubles.offset * 8)
+        if ((bits & np.uint64(0x1FFFFFFF)) == np.uint64(0x10000000)).any():
+            raise Misfit(Reason.NUMBER)
+        magnitude = np.abs(bits.view(np.float64))
+        if ((magnitude < 1.2e-38) & (magnitude > 0)).any():
+            raise Misfit(Reason.NUMBER)  # halves of subnormal floats lie elsewhere
+    return _finite(doubles.cast(pa.float32()))
+
+
+_Converter = Callable[[Sequence[Any], Field, "Counter[str]"], pa.Array]
+
+
+def _lossless(convert: Callable[[Sequence[Any], Field], pa.Array]) -> _Converter:
+    return lambda values, field, lost: convert(values, field)
+
+
+_CONVERTERS: dict[Encoding, _Converter] = {
+    Encoding.TEXT: _text,
+    Encoding.NUMBER: _number,
+    Encoding.BOOLEAN: _boolean,
+    Encoding.BASE64: _base64,
+    Encoding.BASE64_URL: _lossless(binary.base64_url),
+    Encoding.HEX: _lossless(binary.hexadecimal),
+    Encoding.EPOCH_DAYS: _lossless(temporal.epoch),
+    Encoding.EPOCH_MILLIS: _lossless(temporal.epoch),
+    Encoding.EPOCH_MICROS: _lossless(temporal.epoch),
+    Encoding.EPOCH_NANOS: _lossless(temporal.epoch),
+    Encoding.TIME_MILLIS: _lossless(temporal.time),
+    Encoding.TIME_MICROS: _lossless(temporal.time),
+    Encoding.TIME_NANOS: _lossless(temporal.time),
+    Encoding.ISO_TEXT: _lossless(temporal.iso),
+    Encoding.ZONED_TEXT: _lossless(temporal.zoned),
+    Encoding.DECIMAL_BASE64: _lossless(decimals.decimal_base64),
+    Encoding.BITS_LE: _lossless(decimals.bits),
+    Encoding.WRAPPED_UNSIGNED: _lossless(decimals.wrapped_unsigned),
+    Encoding.GEOMETRY: _geometry,
+}

@@ -1,0 +1,55 @@
+"""What every conversion is told about a column, and how it says that a value does not fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import pyarrow as pa
+
+from airflow_provider_cdc.core.model.encoding import Encoded
+from airflow_provider_cdc.core.model.schema import ColumnType
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column to read from images.
+
+    :param encoded: its member name and how the tool writes it.
+    :param type: its type in the source.
+    :param target: the Arrow type of the result.
+    """
+
+    encoded: Encoded
+    type: ColumnType
+    target: pa.DataType
+
+
+class Reason(StrEnum):
+    """Why a value failed; stable, they appear in quarantine."""
+
+    IMAGE = "image_invalid"  # the image is no JSON object
+    TOKEN = "token_unexpected"  # another kind of JSON token than the encoding has
+    TEXT = "text_invalid"  # not UTF-8, or half a surrogate pair
+    NUMBER = "number_invalid"
+    RANGE = "out_of_range"
+    FRACTION = "fraction_lost"  # digits that are not zero beyond the scale or the precision
+    BASE64 = "base64_invalid"
+    HEX = "hex_invalid"
+    DATE = "date_invalid"
+    TIME = "time_invalid"
+    LENGTH = "too_long"
+    TARGET = "target_unsupported"  # this encoding has no meaning for the column's Arrow type
+
+
+class Misfit(Exception):
+    """A value cannot be converted exactly."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
+
+
+ZERO_DATE = "zero_date"  # lossy: 0000-00-00 became NULL
+INVALID_DATE = "invalid_date"  # lossy: 2023-02-31 or 2023-05-00, which MySQL can store, became NULL
+NOT_BOOLEAN = "tinyint_as_boolean"  # lossy: a TINYINT(1) beyond 0 and 1 became true

@@ -1,0 +1,95 @@
+"""Row images, JSON object texts, into typed Arrow columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
+from airflow_provider_cdc.core.model.schema import ColumnType
+from airflow_provider_cdc.core.values.block import Block
+from airflow_provider_cdc.core.values.field import Field, Misfit, Reason
+from airflow_provider_cdc.core.values.fit import fit
+from airflow_provider_cdc.core.values.reading import texts_of
+
+__all__ = ["Failure", "Field", "Reason", "Typed", "constant", "type_images"]
+
+_BLOCK = 16_384  # rows; their objects stay in the processor's cache
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A value, or with column ``""`` a whole image, that could not be converted.
+
+    :param row: index into the images.
+    :param column: member name.
+    :param reason: a :class:`Reason`.
+    """
+
+    row: int
+    column: str
+    reason: str
+
+
+@dataclass
+class Typed:
+    """Columns of a batch of images.
+
+    :param columns: one per field, NULL where the member is absent, null or failed.
+    :param absent: per field a boolean per row, None where it is always there.
+    :param failures: rows that belong in quarantine.
+    :param lossy: how many values were given up by an allowed loss, by kind.
+    """
+
+    columns: list[pa.Array]
+    absent: list[pa.Array | None]
+    failures: list[Failure] = field(default_factory=list)
+    lossy: dict[str, int] = field(default_factory=dict)
+
+
+def type_images(images: pa.Array, fields: Sequence[Field]) -> Typed:
+    """Convert JSON object texts (no nulls); never raises for what is in them."""
+    blocks = [
+        Block(texts_of(images.slice(start, _BLOCK)), fields, start).run()
+        for start in range(0, max(len(images), 1), _BLOCK)
+    ]
+    lossy: Counter[str] = Counter()
+    for block in blocks:
+        lossy.update(block.lossy)
+    return Typed(
+        [_joined([block.columns[i] for block in blocks]) for i in range(len(fields))],
+        [_mask([block.absent[i] for block in blocks], [block.length for block in blocks]) for i in range(len(fields))],
+        [Failure(row, column, reason.value) for block in blocks for row, column, reason in block.failures],
+        dict(lossy),
+    )
+
+
+def constant(text: str | None, type: ColumnType, target: pa.DataType) -> pa.Scalar:
+    """Return a DDL default's text as a value of the column; raises DataError when it does not fit."""
+    if text is None:
+        return pa.scalar(None, target)
+    try:
+        value = fit(text, Field(Encoded("", Encoding.TEXT), type, target), Counter())
+    except Misfit as error:
+        raise DataError(
+            "values.constant", f"a default does not fit its column: {error.reason.value}", where={"type": str(type)}
+        ) from None
+    return pa.array([value], target)[0]
+
+
+def _joined(parts: list[pa.Array]) -> pa.Array:
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+
+
+def _mask(parts: list[pa.Array | None], lengths: list[int]) -> pa.Array | None:
+    if all(part is None for part in parts):
+        return None
+    filled = [
+        pa.nulls(n, pa.bool_()).fill_null(False) if part is None else part
+        for part, n in zip(parts, lengths, strict=True)
+    ]
+    return _joined(filled)

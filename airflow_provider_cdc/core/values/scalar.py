@@ -1,0 +1,217 @@
+"""One token at a time: the whole truth of every encoding, used for what the columnar paths do not take."""
+
+from __future__ import annotations
+
+from binascii import Error as BadBase64
+from binascii import a2b_base64, unhexlify
+from collections import Counter
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from airflow_provider_cdc.core.model.encoding import Encoding
+from airflow_provider_cdc.core.values import civil
+from airflow_provider_cdc.core.values.field import Field, Misfit, Reason
+from airflow_provider_cdc.core.values.fit import Moment, fit
+
+_UNITS = {
+    Encoding.EPOCH_DAYS: (civil.DAY, 1),
+    Encoding.EPOCH_MILLIS: (1000, 1),
+    Encoding.EPOCH_MICROS: (1, 1),
+    Encoding.EPOCH_NANOS: (1, 1000),
+    Encoding.TIME_MILLIS: (1000, 1),
+    Encoding.TIME_MICROS: (1, 1),
+    Encoding.TIME_NANOS: (1, 1000),
+}
+
+
+class Number(str):
+    """A JSON number's text."""
+
+    __slots__ = ()
+
+
+def value_of(token: bytes, field: Field, lost: Counter[str]) -> Any:
+    """Convert one JSON token to what Arrow takes for the target, or raise :class:`Misfit`."""
+    datum = _datum(token.strip())
+    if datum is None:
+        return None
+    meaning = _READERS[field.encoded.encoding](datum, field)
+    return None if meaning is None else fit(meaning, field, lost)
+
+
+def _datum(token: bytes) -> Any:
+    first = token[:1]
+    if first == b"n":
+        return None
+    if first in (b"t", b"f"):
+        return first == b"t"
+    if first == b'"' or first in (b"{", b"["):
+        try:
+            return msgspec.json.decode(token)
+        except (ValueError, RecursionError):
+            raise Misfit(Reason.TEXT) from None
+    return Number(token.decode("ascii"))
+
+
+def _text(datum: Any, field: Field) -> Any:
+    if isinstance(datum, (str, bool)):
+        return datum
+    raise Misfit(Reason.TOKEN)
+
+
+def _number(datum: Any, field: Field) -> Any:
+    if isinstance(datum, (Number, bool, list)):
+        return datum
+    raise Misfit(Reason.TOKEN)
+
+
+def _boolean(datum: Any, field: Field) -> Any:
+    if isinstance(datum, (Number, bool)):
+        return datum
+    raise Misfit(Reason.TOKEN)
+
+
+def _string(datum: Any) -> str:
+    if isinstance(datum, str) and not isinstance(datum, Number):
+        return datum
+    raise Misfit(Reason.TOKEN)
+
+
+def _base64(datum: Any, field: Field) -> bytes:
+    return base64_bytes(_string(datum))
+
+
+def _base64_url(datum: Any, field: Field) -> bytes:
+    return base64_url_bytes(_string(datum))
+
+
+def _hex(datum: Any, field: Field) -> bytes:
+    return hex_bytes(_string(datum))
+
+
+def base64_bytes(text: str) -> bytes:
+    """Decode base64 with its padding and nothing else in it."""
+    try:
+        return a2b_base64(text, strict_mode=True)
+    except (BadBase64, ValueError):
+        raise Misfit(Reason.BASE64) from None
+
+
+def base64_url_bytes(text: str) -> bytes:
+    """Decode the URL-safe alphabet, with or without padding."""
+    if "+" in text or "/" in text:
+        raise Misfit(Reason.BASE64)
+    if "=" not in text:
+        text += "=" * (-len(text) % 4)
+    return base64_bytes(text.replace("-", "+").replace("_", "/"))
+
+
+def hex_bytes(text: str) -> bytes:
+    """Decode hexadecimal digits of either case."""
+    try:
+        return unhexlify(text)
+    except (BadBase64, ValueError):
+        raise Misfit(Reason.HEX) from None
+
+
+def _integer(datum: Any) -> int:
+    if not isinstance(datum, Number):
+        raise Misfit(Reason.TOKEN)
+    try:
+        return int(datum)
+    except ValueError:
+        raise Misfit(Reason.NUMBER) from None
+
+
+def _micros(datum: Any, field: Field) -> int:
+    multiply, divide = _UNITS[field.encoded.encoding]
+    micros, beyond = divmod(_integer(datum) * multiply, divide)
+    if beyond:
+        raise Misfit(Reason.FRACTION)
+    return micros
+
+
+def _epoch(datum: Any, field: Field) -> Moment:
+    return Moment(civil.in_range(_micros(datum, field)))
+
+
+def _time(datum: Any, field: Field) -> str:
+    return civil.time_text(_micros(datum, field), field.type.length or 0)
+
+
+def _iso(datum: Any, field: Field) -> Any:
+    text = _string(datum)
+    if field.type.name == "time":
+        return civil.time_text(civil.duration(text.removesuffix("Z")), field.type.length or 0)
+    return _moment(text, civil_z=True)
+
+
+def _zoned(datum: Any, field: Field) -> Moment:
+    return _moment(_string(datum), zone=True)
+
+
+def _moment(text: str, **how: bool) -> Moment:
+    return Moment(civil.moment(text, **how))
+
+
+def _decimal_base64(datum: Any, field: Field) -> Any:
+    if isinstance(datum, Number):
+        return datum
+    raw = base64_bytes(_string(datum))
+    if not raw:
+        raise Misfit(Reason.NUMBER)
+    return scaled(int.from_bytes(raw, "big", signed=True), field.encoded.scale or 0)
+
+
+def scaled(unscaled: int, scale: int) -> Decimal:
+    """Return ``unscaled`` / 10^``scale`` exactly, however many digits it has."""
+    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
+
+
+def _bits(datum: Any, field: Field) -> int:
+    if isinstance(datum, bool):
+        return int(datum)
+    bits = int.from_bytes(base64_bytes(_string(datum)), "little")
+    if bits >> (field.type.length or 1):
+        raise Misfit(Reason.RANGE)
+    return bits
+
+
+def _wrapped(datum: Any, field: Field) -> int:
+    value = _integer(datum)
+    if value < -(1 << 63):
+        raise Misfit(Reason.RANGE)
+    return value + (1 << 64) if value < 0 else value
+
+
+def _geometry(datum: Any, field: Field) -> Any:
+    if not isinstance(datum, dict) or "wkb" not in datum:
+        raise Misfit(Reason.TOKEN)
+    wkb = datum["wkb"]
+    return None if wkb is None else base64_bytes(_string(wkb))
+
+
+_READERS: dict[Encoding, Callable[[Any, Field], Any]] = {
+    Encoding.TEXT: _text,
+    Encoding.NUMBER: _number,
+    Encoding.BOOLEAN: _boolean,
+    Encoding.BASE64: _base64,
+    Encoding.BASE64_URL: _base64_url,
+    Encoding.HEX: _hex,
+    Encoding.EPOCH_DAYS: _epoch,
+    Encoding.EPOCH_MILLIS: _epoch,
+    Encoding.EPOCH_MICROS: _epoch,
+    Encoding.EPOCH_NANOS: _epoch,
+    Encoding.TIME_MILLIS: _time,
+    Encoding.TIME_MICROS: _time,
+    Encoding.TIME_NANOS: _time,
+    Encoding.ISO_TEXT: _iso,
+    Encoding.ZONED_TEXT: _zoned,
+    Encoding.DECIMAL_BASE64: _decimal_base64,
+    Encoding.BITS_LE: _bits,
+    Encoding.WRAPPED_UNSIGNED: _wrapped,
+    Encoding.GEOMETRY: _geometry,
+}

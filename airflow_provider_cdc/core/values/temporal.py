@@ -1,0 +1,153 @@
+"""Whole columns of dates, moments and times."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.model.encoding import Encoding
+from airflow_provider_cdc.core.values import civil
+from airflow_provider_cdc.core.values.field import ZERO_DATE, Field, Misfit, Reason
+
+_PER_UNIT = {Encoding.EPOCH_DAYS: civil.DAY, Encoding.EPOCH_MILLIS: 1000, Encoding.TIME_MILLIS: 1000}
+_NANOS = frozenset({Encoding.EPOCH_NANOS, Encoding.TIME_NANOS})
+_ZERO_TEXTS = pa.array(
+    ["0000-00-00", "0000-00-00 00:00:00", *("0000-00-00 00:00:00." + "0" * digits for digits in range(1, 7))]
+)
+
+
+def epoch(values: Sequence[Any], field: Field) -> pa.Array:
+    """Convert numbers since 1970 to a date, a moment, or the text of one."""
+    target = field.target
+    if field.encoded.encoding is Encoding.EPOCH_DAYS and pa.types.is_date32(target):
+        days = pa.array(values, pa.int32())
+        _within(days, civil.FIRST_DAY, civil.LAST_DAY)
+        return days.view(target)
+    micros = _micros(values, field.encoded.encoding)
+    _within(micros, civil.FIRST_DAY * civil.DAY, (civil.LAST_DAY + 1) * civil.DAY - 1)
+    if pa.types.is_timestamp(target):
+        return micros.view(target)
+    if pa.types.is_date32(target):
+        return micros.view(pa.timestamp("us")).cast(target)  # refuses a time of day
+    if not pa.types.is_string(target):
+        raise Misfit(Reason.TARGET)
+    if field.type.name == "date":
+        return micros.view(pa.timestamp("us")).cast(pa.date32()).cast(target)
+    return moment_texts(micros.view(pa.timestamp("us")), field.type.length or 0)
+
+
+def time(values: Sequence[Any], field: Field) -> pa.Array:
+    """Convert durations to the text of a TIME."""
+    if not pa.types.is_string(field.target):
+        raise Misfit(Reason.TARGET)
+    return time_texts(_micros(values, field.encoded.encoding), field.type.length or 0)
+
+
+def iso(values: Sequence[Any], field: Field) -> pa.Array:
+    """Convert ISO 8601 texts without an offset."""
+    texts = pa.array(values, pa.string())
+    if field.type.name == "time":
+        return _time_iso(texts, field.type.length or 0)
+    if len(texts) and (pc.any(pc.ends_with(texts, "Z"))).as_py():
+        texts = pc.replace_substring_regex(texts, "Z$", "")
+    return moments(texts, field, Counter())
+
+
+def zoned(values: Sequence[Any], field: Field) -> pa.Array:
+    """Convert ISO 8601 texts with an offset; Arrow demands one."""
+    moments_utc = pa.array(values, pa.string()).cast(pa.timestamp("us", "UTC"))
+    _within_years(moments_utc)
+    if pa.types.is_timestamp(field.target):
+        return moments_utc.view(field.target)
+    if pa.types.is_string(field.target) and field.type.name != "date":
+        return moment_texts(moments_utc.view(pa.timestamp("us")), field.type.length or 0)
+    raise Misfit(Reason.TARGET)
+
+
+def moments(texts: pa.Array, field: Field, lost: Counter[str]) -> pa.Array:
+    """Convert dates and date-times as the database prints them."""
+    if pa.types.is_string(field.target):
+        raise Misfit(Reason.TARGET)  # ISO texts for a text column are rewritten one by one
+    zero = pc.is_in(texts, _ZERO_TEXTS)
+    count = pc.sum(zero).as_py()
+    if count:
+        texts = pc.if_else(zero, None, texts)
+    result = texts.cast(pa.date32() if pa.types.is_date32(field.target) else pa.timestamp("us"))
+    if pa.types.is_timestamp(field.target):
+        _within_years(result)
+        result = result.view(field.target)
+    if count:
+        lost[ZERO_DATE] += count
+    return result
+
+
+def moment_texts(values: pa.Array, digits: int) -> pa.Array:
+    """Write moments as MySQL prints them; ``values`` has no zone."""
+    if digits < 6 and pc.any(pc.not_equal(_rest(values.view(pa.int64()), 10 ** (6 - digits)), 0)).as_py():
+        raise Misfit(Reason.FRACTION)
+    return pc.utf8_slice_codeunits(values.cast(pa.string()), 0, 20 + digits if digits else 19)
+
+
+def time_texts(micros: pa.Array, digits: int) -> pa.Array:
+    """Write durations as MySQL prints them."""
+    _within(micros, -civil.MAX_TIME, civil.MAX_TIME)
+    amounts = pc.abs(micros)
+    if pc.any(pc.not_equal(_rest(amounts, 10 ** (6 - digits)), 0)).as_py():
+        raise Misfit(Reason.FRACTION)
+    seconds = pc.divide(amounts, civil.SECOND)
+    parts = [
+        pc.if_else(pc.less(micros, 0), "-", ""),
+        _padded(pc.divide(seconds, 3600), 2),
+        pa.scalar(":"),
+        _padded(_rest(pc.divide(seconds, 60), 60), 2),
+        pa.scalar(":"),
+        _padded(_rest(seconds, 60), 2),
+    ]
+    if digits:
+        fraction = pc.divide(_rest(amounts, civil.SECOND), 10 ** (6 - digits))
+        parts += [pa.scalar("."), _padded(fraction, digits)]
+    return pc.binary_join_element_wise(*parts, "")
+
+
+def _micros(values: Sequence[Any], encoding: Encoding) -> pa.Array:
+    numbers = pa.array(values, pa.int64())
+    if encoding in _NANOS:
+        if pc.any(pc.not_equal(_rest(numbers, 1000), 0)).as_py():
+            raise Misfit(Reason.FRACTION)
+        return pc.divide(numbers, 1000)
+    factor = _PER_UNIT.get(encoding, 1)
+    return pc.multiply_checked(numbers, factor) if factor > 1 else numbers
+
+
+def _time_iso(texts: pa.Array, digits: int) -> pa.Array:
+    texts = pc.replace_substring_regex(texts, "Z$", "")
+    fraction = rf"\.[0-9]{{{digits}}}" if digits else ""
+    if not _all(pc.match_substring_regex(texts, rf"^-?(?:[0-7]?[0-9])?[0-9]:[0-5][0-9]:[0-5][0-9]{fraction}$")):
+        raise Misfit(Reason.TIME)
+    return texts
+
+
+def _padded(numbers: pa.Array, width: int) -> pa.Array:
+    return pc.utf8_lpad(numbers.cast(pa.string()), width, "0")
+
+
+def _rest(numbers: pa.Array, divisor: int) -> pa.Array:
+    return pc.subtract(numbers, pc.multiply(pc.divide(numbers, divisor), divisor))
+
+
+def _all(flags: pa.Array) -> bool:
+    return pc.all(flags).as_py() is not False
+
+
+def _within(numbers: pa.Array, low: int, high: int) -> None:
+    bounds = pc.min_max(numbers).as_py()
+    if bounds["min"] is not None and not low <= bounds["min"] <= bounds["max"] <= high:
+        raise Misfit(Reason.RANGE)
+
+
+def _within_years(values: pa.Array) -> None:
+    _within(values.view(pa.int64()), civil.FIRST_DAY * civil.DAY, (civil.LAST_DAY + 1) * civil.DAY - 1)

@@ -1,0 +1,86 @@
+"""Which Arrow type holds a source type without loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from airflow_provider_cdc.core.model.schema import ColumnType
+
+INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
+GEOMETRIES = frozenset(
+    {
+        "geometry",
+        "point",
+        "linestring",
+        "polygon",
+        "multipoint",
+        "multilinestring",
+        "multipolygon",
+        "geometrycollection",
+        "geomcollection",
+    }
+)
+BINARIES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+MAX_DIGITS = 38  # of decimal128
+UNSIGNED_BIGINT = pa.decimal128(20, 0)
+
+_SIGNED = dict(zip(INTEGERS, (pa.int8(), pa.int16(), pa.int32(), pa.int32(), pa.int64()), strict=True))
+_UNSIGNED = dict(zip(INTEGERS, (pa.int16(), pa.int32(), pa.int32(), pa.int64(), UNSIGNED_BIGINT), strict=True))
+_PLAIN = {
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "year": pa.int16(),
+    "vector": pa.list_(pa.float32()),
+    **dict.fromkeys(GEOMETRIES | BINARIES, pa.binary()),
+}
+_DATES = {"date": pa.date32(), "datetime": pa.timestamp("us"), "timestamp": pa.timestamp("us", "UTC")}
+
+
+@dataclass(frozen=True, slots=True)
+class TypeOptions:
+    """The lossy or unusual choices a pipeline may make.
+
+    :param tinyint1_as_boolean: TINYINT(1) becomes a boolean; other values than 0 and 1 are counted as lost.
+    :param zero_dates: what stands for ``0000-00-00``: NULL, or the text in a column that is a string then.
+    """
+
+    tinyint1_as_boolean: bool = False
+    zero_dates: Literal["null", "string"] = "null"
+
+
+_DEFAULTS = TypeOptions()
+
+
+def arrow_type(column: ColumnType, options: TypeOptions = _DEFAULTS) -> pa.DataType:
+    """Return the Arrow type that holds every value of a column."""
+    name = column.name
+    if name in _SIGNED:
+        if name == "tinyint" and column.length == 1 and not column.unsigned and options.tinyint1_as_boolean:
+            return pa.bool_()
+        return (_UNSIGNED if column.unsigned else _SIGNED)[name]
+    if name in _DATES:
+        return _DATES[name] if options.zero_dates == "null" else pa.string()
+    if name == "decimal":
+        return _decimal(column)
+    if name == "bit":
+        return _bits(column.length or 1)
+    return _PLAIN.get(name, pa.string())
+
+
+def decimal_digits(column: ColumnType) -> tuple[int, int]:
+    """Return precision and scale of a DECIMAL; without arguments MySQL means (10,0)."""
+    return column.length or 10, column.scale or 0
+
+
+def _decimal(column: ColumnType) -> pa.DataType:
+    precision, scale = decimal_digits(column)
+    return pa.decimal128(precision, scale) if precision <= MAX_DIGITS else pa.string()
+
+
+def _bits(length: int) -> pa.DataType:
+    if length == 1:
+        return pa.bool_()
+    return pa.int64() if length < 64 else UNSIGNED_BIGINT
