@@ -126,8 +126,12 @@ class Fold:
         table, working = self.timeline.tables[table_id], self._working[table_id]
         before = table.schema
         known = _structure(change, target)
-        if self._columns_clash(change, name, working, item, known):
-            return
+        try:
+            working.alter(item.actions, change.position)
+        except DataError as error:
+            self._block(change, name, str(error))
+        if known is not None:
+            working.adopt(known, change.position)
         schema = working.schema()
         if schema != before:
             table.epochs.append(Epoch(change.position, schema))
@@ -137,19 +141,6 @@ class Fold:
                 self._block(change, name, f"{action.kind.upper()} PARTITION changes rows without row events")
         if target != name:
             self._rename(change, name, target)
-
-    def _columns_clash(
-        self, change: SchemaChange, name: TableName, working: WorkingTable, item: ddl.AlterTable, known: TableSchema | None
-    ) -> bool:
-        try:
-            working.alter(item.actions, change.position)
-        except DataError as error:
-            if known is None:
-                self._block(change, name, str(error))
-                return True
-        if known is not None:
-            working.adopt(known, change.position)
-        return False
 
     def _fill(self, change: SchemaChange, table: TableTimeline, name: TableName, before: TableSchema, after: TableSchema) -> None:
         """Note the value that stored rows get in each added column."""

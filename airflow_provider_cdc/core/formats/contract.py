@@ -94,6 +94,7 @@ class Format(Protocol):
     order: str
     carries: frozenset[str]
     options: Mapping[str, str]
+    updates_move_keys: bool  # whether an update may carry another key before than after
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order, as :data:`CHANGE_SCHEMA`; never raises for bad bytes."""

@@ -76,6 +76,7 @@ class WireFormat:
     summary = "Debezium JSON (MySQL, MariaDB), with or without embedded schema"
     order = "exact"
     carries = frozenset({"rows", "ddl", "progress", "transactions", "types"})
+    updates_move_keys = False  # a moved key is a delete and an insert (B1)
     options = debezium_columns.OPTIONS
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:

@@ -1,0 +1,1 @@
+"""Changes and timeline to what one table must become."""

@@ -1,0 +1,119 @@
+"""From one schema of a table to a later one: columns by id, types stepwise, added columns filled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from airflow_provider_cdc.core.ddl.timeline import Epoch
+from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableSchema
+from airflow_provider_cdc.core.values.conversion import convert
+from airflow_provider_cdc.core.values.images import constant
+from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
+
+_WHOLE = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8}
+_TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"})
+_BYTES = frozenset({"varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
+
+
+def arrow_schema(schema: TableSchema, options: TypeOptions) -> pa.Schema:
+    """Return the target's schema; every column but the key's may be NULL, as a source may relax NOT NULL any time."""
+    return pa.schema([pa.field(column.name, arrow_type(column.type, options)) for column in schema.columns])
+
+
+def keeps_values(old: ColumnType, new: ColumnType) -> bool:
+    """Return whether a type change leaves every stored value what it is, so that it needs no barrier."""
+    if old == new:
+        return True
+    if old.name in _WHOLE and new.name in _WHOLE:
+        if old.unsigned == new.unsigned:
+            return _WHOLE[new.name] >= _WHOLE[old.name]
+        return old.unsigned and _WHOLE[new.name] > _WHOLE[old.name]
+    if old.name == new.name == "decimal":
+        scale = (new.scale or 0) - (old.scale or 0)
+        return scale >= 0 and (new.length or 0) - (old.length or 0) >= scale and (old.unsigned or not new.unsigned)
+    if old.name == new.name and old.name in ("datetime", "timestamp", "time"):
+        return (new.length or 0) >= (old.length or 0)
+    if old.name == new.name == "enum":
+        return set(old.labels) <= set(new.labels)
+    if old.name == new.name == "set":
+        return set(old.labels) <= set(new.labels)
+    if old.name in ("float", "double") and new.name in ("float", "double"):
+        return new.scale is None and (old.name == "float" or new.name == "double")
+    # in strict mode, the default since MySQL 5.7 and MariaDB 10.2, a shorter text type is refused when a value does not fit
+    return (old.name in _TEXT and new.name in _TEXT) or (old.name in _BYTES and new.name in _BYTES)
+
+
+def barriers(epochs: Sequence[Epoch]) -> list[int]:
+    """Return the indexes of epochs whose rows cannot be resolved together with those before: key or values changed."""
+    found = []
+    for place in range(1, len(epochs)):
+        old, new = epochs[place - 1].schema, epochs[place].schema
+        changed = any(
+            (was := old.column(column.id)) is not None and not keeps_values(was.type, column.type) for column in new.columns
+        )
+        if changed or old.key != new.key:
+            found.append(place)
+    return found
+
+
+class Mapper:
+    """Maps typed columns of any epoch to a later schema of the same table.
+
+    :param epochs: the table's epochs in order.
+    :param fills: column id -> value of rows older than the column.
+    """
+
+    def __init__(self, epochs: Sequence[Epoch], fills: Mapping[int, Default], options: TypeOptions) -> None:
+        self._epochs = epochs
+        self._fills = fills
+        self._options = options
+
+    def rows(self, typed: Mapping[int, pa.Array], count: int, epoch: int, target: int) -> pa.Table:
+        """Map rows typed under ``epoch`` (column id -> values) to the schema of epoch ``target``."""
+        wanted = self._epochs[target].schema
+        arrays = []
+        for column in wanted.columns:
+            values = typed.get(column.id)
+            if values is None:
+                arrays.append(self._filled(column, count))
+            else:
+                arrays.append(self._steps(values, column.id, epoch, target))
+        return pa.Table.from_arrays(arrays, schema=arrow_schema(wanted, self._options))
+
+    def content(self, stored: pa.Table, old: TableSchema, target: int) -> pa.Table:
+        """Map a table's stored rows from the schema they lie under to that of epoch ``target``."""
+        wanted = self._epochs[target].schema
+        if old == wanted:
+            return stored
+        start = next((i for i, epoch in enumerate(self._epochs) if epoch.schema == old), None)
+        typed = {column.id: stored.column(column.name) for column in old.columns if column.name in stored.column_names}
+        if start is not None:
+            return self.rows(typed, stored.num_rows, start, target)
+        # the epoch is no longer on the timeline (a late DDL changed it): one direct step
+        arrays = []
+        for column in wanted.columns:
+            was = old.column(column.id)
+            if was is None or column.id not in typed:
+                arrays.append(self._filled(column, stored.num_rows))
+            else:
+                arrays.append(convert(typed[column.id], was.type, column.type, arrow_type(column.type, self._options)))
+        return pa.Table.from_arrays(arrays, schema=arrow_schema(wanted, self._options))
+
+    def _filled(self, column: Column, count: int) -> pa.Array:
+        kind = arrow_type(column.type, self._options)
+        fill = self._fills.get(column.id)
+        if fill is None or fill.text is None:
+            return pa.nulls(count, kind)
+        return pa.repeat(constant(fill.text, column.type, kind), count)
+
+    def _steps(self, values: pa.Array, column_id: int, epoch: int, target: int) -> pa.Array:
+        now = self._epochs[epoch].schema.column(column_id)
+        assert now is not None  # the caller typed the values under this epoch
+        for place in range(epoch + 1, target + 1):
+            column = self._epochs[place].schema.column(column_id)
+            if column is not None and column.type != now.type:
+                values = convert(values, now.type, column.type, arrow_type(column.type, self._options))
+                now = column
+        return values

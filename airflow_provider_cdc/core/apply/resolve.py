@@ -1,0 +1,151 @@
+"""Resolve: the changes of one table and its timeline to the delta that makes the table equal to the source."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.apply.delta import Delta, Part
+from airflow_provider_cdc.core.apply.mapping import Mapper, barriers
+from airflow_provider_cdc.core.apply.rows import group_numbers, newest
+from airflow_provider_cdc.core.apply.typing_rows import RowTyper
+from airflow_provider_cdc.core.ddl.timeline import TableTimeline
+from airflow_provider_cdc.core.formats.contract import Format
+from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.values.types import TypeOptions
+
+# what resolving needs of a change
+RESOLVE_COLUMNS = ["topic", "partition", "offset", "index", "op", "position", "before", "after", "columns"]
+
+
+def resolve(
+    changes: pa.Table,
+    timeline: TableTimeline,
+    base: TableSchema | None,
+    wire: Format,
+    options: TypeOptions,
+    *,
+    base_position: str = "",
+) -> Delta:
+    """Resolve the changes of one table.
+
+    :param changes: its row changes (:data:`RESOLVE_COLUMNS`), in any order and with repeats.
+    :param timeline: the table's schema changes by position.
+    :param base: schema that the stored rows lie under, None when nothing is stored.
+    :param base_position: newest position that the stored rows hold; clears before it are done.
+    :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
+    """
+    rows, epochs = _prepare(changes, timeline)
+    mapper = Mapper(timeline.epochs, timeline.fills, options)
+    typer = RowTyper(rows, epochs, timeline, wire, options, mapper)
+    typer.check()
+    cleared = _last_clear(rows, timeline, base_position)
+    if cleared is not None:
+        keep = pc.and_(pc.greater_equal(rows.column("position"), cleared), pc.not_equal(rows.column("op").cast(pa.string()), "truncate"))
+    else:
+        keep = pc.not_equal(rows.column("op").cast(pa.string()), "truncate")
+    places = np.flatnonzero(keep.to_numpy(zero_copy_only=False))
+    counts = {str(v["values"]): v["counts"] for v in rows.column("op").cast(pa.string()).value_counts().to_pylist()}
+    delta = Delta([], typer.failures, typer.lossy, counts)
+    first = 0 if base is None else _epoch_of(base, timeline)
+    clear_epoch = None if cleared is None else timeline.epoch_at(cleared)
+    for last in _part_ends(timeline, first, clear_epoch):
+        begin = delta.parts[-1].epoch + 1 if delta.parts else 0
+        chosen = places[(epochs[places] >= begin) & (epochs[places] <= last)]
+        schema = timeline.epochs[last].schema
+        clear = clear_epoch is not None and not delta.parts
+        build = _keyed if schema.key else _multiset
+        delta.parts.append(build(typer, chosen, last, schema, clear, wire))
+    return delta
+
+
+def _part_ends(timeline: TableTimeline, first: int, clear_epoch: int | None) -> list[int]:
+    """Return the last epoch of each part: one before each barrier after the stored rows' epoch, and the newest."""
+    if clear_epoch is not None:
+        first = max(first, clear_epoch)  # stored rows are gone: what was before the clear needs no settling
+    ends = [place - 1 for place in barriers(timeline.epochs) if place > first]
+    return [*ends, len(timeline.epochs) - 1]
+
+
+def _epoch_of(base: TableSchema, timeline: TableTimeline) -> int:
+    places = [place for place, epoch in enumerate(timeline.epochs) if epoch.schema == base]
+    return places[-1] if places else 0
+
+
+def _prepare(changes: pa.Table, timeline: TableTimeline) -> tuple[pa.Table, np.ndarray]:
+    """Sort by source order and tell each row its epoch."""
+    position = changes.column("position")
+    # where one position both vacates and fills a key (a moved key), filling wins
+    fills = pc.not_equal(changes.column("op").cast(pa.string()), "delete").cast(pa.int8())
+    keys = pa.table(
+        {
+            "position": position.combine_chunks() if position.num_chunks != 1 else position,
+            "fills": fills,
+            "topic": changes.column("topic"),
+            "partition": changes.column("partition"),
+            "offset": changes.column("offset"),
+            "index": changes.column("index"),
+        }
+    )
+    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
+    rows = changes.take(order)
+    epochs = np.zeros(rows.num_rows, dtype=np.int64)
+    for epoch in timeline.epochs[1:]:
+        epochs += pc.greater_equal(rows.column("position"), epoch.position).to_numpy().astype(np.int64)
+    return rows, epochs
+
+
+def _last_clear(rows: pa.Table, timeline: TableTimeline, base_position: str) -> str | None:
+    truncates = rows.filter(pc.equal(rows.column("op").cast(pa.string()), "truncate")).column("position").to_pylist()
+    found = [*truncates, *(position for position in timeline.clears if position > base_position)]
+    return max(found, default=None)
+
+
+def _keyed(typer: RowTyper, places: np.ndarray, last: int, schema: TableSchema, clear: bool, wire: Format) -> Part:
+    ops = typer.changes.column("op").cast(pa.string()).take(pa.array(places))
+    deleting = pc.equal(ops, "delete").to_numpy(zero_copy_only=False) if len(places) else np.zeros(0, dtype=bool)
+    events: list[tuple[pa.Table, np.ndarray, bool]] = []
+    keys, kept = typer.typed(places[~deleting], "after", last, key_only=True)
+    events.append((keys, kept, True))
+    keys, kept = typer.typed(places[deleting], "before", last, key_only=True)
+    events.append((keys, kept, False))
+    if wire.updates_move_keys:
+        updating = pc.equal(ops, "update").to_numpy(zero_copy_only=False)
+        keys, kept = typer.typed(places[updating], "before", last, key_only=True)
+        events.append((keys, kept, False))
+    together = pa.concat_tables([keys for keys, _, _ in events])
+    where = np.concatenate([kept for _, kept, _ in events])
+    fills = np.concatenate([np.full(len(kept), fill, dtype=np.int8) for _, kept, fill in events])
+    # of one row the key it leaves stands before the key it takes
+    order = np.lexsort((fills, where))
+    together, where, fills = together.take(pa.array(order)), where[order], fills[order]
+    if not together.num_rows:
+        return Part(last, schema, clear, typer.mapper.rows({}, 0, last, last), together)
+    winners = newest(group_numbers(together.columns))
+    filled = winners[fills[winners] == 1]
+    upserts, good = typer.typed(where[filled], "after", last)
+    deletes = together.take(pa.array(winners[fills[winners] == 0]))
+    return Part(last, schema, clear, upserts, deletes)
+
+
+def _multiset(typer: RowTyper, places: np.ndarray, last: int, schema: TableSchema, clear: bool, wire: Format) -> Part:
+    places = _without_repeats(typer.changes, places)
+    ops = typer.changes.column("op").cast(pa.string()).take(pa.array(places))
+    added = pc.is_in(ops, pa.array(["snapshot", "insert", "update"])).to_numpy(zero_copy_only=False)
+    removed = pc.is_in(ops, pa.array(["delete", "update"])).to_numpy(zero_copy_only=False)
+    adds, _ = typer.typed(places[added], "after", last)
+    removes, _ = typer.typed(places[removed], "before", last)
+    return Part(last, schema, clear, adds, removes)
+
+
+def _without_repeats(rows: pa.Table, places: np.ndarray) -> np.ndarray:
+    """Drop rows sent again: the same position, operation and images; snapshot rows share a position and are never dropped."""
+    if not len(places):
+        return places
+    chosen = rows.take(pa.array(places))
+    ops = chosen.column("op").cast(pa.string())
+    identity = group_numbers([chosen.column("position"), ops])
+    first = np.unique(identity, return_index=True)[1]
+    snapshot = np.flatnonzero(pc.equal(ops, "snapshot").to_numpy(zero_copy_only=False))
+    return places[np.union1d(first, snapshot)]
