@@ -1,241 +1,201 @@
-"""Read ALTER TABLE."""
+"""The columns, key and unique keys of one table while ALTER clauses are carried out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Iterable
+from dataclasses import replace
 
-from airflow_provider_cdc.core.ddl.column_types import accept_charset, read_charset, read_collation
-from airflow_provider_cdc.core.ddl.columns import read_column, read_position
-from airflow_provider_cdc.core.ddl.defaults import read_default
-from airflow_provider_cdc.core.ddl.keys import Constraint, Unbinding, at_constraint, read_constraint
-from airflow_provider_cdc.core.ddl.options import accept_partitioning, accept_table_options
-from airflow_provider_cdc.core.ddl.partitions import at_partition_clause, read_partition_clause
-from airflow_provider_cdc.core.ddl.reader import TokenReader
-from airflow_provider_cdc.core.ddl.statement import (
-    AddColumn,
-    AlterAction,
-    AlterTable,
-    ChangeColumn,
-    ConvertCharset,
-    DropColumn,
-    DropIndex,
-    DropPrimaryKey,
-    NoEffect,
-    RenameColumn,
-    RenameTo,
-    SetDefault,
-)
+from airflow_provider_cdc.core.ddl import statement as ddl
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableSchema
 
-_INDEX = ("INDEX", "KEY")
-_CONSTRAINT = ("CONSTRAINT", "CHECK")
-_PLAIN = (
-    ("ENABLE", "KEYS"),
-    ("DISABLE", "KEYS"),
-    ("FORCE",),
-    ("WITH", "VALIDATION"),
-    ("WITHOUT", "VALIDATION"),
-    ("REMOVE", "PARTITIONING"),
-    ("UPGRADE", "PARTITIONING"),
-    ("SECONDARY_LOAD",),
-    ("SECONDARY_UNLOAD",),
-)
+_ZERO = {"date": "0000-00-00", "datetime": "0000-00-00 00:00:00", "timestamp": "0000-00-00 00:00:00", "time": "00:00:00"}
+_NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "bit", "year"})
 
 
-def read_alter_table(reader: TokenReader) -> AlterTable:
-    """Read what follows ALTER TABLE."""
-    reader.accept("IF", "EXISTS")
-    name = reader.table_name()
-    skip_wait(reader)
-    actions: list[AlterAction] = []
-    while not reader.at_end:
-        actions.extend(_clause(reader))
-        if reader.accept(","):
-            if reader.at_end:
-                raise reader.error("a clause")
-        elif not reader.at_end and not reader.at("PARTITION", "BY") and not reader.at("REMOVE", "PARTITIONING"):
-            raise reader.error("a comma or the end of the statement")
-    return AlterTable(name, tuple(actions))
+class WorkingTable:
+    """A table's structure as a mutable list; ids of columns come from the place that added them."""
 
+    def __init__(self, position: str) -> None:
+        self._position = position
+        self.columns: list[Column] = []
+        self.key: list[int] = []
+        self.unique: dict[str, list[int]] = {}
 
-def skip_wait(reader: TokenReader) -> None:
-    """Skip WAIT n or NOWAIT."""
-    if reader.accept("WAIT"):
-        reader.integer()
-    else:
-        reader.accept("NOWAIT")
+    @staticmethod
+    def implicit(kind: ColumnType) -> str:
+        """Return what MySQL gives stored rows in an added NOT NULL column without default."""
+        if kind.name in _ZERO:
+            return _ZERO[kind.name]
+        if kind.name in _NUMBERS:
+            return "0"
+        if kind.name == "enum":
+            return kind.labels[0]
+        return "00000000-0000-0000-0000-000000000000" if kind.name == "uuid" else ""
 
+    def schema(self) -> TableSchema:
+        """Return the present structure; without a primary key the first unique key over NOT NULL columns serves."""
+        key = self.key or next((k for k in self.unique.values() if k and all(not self._by_id(i).nullable for i in k)), [])
+        return TableSchema(tuple(self.columns), tuple(key))
 
-def skip_algorithm_or_lock(reader: TokenReader) -> bool:
-    """Skip ALGORITHM or LOCK with its value, if it comes next."""
-    if not reader.accept_any(("ALGORITHM", "LOCK")):
-        return False
-    reader.accept("=")
-    if not reader.accept("DEFAULT"):
-        reader.name("an algorithm or a lock")
-    return True
+    def define(self, item: ddl.CreateTable) -> None:
+        """Take the columns and keys of a CREATE TABLE."""
+        for definition in item.columns:
+            self.columns.append(self._new(definition, self._position))
+            self._inline_keys(definition)
+        if item.key:
+            self._primary(item.key)
+        for unique in item.unique:
+            self.unique[unique.index] = self._ids(unique.columns)
 
+    def copy_structure(self, other: WorkingTable) -> None:
+        """Take the structure of another table (CREATE TABLE ... LIKE) under new ids."""
+        ids = {column.id: self._id(column.name, self._position) for column in other.columns}
+        self.columns = [replace(column, id=ids[column.id]) for column in other.columns]
+        self.key = [ids[i] for i in other.key]
+        self.unique = {name: [ids[i] for i in key] for name, key in other.unique.items()}
 
-def _clause(reader: TokenReader) -> list[AlterAction]:
-    if at_partition_clause(reader):
-        return [read_partition_clause(reader)]
-    read = _CLAUSES.get(reader.peek().word)
-    if read is not None:
-        reader.take()
-        return read(reader)
-    return [_without_effect(reader)]
+    def adopt(self, known: TableSchema, position: str | None = None) -> None:
+        """Take names, order, types and key from the tool's own account; identity and defaults stay with the text's."""
+        position = position or self._position
+        mine = {column.name: column for column in self.columns}
+        folded = {column.name.lower(): column for column in self.columns}
+        columns = []
+        for column in known.columns:
+            old = mine.get(column.name) or folded.get(column.name.lower())
+            if old is None:
+                columns.append(replace(column, id=self._id(column.name, position)))
+            else:
+                # the tool's account has no charset introducers, expressions or MariaDB quoting in defaults: keep the text's
+                columns.append(
+                    replace(
+                        column,
+                        id=old.id,
+                        default=old.default,
+                        generated=old.generated or column.generated,
+                        auto_increment=old.auto_increment or column.auto_increment,
+                    )
+                )
+        ids = {column.name: new.id for column, new in zip(known.columns, columns, strict=True)}
+        self.columns = columns
+        self.key = [ids[column.name] for column in known.key_columns]
+        alive = {column.id for column in columns}
+        self.unique = {name: key for name, key in self.unique.items() if alive.issuperset(key)}
 
+    def alter(self, actions: Iterable[ddl.AlterAction], position: str) -> None:
+        """Carry out the clauses in order.
 
-def _add(reader: TokenReader) -> list[AlterAction]:
-    column = reader.accept("COLUMN")
-    if not column and at_constraint(reader):
-        return [_action(read_constraint(reader))]
-    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
-    if reader.accept("("):
-        return _add_list(reader, if_not_exists)
-    definition = read_column(reader)
-    position = read_position(reader)
-    return [AddColumn(definition, position.first, position.after, if_not_exists)]
+        :raises DataError: a clause names a column that is not there.
+        """
+        for action in actions:
+            self._action(action, position)
 
+    def _action(self, action: ddl.AlterAction, position: str) -> None:
+        match action:
+            case ddl.AddColumn(definition=definition):
+                if action.if_not_exists and self._find(definition.name) is not None:
+                    return
+                self._place(self._new(definition, position), action.first, action.after)
+                self._inline_keys(definition)
+            case ddl.DropColumn():
+                if action.if_exists and self._find(action.name) is None:
+                    return
+                self._remove(self._get(action.name))
+            case ddl.ChangeColumn():
+                if action.if_exists and self._find(action.old_name) is None:
+                    return
+                self._change(action)
+            case ddl.RenameColumn():
+                old = self._get(action.old_name)
+                self.columns[self.columns.index(old)] = replace(old, name=action.new_name)
+            case ddl.SetDefault():
+                old = self._get(action.name)
+                self.columns[self.columns.index(old)] = replace(old, default=action.default)
+            case ddl.AddPrimaryKey():
+                self._primary(action.columns)
+            case ddl.DropPrimaryKey():
+                self.key = []
+            case ddl.AddUnique():
+                self.unique[action.index] = self._ids(action.columns)
+            case ddl.DropIndex():
+                self.unique.pop(action.index, None)
+            case ddl.ConvertCharset():
+                self.columns = [
+                    replace(c, type=replace(c.type, charset=action.charset)) if c.type.charset else c for c in self.columns
+                ]
+            case _:
+                pass
 
-def _add_list(reader: TokenReader, if_not_exists: bool) -> list[AlterAction]:
-    actions: list[AlterAction] = []
-    while True:
-        if at_constraint(reader):
-            actions.append(_action(read_constraint(reader)))
+    def _change(self, action: ddl.ChangeColumn) -> None:
+        old = self._get(action.old_name)
+        definition = action.definition
+        new = replace(self._new(definition, ""), id=old.id)
+        if old.id in self.key:
+            new = replace(new, nullable=False)
+        place = self.columns.index(old)
+        self.columns.remove(old)
+        if action.first or action.after:
+            self._place(new, action.first, action.after)
         else:
-            actions.append(AddColumn(read_column(reader), if_not_exists=if_not_exists))
-        if not reader.accept(","):
-            reader.expect(")")
-            return actions
+            self.columns.insert(place, new)
+        self._inline_keys(definition)
 
+    def _inline_keys(self, definition: ddl.ColumnDefinition) -> None:
+        if definition.primary_key:
+            self._primary((definition.name,))
+        elif definition.unique:
+            self.unique[definition.name] = self._ids((definition.name,))
 
-def _action(constraint: Constraint) -> AlterAction:
-    return NoEffect(constraint.clause) if isinstance(constraint, Unbinding) else constraint
+    def _primary(self, names: Iterable[str]) -> None:
+        self.key = self._ids(names)
+        self.columns = [replace(c, nullable=False) if c.id in self.key else c for c in self.columns]
 
+    def _remove(self, column: Column) -> None:
+        self.columns.remove(column)
+        # dropping a column shrinks the keys it was part of
+        self.key = [i for i in self.key if i != column.id]
+        self.unique = {n: [i for i in k if i != column.id] for n, k in self.unique.items()}
+        self.unique = {n: k for n, k in self.unique.items() if k}
 
-def _drop(reader: TokenReader) -> list[AlterAction]:
-    if reader.accept("PRIMARY", "KEY"):
-        return [DropPrimaryKey()]
-    if reader.accept_any((*_INDEX, "CONSTRAINT")):
-        reader.accept("IF", "EXISTS")
-        return [read_drop_index(reader)]
-    if reader.accept("FOREIGN", "KEY") or reader.accept("CHECK"):
-        reader.accept("IF", "EXISTS")
-        reader.name("a constraint name")
-        return [NoEffect("DROP FOREIGN KEY or CHECK")]
-    if reader.accept("PERIOD", "FOR"):
-        reader.name("a period name")
-        return [NoEffect("DROP PERIOD")]
-    reader.accept("COLUMN")
-    if_exists = reader.accept("IF", "EXISTS")
-    name = reader.column_name()
-    reader.accept_any(("RESTRICT", "CASCADE"))
-    return [DropColumn(name, if_exists)]
+    def _place(self, column: Column, first: bool, after: str | None) -> None:
+        if self._find(column.name) is not None:
+            raise DataError("ddl.column_exists", f"a column {column.name!r} exists already")
+        if first:
+            self.columns.insert(0, column)
+        elif after is not None:
+            self.columns.insert(self.columns.index(self._get(after)) + 1, column)
+        else:
+            self.columns.append(column)
 
+    def _new(self, definition: ddl.ColumnDefinition, position: str) -> Column:
+        nullable = definition.nullable is not False and not definition.primary_key
+        return Column(
+            self._id(definition.name, position),
+            definition.name,
+            definition.type,
+            nullable,
+            definition.default or (Default("constant", None) if nullable else None),
+            definition.generated,
+            definition.auto_increment,
+        )
 
-def read_drop_index(reader: TokenReader) -> DropIndex | DropPrimaryKey:
-    """Read the name of an index to drop; the primary key is the index of that name."""
-    if reader.accept("PRIMARY"):
-        return DropPrimaryKey()
-    name = reader.name("an index name")
-    return DropPrimaryKey() if name.upper() == "PRIMARY" else DropIndex(name)
+    def _id(self, name: str, position: str) -> int:
+        # by the place that added it, not by counting: a DDL that turns up late in front must not change later ids
+        digest = hashlib.blake2b(f"{position}|{name}".encode(), digest_size=7).digest()
+        return int.from_bytes(digest, "big")
 
+    def _ids(self, names: Iterable[str]) -> list[int]:
+        return [self._get(name).id for name in names]
 
-def _modify(reader: TokenReader) -> list[AlterAction]:
-    reader.accept("COLUMN")
-    if_exists = reader.accept("IF", "EXISTS")
-    definition = read_column(reader)
-    position = read_position(reader)
-    return [ChangeColumn(definition.name, definition, position.first, position.after, if_exists)]
+    def _by_id(self, column_id: int) -> Column:
+        return next(column for column in self.columns if column.id == column_id)
 
+    def _find(self, name: str) -> Column | None:
+        return TableSchema(tuple(self.columns)).named(name)
 
-def _change(reader: TokenReader) -> list[AlterAction]:
-    reader.accept("COLUMN")
-    if_exists = reader.accept("IF", "EXISTS")
-    old_name = reader.column_name()
-    definition = read_column(reader)
-    position = read_position(reader)
-    return [ChangeColumn(old_name, definition, position.first, position.after, if_exists)]
-
-
-def _alter(reader: TokenReader) -> list[AlterAction]:
-    part = reader.accept_any((*_INDEX, *_CONSTRAINT, "COLUMN"))
-    reader.accept("IF", "EXISTS")
-    name = reader.column_name()
-    if part in _INDEX:
-        reader.accept("NOT")
-        if not reader.accept_any(("VISIBLE", "INVISIBLE", "IGNORED")):
-            raise reader.error("VISIBLE, INVISIBLE or IGNORED")
-        return [NoEffect("ALTER INDEX")]
-    if part in _CONSTRAINT:
-        reader.accept("NOT")
-        reader.expect("ENFORCED")
-        return [NoEffect("ALTER CONSTRAINT")]
-    if reader.accept("DROP", "DEFAULT"):
-        return [SetDefault(name, None)]
-    reader.expect("SET")
-    if reader.accept_any(("VISIBLE", "INVISIBLE")):
-        return [NoEffect("ALTER COLUMN SET VISIBLE or INVISIBLE")]
-    reader.expect("DEFAULT")
-    return [SetDefault(name, read_default(reader, None))]
-
-
-def _rename(reader: TokenReader) -> list[AlterAction]:
-    if reader.accept("COLUMN"):
-        reader.accept("IF", "EXISTS")
-        old_name = reader.column_name()
-        reader.expect("TO")
-        return [RenameColumn(old_name, reader.column_name())]
-    if reader.accept_any(_INDEX):
-        return _rename_index(reader)
-    reader.accept_any(("TO", "AS", "="))
-    return [RenameTo(reader.table_name())]
-
-
-def _convert(reader: TokenReader) -> list[AlterAction]:
-    reader.expect("TO")
-    if not accept_charset(reader):
-        raise reader.error("CHARACTER SET")
-    charset = read_charset(reader)
-    collation = read_collation(reader) if reader.accept("COLLATE") else None
-    charset = charset or collation
-    if charset is None:
-        raise reader.error("the name of a character set")
-    return [ConvertCharset(charset)]
-
-
-def _without_effect(reader: TokenReader) -> AlterAction:
-    for words in _PLAIN:
-        if reader.accept(*words):
-            return NoEffect(" ".join(words))
-    if reader.accept("ORDER", "BY"):
-        _read_order(reader)
-        return NoEffect("ORDER BY")
-    if skip_algorithm_or_lock(reader):
-        return NoEffect("ALGORITHM or LOCK")
-    if accept_partitioning(reader):
-        return NoEffect("PARTITION BY")
-    found, _ = accept_table_options(reader)
-    if not found:
-        raise reader.error("a clause of ALTER TABLE")
-    return NoEffect("table options")
-
-
-def _read_order(reader: TokenReader) -> None:
-    while True:
-        reader.column_name()
-        reader.accept_any(("ASC", "DESC"))
-        if not (reader.at(",") and reader.at_name(1) and reader.peek(2).word in ("", ",", "ASC", "DESC", ".")):
-            return
-        reader.take()
-
-
-_CLAUSES: dict[str, Callable[[TokenReader], list[AlterAction]]] = {
-    "ADD": _add,
-    "DROP": _drop,
-    "MODIFY": _modify,
-    "CHANGE": _change,
-    "ALTER": _alter,
-    "RENAME": _rename,
-    "CONVERT": _convert,
-}
+    def _get(self, name: str) -> Column:
+        column = self._find(name)
+        if column is None:
+            raise DataError("ddl.column_unknown", f"the statement names a column {name!r} that the table does not have")
+        return column
