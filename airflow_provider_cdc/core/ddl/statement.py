@@ -102,6 +102,14 @@ class DropIndex:
 
 
 @dataclass(frozen=True, slots=True)
+class RenameIndex:
+    """RENAME INDEX or KEY; of interest where a unique key is dropped by its new name later."""
+
+    old_name: str
+    new_name: str
+
+
+@dataclass(frozen=True, slots=True)
 class RenameTo:
     """ALTER TABLE ... RENAME [TO|AS|=] name."""
 
@@ -117,7 +125,10 @@ class ConvertCharset:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRows:
-    """A partition clause that changes rows without row events: ``drop``, ``truncate``, ``exchange``, ``discard``, ``import``."""
+    """A partition or tablespace clause that changes rows without row events.
+
+    ``kind`` is ``drop``, ``truncate``, ``exchange``, ``discard`` or ``import``.
+    """
 
     kind: str
     other: Name | None = None
@@ -140,6 +151,7 @@ AlterAction = (
     | DropPrimaryKey
     | AddUnique
     | DropIndex
+    | RenameIndex
     | RenameTo
     | ConvertCharset
     | PartitionRows
@@ -218,7 +230,7 @@ class UseDatabase:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """A statement without effect on tables that rows live in (views, routines, users, SET, FLUSH, temporary tables, ...)."""
+    """A statement without effect on tables that rows live in (views, routines, users, temporary tables, SET, FLUSH)."""
 
     text: str
 

@@ -1,0 +1,249 @@
+"""Read ALTER TABLE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from airflow_provider_cdc.core.ddl.column_types import accept_charset, read_charset, read_collation
+from airflow_provider_cdc.core.ddl.columns import read_column, read_position
+from airflow_provider_cdc.core.ddl.defaults import read_default
+from airflow_provider_cdc.core.ddl.keys import Constraint, Unbinding, at_constraint, read_constraint
+from airflow_provider_cdc.core.ddl.options import accept_partitioning, accept_table_options
+from airflow_provider_cdc.core.ddl.partitions import at_partition_clause, read_partition_clause
+from airflow_provider_cdc.core.ddl.reader import TokenReader
+from airflow_provider_cdc.core.ddl.statement import (
+    AddColumn,
+    AlterAction,
+    AlterTable,
+    ChangeColumn,
+    ConvertCharset,
+    DropColumn,
+    DropIndex,
+    DropPrimaryKey,
+    NoEffect,
+    RenameColumn,
+    RenameIndex,
+    RenameTo,
+    SetDefault,
+)
+
+_INDEX = ("INDEX", "KEY")
+_CONSTRAINT = ("CONSTRAINT", "CHECK")
+_PLAIN = (
+    ("ENABLE", "KEYS"),
+    ("DISABLE", "KEYS"),
+    ("FORCE",),
+    ("WITH", "VALIDATION"),
+    ("WITHOUT", "VALIDATION"),
+    ("REMOVE", "PARTITIONING"),
+    ("UPGRADE", "PARTITIONING"),
+    ("SECONDARY_LOAD",),
+    ("SECONDARY_UNLOAD",),
+)
+
+
+def read_alter_table(reader: TokenReader) -> AlterTable:
+    """Read what follows ALTER TABLE."""
+    reader.accept("IF", "EXISTS")
+    name = reader.table_name()
+    skip_wait(reader)
+    actions: list[AlterAction] = []
+    while not reader.at_end:
+        actions.extend(_clause(reader))
+        if reader.accept(","):
+            if reader.at_end:
+                raise reader.error("a clause")
+        elif not reader.at_end and not reader.at("PARTITION", "BY") and not reader.at("REMOVE", "PARTITIONING"):
+            raise reader.error("a comma or the end of the statement")
+    return AlterTable(name, tuple(actions))
+
+
+def skip_wait(reader: TokenReader) -> None:
+    """Skip WAIT n or NOWAIT."""
+    if reader.accept("WAIT"):
+        reader.integer()
+    else:
+        reader.accept("NOWAIT")
+
+
+def skip_algorithm_or_lock(reader: TokenReader) -> bool:
+    """Skip ALGORITHM or LOCK with its value, if it comes next."""
+    if not reader.accept_any(("ALGORITHM", "LOCK")):
+        return False
+    reader.accept("=")
+    if not reader.accept("DEFAULT"):
+        reader.name("an algorithm or a lock")
+    return True
+
+
+def _clause(reader: TokenReader) -> list[AlterAction]:
+    if at_partition_clause(reader):
+        return [read_partition_clause(reader)]
+    read = _CLAUSES.get(reader.peek().word)
+    if read is not None:
+        reader.take()
+        return read(reader)
+    return [_without_effect(reader)]
+
+
+def _add(reader: TokenReader) -> list[AlterAction]:
+    column = reader.accept("COLUMN")
+    if not column and at_constraint(reader):
+        return [_action(read_constraint(reader))]
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    if reader.accept("("):
+        return _add_list(reader, if_not_exists)
+    definition = read_column(reader)
+    position = read_position(reader)
+    return [AddColumn(definition, position.first, position.after, if_not_exists)]
+
+
+def _add_list(reader: TokenReader, if_not_exists: bool) -> list[AlterAction]:
+    actions: list[AlterAction] = []
+    while True:
+        if at_constraint(reader):
+            actions.append(_action(read_constraint(reader)))
+        else:
+            actions.append(AddColumn(read_column(reader), if_not_exists=if_not_exists))
+        if not reader.accept(","):
+            reader.expect(")")
+            return actions
+
+
+def _action(constraint: Constraint) -> AlterAction:
+    return NoEffect(constraint.clause) if isinstance(constraint, Unbinding) else constraint
+
+
+def _drop(reader: TokenReader) -> list[AlterAction]:
+    if reader.accept("PRIMARY", "KEY"):
+        return [DropPrimaryKey()]
+    if reader.accept_any((*_INDEX, "CONSTRAINT")):
+        reader.accept("IF", "EXISTS")
+        return [read_drop_index(reader)]
+    if reader.accept("FOREIGN", "KEY") or reader.accept("CHECK"):
+        reader.accept("IF", "EXISTS")
+        reader.name("a constraint name")
+        return [NoEffect("DROP FOREIGN KEY or CHECK")]
+    if reader.accept("PERIOD", "FOR"):
+        reader.name("a period name")
+        return [NoEffect("DROP PERIOD")]
+    reader.accept("COLUMN")
+    if_exists = reader.accept("IF", "EXISTS")
+    name = reader.column_name()
+    reader.accept_any(("RESTRICT", "CASCADE"))
+    return [DropColumn(name, if_exists)]
+
+
+def read_drop_index(reader: TokenReader) -> DropIndex | DropPrimaryKey:
+    """Read the name of an index to drop; the primary key is the index of that name."""
+    if reader.accept("PRIMARY"):
+        return DropPrimaryKey()
+    name = reader.name("an index name")
+    return DropPrimaryKey() if name.upper() == "PRIMARY" else DropIndex(name)
+
+
+def _modify(reader: TokenReader) -> list[AlterAction]:
+    reader.accept("COLUMN")
+    if_exists = reader.accept("IF", "EXISTS")
+    definition = read_column(reader)
+    position = read_position(reader)
+    return [ChangeColumn(definition.name, definition, position.first, position.after, if_exists)]
+
+
+def _change(reader: TokenReader) -> list[AlterAction]:
+    reader.accept("COLUMN")
+    if_exists = reader.accept("IF", "EXISTS")
+    old_name = reader.column_name()
+    definition = read_column(reader)
+    position = read_position(reader)
+    return [ChangeColumn(old_name, definition, position.first, position.after, if_exists)]
+
+
+def _alter(reader: TokenReader) -> list[AlterAction]:
+    part = reader.accept_any((*_INDEX, *_CONSTRAINT, "COLUMN"))
+    reader.accept("IF", "EXISTS")
+    name = reader.column_name()
+    if part in _INDEX:
+        reader.accept("NOT")
+        if not reader.accept_any(("VISIBLE", "INVISIBLE", "IGNORED")):
+            raise reader.error("VISIBLE, INVISIBLE or IGNORED")
+        return [NoEffect("ALTER INDEX")]
+    if part in _CONSTRAINT:
+        reader.accept("NOT")
+        reader.expect("ENFORCED")
+        return [NoEffect("ALTER CONSTRAINT")]
+    if reader.accept("DROP", "DEFAULT"):
+        return [SetDefault(name, None)]
+    reader.expect("SET")
+    if reader.accept_any(("VISIBLE", "INVISIBLE")):
+        return [NoEffect("ALTER COLUMN SET VISIBLE or INVISIBLE")]
+    reader.expect("DEFAULT")
+    return [SetDefault(name, read_default(reader, None))]
+
+
+def _rename(reader: TokenReader) -> list[AlterAction]:
+    if reader.accept("COLUMN"):
+        reader.accept("IF", "EXISTS")
+        old_name = reader.column_name()
+        reader.expect("TO")
+        return [RenameColumn(old_name, reader.column_name())]
+    if reader.accept_any(_INDEX):
+        return _rename_index(reader)
+    reader.accept_any(("TO", "AS", "="))
+    return [RenameTo(reader.table_name())]
+
+
+def _rename_index(reader: TokenReader) -> list[AlterAction]:
+    reader.accept("IF", "EXISTS")
+    old_name = reader.name("an index name")
+    reader.expect("TO")
+    return [RenameIndex(old_name, reader.name("an index name"))]
+
+
+def _convert(reader: TokenReader) -> list[AlterAction]:
+    reader.expect("TO")
+    if not accept_charset(reader):
+        raise reader.error("CHARACTER SET")
+    charset = read_charset(reader)
+    collation = read_collation(reader) if reader.accept("COLLATE") else None
+    charset = charset or collation
+    if charset is None:
+        raise reader.error("the name of a character set")
+    return [ConvertCharset(charset)]
+
+
+def _without_effect(reader: TokenReader) -> AlterAction:
+    for words in _PLAIN:
+        if reader.accept(*words):
+            return NoEffect(" ".join(words))
+    if reader.accept("ORDER", "BY"):
+        _read_order(reader)
+        return NoEffect("ORDER BY")
+    if skip_algorithm_or_lock(reader):
+        return NoEffect("ALGORITHM or LOCK")
+    if accept_partitioning(reader):
+        return NoEffect("PARTITION BY")
+    found, _ = accept_table_options(reader)
+    if not found:
+        raise reader.error("a clause of ALTER TABLE")
+    return NoEffect("table options")
+
+
+def _read_order(reader: TokenReader) -> None:
+    while True:
+        reader.column_name()
+        reader.accept_any(("ASC", "DESC"))
+        if not (reader.at(",") and reader.at_name(1) and reader.peek(2).word in ("", ",", "ASC", "DESC", ".")):
+            return
+        reader.take()
+
+
+_CLAUSES: dict[str, Callable[[TokenReader], list[AlterAction]]] = {
+    "ADD": _add,
+    "DROP": _drop,
+    "MODIFY": _modify,
+    "CHANGE": _change,
+    "ALTER": _alter,
+    "RENAME": _rename,
+    "CONVERT": _convert,
+}

@@ -1,0 +1,221 @@
+"""Read data types and reduce the many spellings of one type to one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from airflow_provider_cdc.core.ddl.reader import TokenReader
+from airflow_provider_cdc.core.ddl.tokens import Kind
+from airflow_provider_cdc.core.model.schema import ColumnType
+
+_SYNONYMS = {
+    "int1": "tinyint",
+    "int2": "smallint",
+    "int3": "mediumint",
+    "middleint": "mediumint",
+    "int4": "int",
+    "integer": "int",
+    "int8": "bigint",
+    "dec": "decimal",
+    "numeric": "decimal",
+    "fixed": "decimal",
+    "number": "decimal",
+    "real": "double",
+    "float8": "double",
+    "float4": "float",
+    "character": "char",
+    "nchar": "char",
+    "varcharacter": "varchar",
+    "varchar2": "varchar",
+    "nvarchar": "varchar",
+    "raw": "varbinary",
+    "clob": "longtext",
+    "geomcollection": "geometrycollection",
+}
+_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
+_NUMBERS = _INTEGERS | {"decimal", "float", "double"}
+_LENGTH_ONE = frozenset({"char", "binary", "bit"})
+_LENGTH_NEEDED = frozenset({"varchar", "varbinary"})
+_FRACTION = frozenset({"datetime", "timestamp", "time"})
+WITH_CHARSET = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
+_SPATIAL = frozenset(
+    {"geometry", "point", "linestring", "polygon"}
+    | {"multipoint", "multilinestring", "multipolygon", "geometrycollection"}
+)
+_BARE = (
+    _SPATIAL
+    | {"date", "json", "uuid", "inet4", "inet6", "tinyblob", "mediumblob", "longblob"}
+    | {"tinytext", "mediumtext", "longtext"}
+)
+_WITH_LENGTH = _INTEGERS | _LENGTH_ONE | _LENGTH_NEEDED | _FRACTION | {"text", "blob", "vector"}
+_OF_CHARSET_BINARY = {
+    "char": "binary",
+    "varchar": "varbinary",
+    "tinytext": "tinyblob",
+    "text": "blob",
+    "mediumtext": "mediumblob",
+    "longtext": "longblob",
+}
+_BYTES_PER_CHARACTER = {
+    **dict.fromkeys(("utf8mb4", "utf16", "utf16le", "utf32", "gb18030"), 4),
+    **dict.fromkeys(("utf8", "utf8mb3", "ujis", "eucjpms"), 3),
+    **dict.fromkeys(("ucs2", "gbk", "gb2312", "big5", "sjis", "cp932", "euckr"), 2),
+}
+_SIZES = ((0xFF, "tiny"), (0xFFFF, ""), (0xFFFFFF, "medium"))
+
+
+def read_type(reader: TokenReader) -> ColumnType:
+    """Read a data type with its attributes; :func:`settle` completes it when the table's character set is known."""
+    spelling = _spelling(reader)
+    if spelling in ("bool", "boolean"):
+        return ColumnType("tinyint", 1)
+    if spelling == "serial":
+        return ColumnType("bigint", unsigned=True)
+    if spelling in ("enum", "set"):
+        kind = ColumnType(spelling, labels=_labels(reader))
+    elif spelling == "year":
+        _arguments(reader, 1)
+        kind = ColumnType("year")
+    else:
+        national = spelling in ("nchar", "nvarchar")
+        kind = _sized(reader, spelling)
+        kind = replace(kind, charset="utf8") if national else kind
+    return _attributes(reader, kind)
+
+
+def settle(kind: ColumnType, table_charset: str | None) -> ColumnType:
+    """Return the type the server makes of a declaration: ``text(n)`` by its size, text of charset binary as bytes.
+
+    Where no character set is stated, utf8mb4 is taken.
+    """
+    charset = (kind.charset or table_charset or "utf8mb4").lower()
+    if kind.name in ("text", "blob") and kind.length is not None:
+        width = _BYTES_PER_CHARACTER.get(charset, 1) if kind.name == "text" else 1
+        size = kind.length * width
+        prefix = next((name for limit, name in _SIZES if size <= limit), "long") if size else ""
+        kind = replace(kind, name=prefix + kind.name, length=None)
+    if charset == "binary" and kind.name in _OF_CHARSET_BINARY:
+        kind = replace(kind, name=_OF_CHARSET_BINARY[kind.name], charset=None)
+    return kind
+
+
+def read_charset(reader: TokenReader) -> str | None:
+    """Read the value after CHARACTER SET: a name or a string; None for DEFAULT."""
+    reader.accept("=")
+    if reader.accept("DEFAULT"):
+        return None
+    return (reader.string() if reader.at_string() else reader.name("a character set")).lower()
+
+
+def read_collation(reader: TokenReader) -> str | None:
+    """Read the value after COLLATE and return the character set it belongs to, if its name tells."""
+    collation = read_charset(reader)
+    if collation is None or collation.startswith("uca1400"):
+        return None
+    return collation.split("_")[0]
+
+
+def accept_charset(reader: TokenReader) -> bool:
+    """Read CHARACTER SET, CHAR SET or CHARSET if it comes next."""
+    return reader.accept("CHARACTER", "SET") or reader.accept("CHAR", "SET") or reader.accept("CHARSET")
+
+
+def _spelling(reader: TokenReader) -> str:
+    if reader.peek().kind is not Kind.NAME:
+        raise reader.error("a column type")
+    first = reader.take().word
+    if first == "LONG":
+        if reader.accept("VARBINARY"):
+            return "mediumblob"
+        if reader.accept_any(("VARCHAR", "VARCHARACTER")):
+            return "mediumtext"
+        if reader.accept_any(("CHAR", "CHARACTER")):
+            reader.expect("VARYING")
+        return "mediumtext"
+    national = first in ("NATIONAL", "NCHAR", "NVARCHAR")
+    if first == "NATIONAL":
+        first = reader.accept_any(("CHAR", "CHARACTER", "VARCHAR", "VARCHARACTER"))
+        if not first:
+            raise reader.error("CHAR or VARCHAR")
+    if first in ("CHAR", "CHARACTER") and reader.accept("VARYING"):
+        first = "VARCHAR"
+    if first == "NCHAR" and reader.accept_any(("VARYING", "VARCHAR", "VARCHARACTER")):
+        first = "NVARCHAR"
+    if national:
+        return "nvarchar" if "VAR" in first else "nchar"
+    if first == "DOUBLE":
+        reader.accept("PRECISION")
+    return first.lower()
+
+
+def _sized(reader: TokenReader, spelling: str) -> ColumnType:
+    name = _SYNONYMS.get(spelling, spelling)
+    if name in ("decimal", "float", "double"):
+        return _number(spelling, name, _arguments(reader, 2))
+    if name in _WITH_LENGTH:
+        length = _arguments(reader, 1)
+        if not length and name in _LENGTH_NEEDED:
+            raise reader.error("a length")
+        return ColumnType(name, length[0] if length else 1 if name in _LENGTH_ONE else None)
+    if name in _BARE:
+        return ColumnType(name)
+    raise reader.error(f"a column type instead of {spelling[:20]!r}")
+
+
+def _number(spelling: str, name: str, arguments: tuple[int, ...]) -> ColumnType:
+    if len(arguments) == 2:
+        return ColumnType(name, *arguments)
+    if name == "decimal":
+        if spelling == "number" and not arguments:
+            return ColumnType("double")
+        return ColumnType(name, arguments[0] if arguments else 10, 0)
+    if name == "float" and arguments and arguments[0] > 24:
+        name = "double"
+    return ColumnType(name)
+
+
+def _arguments(reader: TokenReader, most: int) -> tuple[int, ...]:
+    if not reader.accept("("):
+        return ()
+    arguments = [reader.integer()]
+    while len(arguments) < most and reader.accept(","):
+        arguments.append(reader.integer())
+    reader.expect(")")
+    return tuple(arguments)
+
+
+def _labels(reader: TokenReader) -> tuple[str, ...]:
+    reader.expect("(")
+    labels = [_label(reader)]
+    while reader.accept(","):
+        labels.append(_label(reader))
+    reader.expect(")")
+    return tuple(labels)
+
+
+def _label(reader: TokenReader) -> str:
+    if reader.peek().word.startswith("_"):  # a character set introducer
+        reader.take()
+    if reader.peek().kind is Kind.BITS:
+        raise reader.error("a label")
+    return reader.string().rstrip(" ")
+
+
+def _attributes(reader: TokenReader, kind: ColumnType) -> ColumnType:
+    while True:
+        if kind.name in _NUMBERS and reader.accept("SIGNED"):
+            continue
+        if kind.name in _NUMBERS and reader.accept_any(("UNSIGNED", "ZEROFILL")):
+            kind = replace(kind, unsigned=True)
+        elif kind.name not in WITH_CHARSET:
+            return kind
+        elif reader.accept("BYTE"):
+            kind = replace(kind, charset="binary")
+        elif reader.accept("ASCII"):
+            kind = replace(kind, charset="latin1")
+        elif reader.accept("UNICODE"):
+            kind = replace(kind, charset="ucs2")
+        elif accept_charset(reader):
+            kind = replace(kind, charset=read_charset(reader))
+        elif not reader.accept("BINARY"):
+            return kind

@@ -1,0 +1,200 @@
+"""Read column definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from airflow_provider_cdc.core.ddl.column_types import (
+    WITH_CHARSET,
+    accept_charset,
+    read_charset,
+    read_collation,
+    read_type,
+    settle,
+)
+from airflow_provider_cdc.core.ddl.defaults import accept_now, read_default
+from airflow_provider_cdc.core.ddl.options import accept_setting
+from airflow_provider_cdc.core.ddl.reader import TokenReader
+from airflow_provider_cdc.core.ddl.statement import ColumnDefinition
+
+_REFERENCE_ACTIONS = (("RESTRICT",), ("CASCADE",), ("SET", "NULL"), ("NO", "ACTION"), ("SET", "DEFAULT"))
+_NO_EFFECT = frozenset({"VISIBLE", "INVISIBLE", "VIRTUAL", "STORED", "PERSISTENT", "CLUSTERED", "NONCLUSTERED"})
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """FIRST or AFTER of an added or changed column."""
+
+    first: bool = False
+    after: str | None = None
+
+
+def read_column(reader: TokenReader) -> ColumnDefinition:
+    """Read a column's name and definition, its type settled without a table character set."""
+    return settled(read_raw_column(reader), None)
+
+
+def read_raw_column(reader: TokenReader) -> ColumnDefinition:
+    """Read a column's name and definition; the type still waits for :func:`settled`."""
+    name = reader.column_name()
+    serial = reader.at("SERIAL")
+    column = ColumnDefinition(name, read_type(reader))
+    if serial:
+        column = replace(column, nullable=False, auto_increment=True, unique=True)
+    while True:
+        attribute = _attribute(reader, column)
+        if attribute is None:
+            return column
+        column = attribute
+
+
+def settled(column: ColumnDefinition, table_charset: str | None) -> ColumnDefinition:
+    """Complete the column's type with the table's character set."""
+    return replace(column, type=settle(column.type, table_charset))
+
+
+def read_position(reader: TokenReader) -> Position:
+    """Read FIRST or AFTER column, if one comes next."""
+    if reader.accept("FIRST"):
+        return Position(first=True)
+    if reader.accept("AFTER"):
+        return Position(after=reader.column_name())
+    return Position()
+
+
+def read_references(reader: TokenReader) -> None:
+    """Skip the rest of a REFERENCES clause."""
+    reader.table_name()
+    if reader.at("("):
+        reader.group()
+    if reader.accept("MATCH"):
+        reader.name("FULL, PARTIAL or SIMPLE")
+    while reader.accept("ON", "DELETE") or reader.accept("ON", "UPDATE"):
+        if not any(reader.accept(*action) for action in _REFERENCE_ACTIONS):
+            raise reader.error("a reference option")
+
+
+def read_check(reader: TokenReader) -> None:
+    """Skip the rest of a CHECK constraint."""
+    reader.group()
+    if not reader.accept("NOT", "ENFORCED"):
+        reader.accept("ENFORCED")
+
+
+def _attribute(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition | None:
+    """Return the column with the next attribute, None where no attribute comes next."""
+    for words, read in _ATTRIBUTES.items():
+        if reader.accept(*words):
+            return read(reader, column)
+    if accept_charset(reader):
+        return _with_charset(column, read_charset(reader), overrule=True)
+    if reader.accept_any(_NO_EFFECT) or accept_setting(reader):
+        return column
+    return None
+
+
+def _default(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
+    return replace(column, default=read_default(reader, column.type))
+
+
+def _collate(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
+    return _with_charset(column, read_collation(reader), overrule=False)
+
+
+def _with_charset(column: ColumnDefinition, charset: str | None, *, overrule: bool) -> ColumnDefinition:
+    if column.type.name not in WITH_CHARSET or charset is None or (column.type.charset and not overrule):
+        return column
+    return replace(column, type=replace(column.type, charset=charset))
+
+
+def _generated(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
+    if reader.accept("ROW"):
+        if not reader.accept_any(("START", "END")):
+            raise reader.error("START or END")
+    else:
+        reader.group()
+    return replace(column, generated=True)
+
+
+def _serial(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
+    return replace(column, nullable=False, auto_increment=True, unique=True)
+
+
+def _unique(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
+    reader.accept("KEY")
+    return replace(column, unique=True)
+
+
+def _on_update(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
+    if not accept_now(reader):
+        raise reader.error("CURRENT_TIMESTAMP")
+    return column
+
+
+def _constraint(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
+    if not reader.at("CHECK"):
+        reader.name("a constraint name")
+    reader.expect("CHECK")
+    return _check(reader, column)
+
+
+def _check(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
+    read_check(reader)
+    return column
+
+
+def _references(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
+    read_references(reader)
+    return column
+
+
+def _word(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
+    if not reader.accept("DEFAULT"):
+        reader.name("a storage word")
+    return column
+
+
+def _text(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
+    reader.accept("=")
+    reader.string()
+    return column
+
+
+def _number(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
+    reader.integer()
+    return column
+
+
+def _compressed(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
+    if reader.accept("="):
+        reader.name("a compression method")
+    return column
+
+
+_ATTRIBUTES: dict[tuple[str, ...], Callable[[TokenReader, ColumnDefinition], ColumnDefinition]] = {
+    ("NOT", "NULL"): lambda _, column: replace(column, nullable=False),
+    ("NULL",): lambda _, column: replace(column, nullable=True),
+    ("DEFAULT",): _default,
+    ("ON", "UPDATE"): _on_update,
+    ("AUTO_INCREMENT",): lambda _, column: replace(column, auto_increment=True),
+    ("SERIAL", "DEFAULT", "VALUE"): _serial,
+    ("PRIMARY", "KEY"): lambda _, column: replace(column, primary_key=True),
+    ("PRIMARY",): lambda _, column: replace(column, primary_key=True),
+    ("KEY",): lambda _, column: replace(column, primary_key=True),
+    ("UNIQUE",): _unique,
+    ("COMMENT",): _text,
+    ("COLLATE",): _collate,
+    ("GENERATED", "ALWAYS", "AS"): _generated,
+    ("AS",): _generated,
+    ("CONSTRAINT",): _constraint,
+    ("CHECK",): _check,
+    ("REFERENCES",): _references,
+    ("COLUMN_FORMAT",): _word,
+    ("STORAGE",): _word,
+    ("ENGINE_ATTRIBUTE",): _text,
+    ("SECONDARY_ENGINE_ATTRIBUTE",): _text,
+    ("NOT", "SECONDARY"): lambda _, column: column,
+    ("SRID",): _number,
+    ("COMPRESSED",): _compressed,
+}

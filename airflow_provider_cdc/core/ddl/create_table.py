@@ -1,0 +1,127 @@
+"""Read CREATE TABLE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from airflow_provider_cdc.core.ddl.columns import read_raw_column, settled
+from airflow_provider_cdc.core.ddl.keys import at_constraint, read_constraint
+from airflow_provider_cdc.core.ddl.options import accept_partitioning, accept_table_options
+from airflow_provider_cdc.core.ddl.reader import TokenReader
+from airflow_provider_cdc.core.ddl.statement import (
+    AddPrimaryKey,
+    AddUnique,
+    ColumnDefinition,
+    CreateTable,
+    Name,
+)
+
+_QUERY = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "("})
+
+
+@dataclass(slots=True)
+class _Body:
+    """What stands between the parentheses."""
+
+    columns: list[ColumnDefinition] = field(default_factory=list)
+    key: tuple[str, ...] = ()
+    unique: list[AddUnique] = field(default_factory=list)
+
+
+def read_create_table(reader: TokenReader, *, or_replace: bool) -> CreateTable:
+    """Read what follows CREATE [OR REPLACE] TABLE."""
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
+    name = reader.table_name()
+    like = _like(reader)
+    if like is not None:
+        reader.expect_end()
+        return CreateTable(name, like=like, if_not_exists=if_not_exists, or_replace=or_replace)
+    body = _Body()
+    if reader.at("(") and reader.peek(1).word not in _QUERY:
+        body = _read_body(reader)
+    _, charset = accept_table_options(reader)
+    accept_partitioning(reader)
+    as_select = _query(reader)
+    reader.expect_end()
+    if not body.columns and not as_select:
+        raise reader.error("columns")
+    return CreateTable(
+        name,
+        columns=tuple(settled(column, charset) for column in body.columns),
+        key=body.key,
+        unique=tuple(body.unique),
+        as_select=as_select,
+        if_not_exists=if_not_exists,
+        or_replace=or_replace,
+        charset=charset,
+    )
+
+
+def _like(reader: TokenReader) -> Name | None:
+    if reader.accept("LIKE"):
+        return reader.table_name()
+    if not reader.accept("(", "LIKE"):
+        return None
+    name = reader.table_name()
+    reader.expect(")")
+    return name
+
+
+def _read_body(reader: TokenReader) -> _Body:
+    body = _Body()
+    taken: set[str] = set()
+    reader.expect("(")
+    while True:
+        if at_constraint(reader):
+            _add_constraint(reader, body, taken)
+        else:
+            _add_column(reader, body, taken)
+        if not reader.accept(","):
+            reader.expect(")")
+            return body
+
+
+def _add_column(reader: TokenReader, body: _Body, taken: set[str]) -> None:
+    column = read_raw_column(reader)
+    body.columns.append(column)
+    if column.primary_key:
+        _set_key(reader, body, (column.name,))
+    if column.unique:
+        body.unique.append(AddUnique(_free_name(column.name, taken), (column.name,)))
+
+
+def _add_constraint(reader: TokenReader, body: _Body, taken: set[str]) -> None:
+    constraint = read_constraint(reader)
+    if isinstance(constraint, AddPrimaryKey):
+        _set_key(reader, body, constraint.columns)
+    elif isinstance(constraint, AddUnique):
+        body.unique.append(AddUnique(_free_name(constraint.index, taken), constraint.columns))
+    elif constraint.index:
+        _free_name(constraint.index, taken)
+
+
+def _set_key(reader: TokenReader, body: _Body, columns: tuple[str, ...]) -> None:
+    if body.key:
+        raise reader.error("one primary key")
+    body.key = columns
+
+
+def _free_name(name: str, taken: set[str]) -> str:
+    """An index name as the server gives it: ``a``, ``a_2``, ``a_3`` for indexes that begin with column ``a``."""
+    free, number = name, 2
+    while free.lower() in taken:
+        free, number = f"{name}_{number}", number + 1
+    taken.add(free.lower())
+    return free
+
+
+def _query(reader: TokenReader) -> bool:
+    """Skip [IGNORE | REPLACE] [AS] query."""
+    marked = bool(reader.accept_any(("IGNORE", "REPLACE")))
+    marked = reader.accept("AS") or marked
+    if not reader.at_any(_QUERY):
+        if marked:
+            raise reader.error("SELECT")
+        return False
+    reader.rest()
+    return True

@@ -1,0 +1,143 @@
+"""Read table-level keys, indexes and constraints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_cdc.core.ddl.columns import read_check, read_references
+from airflow_provider_cdc.core.ddl.options import accept_setting
+from airflow_provider_cdc.core.ddl.reader import TokenReader
+from airflow_provider_cdc.core.ddl.statement import AddPrimaryKey, AddUnique
+from airflow_provider_cdc.core.ddl.tokens import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Unbinding:
+    """An index or constraint that makes no column values unique; ``index`` is the name it takes, if it is an index."""
+
+    clause: str
+    index: str | None = None
+
+
+Constraint = AddPrimaryKey | AddUnique | Unbinding
+
+_STARTS = frozenset({"CONSTRAINT", "PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"})
+_SPECIAL = frozenset({"FULLTEXT", "SPATIAL", "VECTOR"})
+_INDEX_WORDS = frozenset({"VISIBLE", "INVISIBLE", "IGNORED", "CLUSTERED", "NONCLUSTERED", "GLOBAL", "LOCAL"})
+_INDEX_VALUES = frozenset({"USING", "TYPE", "KEY_BLOCK_SIZE", "CLUSTERING", "COMMENT"} | {"M", "DISTANCE"})
+
+
+def at_constraint(reader: TokenReader) -> bool:
+    """Whether a key, an index or a constraint comes next, not a column."""
+    if reader.at("PERIOD", "FOR") or reader.at("VECTOR", "INDEX") or reader.at("VECTOR", "KEY"):
+        return True
+    return reader.at_any(_STARTS)
+
+
+def read_constraint(reader: TokenReader) -> Constraint:
+    """Read a key, an index or a constraint."""
+    symbol = None
+    if reader.accept("CONSTRAINT"):
+        reader.accept("IF", "NOT", "EXISTS")
+        symbol = reader.name("a constraint name") if reader.at_name() else None
+        if not reader.at_any(("PRIMARY", "UNIQUE", "FOREIGN", "CHECK")):
+            raise reader.error("PRIMARY KEY, UNIQUE, FOREIGN KEY or CHECK")
+    if reader.accept("PRIMARY"):
+        return _primary_key(reader)
+    if reader.accept("UNIQUE"):
+        reader.accept_any(("INDEX", "KEY"))
+        return _unique(reader, symbol)
+    if reader.accept("FOREIGN", "KEY"):
+        return _foreign_key(reader)
+    if reader.accept("CHECK"):
+        read_check(reader)
+        return Unbinding("ADD CHECK")
+    if reader.accept("PERIOD", "FOR"):
+        reader.name("a period name")
+        reader.group()
+        return Unbinding("ADD PERIOD")
+    if reader.accept_any(_SPECIAL):
+        reader.accept_any(("INDEX", "KEY"))
+    elif not reader.accept_any(("INDEX", "KEY")):
+        raise reader.error("a key or an index")
+    name, columns = _index(reader)
+    return Unbinding("ADD INDEX", name or (columns[0] if columns else None))
+
+
+def read_index_parts(reader: TokenReader) -> tuple[str, ...] | None:
+    """Read the parts of an index: its columns, None if one of them is an expression."""
+    columns: list[str] = []
+    expressions = False
+    reader.expect("(")
+    while True:
+        if reader.at("("):
+            reader.group()
+            expressions = True
+        else:
+            columns.append(reader.column_name())
+            if reader.accept("("):
+                reader.integer()
+                reader.expect(")")
+        reader.accept_any(("ASC", "DESC"))
+        if not reader.accept(","):
+            reader.expect(")")
+            return None if expressions else tuple(columns)
+
+
+def read_index_options(reader: TokenReader) -> None:
+    """Skip what may stand before or after the parts of an index."""
+    while True:
+        if reader.accept("WITH", "PARSER"):
+            reader.name("a parser name")
+        elif reader.accept_any(_INDEX_VALUES):
+            reader.accept("=")
+            _value(reader)
+        elif reader.accept("NOT", "IGNORED") or reader.accept_any(_INDEX_WORDS) or accept_setting(reader):
+            continue
+        else:
+            return
+
+
+def _unique(reader: TokenReader, symbol: str | None) -> AddUnique | Unbinding:
+    name, columns = _index(reader)
+    if columns is None:
+        return Unbinding("ADD UNIQUE over an expression", name or symbol)
+    return AddUnique(name or symbol or columns[0], columns)
+
+
+def _primary_key(reader: TokenReader) -> AddPrimaryKey:
+    reader.expect("KEY")
+    _, columns = _index(reader)
+    if columns is None:
+        raise reader.error("columns in the primary key")
+    return AddPrimaryKey(columns)
+
+
+def _foreign_key(reader: TokenReader) -> Unbinding:
+    reader.accept("IF", "NOT", "EXISTS")
+    if reader.at_name():
+        reader.name()
+    read_index_parts(reader)
+    reader.expect("REFERENCES")
+    read_references(reader)
+    return Unbinding("ADD FOREIGN KEY")
+
+
+def _index(reader: TokenReader) -> tuple[str | None, tuple[str, ...] | None]:
+    reader.accept("IF", "NOT", "EXISTS")
+    named = reader.at_name() and (not reader.at_any(("USING", "TYPE")) or reader.peek(1).word in ("(", "USING", "TYPE"))
+    name = reader.name() if named else None
+    if reader.accept_any(("USING", "TYPE")):
+        reader.name("an index type")
+    columns = read_index_parts(reader)
+    read_index_options(reader)
+    return name, columns
+
+
+def _value(reader: TokenReader) -> None:
+    if reader.at_string():
+        reader.string()
+    elif reader.peek().kind is Kind.NUMBER:
+        reader.take()
+    else:
+        reader.name("a value")

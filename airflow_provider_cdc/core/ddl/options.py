@@ -1,0 +1,87 @@
+"""Read table options and partition clauses."""
+
+from __future__ import annotations
+
+from airflow_provider_cdc.core.ddl.column_types import accept_charset, read_charset, read_collation
+from airflow_provider_cdc.core.ddl.reader import TokenReader
+from airflow_provider_cdc.core.ddl.tokens import Kind
+
+# Options that may stand without "="; with "=" every name is an option, as storage engines define their own.
+_WITH_VALUE = frozenset(
+    """ENGINE TYPE AUTO_INCREMENT AUTOEXTEND_SIZE AVG_ROW_LENGTH CHECKSUM TABLE_CHECKSUM PAGE_CHECKSUM COMMENT
+    COMPRESSION CONNECTION DELAY_KEY_WRITE ENCRYPTION ENGINE_ATTRIBUTE SECONDARY_ENGINE SECONDARY_ENGINE_ATTRIBUTE
+    INSERT_METHOD KEY_BLOCK_SIZE MAX_ROWS MIN_ROWS PACK_KEYS PASSWORD ROW_FORMAT STATS_AUTO_RECALC STATS_PERSISTENT
+    STATS_SAMPLE_PAGES TABLESPACE TRANSACTIONAL STORAGE NODEGROUP SEQUENCE""".split()
+)
+_SELECT = frozenset({"SELECT", "AS", "IGNORE", "REPLACE", "WITH", "VALUES", "TABLE"})
+
+
+def accept_table_options(reader: TokenReader) -> tuple[bool, str | None]:
+    """Read table options; return whether there were any and the default character set they state."""
+    found, charset, collation = False, None, None
+    while True:
+        default = reader.at("DEFAULT") and reader.peek(1).word in ("CHARACTER", "CHAR", "CHARSET", "COLLATE")
+        if default:
+            reader.take()
+        if accept_charset(reader):
+            charset = read_charset(reader)
+        elif reader.accept("COLLATE"):
+            collation = read_collation(reader)
+        elif not _accept_option(reader):
+            return found, charset or collation
+        found = True
+
+
+def accept_setting(reader: TokenReader) -> bool:
+    """Read ``name = value`` as storage engines define it, if it comes next."""
+    if not reader.at_name() or reader.peek(1).word != "=":
+        return False
+    reader.name()
+    reader.take()
+    _value(reader)
+    return True
+
+
+def accept_partitioning(reader: TokenReader) -> bool:
+    """Skip PARTITION BY with everything that belongs to it, if it comes next."""
+    if not reader.accept("PARTITION", "BY"):
+        return False
+    if not reader.at_name() and not reader.at("KEY"):
+        raise reader.error("a partitioning method")
+    while not reader.at_end and not reader.at_any(_SELECT) and not reader.at_any((",", ")")):
+        skip_item(reader)
+    return True
+
+
+def skip_item(reader: TokenReader) -> None:
+    """Skip one token or one parenthesised group."""
+    if reader.at("("):
+        reader.group()
+    else:
+        reader.take()
+
+
+def _accept_option(reader: TokenReader) -> bool:
+    if reader.accept("UNION"):
+        reader.accept("=")
+        reader.group()
+    elif reader.accept("START", "TRANSACTION"):
+        pass
+    elif reader.accept("DATA", "DIRECTORY") or reader.accept("INDEX", "DIRECTORY"):
+        reader.accept("=")
+        reader.string()
+    elif reader.accept_any(_WITH_VALUE):
+        reader.accept("=")
+        _value(reader)
+    else:
+        return accept_setting(reader)
+    return True
+
+
+def _value(reader: TokenReader) -> None:
+    if reader.at_string():
+        reader.string()
+    elif reader.peek().kind is Kind.NUMBER:
+        reader.take()
+    elif not reader.accept("DEFAULT"):
+        reader.name("a value")

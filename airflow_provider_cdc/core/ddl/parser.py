@@ -1,0 +1,267 @@
+"""Read DDL text of the MySQL family as statements; what is not fully understood is an error, never a guess."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from airflow_provider_cdc.core.ddl.alter_table import (
+    read_alter_table,
+    read_drop_index,
+    skip_algorithm_or_lock,
+    skip_wait,
+)
+from airflow_provider_cdc.core.ddl.column_types import accept_charset, read_charset, read_collation
+from airflow_provider_cdc.core.ddl.create_table import read_create_table
+from airflow_provider_cdc.core.ddl.keys import read_index_options, read_index_parts
+from airflow_provider_cdc.core.ddl.options import skip_item
+from airflow_provider_cdc.core.ddl.reader import TokenReader
+from airflow_provider_cdc.core.ddl.splitting import split
+from airflow_provider_cdc.core.ddl.statement import (
+    AddUnique,
+    AlterTable,
+    CreateDatabase,
+    DropDatabase,
+    DropTable,
+    Name,
+    Other,
+    RenameTable,
+    Statement,
+    TruncateTable,
+    UseDatabase,
+)
+from airflow_provider_cdc.core.ddl.tokens import DdlError, Kind, tokenize
+
+__all__ = ["DdlError", "parse"]
+
+_TABLES = ("TABLE", "TABLES")
+_DATABASE = ("DATABASE", "SCHEMA")
+
+# Statements that change neither tables nor rows, or rows only by row events of their own.
+_HARMLESS = frozenset(
+    """BEGIN COMMIT ROLLBACK SAVEPOINT RELEASE START XA SET FLUSH GRANT REVOKE DENY LOCK UNLOCK OPTIMIZE REPAIR CHECK
+    CHECKSUM CACHE SHOW SELECT DESCRIBE DESC EXPLAIN HELP KILL PURGE RESET STOP INSTALL UNINSTALL SHUTDOWN
+    RESTART DO DEALLOCATE""".split()
+)
+_HARMLESS_OBJECTS = frozenset(
+    """VIEW TRIGGER PROCEDURE FUNCTION EVENT USER ROLE SERVER TABLESPACE LOGFILE SEQUENCE PACKAGE INSTANCE RESOURCE
+    LIBRARY PREPARE""".split()
+)
+_DATABASE_OPTIONS = frozenset({"CHARSET", "CHAR", "ENCRYPTION", "COMMENT", "READ"})
+
+
+def parse(text: str) -> list[Statement]:
+    """Return the statements of ``text`` in order; raise :class:`DdlError` for one that is not understood."""
+    statements: list[Statement] = []
+    for tokens in split(tokenize(text)):
+        statements.extend(_statement(TokenReader(text, tokens)))
+    return statements
+
+
+def _statement(reader: TokenReader) -> list[Statement]:
+    if reader.accept("SET", "STATEMENT"):  # MariaDB: settings for one statement
+        while not reader.accept("FOR"):
+            skip_item(reader)
+    compound = reader.at("BEGIN") and reader.peek(1).word not in ("", "WORK")
+    if (reader.at_any(_HARMLESS) and not compound) or _analyzes_tables(reader):
+        return _other(reader)
+    read = _STATEMENTS.get(reader.peek().word)
+    if read is None:
+        raise reader.error("a statement about tables or databases")
+    reader.take()
+    statements = read(reader)
+    reader.expect_end()
+    return statements
+
+
+def _analyzes_tables(reader: TokenReader) -> bool:
+    if not reader.at("ANALYZE"):
+        return False
+    ahead = 2 if reader.peek(1).word in ("NO_WRITE_TO_BINLOG", "LOCAL") else 1
+    return reader.peek(ahead).word in _TABLES
+
+
+def _create(reader: TokenReader) -> list[Statement]:
+    or_replace = reader.accept("OR", "REPLACE")
+    if reader.at("TEMPORARY"):
+        return _other(reader)
+    if reader.accept("TABLE"):
+        return [read_create_table(reader, or_replace=or_replace)]
+    if reader.accept_any(_DATABASE):
+        return _create_database(reader, or_replace)
+    while reader.accept_any(("ONLINE", "OFFLINE")):
+        continue
+    if reader.accept("UNIQUE", "INDEX"):
+        return _create_unique_index(reader)
+    reader.accept_any(("FULLTEXT", "SPATIAL", "VECTOR"))
+    if reader.at("INDEX") or reader.at("REFERENCE", "SYSTEM"):
+        return _other(reader)
+    return _harmless_object(reader)
+
+
+def _create_database(reader: TokenReader, or_replace: bool) -> list[Statement]:
+    reader.accept("IF", "NOT", "EXISTS")
+    database = reader.name("a database name")
+    charset = _database_options(reader)
+    dropped: list[Statement] = [DropDatabase(database)] if or_replace else []
+    return [*dropped, CreateDatabase(database, charset)]
+
+
+def _create_unique_index(reader: TokenReader) -> list[Statement]:
+    """CREATE UNIQUE INDEX is another spelling of ALTER TABLE ... ADD UNIQUE."""
+    reader.accept("IF", "NOT", "EXISTS")
+    index = reader.name("an index name")
+    read_index_options(reader)
+    reader.expect("ON")
+    table = reader.table_name()
+    columns = read_index_parts(reader)
+    read_index_options(reader)
+    _skip_manner(reader)
+    if columns is None:
+        return [Other(reader.statement)]
+    return [AlterTable(table, (AddUnique(index, columns),))]
+
+
+def _alter(reader: TokenReader) -> list[Statement]:
+    if reader.accept_any(_DATABASE):
+        if reader.at_name() and not reader.at_any(_DATABASE_OPTIONS):
+            reader.name()
+        _database_options(reader)
+        return [Other(reader.statement)]
+    while reader.accept_any(("ONLINE", "OFFLINE", "IGNORE")):
+        continue
+    if reader.accept("TABLE"):
+        return [read_alter_table(reader)]
+    return _harmless_object(reader)
+
+
+def _drop(reader: TokenReader) -> list[Statement]:
+    if reader.at("TEMPORARY"):
+        return _other(reader)
+    if reader.accept_any(_TABLES):
+        return [_drop_tables(reader)]
+    if reader.accept_any(_DATABASE):
+        reader.accept("IF", "EXISTS")
+        return [DropDatabase(reader.name("a database name"))]
+    while reader.accept_any(("ONLINE", "OFFLINE")):
+        continue
+    if reader.accept("INDEX"):
+        return [_drop_index(reader)]
+    if reader.at("SPATIAL", "REFERENCE", "SYSTEM"):
+        return _other(reader)
+    return _harmless_object(reader)
+
+
+def _drop_tables(reader: TokenReader) -> DropTable:
+    if_exists = reader.accept("IF", "EXISTS")
+    names = [reader.table_name()]
+    while reader.accept(","):
+        names.append(reader.table_name())
+    skip_wait(reader)
+    reader.accept_any(("RESTRICT", "CASCADE"))
+    return DropTable(tuple(names), if_exists)
+
+
+def _drop_index(reader: TokenReader) -> AlterTable:
+    """DROP INDEX is another spelling of ALTER TABLE ... DROP INDEX."""
+    reader.accept("IF", "EXISTS")
+    action = read_drop_index(reader)
+    reader.expect("ON")
+    table = reader.table_name()
+    _skip_manner(reader)
+    return AlterTable(table, (action,))
+
+
+def _rename(reader: TokenReader) -> list[Statement]:
+    if reader.at("USER"):
+        return _other(reader)
+    if not reader.accept_any(_TABLES):
+        raise reader.error("TABLE")
+    reader.accept("IF", "EXISTS")
+    pairs = [_rename_pair(reader)]
+    while reader.accept(","):
+        pairs.append(_rename_pair(reader))
+    return [RenameTable(tuple(pairs))]
+
+
+def _rename_pair(reader: TokenReader) -> tuple[Name, Name]:
+    old = reader.table_name()
+    skip_wait(reader)
+    reader.expect("TO")
+    return old, reader.table_name()
+
+
+def _truncate(reader: TokenReader) -> list[Statement]:
+    reader.accept("TABLE")
+    name = reader.table_name()
+    skip_wait(reader)
+    return [TruncateTable(name)]
+
+
+def _use(reader: TokenReader) -> list[Statement]:
+    return [UseDatabase(reader.name("a database name"))]
+
+
+def _other(reader: TokenReader) -> list[Statement]:
+    reader.rest()
+    return [Other(reader.statement)]
+
+
+def _harmless_object(reader: TokenReader) -> list[Statement]:
+    """A statement about a view, a stored program, a user or the like, after CREATE, ALTER or DROP."""
+    while True:
+        if reader.accept("DEFINER", "="):
+            _skip_account(reader)
+        elif reader.accept("ALGORITHM", "=") or reader.accept("SQL", "SECURITY"):
+            reader.take()
+        elif not reader.accept_any(("AGGREGATE", "UNDO")):
+            break
+    if not reader.at_any(_HARMLESS_OBJECTS):
+        raise reader.error("a kind of object")
+    return _other(reader)
+
+
+def _skip_account(reader: TokenReader) -> None:
+    """Skip ``user``, ``'user'@'host'``, ``user@10.0.0.1`` or ``CURRENT_USER()``."""
+    reader.take()
+    if reader.at("("):
+        reader.group()
+    if reader.accept("@"):
+        reader.take()
+        while reader.peek().kind is Kind.NUMBER or reader.at_any((".", "-", "%")):
+            reader.take()
+
+
+def _skip_manner(reader: TokenReader) -> None:
+    """Skip WAIT, ALGORITHM and LOCK at the end of an index statement."""
+    skip_wait(reader)
+    while skip_algorithm_or_lock(reader):
+        continue
+
+
+def _database_options(reader: TokenReader) -> str | None:
+    charset = collation = None
+    while not reader.at_end:
+        reader.accept("DEFAULT")
+        if accept_charset(reader):
+            charset = read_charset(reader)
+        elif reader.accept("COLLATE"):
+            collation = read_collation(reader)
+        elif reader.accept_any(("ENCRYPTION", "COMMENT")):
+            reader.accept("=")
+            reader.string()
+        elif reader.accept("READ", "ONLY"):
+            reader.accept("=")
+            reader.take()
+        else:
+            raise reader.error("a database option")
+    return charset or collation
+
+
+_STATEMENTS: dict[str, Callable[[TokenReader], list[Statement]]] = {
+    "CREATE": _create,
+    "ALTER": _alter,
+    "DROP": _drop,
+    "RENAME": _rename,
+    "TRUNCATE": _truncate,
+    "USE": _use,
+}

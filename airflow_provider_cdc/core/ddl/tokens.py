@@ -1,0 +1,138 @@
+"""Cut MySQL and MariaDB statement text into tokens, in one pass from left to right."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import NamedTuple
+
+from airflow_provider_cdc.core.errors import DataError
+
+
+class DdlError(DataError):
+    """A statement that may concern tables and is not fully understood; it is never guessed."""
+
+    def __init__(self, message: str, text: str, place: int) -> None:
+        line = text.count("\n", 0, place) + 1
+        column = place - (text.rfind("\n", 0, place) + 1) + 1
+        super().__init__(
+            "ddl.not_understood",
+            message,
+            where={"line": line, "column": column},
+            hint="bring the table's columns up to date by hand (tables.<name>.create) or rebuild the table",
+        )
+
+
+class Kind(Enum):
+    """What a token is."""
+
+    NAME = "name"
+    QUOTED = "quoted name"
+    DOUBLE_QUOTED = "double-quoted text"
+    STRING = "string"
+    BITS = "bit or hex literal"
+    NUMBER = "number"
+    OPERATOR = "operator"
+    END = "end of the statement"
+
+
+class Token(NamedTuple):
+    """One token; ``word`` is the upper-case text of unquoted names and operators, ``value`` the text without quotes."""
+
+    kind: Kind
+    word: str
+    value: str
+    start: int
+    end: int
+
+
+_NAME_CHARACTER = r"[0-9A-Za-z_$\u0080-\U0010ffff]"
+_TOKEN = re.compile(
+    rf"""
+      (?P<space>       [ \t\r\n\f\v]+ )
+    | (?P<remark>      (?: --(?=[\x00-\x20]|\Z) | \# ) [^\n]* | /\*(?!M?!).*?\*/ )
+    | (?P<opening>     /\*M?!(?:\d{{5,6}})? )
+    | (?P<closing>     \*/ )
+    | (?P<unfinished>  /\* )
+    | (?P<bits>        [xX]'[0-9A-Fa-f]*' | [bB]'[01]*'
+                       | 0x[0-9A-Fa-f]+(?!{_NAME_CHARACTER}) | 0b[01]+(?!{_NAME_CHARACTER}) )
+    | (?P<string>      [nN]?'[^'\\]*(?:(?:\\.|'')[^'\\]*)*'(?!') )
+    | (?P<double>      "[^"\\]*(?:(?:\\.|"")[^"\\]*)*"(?!") )
+    | (?P<quoted>      `[^`]*(?:``[^`]*)*`(?!`) )
+    | (?P<number>      (?: \d+(?:\.\d*)? | (?<!{_NAME_CHARACTER})(?<![`"])\.\d+ )
+                       (?:[eE][+-]?\d+)?(?!{_NAME_CHARACTER}) )
+    | (?P<name>        {_NAME_CHARACTER}+ )
+    | (?P<operator>    [-+*/%=<>!&|^~(),.;:@?{{}}\[\]\\] )
+    """,
+    re.VERBOSE | re.DOTALL | re.ASCII,
+)
+_MEMBER = re.compile(rf"{_NAME_CHARACTER}+")
+_ESCAPE = re.compile(r"\\(.)|''|\"\"", re.DOTALL)
+_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+_KINDS = {
+    "bits": Kind.BITS,
+    "string": Kind.STRING,
+    "double": Kind.DOUBLE_QUOTED,
+    "quoted": Kind.QUOTED,
+    "number": Kind.NUMBER,
+    "name": Kind.NAME,
+    "operator": Kind.OPERATOR,
+}
+
+
+def tokenize(text: str) -> list[Token]:
+    """Return the tokens of ``text``: comments are dropped, the content of executable comments is kept."""
+    tokens: list[Token] = []
+    executable = place = 0
+    while place < len(text):
+        match = _MEMBER.match(text, place) if _after_dot(tokens, place) else None
+        group = "name" if match else ""
+        if match is None:
+            match = _TOKEN.match(text, place)
+            group = (match.lastgroup or "") if match else "unfinished"
+        if match is None or group == "unfinished":
+            raise DdlError("a quoted text or comment has no end, or a character is unknown", text, place)
+        end = match.end()
+        if group == "opening":
+            executable += 1
+        elif group == "closing" and executable:
+            executable -= 1
+        elif group == "closing":  # "*" before an ordinary comment
+            end = place + 1
+            tokens.append(Token(Kind.OPERATOR, "*", "*", place, end))
+        elif group not in ("space", "remark"):
+            tokens.append(_token(group, match.group(), place, end))
+        place = end
+    if executable:
+        raise DdlError("an executable comment has no end", text, len(text))
+    return tokens
+
+
+def _after_dot(tokens: list[Token], place: int) -> bool:
+    """After ``name.`` digits begin a name, too: ``db.2024``."""
+    if len(tokens) < 2 or tokens[-1].word != "." or tokens[-1].end != place:
+        return False
+    return tokens[-2].end == tokens[-1].start and tokens[-2].kind in (Kind.NAME, Kind.QUOTED, Kind.DOUBLE_QUOTED)
+
+
+def _token(group: str, raw: str, start: int, end: int) -> Token:
+    kind = _KINDS[group]
+    if kind is Kind.STRING:
+        return Token(kind, "", unescape(raw[raw.index("'") + 1 : -1], "'"), start, end)
+    if kind is Kind.QUOTED:
+        return Token(kind, "", raw[1:-1].replace("``", "`"), start, end)
+    if kind in (Kind.NAME, Kind.OPERATOR):
+        return Token(kind, raw.upper() if raw.isascii() else raw, raw, start, end)
+    return Token(kind, "", raw, start, end)
+
+
+def unescape(content: str, quote: str) -> str:
+    """Return what a string literal stands for, given the text between its quotes."""
+
+    def replacement(match: re.Match[str]) -> str:
+        letter = match.group(1)
+        if letter is not None:
+            return _ESCAPED.get(letter, letter)
+        return quote if match.group() == 2 * quote else match.group()
+
+    return _ESCAPE.sub(replacement, content) if "\\" in content or 2 * quote in content else content
