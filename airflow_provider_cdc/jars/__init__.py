@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
@@ -94,7 +94,8 @@ def fetch(lock: Path, cache: Path, java: Path, progress: Callable[[str], object]
             missing.append(jar)
         elif (found := _sha256(path)) != jar.sha256:
             raise JarError(
-                f"{path} is damaged: its sha256 is {found}, {lock.name} says {jar.sha256}. Delete it and run this again."
+                f"{path} is damaged: its sha256 is {found}, {lock.name} says {jar.sha256}. "
+                "Delete it and run this again."
             )
     if missing:
         _fetch_missing(missing, lock, cache, java, progress)
@@ -115,12 +116,14 @@ def _fetch_missing(jars: Sequence[Jar], lock: Path, cache: Path, java: Path, pro
             if not any(jar.coordinates in waiting for jar in wanted):
                 continue
             run = _Ivy(ivy, java, Path(folder) / str(number))
-            for coordinates, arrived in run.resolve(wanted):
-                jar = waiting.pop(coordinates, None)
-                if jar is not None:
-                    size = _keep(jar, arrived, cache, lock)
-                    count += 1
-                    progress(f"  {count}/{len(jars)} {jar.coordinates} ({size / 1e6:.1f} MB)")
+            with contextlib.closing(run.resolve(wanted)) as arrivals:
+                for coordinates, arrived in arrivals:
+                    jar = waiting.get(coordinates)
+                    if jar is not None and arrived.is_file():
+                        size = _keep(jar, arrived, cache, lock)
+                        del waiting[coordinates]
+                        count += 1
+                        progress(f"  {count}/{len(jars)} {jar.coordinates} ({size / 1e6:.1f} MB)")
             said = run.said or said
     if waiting:
         raise JarError(
@@ -135,9 +138,9 @@ def _keep(jar: Jar, arrived: Path, cache: Path, lock: Path) -> int:
     found = _sha256(arrived)
     if found != jar.sha256:
         raise JarError(
-            f"{jar.path(cache).name} ({jar.coordinates}) has a wrong checksum: the repository delivered sha256 {found}, "
-            f"{lock.name} says {jar.sha256}. It was not kept. Run this again; if it stays so, the repository (or the "
-            f"mirror named in {SETTINGS_VARIABLE}) serves another file than the one this project was tested with."
+            f"{jar.path(cache).name} ({jar.coordinates}) has a wrong checksum: the repository delivered sha256 "
+            f"{found}, {lock.name} says {jar.sha256}. It was not kept. Run this again; if it stays so, the repository "
+            f"(or the mirror named in {SETTINGS_VARIABLE}) serves another file than this project was tested with."
         )
     place = jar.path(cache)
     place.parent.mkdir(exist_ok=True)
@@ -159,7 +162,7 @@ class _Ivy:
         self._folder = folder
         self.said = ""
 
-    def resolve(self, jars: Sequence[Jar]) -> Iterator[tuple[str, Path]]:
+    def resolve(self, jars: Sequence[Jar]) -> Generator[tuple[str, Path], None, None]:
         """Yield coordinates and file of every jar as it arrives."""
         self._folder.mkdir(parents=True)
         module, settings = self._folder / "ivy.xml", self._folder / "settings.xml"

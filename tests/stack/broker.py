@@ -78,6 +78,9 @@ class Broker:
                 if attempt == 2 or "BindException" not in str(problem):
                     self._clean()
                     raise
+            except BaseException:
+                self._clean()
+                raise
 
     def _start(self) -> None:
         plain, controller, sasl = free_port(), free_port(), free_port()

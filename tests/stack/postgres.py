@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
+import psycopg
+
 from tests.stack.process import NotAvailable, Server, free_port, identity
 
 USER = "cdc"
@@ -29,6 +31,7 @@ class Postgres:
         self._user = _unprivileged() if os.geteuid() == 0 else None
         self.folder = Path(tempfile.mkdtemp(prefix="cdc-postgres-"))
         self.folder.chmod(0o755)
+        self._server: Server | None = None
         home = self.folder / "server"
         home.mkdir()
         if self._user:
@@ -36,7 +39,7 @@ class Postgres:
         try:
             self._start(home, self._programs())
         except BaseException:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self.stop()
             raise
 
     @property
@@ -59,11 +62,9 @@ class Postgres:
         command = [str(programs / "postgres"), "-D", str(data), "-p", str(self.port), "-k", str(home)]
         command += ["-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "full_page_writes=off"]
         log = home / "postgres.log"
-        self._server = Server("PostgreSQL", command, log, user=self._user)
-        self._server.wait_until(lambda: "database system is ready" in self._server.tail(200), timeout=60)
-        import psycopg
-
-        with psycopg.connect(self.conninfo.replace(f"/{DATABASE}", "/postgres"), autocommit=True) as connection:
+        server = self._server = Server("PostgreSQL", command, log, user=self._user)
+        server.wait_until(lambda: "database system is ready" in server.tail(200), timeout=60)
+        with psycopg.connect(self.conninfo, dbname="postgres", autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {DATABASE}")
 
     def _programs(self) -> Path:
@@ -75,9 +76,12 @@ class Postgres:
             tried.append(str(folder))
         # Programs under a home folder closed to others are copied to where the other user can reach them.
         for folder in _installed():
-            copy = self.folder / "programs"
+            package = folder.parents[1]
+            copy = self.folder / package.name / folder.parent.name
             shutil.copytree(folder.parent, copy, symlinks=True, dirs_exist_ok=True)
-            if (libraries := folder.parent.parent.parent / f"{folder.parent.parent.name}.libs").is_dir():
+            # Wheels keep their libraries beside the package, and the programs look for them there.
+            libraries = package.with_name(f"{package.name}.libs")
+            if libraries.is_dir():
                 shutil.copytree(libraries, self.folder / libraries.name, dirs_exist_ok=True)
             if self._starts(copy / "bin"):
                 return copy / "bin"
@@ -105,7 +109,8 @@ class Postgres:
 
     def stop(self) -> None:
         """Stop the server and delete its data."""
-        self._server.stop()
+        if self._server is not None:
+            self._server.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def __enter__(self) -> Postgres:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def test_a_damaged_jar_in_the_cache_is_named(tmp_path: Path, java: JavaHome) -> 
     lock = lock_file(tmp_path, SMALL)
     (jar,) = fetch(lock, tmp_path / "cache", java.executable, lambda text: None)
     jar.write_bytes(jar.read_bytes()[:-1])
-    with pytest.raises(JarError, match="is damaged.*Delete it and run this again"):
+    with pytest.raises(JarError, match=r"is damaged.*Delete it and run this again"):
         fetch(lock, tmp_path / "cache", java.executable, lambda text: None)
 
 
@@ -86,7 +87,7 @@ def fake_java(folder: Path, version: str, knows_module: bool) -> Path:
     refuse = "" if knows_module else 'case "$1" in --add-modules=*) exit 1;; esac\n'
     program.write_text(
         f'#!/bin/sh\n{refuse}[ "$1" = run ] && {{ echo "$@"; exit; }}\n'
-        f"echo '    java.home = {folder}' >&2\necho '    java.specification.version = {version}' >&2\n"
+        f"echo {shlex.quote(f'    java.home = {folder}')} >&2\necho '    java.specification.version = {version}' >&2\n"
     )
     program.chmod(0o755)
     return program

@@ -1,0 +1,1 @@
+"""The house's rules, checked on its files rather than on its behaviour."""

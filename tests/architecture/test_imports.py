@@ -1,0 +1,175 @@
+"""Who may import what: the two sides, the kernel between them, and the libraries each part of it may know."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+from tests.architecture.imports import ROOT, Import, imports_below, imports_of, python_files
+
+PACKAGE = "airflow_provider_cdc"
+CORE = f"{PACKAGE}/core"
+AIRFLOW = ("airflow", "airflow_shared")
+
+# Inside the kernel, the libraries that only some of its parts may know.
+CONFINED = {
+    "pyarrow": {"formats", "values", "apply"},
+    "numpy": {"formats", "values", "apply"},
+    "msgspec": {"formats", "values"},
+    "google.protobuf": {"formats"},
+    "fastavro": {"formats"},
+    "sqlalchemy": {"ledger"},
+    "alembic": {"ledger"},
+}
+
+
+def airflow_side() -> list[Import]:
+    """Imports of everything in the package that is not the kernel, and of the example DAGs."""
+    core = ROOT / CORE
+    below = imports_below(PACKAGE, "example_dags")
+    return [found for found in below if not found.file.is_relative_to(core)]
+
+
+def none_of(found: Iterable[Import]) -> None:
+    listed = [str(one) for one in found]
+    assert not listed, "\n".join(listed)
+
+
+def test_imports_are_found_wherever_they_stand(tmp_path: Path) -> None:
+    file = tmp_path / "sample.py"
+    file.write_text(
+        "import a.b as c\n"
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    import d\nelse:\n    import e\n"
+        "try:\n    from f import g, h\nexcept ImportError:\n    pass\n"
+        "class C:\n    import i\n    def m(self):\n        import j\n"
+    )
+    found = {one.module: one.at_module_level for one in imports_of(file)}
+    runs = {"a.b", "typing.TYPE_CHECKING", "e", "f.g", "f.h", "i"}
+    assert found == {**dict.fromkeys(runs, True), "d": False, "j": False}
+
+
+def test_relative_imports_are_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.architecture.imports.ROOT", tmp_path)
+    folder = tmp_path / "pack" / "sub"
+    folder.mkdir(parents=True)
+    (folder / "one.py").write_text("from . import two\nfrom ..three import four\nfrom .. import five\n")
+    assert [one.module for one in imports_of(folder / "one.py")] == ["pack.sub.two", "pack.three.four", "pack.five"]
+
+
+def test_the_kernel_is_looked_at() -> None:
+    assert len(python_files(CORE)) > 5
+    assert len(imports_below(CORE)) > 20
+
+
+def test_the_kernel_knows_neither_airflow_nor_spark_nor_kafka() -> None:
+    none_of(one for one in imports_below(CORE) if one.within(*AIRFLOW, "pyspark", "confluent_kafka", "pandas"))
+
+
+def test_the_kernel_imports_nothing_of_the_project_but_itself() -> None:
+    # Only the package's own file and the kernel travel to Spark.
+    none_of(
+        one
+        for one in imports_below(CORE)
+        if one.within("spark_jobs")
+        or (one.within(PACKAGE) and not one.within(f"{PACKAGE}.core", f"{PACKAGE}.__version__"))
+    )
+
+
+@pytest.mark.parametrize("library", CONFINED)
+def test_a_library_stays_in_its_part_of_the_kernel(library: str) -> None:
+    none_of(
+        one
+        for one in imports_below(CORE)
+        if one.within(library) and one.file.relative_to(ROOT / CORE).parts[0] not in CONFINED[library]
+    )
+
+
+def test_the_spark_side_never_imports_airflow() -> None:
+    none_of(one for one in imports_below("spark_jobs") if one.within(*AIRFLOW))
+
+
+def test_the_spark_side_knows_of_the_package_only_the_kernel() -> None:
+    none_of(
+        one
+        for one in imports_below("spark_jobs")
+        if one.within(PACKAGE) and not one.within(f"{PACKAGE}.core", f"{PACKAGE}.__version__")
+    )
+
+
+def test_tasks_are_plain_functions_without_spark() -> None:
+    none_of(one for one in imports_below("spark_jobs/tasks") if one.within("pyspark"))
+
+
+def test_the_airflow_side_loads_no_data_library_on_import() -> None:
+    heavy = ("pyspark", "pandas", "pyarrow", "confluent_kafka", "deltalake")
+    none_of(one for one in airflow_side() if one.at_module_level and one.within(*heavy))
+
+
+def test_the_airflow_side_never_imports_the_spark_side() -> None:
+    none_of(one for one in airflow_side() if one.within("spark_jobs"))
+
+
+def test_nothing_imports_the_tests() -> None:
+    none_of(one for one in imports_below(PACKAGE, "spark_jobs", "example_dags", "proto") if one.within("tests"))
+
+
+def test_the_launcher_is_alone_in_its_folder() -> None:
+    # What lies beside the file given to spark-submit would be importable by accident.
+    launch = ROOT / "spark_jobs" / "launch"
+    found = {path.name for path in launch.iterdir()} if launch.is_dir() else set()
+    assert found - {"__pycache__"} <= {"run.py"}
+
+
+def test_every_imported_library_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    requirements = [
+        *project["dependencies"],
+        *(one for extra in project["optional-dependencies"].values() for one in extra),
+    ]
+    declared = {normal(re.split(r"[\[<>=!~; ]", requirement)[0]) for requirement in requirements}
+    # Airflow's distribution is a shell around these; py4j comes with pyspark, pluggy with Airflow.
+    declared |= {"apache-airflow-core", "apache-airflow-task-sdk", "apache-airflow-providers-common-compat", "py4j"}
+    carriers = packages_distributions()
+    missing = []
+    for one in imports_below(PACKAGE, "spark_jobs", "example_dags"):
+        top = one.module.partition(".")[0]
+        if top in sys.stdlib_module_names or top in (PACKAGE, "spark_jobs"):
+            continue
+        if not {normal(name) for name in carriers.get(top, [])} & declared:
+            missing.append(one)
+    none_of(missing)
+
+
+def test_importing_the_airflow_side_stays_light() -> None:
+    """Every hook, operator, sensor and trigger, in a fresh interpreter, beyond what Airflow loads by itself."""
+    modules = [PACKAGE]
+    for role in ("hooks", "operators", "sensors", "triggers", "task_groups"):
+        for file in python_files(f"{PACKAGE}/{role}"):
+            parts = file.relative_to(ROOT).with_suffix("").parts
+            modules.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    script = (
+        "import importlib, json, sys\n"
+        "import airflow.sdk\n"
+        "for name in ('DAG', 'BaseOperator', 'BaseSensorOperator', 'BaseHook'): getattr(airflow.sdk, name)\n"
+        "before = set(sys.modules)\n"
+        f"for name in {modules!r}: importlib.import_module(name)\n"
+        "print('LOADED' + json.dumps(sorted(set(sys.modules) - before)))\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, timeout=120)
+    assert run.returncode == 0, run.stderr[-3000:]
+    loaded = json.loads(run.stdout.rpartition("LOADED")[2])
+    heavy = {"pyspark", "pandas", "pyarrow", "confluent_kafka", "deltalake", "numpy"}
+    assert not [name for name in loaded if name in heavy]
+
+
+def normal(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()
