@@ -50,8 +50,8 @@ def _right_padded(values: pa.Array, width: int, like: pa.Array) -> pa.Array:
     _, offsets, data = values.buffers()
     bounds = np.frombuffer(offsets, np.int32, len(values) + 1, values.offset * 4).astype(np.int64)
     begins, lengths = bounds[:-1], np.diff(bounds)
-    out = np.zeros(len(values) * width, np.uint8)
-    shift = np.repeat(np.arange(len(values), dtype=np.int64) * width - begins, lengths)
+    out: Any = np.zeros(len(values) * width, np.uint8)
+    shift: Any = np.repeat(np.arange(len(values), dtype=np.int64) * width - begins, lengths)
     where = np.arange(bounds[0], bounds[-1], dtype=np.int64)
     out[shift + where] = np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]]
     fixed = pa.Array.from_buffers(pa.binary(width), len(values), [None, pa.py_buffer(out)]).cast(pa.binary())

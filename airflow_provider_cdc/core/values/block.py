@@ -122,7 +122,7 @@ class _Column:
         self.length = length
         self.parts: list[pa.Array] = []
         self.patches: dict[int, Any] = {}
-        self.absent = np.zeros(length, bool)
+        self.absent: Any = np.zeros(length, bool)
 
     def array(self) -> pa.Array:
         if not self.parts:

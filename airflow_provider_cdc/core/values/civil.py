@@ -14,7 +14,7 @@ MAX_TIME = (838 * 3600 + 59 * 60 + 59) * SECOND + 999_999
 _ZONE = r"(?P<zone>Z|[+-][0-9]{2}(?::?[0-9]{2})?)?"
 _CLOCK = r"(?P<h>[0-9]{2})(?::(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2})(?:\.(?P<f>[0-9]{1,9}))?)?)?"
 _DATE = r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
-_MOMENT = re.compile(rf"{_DATE}(?:[ T]{_CLOCK})?{_ZONE}", re.ASCII)
+_MOMENT = re.compile(rf"{_DATE}(?:[ T]{_CLOCK})?{_ZONE}")
 _TIME = re.compile(
     r"(?P<sign>-?)(?P<h>[0-9]{2,3}):(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2})(?:\.(?P<f>[0-9]{1,9}))?)?", re.ASCII
 )

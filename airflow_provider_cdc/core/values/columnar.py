@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,7 +20,7 @@ _NUMERALS = b"0123456789-+.eE"
 
 
 def convert_column(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
-    """Convert decoded tokens (None for null); raises Misfit, an Arrow error, TypeError or OverflowError if any is odd."""
+    """Convert decoded tokens (None for null), or raise one of many errors if any of them is odd."""
     return _CONVERTERS[field.encoded.encoding](values, field, lost)
 
 
@@ -131,8 +130,8 @@ def _only(texts: pa.Array, allowed: bytes) -> pa.Array:
     return texts
 
 
-def _table(allowed: bytes) -> npt.NDArray[np.bool_]:
-    table = np.zeros(256, bool)
+def _table(allowed: bytes) -> Any:
+    table: Any = np.zeros(256, bool)
     table[list(allowed)] = True
     return table
 

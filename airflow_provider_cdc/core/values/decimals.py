@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from airflow_provider_cdc.core.values.field import Field, Misfit, Reason
@@ -14,7 +13,6 @@ from airflow_provider_cdc.core.values.fit import plain, scale_of
 from airflow_provider_cdc.core.values.scalar import scaled
 from airflow_provider_cdc.core.values.types import MAX_DIGITS
 
-Bytes = npt.NDArray[np.uint8]
 _WORDS = np.dtype([("low", "<u8"), ("high", "<i8")])
 _LIMIT = 10**MAX_DIGITS
 
@@ -48,7 +46,7 @@ def bits(values: Sequence[Any], field: Field) -> pa.Array:
 def wrapped_unsigned(values: Sequence[Any], field: Field) -> pa.Array:
     """Convert unsigned 64-bit numbers that were written as signed."""
     array = pa.array(values, pa.int64())
-    words = np.zeros(len(array), _WORDS)
+    words: Any = np.zeros(len(array), _WORDS)
     words["low"] = np.frombuffer(array.buffers()[1], np.uint64, len(array)) if len(array) else 0
     if array.null_count:
         words["low"][np.asarray(array.is_null())] = 0
@@ -67,48 +65,44 @@ def _text(raw: bytes, scale: int, wanted: int) -> str:
     return plain(scaled(int.from_bytes(raw, "big", signed=True), scale), wanted)
 
 
-def _parts(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Bytes]:
-    """Return begin and end of each value and the bytes they lie in."""
+def _parts(array: pa.Array) -> tuple[Any, Any, Any]:
+    """Return begin and end of each value and the bytes they lie in; the array is no slice."""
+    if not len(array):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint8)
     _, offsets, data = array.buffers()
-    bounds = np.frombuffer(offsets, np.int32, len(array) + 1, array.offset * 4).astype(np.int64)
-    return bounds[:-1], bounds[1:], np.frombuffer(data or b"", np.uint8)
+    bounds = np.frombuffer(offsets, np.int32, len(array) + 1).astype(np.int64)
+    return bounds[:-1], bounds[1:], np.frombuffer(data or b"", np.uint8)[: bounds[-1]]
 
 
-def _big_endian(array: pa.Array) -> npt.NDArray[np.void]:
+def _big_endian(array: pa.Array) -> Any:
     begins, ends, data = _parts(array)
     lengths = ends - begins
     if array.null_count != int(np.count_nonzero(lengths == 0)) or (lengths > 16).any():
         raise Misfit(Reason.NUMBER)  # empty is no number, and more than 16 bytes may still be one: value by value
-    negative = np.zeros(len(array), bool)
+    negative: Any = np.zeros(len(array), bool)
     filled = lengths > 0
     negative[filled] = data[begins[filled]] > 127
-    out = np.repeat(np.where(negative, np.uint8(255), np.uint8(0)), 16)
-    at = np.arange(len(array), dtype=np.int64) * 16
+    out: Any = np.repeat(np.where(negative, np.uint8(255), np.uint8(0)), 16)
+    at: Any = np.arange(len(array), dtype=np.int64) * 16
     # byte p of value r goes to 16 r + (end of r - 1 - p)
-    out[np.repeat(at + ends - 1, lengths) - _positions(begins, ends)] = (
-        data[begins[0] : ends[-1]] if len(array) else data
-    )
+    out[np.repeat(at + ends - 1, lengths) - np.arange(len(data))] = data
     words = out.view(_WORDS)
     _within_38_digits(words)
     return words
 
 
-def _little_endian(array: pa.Array) -> npt.NDArray[np.void]:
+def _little_endian(array: pa.Array) -> Any:
     begins, ends, data = _parts(array)
     lengths = ends - begins
     if (lengths > 15).any():
         raise Misfit(Reason.RANGE)
-    out = np.zeros(len(array) * 16, np.uint8)
-    at = np.arange(len(array), dtype=np.int64) * 16
-    out[np.repeat(at - begins, lengths) + _positions(begins, ends)] = data[begins[0] : ends[-1]] if len(array) else data
+    out: Any = np.zeros(len(array) * 16, np.uint8)
+    at: Any = np.arange(len(array), dtype=np.int64) * 16
+    out[np.repeat(at - begins, lengths) + np.arange(len(data))] = data
     return out.view(_WORDS)
 
 
-def _positions(begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    return np.arange(begins[0], ends[-1], dtype=np.int64) if len(begins) else np.zeros(0, np.int64)
-
-
-def _within_38_digits(words: npt.NDArray[np.void]) -> None:
+def _within_38_digits(words: Any) -> None:
     """Refuse what 16 bytes hold and 38 digits do not; Arrow would not notice."""
     high, low = words["high"], words["low"]
     top, rest = _LIMIT >> 64, _LIMIT & ((1 << 64) - 1)
@@ -123,6 +117,6 @@ def _validity(array: pa.Array) -> pa.Buffer | None:
     return array.buffers()[0] if array.null_count else None
 
 
-def _decimals(words: npt.NDArray[np.void], like: pa.Array, scale: int) -> pa.Array:
+def _decimals(words: Any, like: pa.Array, scale: int) -> pa.Array:
     kind = pa.decimal128(MAX_DIGITS, scale)
     return pa.Array.from_buffers(kind, len(like), [_validity(like), pa.py_buffer(words)])

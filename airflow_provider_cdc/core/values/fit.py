@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -15,8 +15,8 @@ import pyarrow as pa
 from airflow_provider_cdc.core.values import civil
 from airflow_provider_cdc.core.values.field import INVALID_DATE, NOT_BOOLEAN, ZERO_DATE, Field, Misfit, Reason
 
-_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _MAX_EXPONENT = 400  # beyond any MySQL number; without a bound 1e9999 would make 10 000 digits
 
 
@@ -81,10 +81,9 @@ def unscaled_of(number: Decimal, scale: int) -> int:
     """Return ``number`` x 10^``scale`` if that is a whole number."""
     sign, digits, exponent = number.as_tuple()
     shift = int(exponent) + scale
-    unscaled = int("".join(map(str, digits)) or "0") * (-1 if sign else 1)
-    if shift >= 0:
-        return unscaled * 10**shift
-    whole, beyond = divmod(abs(unscaled), 10**-shift)
+    unscaled = int("".join(map(str, digits)) or "0")
+    power: int = 10 ** abs(shift)
+    whole, beyond = (unscaled * power, 0) if shift >= 0 else divmod(unscaled, power)
     if beyond:
         raise Misfit(Reason.FRACTION)
     return -whole if sign else whole
