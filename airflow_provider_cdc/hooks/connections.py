@@ -1,0 +1,195 @@
+"""Airflow connections as plain options, also where no Airflow runs (``AIRFLOW_CONN_<ID>`` in the environment)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+_MASTER = re.compile(
+    r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]|yarn"
+    r"|spark://[^/:,\s]+:\d+(,[^/:,\s]+:\d+)*|k8s://(https?://)?[^\s/]+(/\S*)?|sc://\S+"
+)
+_SPARK_EXTRA = ("deploy-mode", "namespace", "queue", "rest-scheme", "rest-port", "spark-binary", "principal", "keytab")
+_POSTGRES_EXTRA = ("sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "application_name")
+_S3_EXTRA = {
+    "endpoint_url": "AWS_ENDPOINT_URL",
+    "region_name": "AWS_REGION",
+    "region": "AWS_REGION",
+    "aws_session_token": "AWS_SESSION_TOKEN",
+}
+
+
+@dataclass(frozen=True)
+class SparkTarget:
+    """Where Spark runs.
+
+    :param master: Spark's master URL.
+    :param deploy_mode: ``client`` or ``cluster``; None leaves it to Spark.
+    :param extra: further settings of the connection, allow-listed.
+    """
+
+    master: str
+    deploy_mode: str | None
+    extra: dict[str, str]
+
+
+def mask(secret: str | None) -> None:
+    """Keep a secret out of the logs."""
+    if secret:
+        from airflow.sdk.log import mask_secret
+
+        mask_secret(secret)
+
+
+def find_connection(conn_id: str, kinds: Iterable[str] = ()) -> Connection:
+    """Return an Airflow connection.
+
+    :param kinds: types it may have; any if empty.
+    :raises ConfigurationError: it is not defined, cannot be read, or has another type.
+    """
+    from airflow.sdk import BaseHook
+    from airflow.sdk.exceptions import AirflowNotFoundException
+
+    where = {"connection": conn_id}
+    variable = f"AIRFLOW_CONN_{conn_id.upper()}"
+    given = variable in os.environ
+    try:
+        found = BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException:
+        if given:
+            raise _unreadable(variable, where) from None
+        text = f"there is no connection {conn_id!r}: define it in Airflow, or as {variable} in the environment"
+        raise ConfigurationError([text], where=where) from None
+    except ValueError:
+        if given:
+            raise _unreadable(variable, where) from None
+        raise ConfigurationError([f"connection {conn_id!r} cannot be read"], where=where) from None
+    except Exception as error:
+        # Its text may quote the connection.
+        text = f"connection {conn_id!r} could not be asked for ({type(error).__name__})"
+        raise UnavailableError("airflow.connection", text, where=where) from None
+    mask(found.password)
+    allowed = tuple(kinds)
+    if allowed and found.conn_type not in allowed:
+        text = f"connection {conn_id!r} is of type {found.conn_type!r}, expected {' or '.join(map(repr, allowed))}"
+        raise ConfigurationError([text], where=where)
+    return found
+
+
+def _unreadable(variable: str, where: dict[str, Any]) -> ConfigurationError:
+    text = f"{variable} is neither JSON nor a readable URI; a URI writes [ ] / : @ of values as %5B %5D %2F %3A %40"
+    return ConfigurationError([text], where=where)
+
+
+def _extra(conn_id: str, found: Connection, allowed: Iterable[str]) -> dict[str, Any]:
+    """Return a connection's extra, refusing what is not on the list."""
+    extra: Mapping[str, Any] = found.extra_dejson
+    unknown = sorted(set(extra) - set(allowed))
+    if unknown:
+        hint = f"is not allowed; allowed: {', '.join(sorted(allowed))}"
+        raise ConfigurationError([f"connection {conn_id}: extra {key!r} {hint}" for key in unknown])
+    return dict(extra)
+
+
+# ---- ledger
+
+
+def ledger_url(value: str) -> str:
+    """Return the ledger's database URL; it may hold a password and is never logged.
+
+    :param value: ``default`` (a file under AIRFLOW_HOME), a database URL, or the id of a connection of type
+        ``postgres`` or ``sqlite``.
+    """
+    if value == "default":
+        home = Path(os.environ.get("AIRFLOW_HOME") or Path.home() / "airflow").expanduser().absolute()
+        return f"sqlite:///{home / 'cdc' / 'ledger.db'}"
+    if "://" in value:
+        return value
+    found = find_connection(value, ("postgres", "sqlite"))
+    if found.conn_type == "sqlite":
+        path = found.host or found.schema
+        if not path:
+            raise ConfigurationError([f"connection {value}: names no file"], where={"connection": value})
+        return f"sqlite:///{path}"
+    query = urlencode(_extra(value, found, _POSTGRES_EXTRA))
+    login = quote(found.login or "", safe="")
+    if found.password:
+        login += f":{quote(found.password, safe='')}"
+    host = f"{found.host or 'localhost'}:{found.port or 5432}"
+    database = quote(found.schema or "", safe="")
+    return f"postgresql://{login}{'@' if login else ''}{host}/{database}{'?' if query else ''}{query}"
+
+
+# ---- object store
+
+
+def storage_options(conn_id: str | None) -> dict[str, str]:
+    """Return options of the object store as delta-rs reads them; empty without a connection.
+
+    :param conn_id: connection of type ``aws``: login and password are the key pair (without, the environment's own
+        credentials hold), extra may hold endpoint_url, region_name, aws_session_token.
+    """
+    if conn_id is None:
+        return {}
+    found = find_connection(conn_id, ("aws", "s3", "generic"))
+    extra = _extra(conn_id, found, _S3_EXTRA)
+    options = {_S3_EXTRA[key]: str(value) for key, value in extra.items() if value}
+    if found.login:
+        options["AWS_ACCESS_KEY_ID"] = found.login
+    if found.password:
+        options["AWS_SECRET_ACCESS_KEY"] = found.password
+    mask(options.get("AWS_SESSION_TOKEN"))
+    if bool(found.login) != bool(found.password):
+        raise ConfigurationError([f"connection {conn_id}: login and password are the key pair; one of them is missing"])
+    if options.get("AWS_ENDPOINT_URL", "").startswith("http://"):
+        options["AWS_ALLOW_HTTP"] = "true"
+    # Two writers of one table: the store itself decides who was first, no lock table needed.
+    options["aws_conditional_put"] = "etag"
+    return options
+
+
+# ---- Spark
+
+
+def spark_target(conn_id: str | None) -> SparkTarget:
+    """Return where Spark runs: ``local[*]`` without a connection, never a silent YARN.
+
+    :param conn_id: connection of type ``spark``.
+    :raises ConfigurationError: it is not defined, or names no master that Spark knows.
+    """
+    if conn_id is None:
+        return SparkTarget("local[*]", None, {})
+    found = find_connection(conn_id, ("spark", "k8s", "yarn", "local"))
+    extra = {key: str(value) for key, value in _extra(conn_id, found, _SPARK_EXTRA).items() if value is not None}
+    master = _master(found)
+    if not _MASTER.fullmatch(master):
+        known = "local[*], spark://host:7077, k8s://https://host, yarn"
+        text = f"connection {conn_id}: {master!r} is no Spark master; known: {known}"
+        raise ConfigurationError([text], where={"connection": conn_id})
+    deploy_mode = extra.pop("deploy-mode", None)
+    if deploy_mode not in (None, "client", "cluster"):
+        raise ConfigurationError([f"connection {conn_id}: deploy-mode {deploy_mode!r} is neither client nor cluster"])
+    mask(extra.get("keytab"))
+    return SparkTarget(master, deploy_mode, extra)
+
+
+def _master(found: Connection) -> str:
+    host = found.host or ""
+    if found.conn_type in ("yarn", "local") and not host:
+        return found.conn_type
+    # A URI's scheme became the connection's type; a connection made in the form has the whole master as host.
+    if found.conn_type == "spark" and host and ("://" in host or not found.port):
+        master = host
+    else:
+        master = f"{found.conn_type}://{host}"
+    return f"{master}:{found.port}" if found.port else master

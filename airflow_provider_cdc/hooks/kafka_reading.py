@@ -1,0 +1,111 @@
+"""Reading bounded windows of a log by assignment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_cdc.core.errors import CdcError, UnavailableError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+
+Offsets = dict[str, dict[int, int]]
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Watermarks:
+    """Where partitions begin and end now.
+
+    :param lows: first offset each still has.
+    :param highs: last stable offset of each, exclusive: what a read_committed reader can see.
+    """
+
+    lows: Offsets
+    highs: Offsets
+
+
+@dataclass(frozen=True)
+class KafkaRecord:
+    """One record.
+
+    :param timestamp_ms: milliseconds since the epoch, None where the record has none.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int | None
+    key: bytes | None
+    value: bytes | None
+
+
+# Neither concerns a reader that is assigned its partitions.
+_NO_CONCERN = {"GROUP_AUTHORIZATION_FAILED", "_ALL_BROKERS_DOWN", "_TRANSPORT", "_RESOLVE"}
+
+
+def read_windows(
+    consumer: Consumer,
+    windows: Mapping[Place, tuple[int, int]],
+    count: int,
+    limit: float,
+    problem: Callable[[Any], CdcError],
+) -> dict[Place, list[KafkaRecord]]:
+    """Return the first records of each window, at most ``count`` of each.
+
+    :param windows: half-open offsets by topic and partition; none of them empty.
+    :param limit: time on the monotonic clock after which the read is given up.
+    :param problem: makes our error of one of librdkafka's.
+    """
+    from confluent_kafka import TopicPartition
+
+    found: dict[Place, list[KafkaRecord]] = {place: [] for place in windows}
+    waiting = set(windows)
+    consumer.assign([TopicPartition(topic, partition, start) for (topic, partition), (start, _) in windows.items()])
+    while waiting:
+        left = limit - time.monotonic()
+        if left <= 0:
+            topic, partition = min(waiting)
+            where = {"topic": topic, "partition": partition, "partitions_left": len(waiting)}
+            raise UnavailableError("kafka.slow", "Kafka did not deliver in time", where=where)
+        done = []
+        for message in consumer.consume(num_messages=500, timeout=min(left, 0.5)):
+            place = _place(message, problem)
+            if place is not None and place in waiting and _finished(message, windows[place], found[place], count):
+                waiting.discard(place)
+                done.append(TopicPartition(*place))
+        if done and waiting:
+            consumer.pause(done)
+    return found
+
+
+def _place(message: Any, problem: Callable[[Any], CdcError]) -> Place | None:
+    error = message.error()
+    if error is not None and error.name() != "_PARTITION_EOF":
+        if error.name() in _NO_CONCERN and not error.fatal():
+            return None
+        raise problem(error)
+    return message.topic(), message.partition()
+
+
+def _finished(message: Any, window: tuple[int, int], records: list[KafkaRecord], count: int) -> bool:
+    """Take a record if it lies in the window; tell whether its partition is done."""
+    if message.error() is not None:
+        return True  # the end of what is committed; windows never reach beyond it for long
+    end = window[1]
+    if message.offset() < end:
+        kind, stamp = message.timestamp()
+        records.append(
+            KafkaRecord(
+                message.topic(),
+                message.partition(),
+                message.offset(),
+                stamp if kind else None,
+                message.key(),
+                message.value(),
+            )
+        )
+    return message.offset() >= end - 1 or len(records) >= count

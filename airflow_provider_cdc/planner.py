@@ -1,0 +1,154 @@
+"""Planning one batch: what the ledger says, what Kafka has, and the range that follows; under the pipeline's lease."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.errors import SourceError
+from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger, Offsets
+from airflow_provider_cdc.core.plan.progress import SLACK_MS
+from airflow_provider_cdc.core.plan.ranges import Range, plan_range
+from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, Place, Watermarks
+
+SourceTime = Callable[[KafkaRecord], int | None]
+"""Source time of a record in milliseconds since the epoch, None where it tells none."""
+
+PROBE_RECORDS = 200
+"""Records of one partition looked at, from a time on, to find the first that is certainly beyond it."""
+
+
+class Log(Protocol):
+    """What planning needs of Kafka; ``KafkaProgressHook`` has it."""
+
+    def topics(self) -> dict[str, list[int]]:
+        """Return the partitions of every topic."""
+
+    def ends(self, topics: Iterable[str]) -> Watermarks:
+        """Return where partitions begin and end now."""
+
+    def offsets_at(self, topics: Iterable[str], timestamp_ms: int) -> Offsets:
+        """Return the first offset written at or after a time."""
+
+    def read(self, windows: Mapping[Place, tuple[int, int]], count: int) -> dict[Place, list[KafkaRecord]]:
+        """Return the first records of windows of offsets."""
+
+
+def plan_batch(
+    pipeline: CdcPipeline,
+    ledger: Ledger,
+    lease: Lease,
+    log: Log,
+    until: datetime | None = None,
+    *,
+    source_time: SourceTime | None = None,
+    accept_loss: bool = False,
+) -> Batch:
+    """Return the batch of a request; the same request always gets the same batch.
+
+    In this order: the batch planned for it before; a batch that is planned and not finished, whatever it was asked for
+    (finish it and ask again); a committed batch that reaches as far; a new one. A new one without records is
+    committed at once.
+
+    :param until: the batch holds everything the source committed before it, given that ``received(until)`` held; None
+        means all there is now.
+    :param source_time: with it, each partition is read until a record that is certainly beyond ``until``, however late
+        the tool wrote; without it Kafka's own record times decide.
+    :param accept_loss: go on although Kafka deleted records that no batch has read.
+    :raises SourceError: the log cannot give what the batch needs.
+    """
+    stored = _stored(ledger, pipeline.name, until)
+    if stored is not None:
+        return stored
+    last = ledger.last(pipeline.name)
+    planned = _range(pipeline, log, None if last is None else last.end, until, source_time, accept_loss)
+    batch = ledger.plan(lease, planned.start, planned.end, until)
+    if planned.empty:
+        lost = [f"{loss.topic}/{loss.partition}: {loss.start} to {loss.end - 1}" for loss in planned.lost]
+        result = {"pipeline": pipeline.name, "seq": batch.seq, "status": "empty", "records": 0, "lost": lost}
+        return ledger.commit(lease, batch.seq, result)
+    return batch
+
+
+def _stored(ledger: Ledger, name: str, until: datetime | None) -> Batch | None:
+    if until is None:
+        return ledger.open(name)
+    return ledger.planned(name, until) or ledger.open(name) or ledger.covering(name, until)
+
+
+def _range(
+    pipeline: CdcPipeline,
+    log: Log,
+    last_end: Offsets | None,
+    until: datetime | None,
+    source_time: SourceTime | None,
+    accept_loss: bool,
+) -> Range:
+    source = pipeline.source
+    existing = log.topics()
+    data = source.data_topics(list(existing))
+    _demand(pipeline, data, list(existing))
+    if source.heartbeat_topic in existing:
+        data.append(str(source.heartbeat_topic))
+    marks = log.ends(data)
+    until_offsets = None if until is None else _until_offsets(log, data, marks, until, source_time)
+    # After the ends of the data: the schema topic then holds every change that precedes the rows of this range.
+    changes = log.ends([source.schema_topic]) if source.schema_topic in existing else Watermarks({}, {})
+    return plan_range(
+        last_end,
+        {**marks.lows, **changes.lows},
+        {**marks.highs, **changes.highs},
+        until_offsets,
+        schema_topic=source.schema_topic,
+        heartbeat_topic=source.heartbeat_topic,
+        selects=lambda topic: topic == source.schema_topic or bool(source.data_topics([topic])),
+        accept_loss=accept_loss,
+    )
+
+
+def _demand(pipeline: CdcPipeline, data: list[str], existing: list[str]) -> None:
+    """Refuse to plan without the topics the pipeline names."""
+    source = pipeline.source
+    missing = [] if isinstance(source.topics, str) else [name for name in source.topics if name not in existing]
+    missing += [name for name in (source.schema_topic, source.heartbeat_topic) if name and name not in existing]
+    where = {"pipeline": pipeline.name, "connection": source.connection}
+    shown = ", ".join(sorted(existing)[:10]) or "none"
+    hint = f"topics there: {shown}{' …' if len(existing) > 10 else ''}"
+    if missing:
+        text = f"there is no topic {', '.join(sorted(missing))}"
+        raise SourceError("kafka.topic_unknown", text, where=where, hint=hint)
+    if not data:
+        raise SourceError("kafka.topic_unknown", f"no topic matches {source.topics!r}", where=where, hint=hint)
+
+
+def _until_offsets(
+    log: Log, topics: list[str], marks: Watermarks, until: datetime, source_time: SourceTime | None
+) -> Offsets:
+    """Return the ends for a time; partitions that must be read to their present end are missing."""
+    if until.tzinfo is None:
+        raise ValueError("until needs a time zone")
+    moment = until.astimezone(UTC)
+    needed = _millis(moment + timedelta(milliseconds=SLACK_MS))
+    if source_time is None:
+        return log.offsets_at(topics, needed)
+    found = log.offsets_at(topics, _millis(moment))
+    windows = {
+        (topic, partition): (start, marks.highs[topic][partition])
+        for topic, partitions in found.items()
+        for partition, start in partitions.items()
+        if partition in marks.highs.get(topic, {})
+    }
+    ends: Offsets = {}
+    for (topic, partition), records in log.read(windows, PROBE_RECORDS).items():
+        for record in records:
+            time = source_time(record)
+            if time is not None and time >= needed:
+                ends.setdefault(topic, {})[partition] = record.offset
+                break
+    return ends
+
+
+def _millis(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
