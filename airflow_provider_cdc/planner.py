@@ -9,15 +9,18 @@ from typing import Protocol
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import SourceError
 from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger, Offsets
-from airflow_provider_cdc.core.plan.progress import SLACK_MS
+from airflow_provider_cdc.core.plan.progress import SLACK_MS, Mark, PartitionFacts
 from airflow_provider_cdc.core.plan.ranges import Range, plan_range
 from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, Place, Watermarks
 
-SourceTime = Callable[[KafkaRecord], int | None]
-"""Source time of a record in milliseconds since the epoch, None where it tells none."""
+MarkOf = Callable[[KafkaRecord], Mark | None]
+"""What a record says about time; None where it says nothing."""
 
 PROBE_RECORDS = 200
 """Records of one partition looked at, from a time on, to find the first that is certainly beyond it."""
+
+TAIL_RECORDS = 20
+"""Last records of one partition looked at to learn how far it is."""
 
 
 class Log(Protocol):
@@ -35,6 +38,54 @@ class Log(Protocol):
     def read(self, windows: Mapping[Place, tuple[int, int]], count: int) -> dict[Place, list[KafkaRecord]]:
         """Return the first records of windows of offsets."""
 
+    def tails(self, topics: Iterable[str], count: int, *, ends: Watermarks) -> dict[Place, list[KafkaRecord]]:
+        """Return the last records below the given ends."""
+
+
+def marks_of(pipeline: CdcPipeline) -> MarkOf:
+    """Return what the pipeline's format knows of a record's time."""
+    from airflow_provider_cdc.core.formats.registry import open_format
+
+    wire = open_format(pipeline.source.format, pipeline.source.options)
+
+    def mark(record: KafkaRecord) -> Mark | None:
+        progress = wire.progress_of(record.topic, record.key, record.value)
+        if progress is None:
+            return None
+        return Mark(record.offset, progress.source_time_ms, record.timestamp_ms, progress.heartbeat)
+
+    return mark
+
+
+def observe(
+    pipeline: CdcPipeline, log: Log, mark_of: MarkOf | None = None, *, count: int = TAIL_RECORDS
+) -> tuple[list[PartitionFacts], list[PartitionFacts]]:
+    """Return what ``received()`` asks for: facts of the data partitions, and of the heartbeat topic's.
+
+    :param mark_of: what a record says about time; the pipeline's format if None.
+    :param count: last records of each partition to look at.
+    """
+    source = pipeline.source
+    existing = log.topics()
+    data = source.data_topics(list(existing))
+    _demand(pipeline, data, list(existing))
+    told = mark_of or marks_of(pipeline)
+    # The heartbeats first: what they vouch for lies below ends that are read after them.
+    beats = [str(source.heartbeat_topic)] if source.heartbeat_topic in existing else []
+    heartbeats = _facts(log, beats, told, count)
+    return _facts(log, data, told, count), heartbeats
+
+
+def _facts(log: Log, topics: list[str], mark_of: MarkOf, count: int) -> list[PartitionFacts]:
+    if not topics:
+        return []
+    ends = log.ends(topics)
+    facts = []
+    for (topic, partition), records in sorted(log.tails(topics, count, ends=ends).items()):
+        marks = tuple(mark for mark in map(mark_of, records) if mark is not None)
+        facts.append(PartitionFacts(topic, partition, ends.lows[topic][partition], ends.highs[topic][partition], marks))
+    return facts
+
 
 def plan_batch(
     pipeline: CdcPipeline,
@@ -43,7 +94,7 @@ def plan_batch(
     log: Log,
     until: datetime | None = None,
     *,
-    source_time: SourceTime | None = None,
+    mark_of: MarkOf | None = None,
     accept_loss: bool = False,
 ) -> Batch:
     """Return the batch of a request; the same request always gets the same batch.
@@ -54,8 +105,7 @@ def plan_batch(
 
     :param until: the batch holds everything the source committed before it, given that ``received(until)`` held; None
         means all there is now.
-    :param source_time: with it, each partition is read until a record that is certainly beyond ``until``, however late
-        the tool wrote; without it Kafka's own record times decide.
+    :param mark_of: what a record says about time; the pipeline's format if None.
     :param accept_loss: go on although Kafka deleted records that no batch has read.
     :raises SourceError: the log cannot give what the batch needs.
     """
@@ -63,7 +113,7 @@ def plan_batch(
     if stored is not None:
         return stored
     last = ledger.last(pipeline.name)
-    planned = _range(pipeline, log, None if last is None else last.end, until, source_time, accept_loss)
+    planned = _range(pipeline, log, None if last is None else last.end, until, mark_of, accept_loss)
     batch = ledger.plan(lease, planned.start, planned.end, until)
     if planned.empty:
         lost = [f"{loss.topic}/{loss.partition}: {loss.start} to {loss.end - 1}" for loss in planned.lost]
@@ -83,7 +133,7 @@ def _range(
     log: Log,
     last_end: Offsets | None,
     until: datetime | None,
-    source_time: SourceTime | None,
+    mark_of: MarkOf | None,
     accept_loss: bool,
 ) -> Range:
     source = pipeline.source
@@ -93,7 +143,7 @@ def _range(
     if source.heartbeat_topic in existing:
         data.append(str(source.heartbeat_topic))
     marks = log.ends(data)
-    until_offsets = None if until is None else _until_offsets(log, data, marks, until, source_time)
+    until_offsets = None if until is None else _until_offsets(log, data, marks, until, mark_of or marks_of(pipeline))
     # After the ends of the data: the schema topic then holds every change that precedes the rows of this range.
     changes = log.ends([source.schema_topic]) if source.schema_topic in existing else Watermarks({}, {})
     return plan_range(
@@ -112,7 +162,8 @@ def _demand(pipeline: CdcPipeline, data: list[str], existing: list[str]) -> None
     """Refuse to plan without the topics the pipeline names."""
     source = pipeline.source
     missing = [] if isinstance(source.topics, str) else [name for name in source.topics if name not in existing]
-    missing += [name for name in (source.schema_topic, source.heartbeat_topic) if name and name not in existing]
+    # Not the heartbeat topic: tools make it with their first heartbeat.
+    missing += [name for name in (source.schema_topic,) if name and name not in existing]
     where = {"pipeline": pipeline.name, "connection": source.connection}
     shown = ", ".join(sorted(existing)[:10]) or "none"
     hint = f"topics there: {shown}{' …' if len(existing) > 10 else ''}"
@@ -123,16 +174,16 @@ def _demand(pipeline: CdcPipeline, data: list[str], existing: list[str]) -> None
         raise SourceError("kafka.topic_unknown", f"no topic matches {source.topics!r}", where=where, hint=hint)
 
 
-def _until_offsets(
-    log: Log, topics: list[str], marks: Watermarks, until: datetime, source_time: SourceTime | None
-) -> Offsets:
-    """Return the ends for a time; partitions that must be read to their present end are missing."""
+def _until_offsets(log: Log, topics: list[str], marks: Watermarks, until: datetime, mark_of: MarkOf) -> Offsets:
+    """Return the ends for a time; partitions that must be read to their present end are missing.
+
+    Kafka's record times alone would cut too early: a tool that was down writes an old change late. So each partition is
+    read from that place on until a row that is certainly beyond the time.
+    """
     if until.tzinfo is None:
         raise ValueError("until needs a time zone")
     moment = until.astimezone(UTC)
     needed = _millis(moment + timedelta(milliseconds=SLACK_MS))
-    if source_time is None:
-        return log.offsets_at(topics, needed)
     found = log.offsets_at(topics, _millis(moment))
     windows = {
         (topic, partition): (start, marks.highs[topic][partition])
@@ -143,8 +194,8 @@ def _until_offsets(
     ends: Offsets = {}
     for (topic, partition), records in log.read(windows, PROBE_RECORDS).items():
         for record in records:
-            time = source_time(record)
-            if time is not None and time >= needed:
+            mark = mark_of(record)
+            if mark is not None and not mark.heartbeat and mark.source_time_ms >= needed:
                 ends.setdefault(topic, {})[partition] = record.offset
                 break
     return ends

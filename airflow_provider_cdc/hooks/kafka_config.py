@@ -9,8 +9,7 @@ from airflow_provider_cdc.core.errors import ConfigurationError
 
 # Who may edit a connection may not run code or read files of the worker's choice through it: nothing here names a
 # program, a plug-in or a callback (sasl.kerberos.kinit.cmd, ssl.engine.location, plugin.library.paths, *_cb).
-ALLOWED = frozenset(
-    """
+_KEYS = """
     bootstrap.servers client.id client.rack client.dns.lookup
     security.protocol sasl.mechanism sasl.mechanisms sasl.username sasl.password
     sasl.kerberos.service.name sasl.kerberos.principal sasl.kerberos.keytab
@@ -25,8 +24,8 @@ ALLOWED = frozenset(
     metadata.max.age.ms topic.metadata.refresh.interval.ms receive.message.max.bytes message.max.bytes
     fetch.wait.max.ms fetch.min.bytes fetch.max.bytes fetch.message.max.bytes max.partition.fetch.bytes
     fetch.error.backoff.ms queued.min.messages queued.max.messages.kbytes check.crcs
-    """.split()
-)
+"""
+ALLOWED = frozenset(_KEYS.split())
 SECRETS = (
     "sasl.password",
     "sasl.oauthbearer.client.secret",

@@ -42,7 +42,9 @@ class DeltaSink:
         if parts is None:
             # The worker and Spark stand in different directories: a relative path would mean two places.
             if not self.root.startswith("/"):
-                checks.problem("root", f"{self.root!r} is neither an absolute path nor an address such as s3://bucket/lake")
+                checks.problem(
+                    "root", f"{self.root!r} is neither an absolute path nor an address such as s3://bucket/lake"
+                )
         elif parts[1].lower() not in SCHEMES:
             known = ", ".join(f"{scheme}://" for scheme in SCHEMES)
             checks.problem("root", f"{parts[1]!r} is not a known scheme; known: a local path, {known}")

@@ -90,9 +90,7 @@ class Ledger:
     def holder(self, pipeline: str) -> dict[str, Any] | None:
         """Return who holds the pipeline now (``owner``, ``since``, ``until``), or None."""
         with self._database.reading() as connection:
-            row = connection.execute(
-                select(schema.pipelines).where(schema.pipelines.c.name == pipeline)
-            ).one_or_none()
+            row = connection.execute(select(schema.pipelines).where(schema.pipelines.c.name == pipeline)).one_or_none()
             if row is None or row.lease_owner is None or row.lease_until <= str(time_text(now(connection))):
                 return None
             return {"owner": row.lease_owner, "since": row.lease_since, "until": row.lease_until}
