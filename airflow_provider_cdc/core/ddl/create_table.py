@@ -69,7 +69,7 @@ def _like(reader: TokenReader) -> Name | None:
 
 def _read_body(reader: TokenReader) -> _Body:
     body = _Body()
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     reader.expect("(")
     while True:
         if at_constraint(reader):
@@ -81,7 +81,7 @@ def _read_body(reader: TokenReader) -> _Body:
             return body
 
 
-def _add_column(reader: TokenReader, body: _Body, taken: set[str]) -> None:
+def _add_column(reader: TokenReader, body: _Body, taken: dict[str, int]) -> None:
     column = read_raw_column(reader)
     body.columns.append(column)
     if column.primary_key:
@@ -90,7 +90,7 @@ def _add_column(reader: TokenReader, body: _Body, taken: set[str]) -> None:
         body.unique.append(AddUnique(_free_name(column.name, taken), (column.name,)))
 
 
-def _add_constraint(reader: TokenReader, body: _Body, taken: set[str]) -> None:
+def _add_constraint(reader: TokenReader, body: _Body, taken: dict[str, int]) -> None:
     constraint = read_constraint(reader)
     if isinstance(constraint, AddPrimaryKey):
         _set_key(reader, body, constraint.columns)
@@ -106,12 +106,14 @@ def _set_key(reader: TokenReader, body: _Body, columns: tuple[str, ...]) -> None
     body.key = columns
 
 
-def _free_name(name: str, taken: set[str]) -> str:
+def _free_name(name: str, taken: dict[str, int]) -> str:
     """An index name as the server gives it: ``a``, ``a_2``, ``a_3`` for indexes that begin with column ``a``."""
-    free, number = name, 2
+    free, number = name, taken.get(name.lower(), 1)
     while free.lower() in taken:
-        free, number = f"{name}_{number}", number + 1
-    taken.add(free.lower())
+        number += 1
+        free = f"{name}_{number}"
+    taken[name.lower()] = number
+    taken.setdefault(free.lower(), 1)
     return free
 
 
@@ -119,9 +121,12 @@ def _query(reader: TokenReader) -> bool:
     """Skip [IGNORE | REPLACE] [AS] query."""
     marked = bool(reader.accept_any(("IGNORE", "REPLACE")))
     marked = reader.accept("AS") or marked
-    if not reader.at_any(_QUERY):
-        if marked:
-            raise reader.error("SELECT")
-        return False
-    reader.rest()
-    return True
+    ahead = 0
+    while reader.peek(ahead).word == "(":
+        ahead += 1
+    if reader.peek(ahead).word in _QUERY and not reader.at("WITH", "SYSTEM"):
+        reader.rest()
+        return True
+    if marked:
+        raise reader.error("SELECT")
+    return False

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from airflow_provider_cdc.core.ddl.column_types import accept_charset, read_charset, read_collation
-from airflow_provider_cdc.core.ddl.reader import TokenReader
+from airflow_provider_cdc.core.ddl.reader import TokenReader, words
 from airflow_provider_cdc.core.ddl.tokens import Kind
 
 # Options that may stand without "="; with "=" every name is an option, as storage engines define their own.
-_WITH_VALUE = frozenset(
+_WITH_VALUE = words(
     """ENGINE TYPE AUTO_INCREMENT AUTOEXTEND_SIZE AVG_ROW_LENGTH CHECKSUM TABLE_CHECKSUM PAGE_CHECKSUM COMMENT
     COMPRESSION CONNECTION DELAY_KEY_WRITE ENCRYPTION ENGINE_ATTRIBUTE SECONDARY_ENGINE SECONDARY_ENGINE_ATTRIBUTE
     INSERT_METHOD KEY_BLOCK_SIZE MAX_ROWS MIN_ROWS PACK_KEYS PASSWORD ROW_FORMAT STATS_AUTO_RECALC STATS_PERSISTENT
-    STATS_SAMPLE_PAGES TABLESPACE TRANSACTIONAL STORAGE NODEGROUP SEQUENCE""".split()
+    STATS_SAMPLE_PAGES TABLESPACE TRANSACTIONAL STORAGE NODEGROUP SEQUENCE"""
 )
 _SELECT = frozenset({"SELECT", "AS", "IGNORE", "REPLACE", "WITH", "VALUES", "TABLE"})
 

@@ -14,7 +14,7 @@ from airflow_provider_cdc.core.ddl.column_types import accept_charset, read_char
 from airflow_provider_cdc.core.ddl.create_table import read_create_table
 from airflow_provider_cdc.core.ddl.keys import read_index_options, read_index_parts
 from airflow_provider_cdc.core.ddl.options import skip_item
-from airflow_provider_cdc.core.ddl.reader import TokenReader
+from airflow_provider_cdc.core.ddl.reader import TokenReader, words
 from airflow_provider_cdc.core.ddl.splitting import split
 from airflow_provider_cdc.core.ddl.statement import (
     AddUnique,
@@ -37,14 +37,14 @@ _TABLES = ("TABLE", "TABLES")
 _DATABASE = ("DATABASE", "SCHEMA")
 
 # Statements that change neither tables nor rows, or rows only by row events of their own.
-_HARMLESS = frozenset(
+_HARMLESS = words(
     """BEGIN COMMIT ROLLBACK SAVEPOINT RELEASE START XA SET FLUSH GRANT REVOKE DENY LOCK UNLOCK OPTIMIZE REPAIR CHECK
     CHECKSUM CACHE SHOW SELECT DESCRIBE DESC EXPLAIN HELP KILL PURGE RESET STOP INSTALL UNINSTALL SHUTDOWN
-    RESTART DO DEALLOCATE""".split()
+    RESTART DO DEALLOCATE"""
 )
-_HARMLESS_OBJECTS = frozenset(
+_HARMLESS_OBJECTS = words(
     """VIEW TRIGGER PROCEDURE FUNCTION EVENT USER ROLE SERVER TABLESPACE LOGFILE SEQUENCE PACKAGE INSTANCE RESOURCE
-    LIBRARY PREPARE""".split()
+    LIBRARY PREPARE"""
 )
 _DATABASE_OPTIONS = frozenset({"CHARSET", "CHAR", "ENCRYPTION", "COMMENT", "READ"})
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from airflow_provider_cdc.core.ddl.options import skip_item
-from airflow_provider_cdc.core.ddl.reader import TokenReader
+from airflow_provider_cdc.core.ddl.reader import TokenReader, words
 from airflow_provider_cdc.core.ddl.statement import AlterAction, NoEffect, PartitionRows
 from airflow_provider_cdc.core.ddl.tokens import Kind
 
-_VERBS = frozenset(
+_VERBS = words(
     """ADD DROP TRUNCATE EXCHANGE DISCARD IMPORT REORGANIZE COALESCE REBUILD ANALYZE CHECK OPTIMIZE REPAIR
-    CONVERT""".split()
+    CONVERT"""
 )
 _MAINTENANCE = frozenset({"QUICK", "EXTENDED", "FAST", "MEDIUM", "CHANGED", "USE_FRM"})
 

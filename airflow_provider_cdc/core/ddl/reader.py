@@ -7,13 +7,19 @@ from collections.abc import Collection
 from airflow_provider_cdc.core.ddl.statement import Name
 from airflow_provider_cdc.core.ddl.tokens import DdlError, Kind, Token, unescape
 
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text as a set."""
+    return frozenset(text.split())
+
+
 # Words that no server takes as an unquoted name; meeting one in the place of a name means a clause we do not know.
-RESERVED = frozenset(
+RESERVED = words(
     """ADD ALL ALTER ANALYZE AND AS ASC BETWEEN BY CASCADE CASE CHANGE CHARACTER CHECK COLLATE COLUMN CONSTRAINT
     CONVERT CREATE CROSS DATABASE DEFAULT DELETE DESC DISTINCT DROP ELSE EXISTS FALSE FOR FOREIGN FROM FULLTEXT GRANT
     GROUP HAVING IF IGNORE IN INDEX INSERT INTERVAL INTO IS JOIN KEY KEYS LIKE LIMIT LOCK NOT NULL ON OPTIMIZE OR ORDER
     PRIMARY REFERENCES RENAME REPLACE RESTRICT REVOKE SELECT SET SPATIAL SQL STARTING TABLE THEN TO TRIGGER TRUE UNION
-    UNIQUE UNLOCK UNSIGNED UPDATE USE USING VALUES WHEN WHERE WHILE WITH ZEROFILL""".split()
+    UNIQUE UNLOCK UNSIGNED UPDATE USE USING VALUES WHEN WHERE WHILE WITH ZEROFILL"""
 )
 _NAMES = (Kind.QUOTED, Kind.DOUBLE_QUOTED)
 _SHOWN = 20

@@ -1,0 +1,104 @@
+"""Whatever the text, the parser returns statements or says that it does not understand."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from airflow_provider_cdc.core.ddl.parser import DdlError, parse
+
+STATEMENTS = (
+    """CREATE TABLE IF NOT EXISTS `shop`.orders (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT COMMENT 'a''b\\n',
+       e ENUM('a','it''s') CHARACTER SET latin1 DEFAULT _latin1'a', b BIT(3) DEFAULT b'101', x BINARY(2) DEFAULT x'41',
+       g INT GENERATED ALWAYS AS (id * (2 + 1)) VIRTUAL, ts TIMESTAMP(3) DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE NOW(3),
+       d DECIMAL(10,2) DEFAULT -1.5e3, CONSTRAINT pk PRIMARY KEY (id, e(3) DESC), UNIQUE KEY u (b, x) USING BTREE,
+       FOREIGN KEY (b) REFERENCES p (id) ON DELETE SET NULL, CHECK (id > 0)) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4
+       PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10))""",
+    """ALTER TABLE t ADD COLUMN IF NOT EXISTS (a INT, b TEXT(300)), CHANGE c `d e` VARCHAR(5) FIRST, DROP x,
+       MODIFY m SET('p','q') AFTER n, ALTER k SET DEFAULT (1), RENAME COLUMN r TO s, ADD UNIQUE (a), DROP PRIMARY KEY,
+       RENAME TO b.u, CONVERT TO CHARACTER SET utf8mb4, ENGINE=InnoDB, ORDER BY a, b, ALGORITHM=INPLACE, LOCK=NONE""",
+    "ALTER TABLE t EXCHANGE PARTITION p WITH TABLE b.o WITHOUT VALIDATION",
+    "ALTER TABLE t REORGANIZE PARTITION a, b INTO (PARTITION p VALUES LESS THAN (20))",
+    "RENAME TABLE a TO tmp, b TO a, /*!50000 tmp TO b */; DROP TABLE IF EXISTS `x`.y, z; TRUNCATE TABLE q; USE `d`",
+    "CREATE DATABASE IF NOT EXISTS d DEFAULT CHARACTER SET = latin1; CREATE UNIQUE INDEX i ON t (a, b(3)) LOCK=NONE",
+    "CREATE DEFINER=`r`@`%` PROCEDURE p() BEGIN IF a THEN SELECT 'x;'; END IF; END; SET STATEMENT a=1 FOR DROP TABLE t",
+)
+NOISE = (
+    *"'\"`();,.=@*/-#\\\n\x00 ",
+    *(
+        "/*",
+        "*/",
+        "/*!",
+        "--",
+        "''",
+        "b'",
+        "x'",
+        "NULL",
+        "KEY",
+        "AS",
+        "DEFAULT",
+        "TABLE",
+        "AFTER",
+        "BEGIN",
+        "END",
+        "ENUM",
+    ),
+    *("COLLATE", "_utf8", "1", "9" * 40, "é", "\U0001f600", "\ud800"),
+)
+
+
+def outcome(text: str) -> None:
+    """Parse; any exception but DdlError fails the test."""
+    try:
+        parse(text)
+    except DdlError as error:
+        assert error.where["line"] >= 1
+        assert len(str(error)) < 400
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_every_beginning_of_a_statement(statement: str) -> None:
+    for length in range(len(statement)):
+        outcome(statement[:length])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_mutations(seed: int) -> None:
+    chance = random.Random(seed)
+    for _ in range(100):
+        text = chance.choice(STATEMENTS)
+        for _ in range(chance.randint(1, 4)):
+            place, width = chance.randrange(len(text) + 1), chance.choice((0, 0, 1, 3, 20))
+            other = chance.choice(STATEMENTS)
+            start = chance.randrange(len(other))
+            insert = chance.choice((chance.choice(NOISE), "", other[start : start + 15]))
+            text = text[:place] + insert + text[place + width :]
+        outcome(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TABLE t (a INT DEFAULT " + "(" * 200_000,
+        "CREATE TABLE t (a INT DEFAULT " + "(" * 100_000 + "1" + ")" * 100_000 + ")",
+        "CREATE TABLE t " + "(" * 200_000 + "SELECT 1",
+        "CREATE TABLE t (" + ", ".join(f"c{i} INT NOT NULL DEFAULT 7" for i in range(20_000)) + ")",
+        "CREATE TABLE t (a INT, " + ", ".join("UNIQUE (a)" for _ in range(50_000)) + ")",
+        "ALTER TABLE t " + ", ".join("DROP a" for _ in range(50_000)),
+        "DROP TABLE " + ", ".join("a.b" for _ in range(50_000)),
+        "a " * 200_000,
+        "DROP TABLE t;" * 20_000,
+        "CREATE PROCEDURE p() " + "BEGIN " * 100_000,
+        "CREATE TABLE t (e ENUM(" + ",".join("'x'" for _ in range(65_000)) + "))",
+        "CREATE TABLE t (a VARCHAR(9) DEFAULT " + "'a' " * 100_000 + ")",
+        "CREATE TABLE t (a INT DEFAULT 0x" + "f" * 300_000 + ")",
+        "CREATE TABLE t (a INT(" + "9" * 300_000 + "))",
+    ],
+    ids=range(14),
+)
+def test_huge_statements_take_linear_time(text: str) -> None:
+    start = time.monotonic()
+    outcome(text)
+    assert time.monotonic() - start < 10
