@@ -82,7 +82,6 @@ def _prepare(changes: pa.Table, timeline: TableTimeline) -> tuple[pa.Table, np.n
         {
             "position": position.combine_chunks() if position.num_chunks != 1 else position,
             "fills": fills,
-            "topic": changes.column("topic"),
             "partition": changes.column("partition"),
             "offset": changes.column("offset"),
             "index": changes.column("index"),

@@ -7,7 +7,7 @@ import hashlib
 from datetime import UTC, datetime
 
 from airflow_provider_cdc.core.ddl import statement as ddl
-from airflow_provider_cdc.core.ddl.alter import WorkingTable
+from airflow_provider_cdc.core.ddl.working_table import WorkingTable
 from airflow_provider_cdc.core.ddl.parser import parse
 from airflow_provider_cdc.core.ddl.timeline import Epoch, SchemaChange, TableTimeline, Timeline
 from airflow_provider_cdc.core.errors import DataError
@@ -24,6 +24,9 @@ class Fold:
 
     def apply(self, change: SchemaChange) -> None:
         """Carry out one change; what cannot be understood blocks the tables it names."""
+        if not change.statement:
+            self._observed(change)
+            return
         try:
             statements = parse(change.statement)
         except DataError as error:
@@ -115,6 +118,21 @@ class Fold:
         working.adopt(known)
         self._begin(change, name, working)
         return True
+
+    def _observed(self, change: SchemaChange) -> None:
+        """Take the structure that rows themselves show, where no DDL is carried: a new name is a new column."""
+        for database, table, known in change.structure:
+            name = TableName(database, table)
+            table_id = self._open.get(name)
+            if table_id is None:
+                self._discover(change, name)
+            elif known is not None:
+                timeline, working = self.timeline.tables[table_id], self._working[table_id]
+                before = timeline.schema
+                working.adopt(known, change.position)
+                if working.schema() != before:
+                    timeline.epochs.append(Epoch(change.position, working.schema()))
+                    self._fill(change, timeline, name, before, working.schema())
 
     def _alter(self, change: SchemaChange, item: ddl.AlterTable) -> None:
         name = _full(item.name, change)

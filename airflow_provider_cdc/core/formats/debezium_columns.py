@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.ddl.type_text import parse_type
 from airflow_provider_cdc.core.formats.contract import Description
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableSchema
@@ -191,28 +194,32 @@ def _table_schema(table: Mapping[str, Any]) -> TableSchema:
 
 
 def _column(number: int, item: Mapping[str, Any]) -> Column:
-    words = item["typeName"].lower().split()
-    labels = tuple(_label(text) for text in item.get("enumValues") or ())
-    name = {"integer": "int", "numeric": "decimal", "bool": "tinyint", "boolean": "tinyint"}.get(words[0], words[0])
-    length = item.get("length")
-    kind = ColumnType(
-        name,
-        None if labels else length,
-        item.get("scale") if name in ("decimal", "float", "double") else None,
-        "unsigned" in words or "zerofill" in words,
-        labels,
-        item.get("charsetName"),
-    )
     text = item.get("defaultValueExpression")
     return Column(
         number,
         item["name"],
-        kind,
+        _column_type(item),
         nullable=bool(item.get("optional", True)),
         default=None if text is None else Default("constant", text),
         generated=bool(item.get("generated")),
         auto_increment=bool(item.get("autoIncremented")),
     )
+
+
+def _column_type(item: Mapping[str, Any]) -> ColumnType:
+    """Return the type of a ``tableChanges`` column by writing it as SQL and reading that."""
+    spelling = item["typeName"].split()
+    place = next((i for i, word in enumerate(spelling) if word.lower() in ("unsigned", "zerofill", "signed")), len(spelling))
+    arguments = [str(item[part]) for part in ("length", "scale") if item.get(part) is not None]
+    labels = item.get("enumValues")
+    if labels:
+        arguments = ["'" + _label(text).replace("\\", "\\\\").replace("'", "''") + "'" for text in labels]
+    name, more = " ".join(spelling[:place]), spelling[place:]
+    try:
+        kind = parse_type(" ".join([name + (f"({','.join(arguments)})" if arguments else ""), *more]), item.get("charsetName"))
+    except DataError:  # a length beside a type that takes none
+        kind = parse_type(" ".join([name, *more]), item.get("charsetName"))
+    return replace(kind, charset=item.get("charsetName"))
 
 
 def _label(text: str) -> str:

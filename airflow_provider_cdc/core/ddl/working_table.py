@@ -80,8 +80,7 @@ class WorkingTable:
         ids = {column.name: new.id for column, new in zip(known.columns, columns, strict=True)}
         self.columns = columns
         self.key = [ids[column.name] for column in known.key_columns]
-        alive = {column.id for column in columns}
-        self.unique = {name: key for name, key in self.unique.items() if alive.issuperset(key)}
+        self.unique = {}  # the tool's key already is the one its messages use
 
     def alter(self, actions: Iterable[ddl.AlterAction], position: str) -> None:
         """Carry out the clauses in order.

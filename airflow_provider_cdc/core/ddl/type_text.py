@@ -1,0 +1,20 @@
+"""A column type on its own, as structured messages spell it."""
+
+from __future__ import annotations
+
+from airflow_provider_cdc.core.ddl.column_types import read_type, settle
+from airflow_provider_cdc.core.ddl.reader import TokenReader
+from airflow_provider_cdc.core.ddl.tokens import tokenize
+from airflow_provider_cdc.core.model.schema import ColumnType
+
+
+def parse_type(text: str, charset: str | None = None) -> ColumnType:
+    """Return the column type that a text spells.
+
+    :param charset: the column's character set, if known.
+    :raises DdlError: the text spells no type.
+    """
+    reader = TokenReader(text, list(tokenize(text)))
+    kind = settle(read_type(reader), charset)
+    reader.expect_end()
+    return kind

@@ -1,0 +1,134 @@
+"""The plain documents in which the Airflow side and the Spark side meet: job in, result out, table states between batches."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+DOCUMENT_VERSION = 1
+
+
+@dataclass(slots=True)
+class Chunk:
+    """A stretch of one partition that one land task reads: half-open, in offsets."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class TableState:
+    """What is known of one table after a batch.
+
+    :param location: where its rows lie.
+    :param version: the table's own version after our last commit, None before the first.
+    :param applied_seq: newest batch whose changes the rows hold.
+    :param applied_position: newest source position among them, empty before the first row.
+    :param source_time: newest source time among them, microseconds since the epoch.
+    :param schema: schema that the rows lie under.
+    :param debts_seq: batch that left removals which found no row yet (tables without key), None without any.
+    :param state: ``ok``, ``waiting`` (for a schema change), ``parked`` or ``dropped``.
+    """
+
+    table_id: str
+    database: str
+    table: str
+    location: str
+    version: int | None = None
+    applied_seq: int = 0
+    applied_position: str = ""
+    source_time: int | None = None
+    schema: dict[str, Any] | None = None
+    state: str = "ok"
+    reason: str = ""
+    waiting_since: str | None = None
+    debts_seq: int | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class JobDocument:
+    """Everything a batch needs but secrets.
+
+    :param chunks: what land reads.
+    :param earlier: numbers of the batches committed before, ascending.
+    :param kafka: librdkafka configuration without secrets.
+    :param schema_changes: documents of the schema changes known before this batch.
+    :param tables: per-table rules by ``database.table``.
+    :param created_at: ISO time of planning, the batch's only clock.
+    """
+
+    pipeline: str
+    seq: int
+    created_at: str
+    sink_root: str
+    format: str
+    format_options: dict[str, str]
+    schema_topic: str | None
+    kafka: dict[str, Any]
+    chunks: list[Chunk]
+    policy: dict[str, Any]
+    tables: dict[str, Any]
+    earlier: list[int]
+    schema_changes: list[dict[str, Any]]
+    states: list[TableState]
+    storage: dict[str, str] = field(default_factory=dict)
+    parallelism: int = 2
+    version: int = DOCUMENT_VERSION
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return asdict(self)
+
+    @staticmethod
+    def from_document(data: dict[str, Any]) -> JobDocument:
+        """Rebuild from :meth:`document`.
+
+        :raises ValueError: written by another version of this package.
+        """
+        if data.get("version") != DOCUMENT_VERSION:
+            raise ValueError(f"job document version {data.get('version')}, this side knows {DOCUMENT_VERSION}")
+        chunks = [Chunk(**chunk) for chunk in data["chunks"]]
+        return JobDocument(**{**data, "chunks": chunks, "states": [TableState(**state) for state in data["states"]]})
+
+
+@dataclass(slots=True)
+class Result:
+    """What came of a batch.
+
+    :param status: ``done``, ``parked`` (some tables stand aside) or ``failed``.
+    :param changes: row changes by operation.
+    :param schema_changes: number of DDL records that were new.
+    :param quarantined: records and rows that could not be carried.
+    :param states: of the tables this batch touched.
+    :param new_schema_changes: documents for the ledger.
+    :param removed: ids of tables that a late schema change showed never to have been.
+    """
+
+    pipeline: str
+    seq: int
+    status: str
+    records: int = 0
+    changes: dict[str, int] = field(default_factory=dict)
+    schema_changes: int = 0
+    quarantined: int = 0
+    quarantine: list[dict[str, Any]] = field(default_factory=list)
+    lossy: dict[str, int] = field(default_factory=dict)
+    states: list[TableState] = field(default_factory=list)
+    new_schema_changes: list[dict[str, Any]] = field(default_factory=list)
+    statements: list[str] = field(default_factory=list)
+    tables: list[dict[str, Any]] = field(default_factory=list)
+    error: dict[str, Any] | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    version: int = DOCUMENT_VERSION
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return asdict(self)
+
+    @staticmethod
+    def from_document(data: dict[str, Any]) -> Result:
+        """Rebuild from :meth:`document`."""
+        return Result(**{**data, "states": [TableState(**state) for state in data["states"]]})

@@ -1,0 +1,1 @@
+"""The Spark side: drivers, tasks, readers and writers; ships to executors as one zip and never imports airflow."""

@@ -1,0 +1,269 @@
+"""Between land and apply: the batch's schema changes go on the timeline, and each touched table gets its task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from airflow_provider_cdc.core.config import TableRules
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline, build_timeline
+from airflow_provider_cdc.core.documents import JobDocument, TableState
+from airflow_provider_cdc.core.model.schema import TableName
+from spark_jobs.change_log import Group, Manifest
+from spark_jobs.storage import table_location
+from spark_jobs.tasks.apply import ApplyTask, Span
+
+
+@dataclass(slots=True)
+class Work:
+    """What the batch has to do besides reading.
+
+    :param tasks: one per table to resolve.
+    :param vacated: locations whose name no table has any more because it was renamed: emptied after the tasks.
+    :param settled: states that change without a task (dropped, blocked, waiting).
+    :param unowned: names with rows but without a known CREATE TABLE.
+    """
+
+    tasks: list[ApplyTask] = field(default_factory=list)
+    vacated: list[TableState] = field(default_factory=list)
+    settled: list[TableState] = field(default_factory=list)
+    unowned: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class History:
+    """The batches before this one, read only as far as needed.
+
+    :param manifest: gives a batch's manifest.
+    :param result: gives a batch's result document.
+    """
+
+    earlier: Sequence[int]
+    manifest: Callable[[int], Manifest]
+    result: Callable[[int], dict[str, Any]]
+
+    def newest_position(self) -> str:
+        """Return the newest position of all earlier batches."""
+        return self._reached(self.earlier[-1]) if self.earlier else ""
+
+    def _reached(self, seq: int) -> str:
+        return str(self.result(seq).get("max_position") or "")
+
+    def since(self, position: str) -> list[int]:
+        """Return the batches that may hold rows at or after a position, ascending."""
+        found: list[int] = []
+        for seq in reversed(self.earlier):
+            if self._reached(seq) < position:  # newest position of this batch and all before it
+                break
+            found.append(seq)
+        return found[::-1]
+
+    def state_before(self, table_id: str, position: str) -> TableState | None:
+        """Return the newest state of a table that holds no row at or after a position."""
+        for seq in reversed(self.earlier):
+            for state in self.result(seq).get("states", ()):
+                if state["table_id"] == table_id and state["version"] is not None and state["applied_position"] < position:
+                    if state["applied_seq"] == seq:
+                        return TableState(**state)
+        return None
+
+
+class Between:
+    """Decides, for one batch, which tables are touched and from where each is resolved."""
+
+    def __init__(self, job: JobDocument, manifest: Manifest, fresh: Sequence[SchemaChange], history: History) -> None:
+        self._job, self._manifest, self._history = job, manifest, history
+        self._rules = TableRules.from_document(job.tables)
+        known = [*_stated(self._rules), *(SchemaChange.from_document(item) for item in job.schema_changes)]
+        seen = {(change.position, change.statement, change.structure if not change.statement else ()) for change in known}
+        self.fresh = [c for c in fresh if (c.position, c.statement, c.structure if not c.statement else ()) not in seen]
+        self._was = build_timeline(known)
+        self.now = build_timeline([*known, *self.fresh]) if self.fresh else self._was
+        self._states = {state.table_id: state for state in job.states}
+        self._by_name: dict[TableName, list[Group]] = {}
+        for group in manifest.groups:
+            if group.database:  # errors stand under no table
+                self._by_name.setdefault(TableName(group.database, group.table), []).append(group)
+
+    def work(self) -> Work:
+        """Return what is to be done."""
+        work = Work()
+        for table_id, timeline in self.now.tables.items():
+            if self._wanted(timeline.last_name):
+                self._table(work, table_id, timeline)
+        for state in self._states.values():
+            if state.table_id not in self.now.tables and state.state != "dropped":
+                # a late schema change showed that this was another table's content all along
+                work.settled.append(replace(state, state="dropped", reason="replaced by what a late schema change told"))
+        self._unowned(work)
+        self._vacate(work)
+        return work
+
+    def _table(self, work: Work, table_id: str, timeline: TableTimeline) -> None:
+        state = self._states.get(table_id)
+        spans = self._spans(timeline, self._by_name)
+        changed_at = self._first_difference(table_id, state)
+        if state is not None and state.state == "dropped" and not spans and changed_at is None:
+            return
+        touched = bool(spans) or state is None or changed_at is not None or self._is_new(timeline, state)
+        behind = state is not None and state.state in ("waiting", "parked") and state.applied_seq < self._job.seq
+        if not touched and not behind:
+            return
+        if timeline.dropped_at is not None:
+            work.settled.append(self._dropped(timeline, state))
+            return
+        blocked = [reason for position, reason in timeline.blocked]
+        if blocked:
+            work.settled.append(self._parked(timeline, state, "needs rebuild: " + blocked[0]))
+            return
+        work.tasks.append(self._task(timeline, state, spans, changed_at))
+
+    def _task(self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None) -> ApplyTask:
+        name = timeline.last_name
+        base, rewound = state if state is not None and state.version is not None else None, False
+        if base is not None:
+            back_to = min([p for p in (changed_at, *self._late_clears(spans, base)) if p is not None], default=None)
+            if back_to is not None:
+                base, rewound = self._history.state_before(timeline.table_id, back_to), True
+        spans = [*self._earlier_spans(timeline, base), *spans]
+        late_from, context = self._context(timeline, base, spans)
+        location = table_location(self._job.sink_root, name.database, name.table)
+        return ApplyTask(
+            timeline.table_id,
+            name.database,
+            name.table,
+            location,
+            timeline.document(),
+            base,
+            self._expected(location),
+            spans,
+            context,
+            late_from,
+            rewound,
+        )
+
+    def _earlier_spans(self, timeline: TableTimeline, base: TableState | None) -> list[Span]:
+        """Return what batches after the base's hold of this table: it was parked, waiting, unknown or is rewound."""
+        if base is not None:
+            seqs: Iterable[int] = (seq for seq in self._history.earlier if seq > base.applied_seq)
+        else:
+            seqs = self._history.since(timeline.epochs[0].position)
+        return [span for seq in seqs for span in self._spans(timeline, _by_name(self._history.manifest(seq)))]
+
+    def _context(self, timeline: TableTimeline, base: TableState | None, spans: list[Span]) -> tuple[str | None, list[Span]]:
+        if base is None or not base.applied_position:
+            return None, []
+        oldest = min((group.min_position for span in spans for group in span.groups if group.rows), default=None)
+        if oldest is None or oldest > base.applied_position:
+            return None, []
+        context = []
+        for seq in self._history.since(oldest):
+            if seq <= base.applied_seq:
+                for span in self._spans(timeline, _by_name(self._history.manifest(seq))):
+                    groups = [group for group in span.groups if group.max_position >= oldest]
+                    if groups:
+                        context.append(replace(span, groups=groups))
+        return oldest, context
+
+    def _spans(self, timeline: TableTimeline, by_name: dict[TableName, list[Group]]) -> list[Span]:
+        spans = []
+        for name in dict.fromkeys(name for _, name in timeline.names if name is not None):
+            groups = by_name.get(name)
+            if not groups:
+                continue
+            owners = self.now.spans(name)
+            for place, (start, owner) in enumerate(owners):
+                end = owners[place + 1][0] if place + 1 < len(owners) else None
+                if owner != timeline.table_id:
+                    continue
+                inside = [g for g in groups if g.max_position >= start and (end is None or g.min_position < end)]
+                if inside:
+                    spans.append(Span(inside, start, end))
+        return spans
+
+    def _late_clears(self, spans: list[Span], base: TableState) -> list[str]:
+        clears = [p for span in spans for group in span.groups for p in group.clears]
+        return [position for position in clears if position <= base.applied_position]
+
+    def _first_difference(self, table_id: str, state: TableState | None) -> str | None:
+        """Return the oldest position at which a schema change arrived late for rows that are already applied."""
+        if state is None or not state.applied_position:
+            return None
+        was, now = self._was.tables.get(table_id), self.now.tables[table_id]
+        if was is None:
+            return now.epochs[0].position
+        events = [set(_events(timeline)) for timeline in (was, now)]
+        late = [position for position, _ in events[0] ^ events[1] if position <= state.applied_position]
+        return min(late, default=None)
+
+    def _is_new(self, timeline: TableTimeline, state: TableState | None) -> bool:
+        was = self._was.tables.get(timeline.table_id)
+        return state is None or was is None or _events(was) != _events(timeline)
+
+    def _expected(self, location: str) -> int | None:
+        return max((s.version for s in self._states.values() if s.location == location and s.version is not None), default=None)
+
+    def _dropped(self, timeline: TableTimeline, state: TableState | None) -> TableState:
+        name = timeline.last_name
+        state = state or TableState(
+            timeline.table_id, name.database, name.table, table_location(self._job.sink_root, name.database, name.table)
+        )
+        return replace(state, state="dropped", reason="DROP TABLE", applied_seq=self._job.seq)
+
+    def _parked(self, timeline: TableTimeline, state: TableState | None, reason: str) -> TableState:
+        name = timeline.last_name
+        location = table_location(self._job.sink_root, name.database, name.table)
+        state = state or TableState(timeline.table_id, name.database, name.table, location)
+        return replace(state, database=name.database, table=name.table, state="parked", reason=reason)
+
+    def _vacate(self, work: Work) -> None:
+        targets = {task.location for task in work.tasks}
+        for task in work.tasks:
+            old = task.base.location if task.base is not None else task.location
+            if old != task.location and old not in targets:
+                assert task.base is not None
+                owner = self.now.owner(TableName(task.base.database, task.base.table), "~")
+                if owner is None:
+                    work.vacated.append(task.base)
+
+    def _unowned(self, work: Work) -> None:
+        for name, groups in self._by_name.items():
+            if not self._wanted(name):
+                continue
+            first = min(group.min_position for group in groups)
+            if name not in self.now.names or self.now.owner(name, first) is None:
+                late = [g for g in groups if self.now.owner(name, g.max_position) is None or self.now.owner(name, g.min_position) is None]
+                rows = sum(group.rows for group in late)
+                work.unowned.append({"database": name.database, "table": name.table, "rows": rows, "position": first})
+
+    def _wanted(self, name: TableName) -> bool:
+        return self._rules.selects(name)
+
+
+def _stated(rules: TableRules) -> list[SchemaChange]:
+    """Return the CREATE TABLE statements that the pipeline states itself; they stand before everything else."""
+    return [
+        SchemaChange("", number, full.split(".", 1)[0], rule.create)
+        for number, (full, rule) in enumerate(rules.tables.items())
+        if rule.create
+    ]
+
+
+def _events(timeline: TableTimeline) -> list[tuple[str, str]]:
+    return [
+        *((epoch.position, f"schema {epoch.schema}") for epoch in timeline.epochs),
+        *((position, "clear") for position in timeline.clears),
+        *((position, f"name {name}") for position, name in timeline.names),
+        *((position, f"blocked {reason}") for position, reason in timeline.blocked),
+    ]
+
+
+def _by_name(manifest: Manifest) -> dict[TableName, list[Group]]:
+    result: dict[TableName, list[Group]] = {}
+    for group in manifest.groups:
+        if group.database:
+            result.setdefault(TableName(group.database, group.table), []).append(group)
+    return result
+
+

@@ -1,0 +1,138 @@
+"""The change log: decoded changes of every batch, one parquet file per land task with a row group per table."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
+from spark_jobs.storage import Storage
+
+
+@dataclass(slots=True)
+class Group:
+    """One table's rows in one file: a row group and the span of positions in it."""
+
+    file: str
+    row_group: int
+    database: str
+    table: str
+    rows: int
+    min_position: str
+    max_position: str
+    max_source_time: int | None
+    clears: list[str] = field(default_factory=list)  # positions of truncates
+
+
+@dataclass(slots=True)
+class Manifest:
+    """What makes a batch of the change log visible: its files by table."""
+
+    seq: int
+    groups: list[Group] = field(default_factory=list)
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return asdict(self)
+
+    @staticmethod
+    def from_document(data: dict[str, Any]) -> Manifest:
+        """Rebuild from :meth:`document`."""
+        return Manifest(data["seq"], [Group(**group) for group in data["groups"]])
+
+
+def log_folder(pipeline_folder: str, seq: int) -> str:
+    """Return the folder of one batch's files inside the storage."""
+    return f"{pipeline_folder}/log/{seq:08d}"
+
+
+class LogWriter:
+    """Writes one land task's rows; ``close`` gives the groups for the manifest."""
+
+    def __init__(self, storage: Storage, folder: str) -> None:
+        self._storage = storage
+        storage.make_folder(folder)
+        # a name of its own per attempt: a task that runs twice leaves a file that no manifest names
+        self._name = f"{folder}/{uuid.uuid4().hex}.parquet"
+        self._batches: list[pa.RecordBatch] = []
+        self.descriptions: list[dict[str, str]] = []
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take row changes and errors of one decoded batch."""
+        self._batches.append(batch)
+
+    def close(self) -> list[Group]:
+        """Write the file, a row group per table."""
+        if not self._batches:
+            return []
+        changes = pa.Table.from_batches(self._batches, CHANGE_SCHEMA).unify_dictionaries().combine_chunks()
+        groups: list[Group] = []
+        with pq.ParquetWriter(
+            self._storage.path(self._name),
+            CHANGE_SCHEMA,
+            filesystem=self._storage.filesystem,
+            compression="lz4",
+            use_dictionary=["topic", "kind", "op", "database", "schema", "table", "columns"],
+            write_statistics=False,
+        ) as writer:
+            for database, table, rows in _by_table(changes):
+                writer.write_table(rows, row_group_size=max(1, rows.num_rows))
+                groups.append(_group(self._name, len(groups), database, table, rows))
+                self._describe(database, table, rows)
+        return groups
+
+    def _describe(self, database: str, table: str, rows: pa.Table) -> None:
+        """Note each distinct description of a table's columns with the first position that has it."""
+        first = rows.group_by("columns").aggregate([("position", "min")]) if database else None
+        for row in first.to_pylist() if first is not None else ():
+            if row["columns"] is not None:
+                found = {"columns": row["columns"], "position": row["position_min"] or ""}
+                self.descriptions.append({"database": database, "table": table, **found})
+
+
+def _by_table(changes: pa.Table) -> Iterable[tuple[str, str, pa.Table]]:
+    databases, tables = (_codes(changes.column(name)) for name in ("database", "table"))
+    marks = databases[0] * (len(tables[1]) + 1) + tables[0]
+    order = np.argsort(marks, kind="stable")
+    if len(order) and not (order == np.arange(len(order))).all():
+        changes, marks = changes.take(pa.array(order)), marks[order]
+    starts = np.flatnonzero(np.r_[True, marks[1:] != marks[:-1]]) if len(marks) else []
+    ends = [*starts[1:], len(marks)]
+    for start, end in zip(starts, ends, strict=True):
+        database, table = divmod(int(marks[start]), len(tables[1]) + 1)
+        yield databases[1][database] or "", tables[1][table] or "", changes.slice(start, end - start)
+
+
+def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:
+    array = column.combine_chunks()
+    array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
+    words = [*array.dictionary.to_pylist(), None]
+    return pc.fill_null(array.indices, len(words) - 1).to_numpy(zero_copy_only=False).astype(np.int64), words
+
+
+def _group(name: str, number: int, database: str, table: str, rows: pa.Table) -> Group:
+    span = pc.min_max(rows.column("position")).as_py()
+    newest = pc.max(rows.column("source_time").cast(pa.int64())).as_py()
+    truncated = rows.filter(pc.equal(rows.column("op").cast(pa.string()), "truncate")).column("position").to_pylist()
+    return Group(name, number, database, table, rows.num_rows, span["min"] or "", span["max"] or "", newest, truncated)
+
+
+def read_groups(storage: Storage, groups: Sequence[Group], columns: Sequence[str]) -> pa.Table:
+    """Read row groups, files in the order of their names, row groups in order."""
+    by_file: dict[str, list[int]] = {}
+    for group in groups:
+        by_file.setdefault(group.file, []).append(group.row_group)
+    tables = []
+    for name in sorted(by_file):
+        with pq.ParquetFile(
+            storage.path(name), filesystem=storage.filesystem, read_dictionary=["op", "columns", "topic"], pre_buffer=True
+        ) as file:
+            tables.append(file.read_row_groups(sorted(by_file[name]), columns=list(columns), use_threads=False))
+    return pa.concat_tables(tables, promote_options="permissive").select(list(columns))

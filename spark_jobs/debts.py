@@ -1,0 +1,29 @@
+"""Removals of a table without key that found no row yet: their rows stand on another partition and arrive later."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from airflow_provider_cdc.core.documents import TableState
+from spark_jobs.storage import Storage
+
+
+def _name(pipeline: str, table_id: str, seq: int) -> str:
+    return f"_cdc/{pipeline}/debts/{table_id}/{seq:08d}.parquet"
+
+
+def read(storage: Storage, pipeline: str, base: TableState | None) -> pa.Table:
+    """Return what the table owed after the base's newest commit; without columns when nothing."""
+    if base is None or base.debts_seq is None:
+        return pa.table({})
+    name = _name(pipeline, base.table_id, base.debts_seq)
+    return pq.read_table(storage.path(name), filesystem=storage.filesystem)
+
+
+def write(storage: Storage, pipeline: str, table_id: str, seq: int, owed: pa.Table) -> None:
+    """Keep what a commit leaves owed, before the commit: the batch's result names it only afterwards."""
+    if owed.num_rows:
+        name = _name(pipeline, table_id, seq)
+        storage.make_folder(name.rsplit("/", 1)[0])
+        pq.write_table(owed, storage.path(name), filesystem=storage.filesystem)

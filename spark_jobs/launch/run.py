@@ -1,0 +1,85 @@
+"""The one file given to spark-submit: reads the job document, hands tasks to Spark (or runs them here), writes the result.
+
+Alone in its folder: Spark puts the folder of the main file on the module path.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+SECRETS = "AIRFLOW_CDC_SECRETS"  # environment variable, so that no argument, document or log holds a secret
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one batch; the result document says what came of it, the exit code only whether there is one."""
+    parser = argparse.ArgumentParser(description="Carry out one CDC batch.")
+    parser.add_argument("job", help="job document (JSON file)")
+    parser.add_argument("result", help="where the result document goes")
+    parser.add_argument("--inline", action="store_true", help="run the tasks in this process, without Spark")
+    given = parser.parse_args(arguments)
+    from airflow_provider_cdc.core.documents import JobDocument
+    from airflow_provider_cdc.core.errors import CdcError, Transient
+    from spark_jobs.sync import failed, sync
+
+    with open(given.job, encoding="utf-8") as file:
+        job = JobDocument.from_document(json.load(file))
+    secrets = json.loads(os.environ.pop(SECRETS, "{}"))
+    run, stop = _inline() if given.inline else _spark(job.pipeline, job.seq, job.parallelism)
+    try:
+        result = sync(job, secrets, run, _say)
+        document = {**result.document(), "transient": False}
+    except CdcError as error:
+        document = {**failed(job, error).document(), "transient": isinstance(error, Transient)}
+    finally:
+        stop()
+    _write(given.result, document)
+    return 0
+
+
+def _inline() -> tuple[Callable[..., list[Any]], Callable[[], None]]:
+    return (lambda function, items: [function(item) for item in items]), (lambda: None)
+
+
+def _spark(pipeline: str, seq: int, parallelism: int) -> tuple[Callable[..., list[Any]], Callable[[], None]]:
+    """Start Spark's bare context: rows never cross to the JVM, so neither session nor SQL is needed."""
+    from pyspark import SparkConf, SparkContext
+
+    conf = SparkConf().setIfMissing("spark.app.name", f"airflow-cdc {pipeline} {seq}")
+    context = SparkContext.getOrCreate(conf)
+    context.setLogLevel("WARN")
+
+    def run(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        if not items:
+            return []
+        from spark_jobs.errors import carried, raised
+
+        answers = context.parallelize(list(items), len(items)).map(carried(function)).collect()
+        return [raised(answer) for answer in answers]
+
+    return run, context.stop
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _write(path: str, document: dict[str, Any]) -> None:
+    part = f"{path}.part"
+    with open(part, "w", encoding="utf-8") as file:
+        json.dump(document, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # delta-rs' threads may abort the process while the interpreter shuts down; everything is written and closed by now
+    os._exit(code)

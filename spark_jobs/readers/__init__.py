@@ -1,0 +1,1 @@
+"""Kafka in: the task reader (librdkafka) and the Spark reader behind one contract."""

@@ -1,0 +1,244 @@
+"""One batch on the Spark side: land, between, apply, and the result that names all of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from datetime import datetime
+from functools import cache, partial
+from typing import Any
+
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange
+from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result, TableState
+from airflow_provider_cdc.core.errors import CdcError, DataError
+from airflow_provider_cdc.core.formats.registry import open_format
+from spark_jobs.between import Between, History, Work
+from spark_jobs.change_log import Group, Manifest, log_folder
+from spark_jobs.storage import Storage
+from spark_jobs.tasks.apply import ApplyTask, apply
+from spark_jobs.tasks.land import land
+from spark_jobs.tasks.vacate import vacate
+
+Secrets = dict[str, dict[str, str]]
+# runs a function over documents somewhere, in any order, and returns the answers in the order of the documents
+Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+
+
+def sync(job: JobDocument, secrets: Secrets, run: Runner, say: Callable[[str], None]) -> Result:
+    """Carry out one batch; the same call again does only what is missing.
+
+    :param run: how tasks are handed out.
+    :param say: takes one line of progress for people.
+    """
+    storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
+    folder = log_folder(f"_cdc/{job.pipeline}", job.seq)
+    stored = storage.read_json(f"{folder}/result.json")
+    if stored is not None:
+        return _result(stored)
+    clock = {"land": time.monotonic()}
+    landed = storage.read_json(f"{folder}/manifest.json")
+    if landed is None:
+        landed = _land(job, secrets, run, say)
+        storage.write_json(f"{folder}/manifest.json", landed)
+    clock["apply"] = time.monotonic()
+    _check_budget(job, landed)
+    result = _apply(job, secrets, run, say, storage, landed)
+    end = time.monotonic()
+    result.seconds = {"land": round(clock["apply"] - clock["land"], 3), "apply": round(end - clock["apply"], 3)}
+    newest = max((g["max_position"] for g in landed["groups"] if g["database"]), default="")
+    reached = max(newest, _history(job, storage).newest_position())
+    storage.write_json(f"{folder}/result.json", {**result.document(), "max_position": reached})
+    return result
+
+
+def _result(stored: dict[str, Any]) -> Result:
+    return Result.from_document({name: value for name, value in stored.items() if name != "max_position"})
+
+
+def _land(job: JobDocument, secrets: Secrets, run: Runner, say: Callable[[str], None]) -> dict[str, Any]:
+    total = sum(chunk.end - chunk.start for chunk in job.chunks)
+    say(f"land: {len(job.chunks)} chunks, up to {total} records")
+    reports = run(partial(_land_task, job, secrets), [asdict(chunk) for chunk in _in_order(job.chunks)])
+    landed: dict[str, Any] = {"seq": job.seq, "groups": [], "changes": {}, "schema_changes": [], "errors": [], "descriptions": []}
+    landed["records"] = sum(report["records"] for report in reports)
+    landed["progress"] = max((report["progress"] for report in reports if report["progress"] is not None), default=None)
+    for report in reports:
+        for name in ("groups", "schema_changes", "errors", "descriptions"):
+            landed[name] += report[name]
+        for name, count in report["changes"].items():
+            landed["changes"][name] = landed["changes"].get(name, 0) + count
+    say(f"land: {landed['records']} records, {len(landed['schema_changes'])} schema changes")
+    return landed
+
+
+def _in_order(chunks: Sequence[Chunk]) -> list[Chunk]:
+    """The longest first: the last task to start is then a short one."""
+    return sorted(chunks, key=lambda chunk: chunk.start - chunk.end)
+
+
+def _land_task(job: JobDocument, secrets: Secrets, chunk: dict[str, Any]) -> dict[str, Any]:
+    return land(job, Chunk(**chunk), secrets)
+
+
+def _check_budget(job: JobDocument, landed: dict[str, Any]) -> None:
+    errors, limit = landed["changes"].get("error", 0), job.policy.get("quarantine_limit", 0)
+    if errors > limit:
+        first = landed["errors"][0]
+        raise DataError(
+            "land.quarantine_exceeded",
+            f"{errors} records could not be decoded ({first['error_code']}: {first['error']}), policy.quarantine_limit is {limit}",
+            where={name: first[name] for name in ("topic", "partition", "offset")},
+            hint="check source.format and the topics, or raise the limit; nothing was applied",
+        )
+
+
+def _history(job: JobDocument, storage: Storage) -> History:
+    def document(seq: int, name: str) -> dict[str, Any]:
+        found = storage.read_json(f"{log_folder(f'_cdc/{job.pipeline}', seq)}/{name}.json")
+        if found is None:
+            # a batch without records leaves no files
+            return {"seq": seq, "groups": [], "states": [], "max_position": None}
+        return dict(found)
+
+    @cache
+    def result(seq: int) -> dict[str, Any]:
+        found = document(seq, "result")
+        if found["max_position"] is None:
+            older = [s for s in job.earlier if s < seq]
+            found["max_position"] = result(older[-1])["max_position"] if older else ""
+        return found
+
+    @cache
+    def manifest(seq: int) -> Manifest:
+        return Manifest(seq, [Group(**group) for group in document(seq, "manifest")["groups"]])
+
+    return History(job.earlier, manifest, result)
+
+
+def _apply(
+    job: JobDocument, secrets: Secrets, run: Runner, say: Callable[[str], None], storage: Storage, landed: dict[str, Any]
+) -> Result:
+    manifest = Manifest(job.seq, [Group(**group) for group in landed["groups"]])
+    fresh = [SchemaChange.from_document(item) for item in landed["schema_changes"]]
+    between = Between(job, manifest, [*fresh, *_observed(job, landed)], _history(job, storage))
+    work = between.work()
+    bundles = _bundles(work.tasks, job.parallelism)
+    say(f"apply: {len(work.tasks)} tables in {len(bundles)} tasks, {len(between.fresh)} new schema changes")
+    answers = run(partial(_apply_tasks, job, secrets), bundles)
+    reports = {report["table_id"]: report for answer in answers for report in answer}
+    states = [_state(job, task, reports[task.table_id]) for task in work.tasks] + work.settled
+    for left in work.vacated:
+        vacate(job, left, storage.options)
+    result = Result(job.pipeline, job.seq, "done")
+    result.records = landed["records"]
+    result.changes = {name[4:]: count for name, count in sorted(landed["changes"].items()) if name.startswith("row.")}
+    result.schema_changes = len(between.fresh)
+    result.new_schema_changes = [change.document() for change in between.fresh]
+    result.statements = [change.statement for change in between.fresh if change.statement]
+    failures = [failure for report in reports.values() for failure in report["failures"]]
+    result.quarantined = landed["changes"].get("error", 0) + len(failures)
+    result.quarantine = [*landed["errors"], *failures][:100]
+    for report in reports.values():
+        for reason, count in report["lossy"].items():
+            result.lossy[reason] = result.lossy.get(reason, 0) + count
+    states += _unowned_states(job, work)
+    result.states = states
+    result.tables = [_line(task, reports[task.table_id]) for task in work.tasks]
+    if any(state.state == "parked" for state in [*states, *_still_parked(job, states)]):
+        result.status = "parked"
+    return result
+
+
+def _observed(job: JobDocument, landed: dict[str, Any]) -> list[SchemaChange]:
+    """Return structures that the rows themselves describe, where nothing else tells them."""
+    if job.schema_topic is not None:
+        return []
+    wire = open_format(job.format, job.format_options)
+    changes = []
+    for number, item in enumerate(sorted(landed["descriptions"], key=lambda d: (d["position"], d["database"], d["table"]))):
+        schema = wire.infer(wire.describe(item["columns"]))
+        if schema is not None:
+            structure = ((item["database"], item["table"], schema),)
+            changes.append(SchemaChange(item["position"], number, item["database"], "", structure))
+    return changes
+
+
+def _bundles(tasks: Sequence[ApplyTask], parallelism: int) -> list[list[dict[str, Any]]]:
+    """Spread tables over tasks so that none is much longer than the others; a task costs more than a small table."""
+    count = max(1, min(len(tasks), parallelism * 3))
+    bundles: list[list[dict[str, Any]]] = [[] for _ in range(count)]
+    loads = [0] * count
+    for task in sorted(tasks, key=lambda t: -t.rows):
+        lightest = loads.index(min(loads))
+        bundles[lightest].append(asdict(task))
+        loads[lightest] += task.rows + 2_000  # a commit costs about as much as typing so many rows
+    return [bundle for bundle in bundles if bundle]
+
+
+def _apply_tasks(job: JobDocument, secrets: Secrets, bundle: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [apply(job, ApplyTask.from_document(task), secrets) for task in bundle]
+
+
+def _state(job: JobDocument, task: ApplyTask, report: dict[str, Any]) -> TableState:
+    """Return the table's state after its task."""
+    old = next((state for state in job.states if state.table_id == task.table_id), None)
+    base = old or TableState(task.table_id, task.database, task.table, task.location)
+    if report["status"] == "waiting":
+        return _waiting(job, replace(base, database=task.database, table=task.table), report["reason"])
+    if report["status"] == "parked":
+        return replace(base, database=task.database, table=task.table, state="parked", reason=report["reason"])
+    groups = [group for span in task.spans for group in span.groups]
+    start = task.base.applied_position if task.base else ""
+    times = [group.max_source_time for group in groups if group.max_source_time is not None]
+    ends = [min(group.max_position, span.end or group.max_position) for span in task.spans for group in span.groups]
+    epochs = task.timeline["epochs"]
+    return TableState(
+        task.table_id,
+        task.database,
+        task.table,
+        task.location,
+        report["version"] if report["version"] is not None else base.version,
+        job.seq,
+        max([start, *ends]),
+        max([*times, *([task.base.source_time] if task.base and task.base.source_time else [])], default=None),
+        epochs[-1][1],
+        "ok",
+        debts_seq=(job.seq if report["status"] != "unchanged" else base.debts_seq) if report["owes"] else None,
+        notes=task.timeline["notes"],
+    )
+
+
+def _waiting(job: JobDocument, state: TableState, reason: str) -> TableState:
+    """Let a table wait for a schema change; after the grace time the policy parks it."""
+    since = state.waiting_since or job.created_at
+    waited = (datetime.fromisoformat(job.created_at) - datetime.fromisoformat(since)).total_seconds()
+    expired = waited > job.policy.get("ddl_grace_seconds", 300)
+    return replace(state, state="parked" if expired else "waiting", reason=reason, waiting_since=since)
+
+
+def _unowned_states(job: JobDocument, work: Work) -> list[TableState]:
+    """Tell of rows whose table nobody has created yet: they wait in the change log."""
+    states = []
+    for item in work.unowned:
+        table_id = f"?{item['database']}.{item['table']}"
+        old = next((state for state in job.states if state.table_id == table_id), None)
+        state = old or TableState(table_id, item["database"], item["table"], "")
+        reason = "rows arrived but no CREATE TABLE: state tables.<name>.create or check source.schema_topic"
+        states.append(_waiting(job, state, reason))
+    return states
+
+
+def _still_parked(job: JobDocument, states: Sequence[TableState]) -> list[TableState]:
+    touched = {state.table_id for state in states}
+    return [state for state in job.states if state.table_id not in touched]
+
+
+def _line(task: ApplyTask, report: dict[str, Any]) -> dict[str, Any]:
+    told = {name: report[name] for name in ("status", "action", "upserts", "deletes", "reason", "seconds")}
+    return {"database": task.database, "table": task.table, **told}
+
+
+def failed(job: JobDocument, error: CdcError) -> Result:
+    """Return the result of a batch that could not be carried out."""
+    return Result(job.pipeline, job.seq, "failed", error=error.document())

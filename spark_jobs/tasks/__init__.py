@@ -1,0 +1,1 @@
+"""What one task does: plain functions of documents, no pyspark."""

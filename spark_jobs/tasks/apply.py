@@ -1,0 +1,297 @@
+"""Apply: one table's changes become one commit."""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.apply.content import after_parts
+from airflow_provider_cdc.core.apply.delta import Delta
+from airflow_provider_cdc.core.apply.mapping import Mapper, arrow_schema
+from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, resolve
+from airflow_provider_cdc.core.apply.rows import group_numbers
+from airflow_provider_cdc.core.apply.typing_rows import SchemaMissing
+from airflow_provider_cdc.core.ddl.timeline import TableTimeline
+from airflow_provider_cdc.core.documents import JobDocument, TableState
+from airflow_provider_cdc.core.errors import CdcError, SinkError, Transient
+from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.values.types import TypeOptions
+from spark_jobs import debts
+from spark_jobs.change_log import Group, read_groups
+from spark_jobs.storage import Storage
+from spark_jobs.writers.task_writer import Commit, DeltaLocation
+
+
+@dataclass(slots=True)
+class Span:
+    """Row groups of one name and the positions in them that mean this table: from (inclusive) to (exclusive, None: open)."""
+
+    groups: list[Group]
+    start: str
+    end: str | None
+
+
+@dataclass(slots=True)
+class ApplyTask:
+    """What one table needs.
+
+    :param base: state whose rows the result starts from, None to start from nothing.
+    :param expected: version that the target location has if nobody else wrote, None when nothing of ours lies there.
+    :param spans: the changes to resolve.
+    :param context: changes applied before that rows arriving late have to be compared with.
+    :param late_from: oldest position among the late rows, None without any.
+    """
+
+    table_id: str
+    database: str
+    table: str
+    location: str
+    timeline: dict[str, Any]
+    base: TableState | None
+    expected: int | None
+    spans: list[Span]
+    context: list[Span] = field(default_factory=list)
+    late_from: str | None = None
+    rewound: bool = False
+
+    @property
+    def rows(self) -> int:
+        """Rows to resolve, for balancing."""
+        return sum(group.rows for span in (*self.spans, *self.context) for group in span.groups)
+
+    @staticmethod
+    def from_document(data: dict[str, Any]) -> ApplyTask:
+        """Rebuild from plain data."""
+        spans = {
+            name: [Span([Group(**g) for g in span["groups"]], span["start"], span["end"]) for span in data[name]]
+            for name in ("spans", "context")
+        }
+        base = TableState(**data["base"]) if data["base"] else None
+        return ApplyTask(**{**data, **spans, "base": base})
+
+
+@dataclass(slots=True)
+class ApplyReport:
+    """What came of one table: ``committed``, ``unchanged``, ``repeated``, ``waiting`` or ``parked``."""
+
+    table_id: str
+    status: str
+    version: int | None = None
+    upserts: int = 0
+    deletes: int = 0
+    reason: str = ""
+    error: dict[str, Any] | None = None
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    lossy: dict[str, int] = field(default_factory=dict)
+    action: str = ""
+    owes: bool = False
+    seconds: float = 0.0
+
+
+def apply(job: JobDocument, task: ApplyTask, secrets: dict[str, dict[str, str]]) -> dict[str, Any]:
+    """Resolve and commit one table; a table's own failure is told, not raised.
+
+    :raises Transient: the store did not answer; the batch should run again.
+    """
+    begin = time.monotonic()
+    try:
+        report = _Table(job, task, {**job.storage, **secrets.get("storage", {})}).run()
+    except SchemaMissing as error:
+        report = ApplyReport(task.table_id, "waiting", reason=str(error), error=error.document())
+    except CdcError as error:
+        if isinstance(error, Transient):
+            raise
+        report = ApplyReport(task.table_id, "parked", reason=str(error), error=error.document())
+    except (pa.ArrowException, ValueError, KeyError, TypeError, ArithmeticError) as error:
+        # a fault of ours on one table's data must not stop the others; its text may quote values, so only kind and place are kept
+        frames = [f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
+        print(f"apply.fault in table {task.database}.{task.table}: {' > '.join(frames)}", file=sys.stderr)
+        ours = next((frame for frame in reversed(frames) if ".pxi" not in frame and ".pyx" not in frame), "?")
+        reason = f"[apply.fault] {type(error).__name__} in {ours} -> please report this with the table's DDL"
+        report = ApplyReport(task.table_id, "parked", reason=reason, error={"code": "apply.fault", "message": reason})
+    report.seconds = round(time.monotonic() - begin, 3)
+    return asdict(report)
+
+
+class _Table:
+    """One table's way through apply."""
+
+    def __init__(self, job: JobDocument, task: ApplyTask, options: dict[str, str]) -> None:
+        self._job, self._task, self._options = job, task, options
+        self._storage = Storage(job.sink_root, options)
+        self._app = f"cdc/{job.pipeline}/{task.table_id}/0"
+        self._types = TypeOptions(job.policy.get("tinyint1_as_boolean", False), job.policy.get("zero_dates", "null"))
+        self._timeline = TableTimeline.from_document(task.timeline)
+        self._owes = False
+
+    def run(self) -> ApplyReport:
+        task = self._task
+        target = DeltaLocation(task.location, self._options)
+        done = target.applied(self._app)
+        if done is not None and done >= self._job.seq:
+            facts = target.facts()
+            told = {name: facts[name] for name in ("upserts", "deletes", "lossy", "owes") if name in facts}
+            return ApplyReport(task.table_id, "repeated", target.version, **told)
+        self._guard(target)
+        base_schema = TableSchema.from_document(task.base.schema) if task.base and task.base.schema else None
+        delta = resolve(
+            self._changes(base_schema),
+            self._timeline,
+            base_schema,
+            open_format(self._job.format, self._job.format_options),
+            self._types,
+            base_position=task.base.applied_position if task.base else "",
+        )
+        budget = self._job.policy.get("quarantine_limit", 0)
+        if len(delta.failures) > budget:
+            first = delta.failures[0]
+            raise SinkError(
+                "apply.quarantine_exceeded",
+                f"{len(delta.failures)} rows do not fit their columns, policy.quarantine_limit is {budget}",
+                where=asdict(first),
+                hint="mend the column's type or raise the limit; the table goes on from where it stands",
+            )
+        action, version = self._commit(target, base_schema, delta)
+        newest = delta.parts[-1]
+        return ApplyReport(
+            task.table_id,
+            "committed" if action else "unchanged",
+            version,
+            newest.upserts.num_rows,
+            newest.deletes.num_rows,
+            failures=[asdict(item) for item in delta.failures],
+            lossy=delta.lossy,
+            action=action,
+            owes=self._owes,
+        )
+
+    def _guard(self, target: DeltaLocation) -> None:
+        """Refuse a location that is not what the ledger remembers."""
+        task = self._task
+        where = {"table": f"{task.database}.{task.table}", "location": task.location}
+        if not target.exists:
+            if task.expected is not None:
+                raise SinkError("sink.missing", "the table is gone", where=where, hint="restore it, or rebuild the table")
+            if self._storage.holds_files(task.location[len(self._storage.root) + 1 :]):
+                raise SinkError(
+                    "sink.not_ours", "the location holds files but no Delta table", where=where, hint="empty it or choose another root"
+                )
+            return
+        if task.expected is None:
+            if not target.is_ours(f"cdc/{self._job.pipeline}/"):
+                raise SinkError(
+                    "sink.not_ours", "a Delta table that this pipeline did not make lies there", where=where, hint="move it away"
+                )
+            return
+        other = target.foreign_commit(task.expected)
+        if other is not None or (target.version or 0) < task.expected:
+            raise SinkError(
+                "sink.changed_by_other",
+                f"another writer changed the table ({other or 'older version'})",
+                where={**where, "expected_version": task.expected, "found_version": target.version},
+                hint="restore the table to the expected version, then run again",
+            )
+
+    def _changes(self, base_schema: TableSchema | None) -> pa.Table:
+        task = self._task
+        fresh = self._read(task.spans)
+        if task.late_from is None or not task.context:
+            return fresh
+        before = self._read(task.context)
+        before = before.filter(pc.greater_equal(before.column("position"), task.late_from))
+        if self._timeline.schema.key:
+            # newest per key over old and new changes: what was applied wins again where it is newer
+            return pa.concat_tables([fresh, before])
+        return _unknown(fresh, before)
+
+    def _read(self, spans: list[Span]) -> pa.Table:
+        tables = []
+        for span in spans:
+            rows = read_groups(self._storage, span.groups, RESOLVE_COLUMNS)
+            tables.append(_between(rows, span))
+        if not tables:
+            return _no_changes()
+        return pa.concat_tables(tables).unify_dictionaries()
+
+    def _commit(self, target: DeltaLocation, base_schema: TableSchema | None, delta: Delta) -> tuple[str, int | None]:
+        """Choose the cheapest commit that makes the table right."""
+        task, part = self._task, delta.parts[-1]
+        moved = task.base is not None and task.base.location != task.location
+        facts = {
+            "app": self._app,
+            "seq": self._job.seq,
+            "changes": delta.changes,
+            "upserts": part.upserts.num_rows,
+            "deletes": part.deletes.num_rows,
+            "lossy": delta.lossy,
+            "owes": False,
+        }
+        commit = Commit(self._app, self._job.seq, facts)
+        owed = debts.read(self._storage, self._job.pipeline, task.base)
+        stays = base_schema is not None and not moved and not task.rewound and len(delta.parts) == 1 and not part.clear
+        stays = stays and _same_layout(base_schema, part.schema, self._types)
+        self._owes = owed.num_rows > 0
+        if stays and not part.upserts.num_rows and not part.deletes.num_rows:
+            return "", task.expected
+        if stays and not owed.num_rows and not part.deletes.num_rows and (not part.keyed or target.is_empty()):
+            target.append(part.upserts, commit)
+            return "append", DeltaLocation(task.location, self._options).version
+        if stays and part.keyed:
+            target.merge(part.upserts, part.deletes, [c.name for c in part.schema.key_columns], commit)
+            return "merge", DeltaLocation(task.location, self._options).version
+        mapper = Mapper(self._timeline.epochs, self._timeline.fills, self._types)
+        content = None if base_schema is None or delta.parts[0].clear else self._stored()
+        rows, owed = after_parts(content, owed, base_schema, delta.parts, mapper)
+        debts.write(self._storage, self._job.pipeline, task.table_id, self._job.seq, owed)
+        facts["owes"] = self._owes = owed.num_rows > 0
+        if target.exists:
+            target.overwrite(rows, commit)
+        else:
+            target.create(rows, commit)
+        return "rewrite" if target.exists else "create", DeltaLocation(task.location, self._options).version
+
+    def _stored(self) -> pa.Table:
+        base = self._task.base
+        assert base is not None and base.version is not None
+        return DeltaLocation(base.location, self._options, base.version).rows()
+
+
+def _same_layout(old: TableSchema, new: TableSchema, options: TypeOptions) -> bool:
+    return arrow_schema(old, options) == arrow_schema(new, options) and [c.id for c in old.columns] == [c.id for c in new.columns]
+
+
+def _between(rows: pa.Table, span: Span) -> pa.Table:
+    if span.start and any(group.min_position < span.start for group in span.groups):
+        rows = rows.filter(pc.greater_equal(rows.column("position"), span.start))
+    if span.end is not None and any(group.max_position >= span.end for group in span.groups):
+        rows = rows.filter(pc.less(rows.column("position"), span.end))
+    return rows
+
+
+def _no_changes() -> pa.Table:
+    from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
+
+    return CHANGE_SCHEMA.empty_table().select(RESOLVE_COLUMNS)
+
+
+def _unknown(fresh: pa.Table, before: pa.Table) -> pa.Table:
+    """Return the fresh rows of a table without key that were not applied before: sent again, they would count twice."""
+    ops = [table.column("op").cast(pa.string()) for table in (fresh, before)]
+    positions = [table.column("position") for table in (fresh, before)]
+    groups = group_numbers(
+        [
+            pa.chunked_array([c for column in ops for c in column.chunks], pa.string()),
+            pa.chunked_array([c for column in positions for c in column.chunks], pa.string()),
+        ]
+    )
+    known = set(groups[fresh.num_rows :].tolist())
+    again = pa.array([group in known for group in groups[: fresh.num_rows].tolist()], pa.bool_())
+    snapshot = pc.equal(ops[0], "snapshot")
+    return fresh.filter(pc.or_(pc.invert(again), snapshot))

@@ -1,0 +1,106 @@
+"""Land: one chunk of offsets becomes one file of the change log and a small report."""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.documents import Chunk, JobDocument
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.formats.contract import Format
+from airflow_provider_cdc.core.formats.registry import open_format
+from spark_jobs.change_log import Group, LogWriter, log_folder
+from spark_jobs.readers.task_reader import read_chunk
+from spark_jobs.storage import Storage
+
+_ERRORS_TOLD = 20  # a report names so many places; the change log has all
+
+
+@dataclass(slots=True)
+class LandReport:
+    """What one land task found.
+
+    :param changes: number of changes by kind, rows by ``row.<op>``.
+    :param schema_changes: documents of the DDL records.
+    :param progress: newest progress mark, microseconds since the epoch.
+    :param errors: code and place of the first undecodable records.
+    :param descriptions: what rows say of their columns, from where on, if nothing else tells the tables' structure.
+    """
+
+    chunk: Chunk
+    records: int = 0
+    size: int = 0
+    groups: list[Group] = field(default_factory=list)
+    changes: dict[str, int] = field(default_factory=dict)
+    schema_changes: list[dict[str, Any]] = field(default_factory=list)
+    progress: int | None = None
+    errors: list[dict[str, Any]] = field(default_factory=list)
+    descriptions: list[dict[str, str]] = field(default_factory=list)
+
+
+def land(job: JobDocument, chunk: Chunk, secrets: dict[str, dict[str, str]]) -> dict[str, Any]:
+    """Read one chunk, decode it and write its rows to the change log."""
+    storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
+    wire = open_format(job.format, job.format_options)
+    writer = LogWriter(storage, log_folder(f"_cdc/{job.pipeline}", job.seq))
+    report = LandReport(chunk)
+    gc.disable()  # nothing here makes cycles, and millions of small objects make collections dear
+    try:
+        for records in read_chunk(chunk, {**job.kafka, **secrets.get("kafka", {})}, stall_seconds=job.policy["land_deadline_seconds"]):
+            report.records += len(records)
+            report.size += sum(len(value) for value in records.values if value is not None)
+            _take(wire, wire.decode(records), writer, report)
+        report.groups = writer.close()
+        if job.schema_topic is None:
+            report.descriptions = writer.descriptions
+    finally:
+        gc.enable()
+    return asdict(report)
+
+
+def _take(wire: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandReport) -> None:
+    kinds = batch.column("kind").cast(pa.string())
+    for entry in kinds.value_counts().to_pylist():
+        report.changes[entry["values"]] = report.changes.get(entry["values"], 0) + entry["counts"]
+    rows = pc.equal(kinds, "row")
+    for entry in batch.column("op").cast(pa.string()).filter(rows).value_counts().to_pylist():
+        name = f"row.{entry['values']}"
+        report.changes[name] = report.changes.get(name, 0) + entry["counts"]
+    logged = pc.is_in(kinds, pa.array(["row", "error"]))
+    if pc.any(logged).as_py():
+        writer.add(batch if pc.all(logged).as_py() else batch.filter(logged))
+    if report.changes.get("schema"):
+        report.schema_changes += schema_changes(wire, batch.filter(pc.equal(kinds, "schema")))
+    if report.changes.get("progress"):
+        newest = pc.max(batch.column("source_time").filter(pc.equal(kinds, "progress")).cast(pa.int64())).as_py()
+        report.progress = max(report.progress or newest, newest) if newest is not None else report.progress
+    if report.changes.get("error") and len(report.errors) < _ERRORS_TOLD:
+        bad = batch.filter(pc.equal(kinds, "error"))
+        told = bad.select(["topic", "partition", "offset", "error_code", "error"]).to_pylist()
+        report.errors += told[: _ERRORS_TOLD - len(report.errors)]
+
+
+def schema_changes(wire: Format, batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Return the documents of schema changes (``SchemaChange.document``)."""
+    documents = []
+    times = batch.column("source_time").cast(pa.int64()).to_pylist()
+    for row, time in zip(batch.drop_columns(["source_time"]).to_pylist(), times, strict=True):
+        try:
+            structure = wire.structure(row["table_changes"]) if row["table_changes"] else []
+        except (DataError, ValueError, KeyError, TypeError, AttributeError):
+            structure = []  # the statement's text says what it can
+        documents.append(
+            {
+                "position": row["position"],
+                "order": row["offset"],
+                "database": row["default_database"] or "",
+                "statement": row["statement"] or "",
+                "structure": [[d, t, s.document() if s else None] for d, t, s in structure],
+                "time": time,
+            }
+        )
+    return documents

@@ -1,0 +1,1 @@
+"""Real captures replayed and compared with the database's own content."""
