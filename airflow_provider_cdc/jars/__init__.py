@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
+from airflow_provider_cdc.jars.trust import PASSWORD, write_truststore
 from airflow_provider_cdc.java import cache_folder
 
 __all__ = ["SPARK_LOCK", "Jar", "JarError", "cache_folder", "fetch", "jar_cache", "read_lock"]
@@ -106,28 +107,38 @@ def _fetch_missing(jars: Sequence[Jar], lock: Path, cache: Path, java: Path, pro
     ivy = _ivy_jar()
     cache.mkdir(parents=True, exist_ok=True)
     waiting = {jar.coordinates: jar for jar in jars}
-    count = 0
     progress(f"{lock.name}: {len(jars)} jars to fetch")
-    with tempfile.TemporaryDirectory(prefix=".incoming-", dir=cache) as folder:
-        # One call for all is ten times faster; one call each still gets the rest where a single one is missing.
-        attempts = [list(jars), *([jar] for jar in jars if len(jars) > 1)]
-        said = ""
-        for number, wanted in enumerate(attempts):
-            if not any(jar.coordinates in waiting for jar in wanted):
-                continue
-            run = _Ivy(ivy, java, Path(folder) / str(number))
+    said = ""
+    with tempfile.TemporaryDirectory(prefix=".incoming-", dir=cache) as incoming:
+
+        def attempt(wanted: Sequence[Jar], options: Sequence[str] = ()) -> str:
+            run = _Ivy([str(java), *options], ivy, Path(tempfile.mkdtemp(dir=incoming)))
             with contextlib.closing(run.resolve(wanted)) as arrivals:
                 for coordinates, arrived in arrivals:
                     jar = waiting.get(coordinates)
                     if jar is not None and arrived.is_file():
                         size = _keep(jar, arrived, cache, lock)
                         del waiting[coordinates]
-                        count += 1
-                        progress(f"  {count}/{len(jars)} {jar.coordinates} ({size / 1e6:.1f} MB)")
-            said = run.said or said
+                        progress(f"  {len(jars) - len(waiting)}/{len(jars)} {coordinates} ({size / 1e6:.1f} MB)")
+            return run.said
+
+        # One call for all is ten times faster than one each.
+        said = attempt(jars)
+        options: list[str] = []
+        if waiting and "PKIX path building failed" in said:
+            store = Path(incoming) / "authorities.jks"
+            progress(
+                f"  this Java does not trust the repository; trying the system's {write_truststore(store)} authorities"
+            )
+            options = [f"-Djavax.net.ssl.trustStore={store}", f"-Djavax.net.ssl.trustStorePassword={PASSWORD}"]
+            options.append("-Djavax.net.ssl.trustStoreType=JKS")
+            said = attempt(list(waiting.values()), options)
+        if waiting and len(jars) > 1 and "Server access error" not in said:
+            for jar in list(waiting.values()):
+                said = attempt([jar], options) or said
     if waiting:
         raise JarError(
-            f"Not to be had from the Maven repository: {', '.join(sorted(waiting))}. Ivy said:\n{said}\n"
+            f"Not to be had from the Maven repository: {', '.join(sorted(waiting))}. Ivy said:\n{said[-1500:]}\n"
             f"Run this again to go on with what is missing. Behind a mirror, name an Ivy settings file in "
             f"{SETTINGS_VARIABLE}; for a proxy, set JAVA_TOOL_OPTIONS."
         )
@@ -157,14 +168,13 @@ def _keep(jar: Jar, arrived: Path, cache: Path, lock: Path) -> int:
 class _Ivy:
     """One run of Ivy in a folder of its own, which keeps a half-filled Maven cache of the user out of the way."""
 
-    def __init__(self, ivy: Path, java: Path, folder: Path) -> None:
-        self._command = [str(java), f"-Duser.home={folder}", "-jar", str(ivy)]
+    def __init__(self, java: Sequence[str], ivy: Path, folder: Path) -> None:
+        self._command = [*java, f"-Duser.home={folder}", "-jar", str(ivy)]
         self._folder = folder
         self.said = ""
 
     def resolve(self, jars: Sequence[Jar]) -> Generator[tuple[str, Path], None, None]:
         """Yield coordinates and file of every jar as it arrives."""
-        self._folder.mkdir(parents=True)
         module, settings = self._folder / "ivy.xml", self._folder / "settings.xml"
         module.write_text(_module(jars), encoding="utf-8")
         settings.write_text(_SETTINGS, encoding="utf-8")
@@ -188,7 +198,15 @@ class _Ivy:
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     process.terminate()
-        self.said = "\n".join(line for line in lines if "found" not in line)[-2000:] if process.returncode else ""
+        self.said = _complaints(lines) if process.returncode else ""
+
+
+def _complaints(lines: Sequence[str]) -> str:
+    """What Ivy found wrong, without its tables and banners; each complaint once."""
+    start = next((number for number, line in enumerate(lines) if "problems summary" in line), 0)
+    told = (line.strip() for line in lines[start:])
+    worth = [line for line in told if line and not line.startswith((":", "=", "-", "|"))]
+    return "\n".join(f"  {line}" for line in dict.fromkeys(worth))
 
 
 def _module(jars: Sequence[Jar]) -> str:

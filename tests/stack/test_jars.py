@@ -13,6 +13,7 @@ import pytest
 
 from airflow_provider_cdc.jars import SPARK_LOCK, JarError, fetch, read_lock
 from airflow_provider_cdc.jars.__main__ import main
+from airflow_provider_cdc.jars.trust import PASSWORD, write_truststore
 from airflow_provider_cdc.java import JavaHome, JavaNotFound, find_java
 from tests.stack.broker import LOCK
 
@@ -78,6 +79,21 @@ def test_the_command_prints_the_paths_spark_wants(spark_jars: list[Path], capsys
     assert capsys.readouterr().out == ",".join(map(str, spark_jars)) + "\n"
     assert main(["--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [str(jar) for jar in spark_jars]
+
+
+def test_the_systems_authorities_can_be_read_by_a_java(tmp_path: Path, java: JavaHome) -> None:
+    count = write_truststore(tmp_path / "authorities.jks")
+    keytool = java.home / "bin" / "keytool"
+    if not keytool.exists():
+        pytest.skip("this Java has no keytool")
+    run = subprocess.run(
+        [keytool, "-list", "-keystore", tmp_path / "authorities.jks", "-storepass", PASSWORD, "-storetype", "JKS"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "LC_ALL": "C"},
+    )
+    assert run.returncode == 0, run.stdout
+    assert run.stdout.count("trustedCertEntry") == count
 
 
 def fake_java(folder: Path, version: str, knows_module: bool) -> Path:
