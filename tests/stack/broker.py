@@ -97,11 +97,11 @@ class Broker:
         self._server.wait_until(self._answers, timeout=120)
 
     def _format(self, properties: Path) -> None:
+        # One random id in 64 begins with a dash, so it must not stand as an argument of its own.
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        options = ["--standalone", f"--cluster-id={cluster}", "--config", str(properties)]
         run = subprocess.run(
-            [*self._java, "kafka.tools.StorageTool", "format", "--standalone", "-t", cluster, "-c", str(properties)],
-            capture_output=True,
-            text=True,
+            [*self._java, "kafka.tools.StorageTool", "format", *options], capture_output=True, text=True
         )
         if run.returncode:
             raise NotAvailable(f"Kafka storage cannot be formatted:\n{run.stdout}{run.stderr}")
