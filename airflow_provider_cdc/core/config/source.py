@@ -43,7 +43,11 @@ class KafkaSource:
             checks.problem("heartbeat_topic", "is the schema topic too")
         checks.options("options", self.options, home="the connection named by source.connection")
         checks.raise_any()
-        object.__setattr__(self, "options", dict(self.options))
+        # Formats read text; YAML gives numbers and true/false.
+        texts = {
+            key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in self.options.items()
+        }
+        object.__setattr__(self, "options", texts)
         if not isinstance(self.topics, str):
             object.__setattr__(self, "topics", list(self.topics))
 

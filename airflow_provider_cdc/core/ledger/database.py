@@ -30,7 +30,15 @@ _NOW = {
     # Not now(): that is the transaction's start, which may be long before a lock was granted.
     "postgresql": "SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US')",
 }
-_NOT_TRANSIENT = ("password authentication failed", "does not exist", "no password supplied", "no pg_hba.conf entry")
+_REFUSALS = (
+    "password authentication failed",
+    "no password supplied",
+    "no pg_hba.conf entry",
+    "does not exist",
+    "permission denied",
+    "readonly database",
+    "not a database",
+)
 
 
 def now(connection: Connection) -> datetime:
@@ -82,11 +90,13 @@ class Database:
             yield
         except CdcError:
             raise
-        except (exc.OperationalError, exc.InterfaceError, exc.InternalError) as error:
+        except (exc.DatabaseError, exc.InterfaceError) as error:
             reason = _reason(error, self._url)
             where = {"ledger": self.shown}
-            if any(words in reason for words in _NOT_TRANSIENT):
+            if any(words in reason for words in _REFUSALS):
                 raise ConfigurationError([f"the ledger's database refuses us: {reason}"], where=where) from None
+            if not isinstance(error, (exc.OperationalError, exc.InterfaceError, exc.InternalError)):
+                raise  # our own mistake
             raise UnavailableError(
                 "ledger.unavailable", f"the ledger's database does not answer: {reason}", where=where,
                 hint="check that it runs and can be reached from here",

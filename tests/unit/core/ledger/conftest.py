@@ -1,0 +1,36 @@
+"""Every test of the ledger runs on both databases."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_cdc.core.ledger import Ledger
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A database of the test's own."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'ledger.db'}"
+    psycopg = pytest.importorskip("psycopg", reason="the PostgreSQL driver psycopg is not installed")
+    server = request.getfixturevalue("postgres")
+    name = f"t{uuid.uuid4().hex}"
+    with psycopg.connect(server.conninfo, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    head, _, _ = server.url.rpartition("/")
+    return f"{head}/{name}"
+
+
+@pytest.fixture
+def ledger(url: str) -> Ledger:
+    return Ledger(url)
+
+
+@pytest.fixture
+def another(url: str) -> Callable[[], Ledger]:
+    """A second user of the same database."""
+    return lambda: Ledger(url)

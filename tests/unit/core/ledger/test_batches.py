@@ -1,0 +1,166 @@
+"""Batches are numbered, immutable, and committed once with everything that came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from airflow_provider_cdc.core.errors import BusyError, ConfigurationError
+from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger
+
+from .test_lease import start
+
+START = {"shop.orders": {0: 0, 1: 5, 10: 7}}
+END = {"shop.orders": {0: 4, 1: 5, 10: 9}}
+TEN = datetime(2026, 11, 21, 10, tzinfo=UTC)
+
+
+@pytest.fixture
+def lease(ledger: Ledger) -> Iterator[Lease]:
+    with ledger.lease("shop", "test", 30) as held:
+        yield held
+
+
+def test_a_planned_batch_comes_back_as_it_was(ledger: Ledger, lease: Lease) -> None:
+    batch = ledger.plan(lease, START, END, TEN)
+    assert (batch.seq, batch.start, batch.end, batch.until, batch.committed) == (1, START, END, TEN, False)
+    assert batch.records == 6
+    assert ledger.planned("shop", TEN) == ledger.planned("shop", None) == ledger.last("shop") == batch
+    assert ledger.batch("shop", 1) == batch
+    assert ledger.planned("shop", TEN + timedelta(hours=1)) is None
+    assert Batch.from_document(batch.document()) == batch
+
+
+def test_until_is_one_instant_whatever_the_zone(ledger: Ledger, lease: Lease) -> None:
+    batch = ledger.plan(lease, START, END, TEN.astimezone(timezone(timedelta(hours=8))))
+    assert ledger.planned("shop", TEN) == batch
+    with pytest.raises(ValueError, match="zone"):
+        ledger.planned("shop", datetime(2026, 11, 21))
+
+
+def test_numbers_grow_without_gaps_and_a_repeat_is_no_new_batch(ledger: Ledger, lease: Lease) -> None:
+    for seq in (1, 2, 3):
+        batch = ledger.plan(lease, START, END, None)
+        assert ledger.plan(lease, START, END, None) == batch
+        ledger.commit(lease, seq, {})
+    assert [batch.seq for batch in ledger.batches("shop")] == [1, 2, 3]
+    assert [batch.seq for batch in ledger.batches("shop", after=1, limit=1)] == [2]
+
+
+def test_an_unfinished_batch_must_be_finished_first(ledger: Ledger, lease: Lease) -> None:
+    ledger.plan(lease, START, END, TEN)
+    with pytest.raises(BusyError) as refused:
+        ledger.plan(lease, END, {"shop.orders": {0: 9, 1: 5, 10: 9}}, None)
+    assert refused.value.code == "ledger.batch_open"
+    assert ledger.last("shop").end == END  # type: ignore[union-attr]
+
+
+def test_commit_records_result_tables_and_schema_changes_together(ledger: Ledger, lease: Lease) -> None:
+    ledger.plan(lease, START, END, TEN)
+    changes = [{"id": "2", "text": "ALTER"}, {"id": "1", "text": "CREATE 'ü'"}]
+    done = ledger.commit(lease, 1, {"rows": 3}, {"shop.orders": {"columns": ["a"]}}, changes)
+    assert done.committed and done.result == {"rows": 3} and done.committed_at is not None
+    assert done.committed_at >= done.planned_at
+    assert (done.start, done.end, done.until) == (START, END, TEN)
+    assert ledger.planned("shop", None) is None
+    assert ledger.planned("shop", TEN) == done
+    assert ledger.tables("shop") == {"shop.orders": {"columns": ["a"]}}
+    assert ledger.schema_changes("shop") == changes
+    assert ledger.table_versions("shop", "shop.orders") == [(1, {"columns": ["a"]})]
+
+
+def test_commit_again_changes_nothing(ledger: Ledger, lease: Lease) -> None:
+    ledger.plan(lease, START, END, None)
+    first = ledger.commit(lease, 1, {"rows": 3}, {"a.b": {"v": 1}}, [{"id": "x"}])
+    assert ledger.commit(lease, 1, {"rows": 9}, {"a.b": {"v": 2}, "c.d": {}}, [{"id": "y"}]) == first
+    assert ledger.tables("shop") == {"a.b": {"v": 1}}
+    assert ledger.schema_changes("shop") == [{"id": "x"}]
+
+
+def test_a_commit_that_fails_half_way_leaves_nothing(ledger: Ledger, lease: Lease) -> None:
+    ledger.plan(lease, START, END, None)
+    with pytest.raises(Exception, match="JSON serializable"):
+        ledger.commit(lease, 1, {"rows": object()}, {"a.b": {"v": 1}}, [{"id": "x"}])
+    assert ledger.tables("shop") == {} and ledger.schema_changes("shop") == []
+    assert not ledger.last("shop").committed  # type: ignore[union-attr]
+    ledger.commit(lease, 1, {"rows": 1}, {"a.b": {"v": 1}})
+    assert ledger.tables("shop") == {"a.b": {"v": 1}}
+
+
+def test_table_versions_tell_each_state_and_the_end(ledger: Ledger, lease: Lease) -> None:
+    for seq, document in ((1, {"v": 1}), (2, {"v": 2}), (3, None)):
+        ledger.plan(lease, START, END, None)
+        ledger.commit(lease, seq, {}, {"a.b": document, "other.t": {"seq": seq}})
+    assert ledger.table_versions("shop", "a.b") == [(1, {"v": 1}), (2, {"v": 2}), (3, None)]
+    assert ledger.tables("shop") == {"other.t": {"seq": 3}}
+
+
+def test_schema_changes_keep_their_order_and_a_known_one_its_place(ledger: Ledger, lease: Lease) -> None:
+    ledger.plan(lease, START, END, None)
+    ledger.commit(lease, 1, {}, None, [{"id": "b"}, {"id": "a"}])
+    ledger.plan(lease, START, END, None)
+    ledger.commit(lease, 2, {}, None, [{"id": "c"}, {"id": "b", "state": "applied"}])
+    assert ledger.schema_changes("shop") == [{"id": "b", "state": "applied"}, {"id": "a"}, {"id": "c"}]
+    ledger.plan(lease, START, END, None)
+    with pytest.raises(ValueError, match="'id'"):
+        ledger.commit(lease, 3, {}, None, [{"position": "1"}])
+
+
+def test_only_a_planned_batch_can_be_committed(ledger: Ledger, lease: Lease) -> None:
+    with pytest.raises(ConfigurationError, match="never planned"):
+        ledger.commit(lease, 7, {})
+
+
+def test_a_request_is_covered_by_the_first_batch_that_reached_it(ledger: Ledger, lease: Lease) -> None:
+    for seq in (1, 2, 3):
+        ledger.plan(lease, START, END, TEN + timedelta(hours=seq))
+        assert ledger.covering("shop", TEN + timedelta(hours=seq)) is None
+        ledger.commit(lease, seq, {})
+    found = ledger.covering("shop", TEN + timedelta(minutes=90))
+    assert found is not None and found.seq == 2
+    assert ledger.covering("shop", TEN + timedelta(hours=4)) is None
+
+
+def test_pipelines_do_not_see_each_other(ledger: Ledger, lease: Lease) -> None:
+    ledger.plan(lease, START, END, TEN)
+    ledger.commit(lease, 1, {}, {"a.b": {}}, [{"id": "x"}])
+    assert ledger.last("billing") is None and ledger.batches("billing") == []
+    assert ledger.tables("billing") == {} and ledger.schema_changes("billing") == []
+    assert ledger.planned("billing", TEN) is None and ledger.covering("billing", TEN) is None
+
+
+def test_two_processes_that_plan_at_once_get_one_batch(url: str, ledger: Ledger) -> None:
+    code = """
+import sys, time
+from airflow_provider_cdc.core.errors import BusyError
+from airflow_provider_cdc.core.ledger import Ledger
+ledger = Ledger(sys.argv[1])
+ledger.last("shop")
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(400):
+    try:
+        with ledger.lease("shop", sys.argv[2], 30) as lease:
+            batch = ledger.open("shop") or ledger.plan(lease, {}, {"t": {0: int(sys.argv[2])}}, None)
+            print(batch.seq, batch.end["t"][0], flush=True)
+        break
+    except BusyError:
+        time.sleep(0.05)
+"""
+    racing = [start(code, url, str(number)) for number in (1, 2, 3)]
+    for process in racing:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+    for process in racing:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    answers = {process.communicate(timeout=60)[0] for process in racing}
+    assert len(answers) == 1
+    assert len(ledger.batches("shop")) == 1
+
+
+def test_a_second_user_sees_what_the_first_wrote(ledger: Ledger, lease: Lease, another: Callable[[], Ledger]) -> None:
+    batch = ledger.plan(lease, START, END, TEN)
+    assert another().last("shop") == batch

@@ -1,0 +1,178 @@
+"""One holder per pipeline; who lost the lease writes nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from airflow_provider_cdc.core.errors import BusyError, Transient
+from airflow_provider_cdc.core.ledger import Lease, Ledger
+
+HOLD = """
+import sys, time
+from airflow_provider_cdc.core.ledger import Ledger
+lease = Ledger(sys.argv[1]).lease("shop", "process", float(sys.argv[2]))
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def start(code: str, *arguments: str) -> subprocess.Popen[str]:
+    """Run Python code in a process of its own that imports what this one can."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.Popen(command, env=env, text=True, stdout=subprocess.PIPE, stdin=subprocess.PIPE)
+
+
+def stand_still(lease: Lease) -> None:
+    """Let the holder stop renewing, as a process that is suspended does."""
+    lease._stop.set()
+    lease._thread.join()
+
+
+def test_the_second_one_is_told_who_holds_the_pipeline_since_when_and_until_when(
+    ledger: Ledger, another: Callable[[], Ledger]
+) -> None:
+    with ledger.lease("shop", "dag shop_cdc, run 7", 30) as lease, pytest.raises(BusyError) as refused:
+        another().lease("shop", "somebody", 30)
+    assert isinstance(refused.value, Transient)
+    assert refused.value.code == "ledger.busy"
+    assert "dag shop_cdc, run 7" in str(refused.value)
+    assert refused.value.where["since"] == lease.since.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    assert refused.value.where["until"] > refused.value.where["since"]
+
+
+def test_it_is_free_again_at_once_after_release(ledger: Ledger, another: Callable[[], Ledger]) -> None:
+    with ledger.lease("shop", "a", 30) as first:
+        pass
+    assert ledger.holder("shop") is None
+    with another().lease("shop", "b", 30) as second:
+        assert second.token > first.token
+
+
+def test_pipelines_do_not_block_each_other(ledger: Ledger) -> None:
+    with ledger.lease("shop", "a", 30), ledger.lease("billing", "a", 30):
+        assert ledger.pipelines() == ["billing", "shop"]
+
+
+def test_a_living_holder_keeps_it_beyond_its_seconds(ledger: Ledger, another: Callable[[], Ledger]) -> None:
+    with ledger.lease("shop", "a", 1.5) as lease:
+        time.sleep(2.5)
+        lease.check()
+        with pytest.raises(BusyError):
+            another().lease("shop", "b", 1.5)
+
+
+def test_a_killed_holder_loses_it_within_its_seconds(url: str, ledger: Ledger) -> None:
+    holder = start(HOLD, url, "3")
+    assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+    with pytest.raises(BusyError):
+        ledger.lease("shop", "heir", 3)
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    holder.communicate()
+    killed = time.monotonic()
+    while True:
+        try:
+            lease = ledger.lease("shop", "heir", 3)
+            break
+        except BusyError:
+            assert time.monotonic() - killed < 6
+            time.sleep(0.1)
+    with lease:
+        assert time.monotonic() - killed < 3.5
+
+
+def test_one_of_many_processes_gets_it(url: str, ledger: Ledger) -> None:
+    code = """
+import sys, time
+from airflow_provider_cdc.core.errors import BusyError
+from airflow_provider_cdc.core.ledger import Ledger
+ledger = Ledger(sys.argv[1])
+sys.stdin.readline()
+try:
+    lease = ledger.lease("shop", "p", 30)
+    print("got", flush=True)
+    time.sleep(2)
+except BusyError:
+    print("busy", flush=True)
+"""
+    # The tables do not exist yet: all of them also create the database at once.
+    racing = [start(code, url) for _ in range(6)]
+    for process in racing:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    answers = sorted(process.communicate(timeout=60)[0].strip() for process in racing)
+    assert answers == ["busy"] * 5 + ["got"]
+
+
+def test_who_was_taken_over_notices_and_can_write_nothing(ledger: Ledger, another: Callable[[], Ledger]) -> None:
+    slow = ledger.lease("shop", "slow", 0.5)
+    stand_still(slow)
+    time.sleep(0.8)
+    with pytest.raises(BusyError, match="could not be renewed"):
+        slow.check()
+    with another().lease("shop", "fast", 30) as fast:
+        batch = another().plan(fast, {"t": {0: 0}}, {"t": {0: 5}}, None)
+        # As if its clock had stood still too: only the token protects now.
+        slow._good_until = time.monotonic() + 100
+        with pytest.raises(BusyError, match="somebody else took it over"):
+            ledger.plan(slow, {"t": {0: 0}}, {"t": {0: 9}}, None)
+        with pytest.raises(BusyError, match="somebody else took it over"):
+            ledger.commit(slow, batch.seq, {})
+        assert ledger.renew_lease("shop", slow.token, 30) is None
+        ledger.release_lease("shop", slow.token)
+        fast.check()
+        assert ledger.holder("shop") is not None
+    assert ledger.last("shop") == batch
+
+
+def test_after_release_nothing_can_be_written(ledger: Ledger) -> None:
+    with ledger.lease("shop", "a", 30) as lease:
+        pass
+    with pytest.raises(BusyError) as lost:
+        ledger.plan(lease, {}, {}, None)
+    assert lost.value.code == "ledger.lease_lost"
+
+
+def test_releasing_twice_is_harmless(ledger: Ledger, another: Callable[[], Ledger]) -> None:
+    lease = ledger.lease("shop", "a", 30)
+    lease.release()
+    with another().lease("shop", "b", 30) as other:
+        lease.release()
+        other.check()
+
+
+def test_the_works_own_error_is_not_hidden_by_a_failing_release(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise BusyError("x", "release failed")
+
+    monkeypatch.setattr(ledger, "release_lease", broken)
+    with pytest.raises(ZeroDivisionError), ledger.lease("shop", "a", 30):
+        raise ZeroDivisionError
+
+
+def test_no_thread_stays_behind(ledger: Ledger) -> None:
+    before = threading.active_count()
+    for _ in range(3):
+        with ledger.lease("shop", "a", 30):
+            assert threading.active_count() == before + 1
+    assert threading.active_count() == before
+
+
+def test_the_fingerprint_of_the_last_lease_is_remembered(ledger: Ledger) -> None:
+    assert ledger.fingerprint("shop") is None
+    with ledger.lease("shop", "a", 30, fingerprint="abc"):
+        assert ledger.fingerprint("shop") == "abc"
+    with ledger.lease("shop", "a", 30):
+        assert ledger.fingerprint("shop") == "abc"

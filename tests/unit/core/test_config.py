@@ -1,0 +1,302 @@
+"""A pipeline as people write it: what they get, and what they are told when it cannot work."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_cdc.core.config import (
+    CdcPipeline,
+    DeltaSink,
+    KafkaSource,
+    RunPolicy,
+    SparkSettings,
+    TableRule,
+    TableRules,
+)
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.model.schema import TableName
+
+SHOP = r"""
+name: shop
+source:
+  topics: dbserver1\.shop\..*
+  format: debezium-json
+  schema_topic: dbserver1
+sink:
+  root: /data/lake
+tables:
+  exclude: ["shop.tmp_*"]
+  shop.orders:
+    create: "CREATE TABLE orders (id INT PRIMARY KEY)"
+    on_drop_table: apply
+    zero_dates: null
+policy:
+  zero_dates: text
+  parallelism: 4
+"""
+
+
+def minimal(**changes: Any) -> dict[str, Any]:
+    """The smallest pipeline, as plain data."""
+    return {
+        "name": "shop",
+        "source": {"topics": "t", "format": "debezium-json"},
+        "sink": {"root": "/data/lake"},
+        **changes,
+    }
+
+
+def problems_of(data: Any) -> list[str]:
+    with pytest.raises(ConfigurationError) as refused:
+        CdcPipeline.from_dict(data)
+    return refused.value.problems
+
+
+# ---- reading
+
+
+def test_yaml_text_and_python_give_equal_pipelines() -> None:
+    built = CdcPipeline(
+        name="shop",
+        source=KafkaSource(topics=r"dbserver1\.shop\..*", format="debezium-json", schema_topic="dbserver1"),
+        sink=DeltaSink(root="/data/lake"),
+        tables=TableRules(
+            exclude="shop.tmp_*",
+            tables={
+                "shop.orders": TableRule(
+                    create="CREATE TABLE orders (id INT PRIMARY KEY)", on_drop_table="apply", zero_dates="null"
+                )
+            },
+        ),
+        policy=RunPolicy(zero_dates="text", parallelism=4),
+    )
+    assert CdcPipeline.from_yaml(SHOP) == built
+
+
+def test_a_file_is_read_by_path_and_by_name(tmp_path: Path) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text(SHOP)
+    assert CdcPipeline.from_yaml(file) == CdcPipeline.from_yaml(str(file)) == CdcPipeline.from_yaml(SHOP)
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(ConfigurationError, match="No such file") as refused:
+        CdcPipeline.from_yaml("missing.yaml")
+    assert refused.value.where == {"file": "missing.yaml"}
+
+
+def test_problems_in_a_file_name_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "shop.yml"
+    file.write_text("name: shop\n")
+    with pytest.raises(ConfigurationError) as refused:
+        CdcPipeline.from_yaml(file)
+    assert refused.value.where == {"file": str(file)}
+    assert len(refused.value.problems) == 2
+
+
+@pytest.mark.parametrize("kind", [json.loads, pickle.loads])
+def test_plain_data_and_pickle_bring_back_an_equal_pipeline(kind: Any) -> None:
+    pipeline = CdcPipeline.from_yaml(SHOP)
+    if kind is pickle.loads:
+        assert pickle.loads(pickle.dumps(pipeline)) == pipeline
+    else:
+        again = CdcPipeline.from_dict(json.loads(json.dumps(pipeline.to_dict())))
+        assert again == pipeline and again.to_dict() == pipeline.to_dict()
+
+
+def test_reading_needs_neither_airflow_nor_spark_and_yaml_only_for_yaml() -> None:
+    code = """
+import sys
+from airflow_provider_cdc import CdcPipeline
+heavy = {"airflow", "pyspark", "pyarrow", "confluent_kafka", "sqlalchemy", "yaml", "pandas"} & set(sys.modules)
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(sys.path)})
+
+
+# ---- problems
+
+
+def test_every_problem_is_told_at_once_with_its_key() -> None:
+    found = problems_of(
+        {
+            "nam": "x",
+            "source": {"topics": "*bad", "formt": 3, "schema_topic": "a b"},
+            "sink": {"root": "rel"},
+            "tables": {"orders": {}, "a.b": {"on_drop_table": False, "creat": 1}},
+            "policy": {"engine": "flink", "chunk_records": 0, "tinyint1_as_boolean": "yes", "parallelism": 1.5},
+            "spark": [1],
+            "ledger": 7,
+        }
+    )
+    assert [problem.split(": ")[0] for problem in found] == [
+        "nam", "name", "ledger", "source.formt", "source.format", "source.topics", "source.schema_topic", "sink.root",
+        "tables.orders", "tables.a.b.creat", "tables.a.b.on_drop_table", "policy.engine", "policy.chunk_records",
+        "policy.parallelism", "policy.tinyint1_as_boolean", "spark",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            {"polcy": {}},
+            "polcy: unknown key; did you mean 'policy'? known: ledger, name, policy, sink, source, spark, tables",
+        ),
+        ({"source": {"topics": [], "format": "x"}}, "source.topics: is empty"),
+        ({"source": {"topics": ["a", "a"], "format": "x"}}, "source.topics: named twice: a"),
+        (
+            {"source": {"topics": ["a.*"], "format": "x"}},
+            "source.topics[0]: 'a.*' is not a topic name (a list holds no patterns)",
+        ),
+        ({"source": None}, "source: is missing; it needs topics, format"),
+        (
+            {"sink": {"root": "gs://bucket"}},
+            "sink.root: 'gs' is not a known scheme; known: a local path, file://, s3://, s3a://",
+        ),
+        ({"sink": {"root": "s3://"}}, "sink.root: 's3://' names no place"),
+        ({"policy": {"engine": True}}, "policy.engine: True is not known; known: spark, inline"),
+        ({"policy": {"lease_seconds": "60"}}, "policy.lease_seconds: expected a whole number, got text"),
+        ({"policy": {"quarantine_limit": -1}}, "policy.quarantine_limit: -1 is below 0"),
+        ({"policy": {"chunk_records": True}}, "policy.chunk_records: expected a whole number, got true/false"),
+        ({"name": "a/b"}, "name: 'a/b' may hold only letters, digits, '_', '-' and '.', at most 100 of them"),
+        ({"tables": {"include": []}}, "tables.include: is empty"),
+        ({"tables": {"a.b": None}}, "tables.a.b: expected a mapping, got nothing"),
+        ({"spark": {"conf": {"a": [1]}}}, "spark.conf.a: expected text, a number or true/false, got a list"),
+    ],
+)  # fmt: skip
+def test_each_problem_is_one_sentence_that_helps(change: dict[str, Any], sentence: str) -> None:
+    assert problems_of(minimal(**change)) == [sentence]
+
+
+@pytest.mark.parametrize("data", [None, [], "shop", 3])
+def test_what_is_no_mapping_is_told(data: Any) -> None:
+    assert "a pipeline is a mapping" in problems_of(data)[0]
+
+
+def test_a_key_given_twice_is_refused_with_its_line() -> None:
+    with pytest.raises(ConfigurationError, match=r"root: is given twice \(line 4\)"):
+        CdcPipeline.from_yaml("name: a\nsink:\n  root: /a\n  root: /b\n")
+
+
+def test_broken_yaml_names_the_place_and_not_the_text() -> None:
+    with pytest.raises(ConfigurationError, match="line 3, column 1") as refused:
+        CdcPipeline.from_yaml("name: shop\nsource: {topics: s3cret\n")
+    assert "s3cret" not in str(refused.value)
+
+
+def test_yaml_cannot_make_objects() -> None:
+    with pytest.raises(ConfigurationError, match="not YAML"):
+        CdcPipeline.from_yaml("name: !!python/object/apply:os.getcwd []\nsource: {}\n")
+
+
+def test_sections_of_another_type_are_refused_in_python_too() -> None:
+    with pytest.raises(ConfigurationError, match=r"sink: expected a DeltaSink, got text"):
+        CdcPipeline(name="a", source=KafkaSource("t", "f"), sink="/data")  # type: ignore[arg-type]
+
+
+# ---- secrets
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"source": {"topics": "t", "format": "f", "options": {"sasl.password": "s3cret"}}},
+        {"sink": {"root": "/d", "storage_options": {"AWS_SECRET_ACCESS_KEY": "s3cret"}}},
+        {"sink": {"root": "/d", "storage_options": {"AWS_ACCESS_KEY_ID": "s3cret"}}},
+        {"sink": {"root": "/d", "storage_options": {"azure_storage_sas_key": "s3cret", "x": "1"}}},
+        {"sink": {"root": "s3://key:s3cret@bucket/lake"}},
+        {"spark": {"conf": {"spark.hadoop.fs.s3a.secret.key": "s3cret"}}},
+        {"spark": {"conf": {"spark.foo": "jdbc:x?password=s3cret"}}},
+        {"spark": {"conf": {"spark.foo": "-----BEGIN RSA PRIVATE KEY-----s3cret"}}},
+        {"ledger": "postgresql://user:s3cret@host/db"},
+    ],
+)
+def test_secrets_are_sent_to_a_connection_and_not_repeated(change: dict[str, Any]) -> None:
+    (problem,) = problems_of(minimal(**change))
+    assert "connection" in problem and "s3cret" not in problem
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        {"spark.hadoop.fs.s3a.aws.credentials.provider": "org.example.Provider"},
+        {"spark.security.credentials.kafka.enabled": False},
+        {"spark.kubernetes.driver.secrets.spark-secret": "/etc/secrets"},
+        {"spark.authenticate.secret.file": "/etc/secret"},
+        {"spark.sql.shuffle.partitions": 4},
+    ],
+)
+def test_options_that_only_speak_of_secrets_are_allowed(conf: dict[str, Any]) -> None:
+    assert SparkSettings(conf=conf).conf == conf
+
+
+# ---- behaviour
+
+
+def test_tables_are_chosen_by_patterns_over_the_full_name() -> None:
+    rules = TableRules(include=["shop.*", "billing.invoice"], exclude=["*.tmp_*"])
+    assert rules.selects("shop.orders") and rules.selects(TableName("billing", "invoice"))
+    assert not rules.selects("shop.tmp_1") and not rules.selects("billing.other") and not rules.selects("SHOP.orders")
+
+
+def test_a_tables_rule_overrides_the_policy_for_it_alone() -> None:
+    pipeline = CdcPipeline.from_yaml(SHOP)
+    orders, others = pipeline.table_policy(TableName("shop", "orders")), pipeline.table_policy("shop.items")
+    assert (orders.on_drop_table, orders.zero_dates) == ("apply", "null")
+    assert (others.on_drop_table, others.zero_dates) == ("keep", "text")
+    assert orders.parallelism == others.parallelism == 4
+
+
+def test_a_table_without_a_name_part_is_refused() -> None:
+    for name in ("orders", ".orders", "shop.", 5):
+        with pytest.raises(ConfigurationError, match=r"neither database\.table"):
+            TableRules(tables={name: TableRule()})  # type: ignore[dict-item]
+
+
+def test_data_topics_leave_out_the_schema_and_the_heartbeat_topic() -> None:
+    source = KafkaSource("shop.*", "f", schema_topic="shop", heartbeat_topic="shop.beat")
+    assert source.data_topics(["shop.b", "shop", "shop.beat", "shop.a", "other", "my.shop.a"]) == ["shop.a", "shop.b"]
+    assert KafkaSource(["b", "a", "gone"], "f").data_topics(["a", "b", "c"]) == ["a", "b"]
+
+
+def test_the_fingerprint_follows_what_tables_become_and_nothing_else() -> None:
+    base = CdcPipeline.from_dict(minimal()).fingerprint()
+    assert CdcPipeline.from_dict(minimal()).fingerprint() == base
+    for harmless in (
+        {"policy": {"parallelism": 9, "chunk_records": 5, "engine": "inline", "lease_seconds": 5}},
+        {"spark": {"conf": {"a": 1}}},
+        {"ledger": "sqlite:////x.db"},
+        {"source": {"topics": "t", "format": "debezium-json", "connection": "other"}},
+        {"sink": {"root": "/data/lake/"}},
+    ):
+        assert CdcPipeline.from_dict(minimal(**harmless)).fingerprint() == base, harmless
+    for deciding in (
+        {"policy": {"zero_dates": "text"}},
+        {"tables": {"a.b": {"create": "CREATE TABLE b (id INT)"}}},
+        {"source": {"topics": "t2", "format": "debezium-json"}},
+        {"source": {"topics": "t", "format": "debezium-json", "options": {"x": "1"}}},
+        {"sink": {"root": "/data/other"}},
+        {"name": "other"},
+    ):
+        assert CdcPipeline.from_dict(minimal(**deciding)).fingerprint() != base, deciding
+
+
+def test_format_options_are_text_as_formats_read_them() -> None:
+    source = KafkaSource("t", "f", options={"a": True, "b": 5, "c": "x"})
+    assert source.options == {"a": "true", "b": "5", "c": "x"}
+
+
+def test_what_was_given_may_change_afterwards_without_changing_the_pipeline() -> None:
+    conf, topics = {"a": "1"}, ["t"]
+    settings, source = SparkSettings(conf=conf), KafkaSource(topics, "f")
+    conf["b"] = "2"
+    topics.append("u")
+    assert settings.conf == {"a": "1"} and source.topics == ["t"]
