@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from airflow_provider_cdc.core.apply.mapping import barriers
 from airflow_provider_cdc.core.config import TableRules
 from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline, build_timeline
 from airflow_provider_cdc.core.documents import JobDocument, TableState
@@ -59,13 +60,13 @@ class History:
             found.append(seq)
         return found[::-1]
 
-    def state_before(self, table_id: str, position: str) -> TableState | None:
-        """Return the newest state of a table that holds no row at or after a position."""
-        for seq in reversed(self.earlier):
+    def state_before(self, table_id: str, position: str, before_seq: int) -> TableState | None:
+        """Return the newest state of a table, of batches before ``before_seq``, that holds nothing at or after a position."""
+        for seq in reversed([seq for seq in self.earlier if seq < before_seq]):
             for state in self.result(seq).get("states", ()):
-                if state["table_id"] == table_id and state["version"] is not None and state["applied_position"] < position:
-                    if state["applied_seq"] == seq:
-                        return TableState(**state)
+                settled = state["table_id"] == table_id and state["version"] is not None and state["applied_seq"] == seq
+                if settled and state["applied_position"] < position:
+                    return TableState(**state)
         return None
 
 
@@ -123,9 +124,11 @@ class Between:
         name = timeline.last_name
         base, rewound = state if state is not None and state.version is not None else None, False
         if base is not None:
-            back_to = min([p for p in (changed_at, *self._late_clears(spans, base)) if p is not None], default=None)
+            earlier = self._earlier_spans(timeline, base)
+            late = [changed_at, *self._late_clears([*earlier, *spans], base), *self._late_barriers(timeline, [*earlier, *spans], base)]
+            back_to = min([position for position in late if position is not None], default=None)
             if back_to is not None:
-                base, rewound = self._history.state_before(timeline.table_id, back_to), True
+                base, rewound = self._rewind(timeline, back_to), True
         spans = [*self._earlier_spans(timeline, base), *spans]
         late_from, context = self._context(timeline, base, spans)
         location = table_location(self._job.sink_root, name.database, name.table)
@@ -142,6 +145,16 @@ class Between:
             late_from,
             rewound,
         )
+
+    def _rewind(self, timeline: TableTimeline, back_to: str) -> TableState | None:
+        """Return the newest state from before a position such that every batch after it can be read again."""
+        first = self._job.seq
+        for seq in self._history.since(back_to):
+            spans = self._spans(timeline, _by_name(self._history.manifest(seq)))
+            if any(group.max_position >= back_to for span in spans for group in span.groups):
+                first = seq
+                break
+        return self._history.state_before(timeline.table_id, back_to, first)
 
     def _earlier_spans(self, timeline: TableTimeline, base: TableState | None) -> list[Span]:
         """Return what batches after the base's hold of this table: it was parked, waiting, unknown or is rewound."""
@@ -186,16 +199,35 @@ class Between:
         clears = [p for span in spans for group in span.groups for p in group.clears]
         return [position for position in clears if position <= base.applied_position]
 
+    def _late_barriers(self, timeline: TableTimeline, spans: list[Span], base: TableState) -> list[str]:
+        """Return applied barriers that rows arriving now should have met: their key was another one then."""
+        oldest = min((group.min_position for span in spans for group in span.groups), default=None)
+        if oldest is None or oldest > base.applied_position:
+            return []
+        places = [timeline.epochs[place].position for place in barriers(timeline.epochs)]
+        return [position for position in places if oldest < position <= base.applied_position]
+
     def _first_difference(self, table_id: str, state: TableState | None) -> str | None:
-        """Return the oldest position at which a schema change arrived late for rows that are already applied."""
-        if state is None or not state.applied_position:
+        """Return the oldest position at which a schema change arrived late for rows that came before it."""
+        if state is None or state.version is None:
             return None
         was, now = self._was.tables.get(table_id), self.now.tables[table_id]
         if was is None:
             return now.epochs[0].position
         events = [set(_events(timeline)) for timeline in (was, now)]
-        late = [position for position, _ in events[0] ^ events[1] if position <= state.applied_position]
-        return min(late, default=None)
+        for position in sorted(position for position, _ in events[0] ^ events[1]):
+            if position <= state.applied_position or self._came_before(now, position, state.applied_seq):
+                return position
+        return None
+
+    def _came_before(self, timeline: TableTimeline, position: str, applied_seq: int) -> bool:
+        """Return whether a batch that counts as applied holds rows of this table, under a name it was not known by, after a position."""
+        for seq in self._history.since(position):
+            if seq <= applied_seq:
+                spans = self._spans(timeline, _by_name(self._history.manifest(seq)))
+                if any(group.max_position >= position for span in spans for group in span.groups):
+                    return True
+        return False
 
     def _is_new(self, timeline: TableTimeline, state: TableState | None) -> bool:
         was = self._was.tables.get(timeline.table_id)

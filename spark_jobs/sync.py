@@ -193,6 +193,8 @@ def _state(job: JobDocument, task: ApplyTask, report: dict[str, Any]) -> TableSt
     times = [group.max_source_time for group in groups if group.max_source_time is not None]
     ends = [min(group.max_position, span.end or group.max_position) for span in task.spans for group in span.groups]
     epochs = task.timeline["epochs"]
+    # the content is settled up to the newest schema change too, even where no row followed it
+    settled = [epochs[-1][0], *task.timeline["clears"], *(position for position, _ in task.timeline["names"])]
     return TableState(
         task.table_id,
         task.database,
@@ -200,7 +202,7 @@ def _state(job: JobDocument, task: ApplyTask, report: dict[str, Any]) -> TableSt
         task.location,
         report["version"] if report["version"] is not None else base.version,
         job.seq,
-        max([start, *ends]),
+        max([start, *ends, *settled]),
         max([*times, *([task.base.source_time] if task.base and task.base.source_time else [])], default=None),
         epochs[-1][1],
         "ok",
