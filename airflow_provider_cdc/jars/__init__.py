@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,8 @@ _SETTINGS = """\
   <resolvers><ibiblio name="central" m2compatible="true" usepoms="false"/></resolvers>
 </ivysettings>
 """
+
+_INCOMING = ".incoming-"
 
 _LINE = re.compile(r"(?P<group>[^\s:]+):(?P<artifact>[^\s:]+):(?P<version>[^\s:]+) sha256=(?P<sha256>[0-9a-f]{64})")
 _ARRIVED = re.compile(r"\[SUCCESSFUL ] (?P<group>[^#]+)#(?P<artifact>[^;]+);(?P<version>[^!]+)!")
@@ -106,10 +109,11 @@ def fetch(lock: Path, cache: Path, java: Path, progress: Callable[[str], object]
 def _fetch_missing(jars: Sequence[Jar], lock: Path, cache: Path, java: Path, progress: Callable[[str], object]) -> None:
     ivy = _ivy_jar()
     cache.mkdir(parents=True, exist_ok=True)
+    _sweep(cache)
     waiting = {jar.coordinates: jar for jar in jars}
     progress(f"{lock.name}: {len(jars)} jars to fetch")
     said = ""
-    with tempfile.TemporaryDirectory(prefix=".incoming-", dir=cache) as incoming:
+    with tempfile.TemporaryDirectory(prefix=_INCOMING, dir=cache) as incoming:
 
         def attempt(wanted: Sequence[Jar], options: Sequence[str] = ()) -> str:
             run = _Ivy([str(java), *options], ivy, Path(tempfile.mkdtemp(dir=incoming)))
@@ -142,6 +146,14 @@ def _fetch_missing(jars: Sequence[Jar], lock: Path, cache: Path, java: Path, pro
             f"Run this again to go on with what is missing. Behind a mirror, name an Ivy settings file in "
             f"{SETTINGS_VARIABLE}; for a proxy, set JAVA_TOOL_OPTIONS."
         )
+
+
+def _sweep(cache: Path) -> None:
+    """Remove what killed runs left behind; an hour is longer than any run that may still be going on."""
+    for folder in cache.glob(f"{_INCOMING}*"):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - folder.stat().st_mtime > 3600:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _keep(jar: Jar, arrived: Path, cache: Path, lock: Path) -> int:

@@ -31,6 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (JarError, JavaNotFound, OSError) as problem:
         print(problem, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("interrupted; run this again to go on with what is missing", file=sys.stderr)
+        return 130
     print(json.dumps(jars, indent=2) if options.json else ",".join(jars))
     return 0
 

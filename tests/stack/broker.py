@@ -63,12 +63,12 @@ class Broker:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._temporary = folder is None
-        self.folder = folder or Path(tempfile.mkdtemp(prefix="cdc-broker-"))
-        self.folder.mkdir(parents=True, exist_ok=True)
         java = find_java().executable
         jars = fetch(LOCK, jar_cache(), java, lambda text: print(text, file=sys.stderr, flush=True))
         self._java = [str(java), *_FLAGS, "-cp", ":".join(map(str, jars))]
+        self._temporary = folder is None
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="cdc-broker-"))
+        self.folder.mkdir(parents=True, exist_ok=True)
         # A port that was free when asked may be taken when the broker binds it.
         for attempt in range(3):
             try:
