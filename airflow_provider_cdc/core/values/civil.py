@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from airflow_provider_cdc.core.model.schema import ColumnType
 from airflow_provider_cdc.core.values.field import Misfit, Reason
 
 SECOND = 1_000_000
@@ -27,6 +28,14 @@ class NotOnCalendar(Misfit):
     def __init__(self, zero: bool) -> None:
         super().__init__(Reason.DATE)
         self.zero = zero
+
+
+def fraction_digits(column: ColumnType) -> int:
+    """Return the fraction digits of a second that a column prints."""
+    digits = column.length or 0
+    if column.name not in ("time", "datetime", "timestamp") or not 0 <= digits <= 6:
+        raise Misfit(Reason.TARGET)
+    return digits
 
 
 def days_of(year: int, month: int, day: int) -> int:

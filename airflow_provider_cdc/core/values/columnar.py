@@ -12,11 +12,13 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.model.encoding import Encoding
 from airflow_provider_cdc.core.values import binary, decimals, temporal
+from airflow_provider_cdc.core.values.exact import from_texts
 from airflow_provider_cdc.core.values.field import NOT_BOOLEAN, Field, Misfit, Reason
 from airflow_provider_cdc.core.values.fit import commas, scale_of
 
 _DIGITS = b"0123456789-"
-_NUMERALS = b"0123456789-+.eE"
+_PLAIN = b"0123456789-+."
+_NUMERALS = _PLAIN + b"eE"
 
 
 def convert_column(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
@@ -32,7 +34,7 @@ def _text(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
     if pa.types.is_signed_integer(target):
         return _only(texts, _DIGITS).cast(target)
     if pa.types.is_decimal128(target):
-        return _only(texts, _NUMERALS).cast(target)
+        return from_texts(_only(texts, _PLAIN), target)
     if pa.types.is_floating(target):
         return _finite(_only(texts, _NUMERALS).cast(target))
     if pa.types.is_timestamp(target) or pa.types.is_date32(target):
@@ -64,7 +66,7 @@ def _number(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array
         return pa.ListArray.from_arrays(*_list_parts(values), mask=_nulls(values))
     texts = _raw_texts(values)
     if pa.types.is_decimal128(target):
-        return texts.cast(target)
+        return from_texts(_only(texts, _PLAIN), target)
     if pa.types.is_string(target):
         return _decimal_texts(texts, field)
     raise Misfit(Reason.TARGET)
@@ -136,7 +138,7 @@ def _table(allowed: bytes) -> Any:
     return table
 
 
-_ALLOWED = {allowed: _table(allowed) for allowed in (_DIGITS, _NUMERALS)}
+_ALLOWED = {allowed: _table(allowed) for allowed in (_DIGITS, _PLAIN, _NUMERALS)}
 
 
 def _finite(numbers: pa.Array) -> pa.Array:
@@ -178,7 +180,7 @@ _CONVERTERS: dict[Encoding, _Converter] = {
     Encoding.TIME_MILLIS: _lossless(temporal.time),
     Encoding.TIME_MICROS: _lossless(temporal.time),
     Encoding.TIME_NANOS: _lossless(temporal.time),
-    Encoding.ISO_TEXT: _lossless(temporal.iso),
+    Encoding.ISO_TEXT: temporal.iso,
     Encoding.ZONED_TEXT: _lossless(temporal.zoned),
     Encoding.DECIMAL_BASE64: _lossless(decimals.decimal_base64),
     Encoding.BITS_LE: _lossless(decimals.bits),

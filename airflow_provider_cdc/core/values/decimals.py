@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from airflow_provider_cdc.core.values.exact import rescaled
 from airflow_provider_cdc.core.values.field import Field, Misfit, Reason
-from airflow_provider_cdc.core.values.fit import plain, scale_of
+from airflow_provider_cdc.core.values.fit import plain_decimal
 from airflow_provider_cdc.core.values.scalar import scaled
 from airflow_provider_cdc.core.values.types import MAX_DIGITS
 
@@ -26,7 +27,7 @@ def decimal_base64(values: Sequence[Any], field: Field) -> pa.Array:
         raise Misfit(Reason.RANGE)
     array = pa.array(values, pa.binary())
     words = _big_endian(array)
-    return _decimals(words, array, scale).cast(field.target)
+    return _targeted(_decimals(words, array, scale), field)
 
 
 def bits(values: Sequence[Any], field: Field) -> pa.Array:
@@ -36,7 +37,7 @@ def bits(values: Sequence[Any], field: Field) -> pa.Array:
     if words["high"].any() or (words["low"] >> np.uint64((field.type.length or 1) - 1) > 1).any():
         raise Misfit(Reason.RANGE)
     if pa.types.is_decimal128(field.target):
-        return _decimals(words, array, 0).cast(field.target)
+        return rescaled(_decimals(words, array, 0), field.target)
     numbers = pa.Array.from_buffers(pa.uint64(), len(array), [_validity(array), pa.py_buffer(words["low"].copy())])
     if pa.types.is_boolean(field.target) and (words["low"] > 1).any():
         raise Misfit(Reason.RANGE)
@@ -50,19 +51,26 @@ def wrapped_unsigned(values: Sequence[Any], field: Field) -> pa.Array:
     words["low"] = np.frombuffer(array.buffers()[1], np.uint64, len(array)) if len(array) else 0
     if array.null_count:
         words["low"][np.asarray(array.is_null())] = 0
-    return _decimals(words, array, 0).cast(field.target)
+    return _targeted(_decimals(words, array, 0), field)
+
+
+def _targeted(numbers: pa.Array, field: Field) -> pa.Array:
+    if pa.types.is_decimal128(field.target):
+        return rescaled(numbers, field.target)
+    if pa.types.is_signed_integer(field.target):
+        return numbers.cast(field.target)
+    raise Misfit(Reason.TARGET)  # Arrow does not round a decimal to the nearest float
 
 
 def _texts(values: Sequence[Any], field: Field, scale: int) -> pa.Array:
     """Write decimals beyond 38 digits as text."""
-    wanted = scale_of(field)
-    return pa.array([None if raw is None else _text(raw, scale, wanted) for raw in values], pa.string())
+    return pa.array([None if raw is None else _text(raw, scale, field) for raw in values], pa.string())
 
 
-def _text(raw: bytes, scale: int, wanted: int) -> str:
+def _text(raw: bytes, scale: int, field: Field) -> str:
     if not raw:
         raise Misfit(Reason.NUMBER)
-    return plain(scaled(int.from_bytes(raw, "big", signed=True), scale), wanted)
+    return plain_decimal(scaled(int.from_bytes(raw, "big", signed=True), scale), field)
 
 
 def _parts(array: pa.Array) -> tuple[Any, Any, Any]:

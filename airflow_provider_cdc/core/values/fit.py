@@ -31,8 +31,12 @@ def fit(value: Any, field: Field, lost: Counter[str]) -> Any:
     try:
         return _fitter(field.target)(value, field, lost)
     except civil.NotOnCalendar as error:
-        lost[ZERO_DATE if error.zero else INVALID_DATE] += 1
-        return None
+        return given_up(error, lost)
+
+
+def given_up(error: civil.NotOnCalendar, lost: Counter[str]) -> None:
+    """Count a date that no calendar has; it becomes NULL."""
+    lost[ZERO_DATE if error.zero else INVALID_DATE] += 1
 
 
 def _to_integer(value: Any, field: Field, lost: Counter[str]) -> int:
@@ -143,7 +147,7 @@ def _to_date(value: Any, field: Field, lost: Counter[str]) -> int:
 def _to_string(value: Any, field: Field, lost: Counter[str]) -> str:
     if isinstance(value, str):
         if field.type.name == "decimal" and type(value) is not str:  # a JSON number: MySQL prints no exponent
-            return _plain_decimal(exact(value), field)
+            return plain_decimal(exact(value), field)
         return commas(field.type.labels).get(str(value), str(value))
     if isinstance(value, bytes):
         try:
@@ -155,10 +159,11 @@ def _to_string(value: Any, field: Field, lost: Counter[str]) -> str:
     if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
         raise Misfit(Reason.TOKEN)
     # the column's scale, not the record's, so that equal numbers are equal texts
-    return _plain_decimal(value, field) if isinstance(value, Decimal) else str(value)
+    return plain_decimal(value, field) if isinstance(value, Decimal) else str(value)
 
 
-def _plain_decimal(number: Decimal, field: Field) -> str:
+def plain_decimal(number: Decimal, field: Field) -> str:
+    """Write a number as its column prints it."""
     text = plain(number, scale_of(field))
     if field.type.name == "decimal" and len(text.lstrip("-0.").replace(".", "")) > (field.type.length or 10):
         raise Misfit(Reason.RANGE)
@@ -173,7 +178,7 @@ def scale_of(field: Field) -> int:
 
 def _date_or_moment(micros: int, field: Field) -> str:
     if field.type.name != "date":
-        return civil.moment_text(micros, field.type.length or 0)
+        return civil.moment_text(micros, civil.fraction_digits(field.type))
     days, clock = divmod(micros, civil.DAY)
     if clock:
         raise Misfit(Reason.FRACTION)
@@ -203,7 +208,7 @@ def _to_binary(value: Any, field: Field, lost: Counter[str]) -> bytes:
 def _to_list(value: Any, field: Field, lost: Counter[str]) -> list[float]:
     if isinstance(value, str):
         try:
-            value = msgspec.json.decode(value)
+            value = msgspec.json.decode(value.encode())
         except (ValueError, RecursionError):
             raise Misfit(Reason.TOKEN) from None
     if not isinstance(value, list) or not all(type(item) in (int, float) for item in value):

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.values.certain import Step, Uncertain, bounds, demand
+from airflow_provider_cdc.core.values.exact import rescaled as exactly_rescaled
 from airflow_provider_cdc.core.values.fit import plain
 from airflow_provider_cdc.core.values.texts import fitted
 from airflow_provider_cdc.core.values.types import MAX_DIGITS, decimal_digits
@@ -62,7 +63,7 @@ def rescaled(values: pa.Array, precision: int, scale: int) -> pa.Array:
         return _rescaled_one_by_one(values, precision, scale)
     if scale < values.type.scale:
         values = pc.round(values, scale, round_mode="half_towards_infinity")
-    return values.cast(pa.decimal128(precision, scale))
+    return exactly_rescaled(values, pa.decimal128(precision, scale))
 
 
 def _rescaled_one_by_one(values: pa.Array, precision: int, scale: int) -> pa.Array:

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.values import from_numbers, from_temporal, texts
 from airflow_provider_cdc.core.values.certain import Step, Uncertain, shaped
+from airflow_provider_cdc.core.values.exact import from_texts
 
 _WHOLE = "-?[0-9]+"
 _NUMERAL = r"-?[0-9]+(?:\.[0-9]+)?"
@@ -16,7 +17,7 @@ _ODD = "a text is no plain number"
 
 
 def _integer(values: pa.Array, step: Step) -> pa.Array:
-    numbers = shaped(values, _WHOLE, _ODD).cast(pa.decimal128(38, 0))
+    numbers = from_texts(shaped(values, _WHOLE, _ODD), pa.decimal128(38, 0))
     return from_numbers.to_integer(numbers, step)
 
 

@@ -8,12 +8,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from airflow_provider_cdc.core.errors import DataError
-from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
-from airflow_provider_cdc.core.model.schema import ColumnType
 from airflow_provider_cdc.core.values.block import Block
-from airflow_provider_cdc.core.values.field import Field, Misfit, Reason
-from airflow_provider_cdc.core.values.fit import fit
+from airflow_provider_cdc.core.values.constants import constant
+from airflow_provider_cdc.core.values.field import Field, Reason
 from airflow_provider_cdc.core.values.reading import texts_of
 
 __all__ = ["Failure", "Field", "Reason", "Typed", "constant", "type_images"]
@@ -66,19 +63,6 @@ def type_images(images: pa.Array, fields: Sequence[Field]) -> Typed:
         [Failure(row, column, reason.value) for block in blocks for row, column, reason in block.failures],
         dict(lossy),
     )
-
-
-def constant(text: str | None, type: ColumnType, target: pa.DataType) -> pa.Scalar:
-    """Return a DDL default's text as a value of the column; raises DataError when it does not fit."""
-    if text is None:
-        return pa.scalar(None, target)
-    try:
-        value = fit(text, Field(Encoded("", Encoding.TEXT), type, target), Counter())
-    except Misfit as error:
-        raise DataError(
-            "values.constant", f"a default does not fit its column: {error.reason.value}", where={"type": str(type)}
-        ) from None
-    return pa.array([value], target)[0]
 
 
 def _joined(parts: list[pa.Array]) -> pa.Array:

@@ -14,7 +14,7 @@ import msgspec
 from airflow_provider_cdc.core.model.encoding import Encoding
 from airflow_provider_cdc.core.values import civil
 from airflow_provider_cdc.core.values.field import Field, Misfit, Reason
-from airflow_provider_cdc.core.values.fit import Moment, fit
+from airflow_provider_cdc.core.values.fit import Moment, fit, given_up
 
 _UNITS = {
     Encoding.EPOCH_DAYS: (civil.DAY, 1),
@@ -38,7 +38,10 @@ def value_of(token: bytes, field: Field, lost: Counter[str]) -> Any:
     datum = _datum(token.strip())
     if datum is None:
         return None
-    meaning = _READERS[field.encoded.encoding](datum, field)
+    try:
+        meaning = _READERS[field.encoded.encoding](datum, field)
+    except civil.NotOnCalendar as error:
+        return given_up(error, lost)
     return None if meaning is None else fit(meaning, field, lost)
 
 
@@ -139,13 +142,13 @@ def _epoch(datum: Any, field: Field) -> Moment:
 
 
 def _time(datum: Any, field: Field) -> str:
-    return civil.time_text(_micros(datum, field), field.type.length or 0)
+    return civil.time_text(_micros(datum, field), civil.fraction_digits(field.type))
 
 
 def _iso(datum: Any, field: Field) -> Any:
     text = _string(datum)
     if field.type.name == "time":
-        return civil.time_text(civil.duration(text.removesuffix("Z")), field.type.length or 0)
+        return civil.time_text(civil.duration(text.removesuffix("Z")), civil.fraction_digits(field.type))
     return _moment(text, civil_z=True)
 
 

@@ -32,29 +32,29 @@ def epoch(values: Sequence[Any], field: Field) -> pa.Array:
     if pa.types.is_timestamp(target):
         return micros.view(target)
     if pa.types.is_date32(target):
-        return micros.view(pa.timestamp("us")).cast(target)  # refuses a time of day
+        return _dates(micros)
     if not pa.types.is_string(target):
         raise Misfit(Reason.TARGET)
     if field.type.name == "date":
-        return micros.view(pa.timestamp("us")).cast(pa.date32()).cast(target)
-    return moment_texts(micros.view(pa.timestamp("us")), field.type.length or 0)
+        return _dates(micros).cast(target)
+    return moment_texts(micros.view(pa.timestamp("us")), civil.fraction_digits(field.type))
 
 
 def time(values: Sequence[Any], field: Field) -> pa.Array:
     """Convert durations to the text of a TIME."""
     if not pa.types.is_string(field.target):
         raise Misfit(Reason.TARGET)
-    return time_texts(_micros(values, field.encoded.encoding), field.type.length or 0)
+    return time_texts(_micros(values, field.encoded.encoding), civil.fraction_digits(field.type))
 
 
-def iso(values: Sequence[Any], field: Field) -> pa.Array:
+def iso(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
     """Convert ISO 8601 texts without an offset."""
     texts = pa.array(values, pa.string())
     if field.type.name == "time":
-        return _time_iso(texts, field.type.length or 0)
+        return _time_iso(texts, civil.fraction_digits(field.type))
     if len(texts) and (pc.any(pc.ends_with(texts, "Z"))).as_py():
         texts = pc.replace_substring_regex(texts, "Z$", "")
-    return moments(texts, field, Counter())
+    return moments(texts, field, lost)
 
 
 def zoned(values: Sequence[Any], field: Field) -> pa.Array:
@@ -64,13 +64,13 @@ def zoned(values: Sequence[Any], field: Field) -> pa.Array:
     if pa.types.is_timestamp(field.target):
         return moments_utc.view(field.target)
     if pa.types.is_string(field.target) and field.type.name != "date":
-        return moment_texts(moments_utc.view(pa.timestamp("us")), field.type.length or 0)
+        return moment_texts(moments_utc.view(pa.timestamp("us")), civil.fraction_digits(field.type))
     raise Misfit(Reason.TARGET)
 
 
 def moments(texts: pa.Array, field: Field, lost: Counter[str]) -> pa.Array:
     """Convert dates and date-times as the database prints them."""
-    if pa.types.is_string(field.target):
+    if not (pa.types.is_date32(field.target) or pa.types.is_timestamp(field.target)):
         raise Misfit(Reason.TARGET)  # ISO texts for a text column are rewritten one by one
     zero = pc.is_in(texts, _ZERO_TEXTS)
     count = pc.sum(zero).as_py()
@@ -111,6 +111,12 @@ def time_texts(micros: pa.Array, digits: int) -> pa.Array:
         fraction = pc.divide(_rest(amounts, civil.SECOND), 10 ** (6 - digits))
         parts += [pa.scalar("."), _padded(fraction, digits)]
     return pc.binary_join_element_wise(*parts, "")
+
+
+def _dates(micros: pa.Array) -> pa.Array:
+    if pc.any(pc.not_equal(_rest(micros, civil.DAY), 0)).as_py():
+        raise Misfit(Reason.FRACTION)
+    return pc.divide(micros, civil.DAY).cast(pa.int32()).view(pa.date32())
 
 
 def _micros(values: Sequence[Any], encoding: Encoding) -> pa.Array:
