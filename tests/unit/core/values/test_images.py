@@ -1,0 +1,91 @@
+"""Batches of images: names, absent members, broken images, several blocks."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
+from airflow_provider_cdc.core.model.schema import ColumnType
+from airflow_provider_cdc.core.values.images import Failure, Field, type_images
+
+NAMES = [
+    "",
+    " ",
+    "a b",
+    '"',
+    "\\",
+    "'",
+    "`",
+    "class",
+    "f0",
+    "f1",
+    "é",
+    "😀",
+    "A",
+    "a",
+    "\n",
+    "\x7f",
+    "a.b",
+    "$",
+    "__init__",
+    "None",
+]
+
+
+def test_any_column_name() -> None:
+    fields = [Field(Encoded(name, Encoding.NUMBER), ColumnType("int"), pa.int32()) for name in NAMES]
+    image = {name: i for i, name in enumerate(NAMES)}
+    for ascii_only in (True, False):
+        result = type_images(pa.array([json.dumps(image, ensure_ascii=ascii_only)] * 3), fields)
+        assert [column.to_pylist() for column in result.columns] == [[i] * 3 for i in range(len(NAMES))]
+        assert result.failures == []
+
+
+def test_one_member_for_two_columns() -> None:
+    fields = [
+        Field(Encoded("a", Encoding.NUMBER), ColumnType("int"), pa.int32()),
+        Field(Encoded("a", Encoding.TEXT), ColumnType("varchar", 9), pa.string()),
+    ]
+    result = type_images(pa.array(['{"a":5}', '{"a":null}', "{}"]), fields)
+    assert [column.to_pylist() for column in result.columns] == [[5, None, None], ["5", None, None]]
+
+
+def test_the_last_of_equal_members_wins() -> None:
+    field = Field(Encoded("a", Encoding.NUMBER), ColumnType("int"), pa.int32())
+    images = ['{"a":1,"a":2}', '{"a":"x","a":3}', '{"a":4,"a":"x"}', '{"a":5,"\\u0061":6}']
+    result = type_images(pa.array(images), [field])
+    assert result.columns[0].to_pylist() == [2, 3, None, 6]
+    assert result.failures == [Failure(2, "a", "token_unexpected")]
+
+
+@pytest.mark.parametrize(
+    "image", [b"", b" ", b"[1]", b"null", b"5", b'{"a":1', b'{"a":1}{}', b'{"a":01}', b"\xff", b'{"a" 1}', b"{a:1}"]
+)
+def test_what_is_no_object_fails_as_a_whole(image: bytes) -> None:
+    fields = [Field(Encoded(name, Encoding.NUMBER), ColumnType("int"), pa.int32()) for name in ("a", "b")]
+    result = type_images(pa.array([b'{"a":1,"b":2}', image, b'{"a":3,"b":4}'], pa.large_binary()), fields)
+    assert [column.to_pylist() for column in result.columns] == [[1, None, 3], [2, None, 4]]
+    assert result.failures == [Failure(1, "", "image_invalid")]
+    assert result.absent == [None, None]
+
+
+def test_nothing() -> None:
+    field = Field(Encoded("a", Encoding.NUMBER), ColumnType("int"), pa.int32())
+    empty = type_images(pa.array([], pa.string()), [field])
+    assert (len(empty.columns[0]), empty.columns[0].type, empty.absent) == (0, pa.int32(), [None])
+    assert type_images(pa.array(['{"a":1}']), []).columns == []
+
+
+def test_many_blocks_and_a_slice() -> None:
+    field = Field(Encoded("a", Encoding.NUMBER), ColumnType("int"), pa.int32())
+    images = [f'{{"a":{i}}}' for i in range(40_000)]
+    images[20_000], images[39_999] = '{"a":1.5}', "{}"
+    result = type_images(pa.array(["x", *images]).slice(1), [field])
+    wanted: list[int | None] = list(range(40_000))
+    wanted[20_000] = wanted[39_999] = None
+    assert result.columns[0].to_pylist() == wanted
+    assert result.failures == [Failure(20_000, "a", "fraction_lost")]
+    assert [i for i, flag in enumerate(result.absent[0].to_pylist()) if flag] == [39_999]
