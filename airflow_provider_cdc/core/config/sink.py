@@ -19,17 +19,20 @@ class DeltaSink:
     :param root: absolute local path, or ``file://``, ``s3://``, ``s3a://``.
     :param storage_connection: Airflow connection of type ``aws`` with the object store's address and secrets.
     :param storage_options: further options of the store; no secrets.
+    :param type: kind of the sink as YAML states it.
     """
 
     root: str
     storage_connection: str | None = None
     storage_options: dict[str, str] = field(default_factory=dict)
+    type: str = "delta"
 
     def __post_init__(self) -> None:
         checks = Checks("sink")
         if checks.text("root", self.root):
             self._check_root(checks)
         checks.text("storage_connection", self.storage_connection, optional=True)
+        checks.choice("type", self.type, ("delta",))
         checks.options("storage_options", self.storage_options, home="the connection named by sink.storage_connection")
         checks.raise_any()
         object.__setattr__(self, "storage_options", {key: str(value) for key, value in self.storage_options.items()})
@@ -54,6 +57,7 @@ class DeltaSink:
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
         return {
+            "type": self.type,
             "root": self.root,
             "storage_connection": self.storage_connection,
             "storage_options": dict(self.storage_options),

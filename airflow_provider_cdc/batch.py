@@ -1,0 +1,206 @@
+"""One batch from plan to publish: lease, range, engine, ledger."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.documents import Chunk, JobDocument, TableState
+from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger
+from airflow_provider_cdc.engine import EngineTask, Stopper
+from airflow_provider_cdc.hooks.connections import ledger_url, spark_target, storage_options
+from airflow_provider_cdc.outcome import from_ledger, published, schema_change_id
+
+Say = Callable[[str], None]
+_STORAGE_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+
+
+def run_batch(
+    pipeline: CdcPipeline,
+    *,
+    until: datetime | None = None,
+    say: Say = print,
+    kill: Stopper | None = None,
+    owner: str | None = None,
+) -> dict[str, Any]:
+    """Plan a batch, carry it out and publish it; the same request again returns what came of it.
+
+    :param until: the tables then hold everything the source committed before it; None means what is there now.
+    :param say: takes one line of progress.
+    :param kill: stops the batch from outside.
+    :param owner: who asks, in words for whoever finds the pipeline taken.
+    :raises BusyError: somebody else works on the pipeline; says who.
+    :raises CdcError: with what to do; nothing was committed.
+    """
+    from airflow_provider_cdc.hooks.kafka import KafkaProgressHook
+    from airflow_provider_cdc.planner import plan_batch
+
+    started = time.monotonic()
+    stopper = kill or Stopper()
+    ledger = Ledger(ledger_url(pipeline.ledger))
+    log = KafkaProgressHook(pipeline.source.connection)
+    fingerprint, seconds = pipeline.fingerprint(), pipeline.policy.lease_seconds
+    with ledger.lease(pipeline.name, owner or this_process(), seconds, fingerprint=fingerprint) as lease:
+        while True:
+            stopper.check()
+            batch = plan_batch(pipeline, ledger, lease, log, until)
+            if batch.committed:
+                return from_ledger(batch, time.monotonic() - started)
+            result = _Run(pipeline, ledger, lease, batch, log.client_config(), say, stopper).result(started)
+            # A batch left over from another request was finished first; ours comes next.
+            if result["status"] == "failed" or until is None or batch.until == until:
+                return result
+            say(f"batch {batch.seq} was left over and is finished; going on with the one asked for")
+
+
+def this_process() -> str:
+    """Return who runs this, for whoever finds the pipeline taken."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"airflow-cdc of {user} on {socket.gethostname()}, process {os.getpid()}"
+
+
+class _Run:
+    """One planned batch on its way through an engine."""
+
+    def __init__(
+        self,
+        pipeline: CdcPipeline,
+        ledger: Ledger,
+        lease: Lease,
+        batch: Batch,
+        kafka: dict[str, str],
+        say: Say,
+        stopper: Stopper,
+    ) -> None:
+        self._pipeline, self._ledger, self._lease, self._batch = pipeline, ledger, lease, batch
+        self._kafka, self._say, self._stopper = kafka, say, stopper
+
+    def result(self, started: float) -> dict[str, Any]:
+        """Carry the batch out and publish it.
+
+        :param started: when the request came, on the monotonic clock.
+        """
+        batch = self._batch
+        self._say(f"batch {batch.seq} of {batch.pipeline}: up to {batch.records} records")
+        with self._folder() as folder, tempfile.TemporaryDirectory(prefix="airflow-cdc-") as scratch:
+            job, secrets = self._job()
+            document = self._engine(job, secrets, folder, Path(scratch))
+        document.pop("transient", None)
+        seconds = round(time.monotonic() - started, 3)
+        told = published(self._pipeline.name, document, seconds)
+        if document["status"] != "failed":
+            self._publish(document, told)
+        return told
+
+    # ---- job
+
+    def _job(self) -> tuple[JobDocument, dict[str, dict[str, str]]]:
+        from airflow_provider_cdc.hooks.kafka_config import SECRETS
+
+        pipeline, batch = self._pipeline, self._batch
+        store = {**storage_options(pipeline.sink.storage_connection), **pipeline.sink.storage_options}
+        secrets = {
+            "kafka": {key: value for key, value in self._kafka.items() if key in SECRETS},
+            "storage": {key: value for key, value in store.items() if key in _STORAGE_SECRETS},
+        }
+        parallelism = self._parallelism()
+        job = JobDocument(
+            pipeline=pipeline.name,
+            seq=batch.seq,
+            created_at=batch.planned_at.isoformat(),
+            sink_root=pipeline.sink.root.rstrip("/"),
+            format=pipeline.source.format,
+            format_options=pipeline.source.options,
+            schema_topic=pipeline.source.schema_topic,
+            kafka={key: value for key, value in self._kafka.items() if key not in SECRETS},
+            chunks=self._chunks(parallelism),
+            policy=pipeline.policy.document(),
+            tables=pipeline.tables.document(),
+            earlier=[b.seq for b in self._ledger.batches(pipeline.name) if b.committed and b.seq < batch.seq],
+            schema_changes=[_without_id(change) for change in self._ledger.schema_changes(pipeline.name)],
+            states=[TableState(**document) for document in self._ledger.tables(pipeline.name).values()],
+            storage={key: value for key, value in store.items() if key not in _STORAGE_SECRETS},
+            parallelism=parallelism,
+        )
+        return job, secrets
+
+    def _parallelism(self) -> int:
+        if self._pipeline.policy.parallelism:
+            return self._pipeline.policy.parallelism
+        if self._pipeline.policy.engine == "inline":
+            return 1
+        from airflow_provider_cdc.engine.spark import local_cores
+
+        return local_cores(spark_target(self._pipeline.spark.connection).master)
+
+    def _chunks(self, parallelism: int) -> list[Chunk]:
+        from airflow_provider_cdc.core.plan.chunks import chunks
+        from airflow_provider_cdc.core.plan.ranges import Range
+
+        planned = Range(self._batch.start, self._batch.end)
+        cut = chunks(planned, self._pipeline.policy.chunk_records, parallelism=parallelism)
+        return [Chunk(**asdict(part)) for chunk in cut for part in chunk.slices]
+
+    @contextmanager
+    def _folder(self) -> Iterator[Path]:
+        """Where the documents lie: in the sink where that is a folder, so that they can be looked at later."""
+        root = self._pipeline.sink.root.removeprefix("file://")
+        if "://" in root:
+            with tempfile.TemporaryDirectory(prefix="airflow-cdc-job-") as folder:
+                yield Path(folder)
+            return
+        folder = Path(root) / "_cdc" / self._pipeline.name / "jobs" / str(self._batch.seq)
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
+
+    # ---- engine
+
+    def _engine(
+        self, job: JobDocument, secrets: dict[str, dict[str, str]], folder: Path, scratch: Path
+    ) -> dict[str, Any]:
+        from airflow_provider_cdc.payload import payload
+
+        paths = folder / "job.json", folder / "result.json"
+        paths[1].unlink(missing_ok=True)
+        paths[0].write_text(json.dumps(job.document()), encoding="utf-8")
+        name = f"{job.pipeline} {job.seq}"
+        task = EngineTask(*paths, secrets, payload(), name, scratch, self._say, self._stopper)
+        if self._pipeline.policy.engine == "inline":
+            from airflow_provider_cdc.engine.inline import run_inline
+
+            return run_inline(task)
+        from airflow_provider_cdc.engine.spark import run_spark
+
+        return run_spark(task, self._pipeline.spark)
+
+    # ---- publish
+
+    def _publish(self, document: dict[str, Any], told: dict[str, Any]) -> None:
+        tables: dict[str, dict[str, Any] | None] = {state["table_id"]: state for state in document["states"]}
+        tables.update({table_id: None for table_id in document.get("removed", ())})
+        changes = [{**change, "id": schema_change_id(change)} for change in document["new_schema_changes"]]
+        self._ledger.commit(self._lease, self._batch.seq, told, tables, changes)
+
+
+def _without_id(change: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in change.items() if name != "id"}
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder and what is in it, if it is there."""
+    shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,229 @@
+"""The Spark engine: one application per batch, submitted through the Spark provider's hook."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import logging
+import os
+import sys
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_cdc.core.config import SparkSettings
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.engine.task import (
+    LAST_LINES,
+    SECRETS_VARIABLE,
+    EngineTask,
+    die_with_parent,
+    read_result,
+)
+from airflow_provider_cdc.hooks.connections import SparkTarget, mask, spark_target
+from airflow_provider_cdc.java import JavaNotFound, find_java
+
+# A driver that lives for seconds: no time to earn back what the optimising compiler and a parallel collector cost.
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+
+_LOGGING = """\
+rootLogger.level = warn
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %p %c{1}: %m%n%ex
+logger.native.name = org.apache.hadoop.util.NativeCodeLoader
+logger.native.level = error
+logger.address.name = org.apache.spark.util.Utils
+logger.address.level = error
+"""
+
+
+def run_spark(task: EngineTask, settings: SparkSettings) -> dict[str, Any]:
+    """Carry out a batch and return its result document.
+
+    :raises ConfigurationError: the connection, Java or Spark is not what it must be.
+    :raises UnavailableError: Spark crashed, or was stopped.
+    """
+    target = spark_target(settings.connection)
+    cluster = _check_target(target)
+    environment = task.environment(**_programs(settings, target))
+    last: deque[str] = deque(maxlen=LAST_LINES)
+
+    def said(line: str) -> None:
+        last.append(line)
+        task.say(line)
+
+    properties = None
+    if cluster:
+        properties = _properties_file(task, target)
+        environment.pop(SECRETS_VARIABLE)
+    hook = _hook(task, settings, target, properties, said)
+    problem = _submit(hook, task, environment)
+    return read_result(task, [*last, *([problem] if problem and not last else [])], 1 if problem else 0)
+
+
+def local_cores(master: str) -> int:
+    """Return how many tasks run at a time on this machine, or a guess for a cluster."""
+    cores = os.cpu_count() or 2
+    inside = master.removeprefix("local[").rstrip("]").split(",")[0] if master.startswith("local[") else ""
+    return int(inside) if inside.isdigit() else cores
+
+
+def _check_target(target: SparkTarget) -> bool:
+    """Tell whether the driver runs elsewhere; refuse what cannot work."""
+    if target.deploy_mode != "cluster":
+        return False
+    if not target.master.startswith(("yarn", "k8s://")):
+        raise ConfigurationError([f"deploy-mode cluster: Spark does not run Python drivers on {target.master}"])
+    return True
+
+
+def _programs(settings: SparkSettings, target: SparkTarget) -> dict[str, str]:
+    """Environment that names Java, Python and Spark, so that nothing depends on what PATH happens to hold."""
+    python = settings.python or sys.executable
+    found = {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python, "PYTHONHASHSEED": "0"}
+    try:
+        found["JAVA_HOME"] = str(find_java().home)
+    except JavaNotFound as problem:
+        raise ConfigurationError([str(problem)]) from None
+    if home := _spark_home():
+        found["SPARK_HOME"] = str(home)
+    if target.master.startswith("local"):
+        found.setdefault("SPARK_LOCAL_IP", os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"))
+    found["SPARK_LAUNCHER_OPTS"] = f"{os.environ.get('SPARK_LAUNCHER_OPTS', '')} {_SHORT_LIVED}".strip()
+    return found
+
+
+def _spark_home() -> Path | None:
+    spec = importlib.util.find_spec("pyspark")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        if (Path(folder) / "bin" / "spark-submit").is_file():
+            return Path(folder)
+    return None
+
+
+def _binary(target: SparkTarget) -> str:
+    """The spark-submit that belongs to this Python, else the one the connection names on PATH."""
+    home = _spark_home()
+    if home is not None:
+        return str(home / "bin" / "spark-submit")
+    if "spark-binary" in target.extra:
+        return target.extra["spark-binary"]
+    raise ConfigurationError(["there is no Spark here: pip install 'airflow-provider-cdc[spark]', or use engine: inline"])
+
+
+def _conf(task: EngineTask, settings: SparkSettings, target: SparkTarget) -> dict[str, str]:
+    conf = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.python.worker.reuse": "true",
+        "spark.python.authenticate.socketTimeout": "60s",
+        "spark.driver.memory": "1g",
+        "spark.task.maxFailures": "4",
+    }
+    if target.deploy_mode != "cluster":
+        log = task.scratch / "log4j2.properties"
+        log.write_text(_LOGGING, encoding="utf-8")
+        conf["spark.driver.extraJavaOptions"] = f"{_SHORT_LIVED} -Dlog4j2.configurationFile={log.as_uri()}"
+    if target.master.startswith("local"):
+        conf["spark.local.dir"] = str(task.scratch / "spark")
+    if target.master.startswith("local["):
+        conf["spark.driver.host"] = "127.0.0.1"
+        conf["spark.driver.bindAddress"] = "127.0.0.1"
+    return {**conf, **{key: _text(value) for key, value in settings.conf.items()}}
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _properties_file(task: EngineTask, target: SparkTarget) -> str:
+    """Write the secrets for a driver that runs elsewhere: a file only we can read, whose keys Spark redacts."""
+    prefix = "spark.yarn.appMasterEnv." if target.master.startswith("yarn") else "spark.kubernetes.driverEnv."
+    path = task.scratch / "secrets.properties"
+    text = json.dumps(task.secrets).replace("\\", "\\\\")
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(f"{prefix}{SECRETS_VARIABLE}={text}\n")
+    return str(path)
+
+
+def _hook(
+    task: EngineTask,
+    settings: SparkSettings,
+    target: SparkTarget,
+    properties: str | None,
+    said: Callable[[str], None],
+) -> Any:
+    """Return the provider's hook, bound to the master we resolved: it would take YARN where it finds no connection."""
+    from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
+    from airflow.sdk import Connection
+
+    for value in (text for part in task.secrets.values() for text in part.values()):
+        mask(value)
+    extra = {**target.extra, "deploy-mode": target.deploy_mode} if target.deploy_mode else dict(target.extra)
+    resolved = Connection(
+        conn_id=settings.connection or "local", conn_type="spark", host=target.master, extra=json.dumps(extra)
+    )
+
+    class Hook(SparkSubmitHook):
+        """Speaks to our log, and knows its connection already."""
+
+        log = _logger(said)  # type: ignore[assignment]
+
+        @classmethod
+        def get_connection(cls, conn_id: str) -> Connection:
+            return resolved
+
+    return Hook(
+        conf=_conf(task, settings, target),
+        conn_id=resolved.conn_id,
+        py_files=str(task.payload.archive),
+        name=f"airflow-cdc {task.name}",
+        application_args=[str(task.job), str(task.result)],
+        spark_binary=_binary(target),
+        properties_file=properties,
+        deploy_mode=target.deploy_mode,
+    )
+
+
+def _submit(hook: Any, task: EngineTask, environment: Mapping[str, str]) -> str:
+    """Run spark-submit to its end; return what it complained of, empty if nothing."""
+    from airflow.exceptions import AirflowException
+
+    try:
+        with task.stopper.running(lambda: _kill(hook)):
+            # Not the hook's env_vars: on YARN and Kubernetes they would become arguments.
+            hook.submit(
+                str(task.payload.main), env=dict(environment), start_new_session=True, preexec_fn=die_with_parent
+            )
+    except AirflowException as error:
+        return str(error).splitlines()[0]
+    except BaseException:
+        _kill(hook)
+        raise
+    return ""
+
+
+def _kill(hook: Any) -> None:
+    with contextlib.suppress(Exception):
+        hook.on_kill()
+
+
+def _logger(said: Callable[[str], None]) -> logging.Logger:
+    """Return a logger that hands on Spark's lines and drops the hook's own talk about its command."""
+    logger = logging.Logger("airflow_provider_cdc.spark", logging.INFO)
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            line = record.getMessage().rstrip()
+            if line and not line.startswith(("Spark-Submit cmd", "WARNING: Using incubator modules")):
+                said(line)
+
+    logger.addHandler(Handler())
+    return logger

@@ -1,0 +1,121 @@
+"""What every engine is given, how it is stopped, and how its answer is read."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_cdc.core.errors import UnavailableError
+from airflow_provider_cdc.payload import Payload
+
+SECRETS_VARIABLE = "AIRFLOW_CDC_SECRETS"
+LAST_LINES = 30
+
+# Looked up before any fork: loading a library between fork and exec may hang.
+try:
+    _PRCTL: Any = ctypes.CDLL(None, use_errno=True).prctl
+except (OSError, AttributeError):  # no Linux
+    _PRCTL = None
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass
+class Stopper:
+    """Stops what runs, from another thread or a signal handler; whatever starts after it is stopped at once.
+
+    :param stopped: why, empty while nothing was stopped.
+    """
+
+    stopped: str = ""
+    _stop: Callable[[], None] | None = None
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def __call__(self, reason: str = "it was asked to stop") -> None:
+        """Stop what runs and what would run."""
+        self.stopped = self.stopped or reason
+        stop = self._stop
+        if stop is not None:
+            stop()
+
+    @contextlib.contextmanager
+    def running(self, stop: Callable[[], None]) -> Any:
+        """Tell how to stop what runs inside the block.
+
+        :raises UnavailableError: it was stopped before it started.
+        """
+        self._stop = stop
+        try:
+            self.check()
+            yield
+        finally:
+            self._stop = None
+
+    def check(self) -> None:
+        """Raise when it was stopped."""
+        if self.stopped:
+            raise UnavailableError("engine.stopped", f"the batch was stopped: {self.stopped}", hint="run again")
+
+
+@dataclass(frozen=True)
+class EngineTask:
+    """One batch for an engine.
+
+    :param job: path of the job document.
+    :param result: path of the result document.
+    :param secrets: ``{"kafka": {...}, "storage": {...}}``; handed over in the environment only.
+    :param name: of the pipeline and the batch, for people.
+    :param scratch: folder that is removed after the batch.
+    :param say: takes one line of progress.
+    """
+
+    job: Path
+    result: Path
+    secrets: dict[str, dict[str, str]]
+    payload: Payload
+    name: str
+    scratch: Path
+    say: Callable[[str], None]
+    stopper: Stopper
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """Return the environment of a process that carries out this task."""
+        return {**os.environ, SECRETS_VARIABLE: json.dumps(self.secrets), "PYTHONUNBUFFERED": "1", **more}
+
+
+def die_with_parent() -> None:
+    """Make the kernel end this process when its parent is gone; called between fork and exec."""
+    if _PRCTL is not None:
+        _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def kill_group(pid: int) -> None:
+    """End a process that leads its own group, with all of the group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def read_result(task: EngineTask, last_lines: list[str], code: int | None) -> dict[str, Any]:
+    """Return the result document.
+
+    :param last_lines: what the engine said last.
+    :param code: its exit code.
+    :raises UnavailableError: there is none, the engine crashed.
+    """
+    task.stopper.check()
+    try:
+        return dict(json.loads(task.result.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        said = "\n".join(last_lines[-LAST_LINES:])
+        told = f"exit code {code}" if code is not None else "it was not submitted"
+        raise UnavailableError(
+            "engine.crashed", f"the engine ended without a result ({told}); it said last:\n{said}",
+            where={"batch": task.name}, hint="run again; if it crashes again, the lines above say why",
+        ) from None  # fmt: skip
