@@ -8,7 +8,7 @@ from typing import Protocol
 
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import SourceError
-from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger, Offsets
+from airflow_provider_cdc.core.ledger import SYNC, Batch, Lease, Ledger, Offsets
 from airflow_provider_cdc.core.plan.progress import SLACK_MS, Mark, PartitionFacts
 from airflow_provider_cdc.core.plan.ranges import Range, plan_range
 from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, Place, Watermarks
@@ -112,9 +112,9 @@ def plan_batch(
     stored = _stored(ledger, pipeline.name, until)
     if stored is not None:
         return stored
-    last = ledger.last(pipeline.name)
+    last = ledger.last(pipeline.name, SYNC)
     planned = _range(pipeline, log, None if last is None else last.end, until, mark_of, accept_loss)
-    batch = ledger.plan(lease, planned.start, planned.end, until)
+    batch = ledger.plan(lease, planned.start, planned.end, until, SYNC)
     if planned.empty:
         lost = [f"{loss.topic}/{loss.partition}: {loss.start} to {loss.end - 1}" for loss in planned.lost]
         result = {"pipeline": pipeline.name, "seq": batch.seq, "status": "empty", "records": 0, "lost": lost}

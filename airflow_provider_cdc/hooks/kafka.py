@@ -27,7 +27,7 @@ class KafkaProgressHook(BaseHook):
     """Looks at a Kafka cluster without leaving a trace in it.
 
     :param kafka_conn_id: Airflow connection of type ``kafka``; its extra holds librdkafka keys.
-    :param timeout: seconds one call may take.
+    :param timeout: seconds one request to the cluster may take.
     """
 
     conn_name_attr = "kafka_conn_id"
@@ -146,7 +146,19 @@ class KafkaProgressHook(BaseHook):
         :param partitions: only these; all of the topics if None.
         :param ends: ends read before; the present ones if None.
         """
-        marks = ends or self.ends(topics)
+        names = list(topics)
+        marks = ends or self.ends(names)
+        try:
+            return self._tails(marks, count, deadline, partitions)
+        except SourceError as error:
+            if error.code != "kafka.offset_out_of_range":
+                raise
+            # Retention took the records between the two questions; the ends are later now.
+            return self._tails(self.ends(names), count, deadline, partitions)
+
+    def _tails(
+        self, marks: Watermarks, count: int, deadline: float | None, partitions: set[Place] | None
+    ) -> dict[Place, list[KafkaRecord]]:
         found: dict[Place, list[KafkaRecord]] = {}
         windows: dict[Place, tuple[int, int]] = {}
         for topic, highs in marks.highs.items():

@@ -10,6 +10,9 @@ from typing import Any
 Offsets = dict[str, dict[int, int]]
 """Offsets by topic and partition; as an end they are exclusive."""
 
+SYNC = "sync"
+"""Kind of the batches that follow the log; each starts where the last of them ended."""
+
 PLANNED = "planned"
 COMMITTED = "committed"
 

@@ -55,9 +55,11 @@ def as_batch(row: Row[Any]) -> Batch:
     return Batch.from_document(dict(row._mapping))
 
 
-def last_batch(connection: Connection, pipeline: str) -> Batch | None:
-    """Return the batch with the highest number."""
+def last_batch(connection: Connection, pipeline: str, kind: str | None = None) -> Batch | None:
+    """Return the batch with the highest number, of one kind if it is given."""
     query = select(schema.batches).where(schema.batches.c.pipeline == pipeline)
+    if kind is not None:
+        query = query.where(schema.batches.c.kind == kind)
     row = connection.execute(query.order_by(schema.batches.c.seq.desc()).limit(1)).one_or_none()
     return None if row is None else as_batch(row)
 

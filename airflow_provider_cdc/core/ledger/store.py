@@ -12,7 +12,15 @@ from airflow_provider_cdc.core.errors import BusyError, ConfigurationError
 from airflow_provider_cdc.core.ledger import rows, schema
 from airflow_provider_cdc.core.ledger.database import Database, now
 from airflow_provider_cdc.core.ledger.lease import Lease
-from airflow_provider_cdc.core.ledger.records import COMMITTED, PLANNED, Batch, Offsets, offsets_document, time_text
+from airflow_provider_cdc.core.ledger.records import (
+    COMMITTED,
+    PLANNED,
+    SYNC,
+    Batch,
+    Offsets,
+    offsets_document,
+    time_text,
+)
 
 Document = Mapping[str, Any]
 
@@ -103,34 +111,38 @@ class Ledger:
 
     # ---- batches
 
-    def planned(self, pipeline: str, until: datetime | None) -> Batch | None:
+    def planned(self, pipeline: str, until: datetime | None, kind: str = SYNC) -> Batch | None:
         """Return the batch that belongs to a request, planned or committed.
 
-        :param until: the request's time; None asks for the batch that is planned and not committed yet.
+        :param until: the request's time; None asks for the batch that is planned and not committed yet, of any kind.
         """
-        mine = schema.batches.c.pipeline == pipeline
-        query = select(schema.batches).where(mine, schema.batches.c.status == PLANNED)
+        c = schema.batches.c
+        query = select(schema.batches).where(c.pipeline == pipeline, c.status == PLANNED)
         if until is not None:
-            query = select(schema.batches).where(mine, schema.batches.c.until == time_text(until))
-        return self._batch(query.order_by(schema.batches.c.seq).limit(1))
+            query = select(schema.batches).where(c.pipeline == pipeline, c.kind == kind, c.until == time_text(until))
+        return self._batch(query.order_by(c.seq).limit(1))
 
     def open(self, pipeline: str) -> Batch | None:
         """Return the batch that is planned and not committed, whatever request it belongs to."""
         return self.planned(pipeline, None)
 
-    def covering(self, pipeline: str, until: datetime) -> Batch | None:
+    def covering(self, pipeline: str, until: datetime, kind: str = SYNC) -> Batch | None:
         """Return the first committed batch whose request reached ``until`` or beyond."""
         query = select(schema.batches).where(
             schema.batches.c.pipeline == pipeline,
+            schema.batches.c.kind == kind,
             schema.batches.c.status == COMMITTED,
             schema.batches.c.until >= time_text(until),
         )
         return self._batch(query.order_by(schema.batches.c.seq).limit(1))
 
-    def last(self, pipeline: str) -> Batch | None:
-        """Return the batch with the highest number, planned or committed."""
+    def last(self, pipeline: str, kind: str | None = None) -> Batch | None:
+        """Return the batch with the highest number, planned or committed.
+
+        :param kind: only batches of this kind; any if None.
+        """
         with self._database.reading() as connection:
-            return rows.last_batch(connection, pipeline)
+            return rows.last_batch(connection, pipeline, kind)
 
     def batch(self, pipeline: str, seq: int) -> Batch | None:
         """Return one batch by its number."""
@@ -143,7 +155,7 @@ class Ledger:
         with self._database.reading() as connection:
             return [rows.as_batch(row) for row in connection.execute(query.order_by(schema.batches.c.seq).limit(limit))]
 
-    def plan(self, lease: Lease, start: Offsets, end: Offsets, until: datetime | None, kind: str = "sync") -> Batch:
+    def plan(self, lease: Lease, start: Offsets, end: Offsets, until: datetime | None, kind: str = SYNC) -> Batch:
         """Record the next batch; its range never changes afterwards.
 
         :param start: first offsets.

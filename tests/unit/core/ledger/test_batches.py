@@ -123,6 +123,18 @@ def test_a_request_is_covered_by_the_first_batch_that_reached_it(ledger: Ledger,
     assert ledger.covering("shop", TEN + timedelta(hours=4)) is None
 
 
+def test_batches_of_another_kind_do_not_answer_for_the_log(ledger: Ledger, lease: Lease) -> None:
+    sync = ledger.plan(lease, START, END, TEN)
+    sync = ledger.commit(lease, sync.seq, {})
+    other = ledger.plan(lease, {}, START, TEN + timedelta(hours=1), "rebuild")
+    assert ledger.open("shop") == other
+    other = ledger.commit(lease, other.seq, {})
+    assert ledger.last("shop") == other and ledger.last("shop", "sync") == sync
+    assert ledger.planned("shop", TEN + timedelta(hours=1)) is None
+    assert ledger.planned("shop", TEN + timedelta(hours=1), "rebuild") == other
+    assert ledger.covering("shop", TEN + timedelta(minutes=1)) is None
+
+
 def test_pipelines_do_not_see_each_other(ledger: Ledger, lease: Lease) -> None:
     ledger.plan(lease, START, END, TEN)
     ledger.commit(lease, 1, {}, {"a.b": {}}, [{"id": "x"}])
