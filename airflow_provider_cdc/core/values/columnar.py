@@ -55,9 +55,9 @@ def _labels(texts: pa.Array, field: Field) -> pa.Array:
 def _number(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
     target = field.target
     if pa.types.is_signed_integer(target):
-        return pa.array(values, target)
+        return _integers(values, target)
     if pa.types.is_boolean(target):
-        return _boolean_of(pa.array(values, pa.int64()), field, lost)
+        return _boolean_of(_integers(values, pa.int64()), field, lost)
     if pa.types.is_float64(target):
         return pa.array(values, target)
     if pa.types.is_float32(target):
@@ -70,6 +70,14 @@ def _number(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array
     if pa.types.is_string(target):
         return _decimal_texts(texts, field)
     raise Misfit(Reason.TARGET)
+
+
+def _integers(values: Sequence[Any], target: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, target)
+    except pa.ArrowTypeError:
+        # a boolean, or an absent member, on which this stumbles again
+        return pa.array([int(value) if value.__class__ is bool else value for value in values], target)
 
 
 def _list_parts(values: Sequence[Any]) -> tuple[pa.Array, pa.Array]:
@@ -98,10 +106,12 @@ def _decimal_texts(texts: pa.Array, field: Field) -> pa.Array:
 
 
 def _boolean(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
-    flags = pa.array(values, pa.bool_())
-    if pa.types.is_boolean(field.target) or pa.types.is_signed_integer(field.target):
-        return flags.cast(field.target)
-    raise Misfit(Reason.TARGET)
+    if not (pa.types.is_boolean(field.target) or pa.types.is_signed_integer(field.target)):
+        raise Misfit(Reason.TARGET)
+    try:
+        return pa.array(values, pa.bool_()).cast(field.target)
+    except pa.ArrowInvalid:
+        return _number(values, field, lost)  # numbers among them
 
 
 def _boolean_of(numbers: pa.Array, field: Field, lost: Counter[str]) -> pa.Array:

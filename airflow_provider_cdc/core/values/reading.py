@@ -25,7 +25,7 @@ class Geometry(msgspec.Struct, gc=False):
 
 
 _TOKENS: dict[Encoding, Any] = {
-    Encoding.BOOLEAN: bool,
+    Encoding.BOOLEAN: bool | int,
     Encoding.BASE64: bytes,
     Encoding.DECIMAL_BASE64: bytes,
     Encoding.BITS_LE: bytes,
@@ -41,7 +41,7 @@ def token_type(field: Field) -> Any:
     if field.encoded.encoding is not Encoding.NUMBER:
         return _TOKENS[field.encoded.encoding]
     if pa.types.is_signed_integer(field.target) or pa.types.is_boolean(field.target):
-        return int
+        return int | bool  # Debezium's TINYINT(1) and BOOLEAN change places
     if pa.types.is_floating(field.target):
         return float
     # the rest must keep its digits
