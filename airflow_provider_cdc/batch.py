@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 import json
 import os
-import shutil
 import socket
 import tempfile
 import time
@@ -44,13 +43,13 @@ def run_batch(
     :raises BusyError: somebody else works on the pipeline; says who.
     :raises CdcError: with what to do; nothing was committed.
     """
-    from airflow_provider_cdc.hooks.kafka import KafkaProgressHook
+    from airflow_provider_cdc.hooks.kafka_log import KafkaLog
     from airflow_provider_cdc.planner import plan_batch
 
     started = time.monotonic()
     stopper = kill or Stopper()
     ledger = Ledger(ledger_url(pipeline.ledger))
-    log = KafkaProgressHook(pipeline.source.connection)
+    log = KafkaLog(pipeline.source.connection)
     fingerprint, seconds = pipeline.fingerprint(), pipeline.policy.lease_seconds
     with ledger.lease(pipeline.name, owner or this_process(), seconds, fingerprint=fingerprint) as lease:
         while True:
@@ -199,8 +198,3 @@ class _Run:
 
 def _without_id(change: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in change.items() if name != "id"}
-
-
-def remove_folder(path: Path) -> None:
-    """Remove a folder and what is in it, if it is there."""
-    shutil.rmtree(path, ignore_errors=True)

@@ -7,7 +7,6 @@ import json
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

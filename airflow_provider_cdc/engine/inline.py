@@ -26,7 +26,7 @@ def run_inline(task: EngineTask) -> dict[str, Any]:
         errors="replace",
         env=task.environment(PYTHONPATH=str(task.payload.folder)),
         start_new_session=True,
-        preexec_fn=die_with_parent,  # noqa: PLW1509
+        preexec_fn=die_with_parent,
     ) as process:
         assert process.stdout is not None
         try:

@@ -114,7 +114,9 @@ def _binary(target: SparkTarget) -> str:
         return str(home / "bin" / "spark-submit")
     if "spark-binary" in target.extra:
         return target.extra["spark-binary"]
-    raise ConfigurationError(["there is no Spark here: pip install 'airflow-provider-cdc[spark]', or use engine: inline"])
+    raise ConfigurationError(
+        ["there is no Spark here: pip install 'airflow-provider-cdc[spark]', or use engine: inline"]
+    )
 
 
 def _conf(task: EngineTask, settings: SparkSettings, target: SparkTarget) -> dict[str, str]:
@@ -164,8 +166,7 @@ def _hook(
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.sdk import Connection
 
-    for value in (text for part in task.secrets.values() for text in part.values()):
-        mask(value)
+    mask()  # the secrets that were read before Airflow was loaded
     extra = {**target.extra, "deploy-mode": target.deploy_mode} if target.deploy_mode else dict(target.extra)
     resolved = Connection(
         conn_id=settings.connection or "local", conn_type="spark", host=target.master, extra=json.dumps(extra)

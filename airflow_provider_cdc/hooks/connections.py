@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
@@ -21,6 +23,8 @@ _MASTER = re.compile(
 )
 _SPARK_EXTRA = ("deploy-mode", "namespace", "queue", "rest-scheme", "rest-port", "spark-binary", "principal", "keytab")
 _POSTGRES_EXTRA = ("sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "application_name")
+# A secrets backend is asked before the environment: then only Airflow knows.
+_BACKENDS = ("AIRFLOW__SECRETS__BACKEND", "AIRFLOW__WORKERS__SECRETS_BACKEND")
 _S3_EXTRA = {
     "endpoint_url": "AWS_ENDPOINT_URL",
     "region_name": "AWS_REGION",
@@ -43,28 +47,84 @@ class SparkTarget:
     extra: dict[str, str]
 
 
-def mask(secret: str | None) -> None:
-    """Keep a secret out of the logs."""
+@dataclass(frozen=True)
+class EnvironmentConnection:
+    """A connection from the environment, read without loading Airflow; the members are those of Airflow's own."""
+
+    conn_id: str
+    conn_type: str
+    host: str | None = None
+    login: str | None = None
+    password: str | None = None
+    schema: str | None = None
+    port: int | None = None
+    extra_dejson: dict[str, Any] = field(default_factory=dict)
+
+
+_unmasked: list[str] = []
+
+
+def mask(secret: str | None = None) -> None:
+    """Keep a secret, and those named before Airflow was loaded, out of Airflow's logs; loads no Airflow for it."""
     if secret:
+        _unmasked.append(secret)
+    if "airflow.sdk" in sys.modules:
         from airflow.sdk.log import mask_secret
 
-        mask_secret(secret)
+        while _unmasked:
+            mask_secret(_unmasked.pop())
 
 
-def find_connection(conn_id: str, kinds: Iterable[str] = ()) -> Connection:
+def find_connection(conn_id: str, kinds: Iterable[str] = ()) -> Connection | EnvironmentConnection:
     """Return an Airflow connection.
 
     :param kinds: types it may have; any if empty.
     :raises ConfigurationError: it is not defined, cannot be read, or has another type.
     """
+    where = {"connection": conn_id}
+    found = _from_environment(conn_id) or _from_airflow(conn_id, where)
+    mask(found.password)
+    allowed = tuple(kinds)
+    if allowed and found.conn_type not in allowed:
+        text = f"connection {conn_id!r} is of type {found.conn_type!r}, expected {' or '.join(map(repr, allowed))}"
+        raise ConfigurationError([text], where=where)
+    return found
+
+
+def _from_environment(conn_id: str) -> EnvironmentConnection | None:
+    """Return a connection written as JSON in the environment, None where only Airflow can tell.
+
+    Loading Airflow takes longer than most of what the command line does; where it is loaded it is asked.
+    """
+    text = os.environ.get(f"AIRFLOW_CONN_{conn_id.upper()}", "")
+    if (
+        "airflow.sdk" in sys.modules
+        or any(name.startswith(_BACKENDS) for name in os.environ)
+        or not text.startswith("{")
+    ):
+        return None
+    try:
+        given = json.loads(text)
+        extra = given.pop("extra", None) or {}
+        extra = json.loads(extra) if isinstance(extra, str) else dict(extra)
+        port = given.pop("port", None)
+        kind = str(given.pop("conn_type")).replace("-", "_").lower()
+        given.pop("description", None)
+        texts = {name: None if value is None else str(value) for name, value in given.items()}
+        kind = "postgres" if kind == "postgresql" else kind
+        return EnvironmentConnection(conn_id, kind, extra_dejson=extra, port=int(port) if port else None, **texts)
+    except (ValueError, KeyError, TypeError):
+        return None  # Airflow says what is wrong with it
+
+
+def _from_airflow(conn_id: str, where: dict[str, Any]) -> Connection:
     from airflow.sdk import BaseHook
     from airflow.sdk.exceptions import AirflowNotFoundException
 
-    where = {"connection": conn_id}
     variable = f"AIRFLOW_CONN_{conn_id.upper()}"
     given = variable in os.environ
     try:
-        found = BaseHook.get_connection(conn_id)
+        return BaseHook.get_connection(conn_id)
     except AirflowNotFoundException:
         if given:
             raise _unreadable(variable, where) from None
@@ -78,12 +138,6 @@ def find_connection(conn_id: str, kinds: Iterable[str] = ()) -> Connection:
         # Its text may quote the connection.
         text = f"connection {conn_id!r} could not be asked for ({type(error).__name__})"
         raise UnavailableError("airflow.connection", text, where=where) from None
-    mask(found.password)
-    allowed = tuple(kinds)
-    if allowed and found.conn_type not in allowed:
-        text = f"connection {conn_id!r} is of type {found.conn_type!r}, expected {' or '.join(map(repr, allowed))}"
-        raise ConfigurationError([text], where=where)
-    return found
 
 
 def _unreadable(variable: str, where: dict[str, Any]) -> ConfigurationError:
@@ -91,7 +145,7 @@ def _unreadable(variable: str, where: dict[str, Any]) -> ConfigurationError:
     return ConfigurationError([text], where=where)
 
 
-def _extra(conn_id: str, found: Connection, allowed: Iterable[str]) -> dict[str, Any]:
+def _extra(conn_id: str, found: Connection | EnvironmentConnection, allowed: Iterable[str]) -> dict[str, Any]:
     """Return a connection's extra, refusing what is not on the list."""
     extra: Mapping[str, Any] = found.extra_dejson
     unknown = sorted(set(extra) - set(allowed))
@@ -183,7 +237,7 @@ def spark_target(conn_id: str | None) -> SparkTarget:
     return SparkTarget(master, deploy_mode, extra)
 
 
-def _master(found: Connection) -> str:
+def _master(found: Connection | EnvironmentConnection) -> str:
     host = found.host or ""
     if found.conn_type in ("yarn", "local") and not host:
         return found.conn_type
