@@ -23,6 +23,8 @@ REGISTRY = re.compile(
     r"(?:pypi|pythonhosted|registry\.npmjs|npmjs)\.org|(?:repo1?|central)\.maven\.|maven\.org|deb\.debian\.org"
 )
 
+RECORDED = ("tests/captures/data/", "tests/fixtures/")
+
 PINS = ["constraints.txt", "tests/stack/s3-requirements.txt"]
 
 
@@ -31,7 +33,7 @@ def tracked() -> list[Path]:
     run = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
     if run.returncode:
         pytest.skip("not a git checkout")
-    files = [ROOT / name for name in run.stdout.split("\0") if name and not name.startswith("tests/fixtures/")]
+    files = [ROOT / name for name in run.stdout.split("\0") if name and not name.startswith(RECORDED)]
     return [file for file in files if file.suffix in TEXT and file.is_file()]
 
 

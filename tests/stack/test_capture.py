@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, TopicPartition
 from tests.stack.broker import Broker
 from tests.stack.capture import Record, ReplayError, partitions_of, read, replay
 
-CAPTURES = sorted(Path(__file__).parents[1].glob("fixtures/**/records.jsonl.xz"), key=lambda file: file.stat().st_size)
+CAPTURES = sorted(Path(__file__).parents[1].glob("**/records.jsonl.xz"), key=lambda file: file.stat().st_size)
 
 RECORDS = [
     Record("stack.capture", 0, 0, 1_700_000_000_001, b"k0", b"v0"),
@@ -81,7 +81,7 @@ def test_slices_in_order_keep_their_offsets_and_a_skipped_one_is_noticed(broker:
         replay(broker, records[5:])
 
 
-@pytest.mark.skipif(not CAPTURES, reason="no capture in tests/fixtures")
+@pytest.mark.skipif(not CAPTURES, reason="no capture among the tests")
 def test_the_smallest_real_capture_is_replayed_record_by_record(broker: Broker) -> None:
     folder = CAPTURES[0].parent
     records = sorted(read(folder), key=lambda record: (record.topic, record.partition, record.offset))
