@@ -56,7 +56,7 @@ def run_batch(
             stopper.check()
             batch = plan_batch(pipeline, ledger, lease, log, until)
             if batch.committed:
-                return from_ledger(batch, time.monotonic() - started)
+                return from_ledger(batch, ledger.tables(pipeline.name).values(), time.monotonic() - started)
             result = _Run(pipeline, ledger, lease, batch, log.client_config(), say, stopper).result(started)
             # A batch left over from another request was finished first; ours comes next.
             if result["status"] == "failed" or until is None or batch.until == until:
@@ -88,6 +88,7 @@ class _Run:
     ) -> None:
         self._pipeline, self._ledger, self._lease, self._batch = pipeline, ledger, lease, batch
         self._kafka, self._say, self._stopper = kafka, say, stopper
+        self._states = ledger.tables(pipeline.name)
 
     def result(self, started: float) -> dict[str, Any]:
         """Carry the batch out and publish it.
@@ -99,9 +100,8 @@ class _Run:
         with self._folder() as folder, tempfile.TemporaryDirectory(prefix="airflow-cdc-") as scratch:
             job, secrets = self._job()
             document = self._engine(job, secrets, folder, Path(scratch))
-        document.pop("transient", None)
         seconds = round(time.monotonic() - started, 3)
-        told = published(self._pipeline.name, document, seconds)
+        told = published(self._pipeline.name, document, self._states, seconds)
         if document["status"] != "failed":
             self._publish(document, told)
         return told
@@ -132,7 +132,7 @@ class _Run:
             tables=pipeline.tables.document(),
             earlier=[b.seq for b in self._ledger.batches(pipeline.name) if b.committed and b.seq < batch.seq],
             schema_changes=[_without_id(change) for change in self._ledger.schema_changes(pipeline.name)],
-            states=[TableState(**document) for document in self._ledger.tables(pipeline.name).values()],
+            states=[TableState(**document) for document in self._states.values()],
             storage={key: value for key, value in store.items() if key not in _STORAGE_SECRETS},
             parallelism=parallelism,
         )

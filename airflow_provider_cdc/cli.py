@@ -1,42 +1,134 @@
-"""Command line: ``airflow-cdc`` and, with the same verbs, ``airflow cdc``."""
+"""Command line: ``airflow-cdc`` and, with the same verbs, ``airflow cdc``. Thin: parse, call."""
 
 from __future__ import annotations
 
 import argparse
-import json
+import importlib
 import sys
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+_COMMANDS = "airflow_provider_cdc.commands"
+
+
+def _instant(text: str) -> datetime | None:
+    from airflow_provider_cdc.commands.sync import instant
+
+    return instant(text)
+
+
+_instant.__name__ = "ISO time"
+
+
+def _option(text: str) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not sign or not key:
+        raise ValueError(text)
+    return key, value
+
+
+_option.__name__ = "K=V"
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a verb, as argparse takes it."""
+
+    flags: tuple[str, ...]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One verb.
+
+    :param home: module and function that carry it out; imported when the verb is used.
+    """
+
+    name: str
+    home: str
+    help: str
+    arguments: tuple[Argument, ...]
+
+
+_PIPELINE = Argument(("pipeline",), {"metavar": "PIPELINE.yaml", "help": "the pipeline's YAML file"})
+_MAYBE_PIPELINE = Argument(("pipeline",), {**_PIPELINE.settings, "nargs": "?"})
+_JSON = Argument(("--json",), {"action": "store_true", "help": "print JSON for machines"})
+_UNTIL = Argument(
+    ("--until",),
+    {
+        "type": _instant,
+        "metavar": "ISO",
+        "help": "everything the source committed before this time; UTC without a zone; without it what is there now",
+    },
+)
+_DECODE = (
+    Argument(("--format",), {"required": True, "metavar": "NAME", "help": "wire format; `formats` lists them"}),
+    Argument(
+        ("--option",),
+        {"action": "append", "default": [], "type": _option, "metavar": "K=V", "help": "option of the format"},
+    ),
+    Argument(
+        ("files",), {"nargs": "+", "metavar": "FILE", "help": ".jsonl or .jsonl.xz, one record a line; - is stdin"}
+    ),
+)
+
+VERBS = (
+    Verb("sync", "sync:sync", "carry out one batch: plan, land, apply, publish", (_PIPELINE, _UNTIL, _JSON)),
+    Verb("plan", "sync:plan", "show what the next batch would read; records nothing", (_PIPELINE, _UNTIL, _JSON)),
+    Verb("decode", "decode:decode", "print the changes that recorded records mean", _DECODE),
+    Verb("tables", "looking:tables", "show the pipeline's tables and where they stand", (_PIPELINE, _JSON)),
+    Verb("ledger", "looking:ledger", "show the pipeline's batches", (_PIPELINE, _JSON)),
+    Verb("doctor", "doctor:doctor", "check packages, Java, Spark, broker, ledger and sink", (_MAYBE_PIPELINE, _JSON)),
+    Verb("formats", "looking:formats", "list the wire formats", (_JSON,)),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="airflow-cdc")
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    sync = verbs.add_parser("sync")
-    sync.add_argument("pipeline")
-    sync.add_argument("--until", type=_instant)
-    sync.add_argument("--json", action="store_true")
-    given = parser.parse_args(arguments)
-    from airflow_provider_cdc.batch import run_batch
-    from airflow_provider_cdc.core.config import CdcPipeline
-    from airflow_provider_cdc.core.errors import CdcError, Transient
+    """Run one verb.
 
-    try:
-        result = run_batch(CdcPipeline.from_yaml(given.pipeline), until=given.until, say=_say)
-    except CdcError as error:
-        print(error, file=sys.stderr)
-        return 5 if isinstance(error, Transient) else 2
-    print(json.dumps(result, indent=None if given.json else 2))
-    return {"done": 0, "nothing_to_do": 0, "parked": 3, "failed": 3}[result["status"]]
+    :param arguments: without the program's name; those of the process if None.
+    """
+    given = _parser().parse_args(arguments)
+    return int(_function(given.verb.home)(given))
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+def airflow_commands() -> list[Any]:
+    """Return the same verbs for ``airflow cdc``."""
+    from airflow.cli.cli_config import ActionCommand, Arg, GroupCommand
+
+    def action(verb: Verb) -> Any:
+        def call(given: argparse.Namespace) -> None:
+            sys.exit(_function(verb.home)(given))
+
+        arguments = [Arg(flags=argument.flags, **argument.settings) for argument in verb.arguments]
+        return ActionCommand(name=verb.name, help=verb.help, func=call, args=arguments)
+
+    help_text = "CDC logs in Kafka to lakehouse tables"
+    return [GroupCommand(name="cdc", help=help_text, subcommands=[action(verb) for verb in VERBS])]
 
 
-def _instant(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+def _parser() -> argparse.ArgumentParser:
+    from airflow_provider_cdc import __version__
+
+    epilog = "exit codes: 0 done or nothing to do, 2 configuration, 3 data (tables parked, quarantine), 5 try again"
+    parser = argparse.ArgumentParser("airflow-cdc", description="CDC logs in Kafka to lakehouse tables.", epilog=epilog)
+    parser.add_argument("--version", action="version", version=f"airflow-cdc {__version__}")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    for verb in VERBS:
+        mine = verbs.add_parser(verb.name, help=verb.help, description=f"{verb.help[0].upper()}{verb.help[1:]}.")
+        mine.set_defaults(verb=verb)
+        for argument in verb.arguments:
+            mine.add_argument(*argument.flags, **argument.settings)
+    return parser
+
+
+def _function(home: str) -> Callable[[argparse.Namespace], int]:
+    module, name = home.split(":")
+    found: Callable[[argparse.Namespace], int] = getattr(importlib.import_module(f"{_COMMANDS}.{module}"), name)
+    return found
 
 
 if __name__ == "__main__":

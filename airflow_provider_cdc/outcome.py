@@ -4,45 +4,64 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from airflow_provider_cdc.core.ledger import Batch
 
 _SHOWN = 20
+_SHOWN_TEXT = 200
 
 
-def published(pipeline: str, document: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+def published(
+    pipeline: str, document: Mapping[str, Any], before: Mapping[str, Mapping[str, Any]], seconds: float
+) -> dict[str, Any]:
     """Return a result document as it is told and kept.
 
     :param document: result document of an engine.
+    :param before: table states before the batch, by table id.
     :param seconds: the whole request took so long.
     """
-    states = {(state["database"], state["table"]): state for state in document["states"]}
-    told: dict[str, Any] = {
-        "pipeline": pipeline,
-        "seq": document["seq"],
-        "status": document["status"],
-        "records": document["records"],
-        "changes": document["changes"],
-        "schema_changes": document["schema_changes"],
-        "quarantined": document["quarantined"],
-        "tables": [_line(line, states.get((line["database"], line["table"]))) for line in document["tables"]],
-        "seconds": seconds,
-        "phases": document["seconds"],
-        "statements": document["statements"][:_SHOWN],
-        "lossy": document["lossy"],
-    }
+    names = ("seq", "status", "records", "changes", "schema_changes", "quarantined")
+    told: dict[str, Any] = {"pipeline": pipeline, **{name: document[name] for name in names}}
+    if document["status"] == "failed":
+        error = {"error": document["error"], "transient": bool(document.get("transient"))}
+        return {**told, "tables": [], "seconds": seconds, **error}
+    after = {**before, **{state["table_id"]: state for state in document["states"]}}
+    by_name = _by_name(document["states"])
+    told["tables"] = [_line(line, by_name.get((line["database"], line["table"]))) for line in document["tables"]]
+    told |= {"seconds": seconds, "phases": document["seconds"], "cut": _cut(after.values())}
+    told["statements"] = [text[:_SHOWN_TEXT] for text in document["statements"][:_SHOWN]]
     told["parked"] = [
         {"database": state["database"], "table": state["table"], "reason": state["reason"]}
-        for state in document["states"]
+        for state in after.values()
         if state["state"] == "parked"
     ]
+    if document["lossy"]:
+        told["lossy"] = document["lossy"]
     if document["quarantine"]:
         told["quarantine"] = document["quarantine"][:_SHOWN]
-    if document.get("error"):
-        told["error"] = document["error"]
     return told
+
+
+def _by_name(states: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Mapping[str, Any]]:
+    """States by name; of tables that had it one after the other, the one that has it now."""
+    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for state in sorted(states, key=lambda state: (state["state"] != "dropped", state["applied_position"])):
+        found[state["database"], state["table"]] = state
+    return found
+
+
+def _cut(states: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Up to where the tables are; with a parked or waiting table among them they stand at no common position."""
+    kept = [state for state in states if state["state"] != "dropped"]
+    position = max((state["applied_position"] for state in kept), default="")
+    times = [state["source_time"] for state in kept if state["source_time"] is not None]
+    return {
+        "consistent": all(state["state"] == "ok" for state in kept),
+        "position": position or None,
+        "source_time_us": max(times, default=None),
+    }
 
 
 def _line(line: Mapping[str, Any], state: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -54,14 +73,18 @@ def _line(line: Mapping[str, Any], state: Mapping[str, Any] | None) -> dict[str,
     return kept
 
 
-def from_ledger(batch: Batch, seconds: float) -> dict[str, Any]:
+def from_ledger(batch: Batch, states: Iterable[Mapping[str, Any]], seconds: float) -> dict[str, Any]:
     """Return what a committed batch's request is answered with.
 
+    :param states: of the tables now: one that was parked then may be well again.
     :param seconds: this request took so long.
     """
     stored = dict(batch.result or {})
     if stored.get("status") == "empty":
         return {**nothing(batch.pipeline, batch.seq), **_loss(stored), "seconds": round(seconds, 3)}
+    parked = [state for state in states if state["state"] == "parked"]
+    if stored.get("status") == "parked" and not parked:
+        stored |= {"status": "done", "parked": []}
     return {**stored, "repeated": True, "seconds": round(seconds, 3)}
 
 

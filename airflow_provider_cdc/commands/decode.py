@@ -1,0 +1,184 @@
+"""``decode``: records in files to changes on standard output, one JSON line each."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import lzma
+import sys
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_cdc.commands.printing import CONFIGURATION, DONE, complain, guarded
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.core.formats.contract import Format, Records
+
+_BUFFER = 5_000  # lines decoded at a time; the changes do not depend on it
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_INT64 = 1 << 63
+
+
+def decode(given: Namespace) -> int:
+    """Print the changes of the records in files."""
+
+    def work() -> int:
+        from airflow_provider_cdc.core.formats.registry import open_format
+
+        wire = open_format(given.format, dict(given.option))
+        code = DONE
+        for file in given.files:
+            try:
+                with _opened(file) as stream:
+                    for change in changes(wire, _lines(stream)):
+                        print(json.dumps(change, ensure_ascii=False))
+            except OSError as error:
+                complain(f"cannot read {file}: {error.strerror or error}")
+                code = CONFIGURATION
+        sys.stdout.flush()
+        return code
+
+    return guarded(work, as_json=False)
+
+
+def changes(wire: Format, lines: Iterable[bytes | None]) -> Iterator[dict[str, Any]]:
+    """Yield the changes of a file's records in the file's order.
+
+    :param lines: the lines; None stands for a rest that cannot be read.
+    """
+    told: list[tuple[int, dict[str, Any]]] = []
+    records: dict[tuple[str, int], Records] = {}
+    places: dict[tuple[str, int, int], int] = {}
+    for number, line in enumerate(lines):
+        entry = _record(line)
+        if isinstance(entry, str):
+            told.append((number, _broken(line, entry)))
+        else:
+            _take(records, entry)
+            places.setdefault((entry["topic"], entry["partition"], entry["offset"]), number)
+        if (number + 1) % _BUFFER == 0:
+            yield from _flush(wire, told, records, places)
+    yield from _flush(wire, told, records, places)
+
+
+def _flush(
+    wire: Format,
+    told: list[tuple[int, dict[str, Any]]],
+    records: dict[tuple[str, int], Records],
+    places: dict[tuple[str, int, int], int],
+) -> Iterator[dict[str, Any]]:
+    for (topic, partition), part in records.items():
+        told += [(places[topic, partition, change["offset"]], change) for change in _decoded(wire, part)]
+    told.sort(key=lambda item: item[0])  # stable: the changes of one record keep their order
+    yield from (change for _, change in told)
+    told.clear()
+    records.clear()
+    places.clear()
+
+
+def _decoded(wire: Format, part: Records) -> Iterator[dict[str, Any]]:
+    import pyarrow as pa
+
+    batch = wire.decode(part)
+    columns = []
+    for name in batch.schema.names:
+        column = batch.column(name)
+        if pa.types.is_timestamp(column.type):
+            scale = 1_000 if column.type.unit == "ms" else 1
+            columns.append([_iso(value, scale) for value in column.cast(pa.int64()).to_pylist()])
+        elif pa.types.is_binary(column.type):
+            columns.append([_text(value) for value in column.to_pylist()])
+        else:
+            columns.append(column.to_pylist())
+    names = batch.schema.names
+    return (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
+
+
+def _iso(value: int | None, micros: int) -> str | int | None:
+    if value is None:
+        return None
+    try:
+        return (_EPOCH + timedelta(microseconds=value * micros)).isoformat()
+    except OverflowError:
+        return value  # beyond the calendar: the number says more than nothing
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode("ascii")
+
+
+# ---- lines to records
+
+
+def _opened(file: str) -> Any:
+    if file == "-":
+        return sys.stdin.buffer
+    return lzma.open(file, "rb") if file.endswith(".xz") else open(file, "rb")
+
+
+def _lines(stream: Any) -> Iterator[bytes | None]:
+    try:
+        yield from (line for line in stream if line.strip())
+    except (lzma.LZMAError, EOFError):
+        yield None
+
+
+def _record(line: bytes | None) -> dict[str, Any] | str:
+    """Return a line's record, or what is wrong with it."""
+    if line is None:
+        return "the compressed file ends early or is damaged"
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return "the line is no JSON"
+    if not isinstance(entry, dict):
+        return "the line is no JSON object"
+    if not isinstance(entry.get("topic"), str):
+        return "topic is missing or no text"
+    for name, limit in (("partition", 1 << 31), ("offset", _INT64)):
+        value = entry.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < limit:
+            return f"{name} is missing or no number"
+    stamp = entry.get("timestamp")
+    if stamp is not None and (not isinstance(stamp, int) or not -_INT64 <= stamp < _INT64):
+        return "timestamp is no number"
+    try:
+        entry["key"], entry["value"] = _bytes(entry.get("key")), _bytes(entry.get("value"))
+        entry["headers"] = [(str(name), _bytes(value)) for name, value in entry.get("headers") or ()]
+    except (binascii.Error, ValueError, TypeError):
+        return "key, value or a header is no base64"
+    return entry
+
+
+def _bytes(text: Any) -> bytes | None:
+    return None if text is None else base64.b64decode(text, validate=True)
+
+
+def _take(records: dict[tuple[str, int], Records], entry: dict[str, Any]) -> None:
+    from airflow_provider_cdc.core.formats.contract import Records
+
+    place = (entry["topic"], entry["partition"])
+    part = records.get(place)
+    if part is None:
+        part = records[place] = Records(*place, [], [], [], [], [])
+    values: Sequence[tuple[Any, Any]] = (
+        (part.offsets, entry["offset"]),
+        (part.timestamps, entry.get("timestamp")),
+        (part.keys, entry["key"]),
+        (part.values, entry["value"]),
+        (part.headers, entry["headers"] or None),
+    )
+    for column, value in values:
+        column.append(value)
+
+
+def _broken(line: bytes | None, why: str) -> dict[str, Any]:
+    """Return the change that stands for a line which is no record."""
+    from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
+
+    change: dict[str, Any] = dict.fromkeys(CHANGE_SCHEMA.names)
+    raw = None if line is None else _text(line.rstrip(b"\r\n"))
+    return {**change, "index": 0, "kind": "error", "error_code": "file.line_broken", "error": why, "raw": raw}

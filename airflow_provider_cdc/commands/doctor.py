@@ -1,0 +1,215 @@
+"""``doctor``: whether everything a pipeline needs is there, and what to do where it is not."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+
+from airflow_provider_cdc.commands.printing import CONFIGURATION, DONE, guarded, print_json
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.errors import CdcError
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found.
+
+    :param ok: None where it does not matter.
+    :param hint: what to do.
+    """
+
+    check: str
+    ok: bool | None
+    told: str
+    hint: str = ""
+
+
+def doctor(given: Namespace) -> int:
+    """Check everything and print one line each; exit 2 when something must be mended."""
+
+    def work() -> int:
+        pipeline = CdcPipeline.from_yaml(given.pipeline) if given.pipeline else None
+        found = list(_findings(pipeline))
+        if given.json:
+            print_json([asdict(finding) for finding in found])
+        else:
+            for finding in found:
+                sign = {True: "ok  ", False: "FAIL", None: "-   "}[finding.ok]
+                print(f"{sign} {finding.check}: {finding.told}")
+                if finding.hint and not finding.ok:
+                    print(f"       -> {finding.hint}")
+        return CONFIGURATION if any(finding.ok is False for finding in found) else DONE
+
+    return guarded(work, as_json=given.json)
+
+
+def _findings(pipeline: CdcPipeline | None) -> Iterator[Finding]:
+    needs_spark = pipeline is None or pipeline.policy.engine == "spark"
+    yield _packages()
+    yield _pyspark(needs_spark)
+    yield _java(needs_spark)
+    if pipeline is None:
+        yield Finding(
+            "pipeline", None, "none given", "airflow-cdc doctor PIPELINE.yaml checks its broker, ledger and sink"
+        )
+        return
+    yield _asked("format", lambda: _format(pipeline))
+    yield _asked("broker", lambda: _broker(pipeline))
+    yield _asked("ledger", lambda: _ledger(pipeline))
+    yield _asked("sink", lambda: _sink(pipeline))
+    if needs_spark:
+        yield _asked("spark connection", lambda: _spark(pipeline))
+
+
+def _asked(check: str, ask: Callable[[], str]) -> Finding:
+    try:
+        return Finding(check, True, ask())
+    except CdcError as error:
+        return Finding(
+            check, False, f"[{error.code}] {error.message}", error.hint or "mend the pipeline or its connection"
+        )
+    except OSError as error:
+        return Finding(check, False, str(error), "check the path and the rights on it")
+
+
+# ---- this machine
+
+
+def _packages() -> Finding:
+    """Whether what the package requires is installed, in versions that fit."""
+    from packaging.requirements import Requirement
+
+    try:
+        needed = [Requirement(text) for text in requires("airflow-provider-cdc") or ()]
+    except PackageNotFoundError:
+        needed = [
+            Requirement(name) for name in ("apache-airflow", "confluent-kafka", "deltalake", "pyarrow", "sqlalchemy")
+        ]
+    wrong = []
+    for requirement in needed:
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        try:
+            found = version(requirement.name)
+        except PackageNotFoundError:
+            wrong.append(f"{requirement.name} is missing")
+            continue
+        if not requirement.specifier.contains(found, prereleases=True):
+            wrong.append(f"{requirement.name} is {found}, needed {requirement.specifier}")
+    python = ".".join(map(str, sys.version_info[:3]))
+    if wrong:
+        return Finding("python packages", False, "; ".join(wrong), "pip install --upgrade airflow-provider-cdc")
+    return Finding("python packages", True, f"Python {python}, {len(needed)} requirements checked")
+
+
+def _pyspark(needed: bool) -> Finding:
+    """Whether the two packages that write the same files are one release."""
+    versions = {}
+    for name in ("pyspark", "pyspark-client"):
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = ""
+    full, client = versions["pyspark"], versions["pyspark-client"]
+    hint = "pip install --force-reinstall --no-deps pyspark==4.1.3 pyspark-client==4.1.3"
+    if not full:
+        hint = "pip install 'airflow-provider-cdc[spark]', or use policy.engine: inline"
+        return Finding("pyspark", False if needed else None, "not installed", hint)
+    if client and client != full:
+        told = f"pyspark {full} and pyspark-client {client} overwrite each other's files"
+        return Finding("pyspark", False, told, hint)
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or not spec.origin or not (Path(spec.origin).parent / "bin" / "spark-submit").is_file():
+        return Finding("pyspark", False, f"pyspark {full} has no spark-submit", hint)
+    return Finding("pyspark", True, f"pyspark {full}" + (", pyspark-client the same" if client else ""))
+
+
+def _java(needed: bool) -> Finding:
+    from airflow_provider_cdc.java import JavaNotFound, find_java
+
+    try:
+        found = find_java()
+    except JavaNotFound as problem:
+        text, _, hint = str(problem).partition(". ")
+        return Finding("java", False if needed else None, text, hint)
+    return Finding("java", True, f"Java {found.version} from {found.origin}: {found.home}")
+
+
+# ---- what the pipeline names
+
+
+def _format(pipeline: CdcPipeline) -> str:
+    from airflow_provider_cdc.core.formats.registry import open_format
+
+    wire = open_format(pipeline.source.format, pipeline.source.options)
+    return f"{wire.name}, order {wire.order}"
+
+
+def _broker(pipeline: CdcPipeline) -> str:
+    from airflow_provider_cdc.core.errors import SourceError
+    from airflow_provider_cdc.hooks.kafka_log import KafkaLog
+
+    log = KafkaLog(pipeline.source.connection)
+    existing = log.topics()
+    found = pipeline.source.data_topics(list(existing))
+    for name in (pipeline.source.schema_topic, *([] if found else [str(pipeline.source.topics)])):
+        if name is not None and (name not in existing or not found):
+            shown = ", ".join(sorted(existing)[:10]) or "none"
+            raise SourceError("kafka.topic_unknown", f"no topic {name!r}", hint=f"topics there: {shown}")
+    ends = log.ends(found)
+    records = sum(sum(partitions.values()) for partitions in ends.highs.values())
+    return f"{len(found)} data topics, {records} offsets"
+
+
+def _ledger(pipeline: CdcPipeline) -> str:
+    from airflow_provider_cdc.core.ledger import Ledger
+    from airflow_provider_cdc.hooks.connections import ledger_url
+
+    ledger = Ledger(ledger_url(pipeline.ledger))
+    last, holder = ledger.last(pipeline.name), ledger.holder(pipeline.name)
+    told = f"{ledger!r}, last batch {last.seq} {last.status}" if last else f"{ledger!r}, no batch yet"
+    return f"{told}, held by {holder['owner']} until {holder['until']}" if holder else told
+
+
+def _sink(pipeline: CdcPipeline) -> str:
+    from airflow_provider_cdc.core.errors import SinkError
+    from airflow_provider_cdc.hooks.connections import storage_options
+
+    options = storage_options(pipeline.sink.storage_connection)
+    root = pipeline.sink.root.removeprefix("file://")
+    if "://" in root:
+        from deltalake import DeltaTable
+
+        try:
+            there = DeltaTable.is_deltatable(f"{root}/_cdc_doctor", {**options, **pipeline.sink.storage_options})
+        except Exception as error:
+            text = str(error).splitlines()[0]
+            raise SinkError("sink.unreachable", text, hint="check sink.root and sink.storage_connection") from None
+        return f"{root} answers" + (" (a table is in the way)" if there else "")
+    place = Path(root)
+    while not place.exists():
+        place = place.parent
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise SinkError("sink.not_writable", f"{place} cannot be written", hint="check sink.root and the rights on it")
+    return f"{root} can be written" + ("" if place == Path(root) else f" (made below {place})")
+
+
+def _spark(pipeline: CdcPipeline) -> str:
+    from airflow_provider_cdc.hooks.connections import spark_target
+
+    target = spark_target(pipeline.spark.connection)
+    python = pipeline.spark.python or sys.executable
+    run = subprocess.run([python, "-c", "import pyarrow, deltalake, confluent_kafka"], capture_output=True, text=True)
+    if run.returncode:
+        from airflow_provider_cdc.core.errors import ConfigurationError
+
+        last = (run.stderr.strip().splitlines() or ["it does not start"])[-1]
+        raise ConfigurationError([f"spark.python {python}: {last}"])
+    return f"{target.master}, Python {python}"

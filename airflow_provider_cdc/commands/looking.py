@@ -1,0 +1,135 @@
+"""``tables``, ``ledger`` and ``formats``: what there is."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow_provider_cdc.commands.printing import DONE, guarded, print_json, print_table
+from airflow_provider_cdc.core.config import CdcPipeline
+
+
+def tables(given: Namespace) -> int:
+    """Show the pipeline's tables."""
+
+    def work() -> int:
+        from airflow_provider_cdc.core.ledger import Ledger
+        from airflow_provider_cdc.hooks.connections import ledger_url
+
+        pipeline = CdcPipeline.from_yaml(given.pipeline)
+        found = table_documents(Ledger(ledger_url(pipeline.ledger)).tables(pipeline.name).values())
+        if given.json:
+            print_json(found)
+        else:
+            rows = [
+                (f"{t['database']}.{t['table']}", t["state"], len(t["columns"]), t["source_time"], t["reason"])
+                for t in found
+            ]
+            print_table(("table", "state", "columns", "source time", "reason"), rows)
+        return DONE
+
+    return guarded(work, as_json=given.json)
+
+
+def ledger(given: Namespace) -> int:
+    """Show the pipeline's batches."""
+
+    def work() -> int:
+        from airflow_provider_cdc.core.ledger import Ledger
+        from airflow_provider_cdc.hooks.connections import ledger_url
+
+        pipeline = CdcPipeline.from_yaml(given.pipeline)
+        batches = Ledger(ledger_url(pipeline.ledger)).batches(pipeline.name)
+        names = ("seq", "kind", "status", "start", "end", "until", "planned_at", "committed_at")
+        found = [{name: batch.document()[name] for name in names} for batch in batches]
+        if given.json:
+            print_json(found)
+        else:
+            rows = [
+                (b.seq, b.status, (b.result or {}).get("status"), b.records, d["until"], d["committed_at"])
+                for b, d in zip(batches, found, strict=True)
+            ]
+            print_table(("seq", "status", "outcome", "offsets", "until", "committed at"), rows)
+        return DONE
+
+    return guarded(work, as_json=given.json)
+
+
+def formats(given: Namespace) -> int:
+    """Show the wire formats."""
+
+    def work() -> int:
+        from airflow_provider_cdc.core.formats.registry import format_names, open_format
+
+        opened = [open_format(name) for name in format_names()]
+        found = [
+            {
+                "name": wire.name,
+                "summary": wire.summary,
+                "order": wire.order,
+                "carries": sorted(wire.carries),
+                "options": dict(wire.options),
+            }
+            for wire in opened
+        ]
+        if given.json:
+            print_json(found)
+        else:
+            print_table(
+                ("format", "order", "carries", "summary"),
+                [(f["name"], f["order"], ", ".join(f["carries"]), f["summary"]) for f in found],
+            )
+            options = [(f["name"], key, text) for f in found for key, text in f["options"].items()]
+            if options:
+                print()
+                print_table(("format", "option", "meaning"), options)
+        return DONE
+
+    return guarded(work, as_json=given.json)
+
+
+def table_documents(states: Any) -> list[dict[str, Any]]:
+    """Return one document a table name: of tables that had the name one after the other, the one that has it now."""
+    newest: dict[tuple[str, str], dict[str, Any]] = {}
+    for state in states:
+        name = (state["database"], state["table"])
+        if name not in newest or _rank(state) > _rank(newest[name]):
+            newest[name] = state
+    return [_told(newest[name]) for name in sorted(newest)]
+
+
+def _rank(state: dict[str, Any]) -> tuple[bool, str, int]:
+    return state["state"] != "dropped", state["applied_position"], state["applied_seq"]
+
+
+def _told(state: dict[str, Any]) -> dict[str, Any]:
+    waiting = state["state"] == "waiting"
+    return {
+        "database": state["database"],
+        "table": state["table"],
+        "state": "parked" if waiting else state["state"],
+        "reason": f"waits for a schema change: {state['reason']}" if waiting else state["reason"],
+        "location": state["location"],
+        "version": state["version"],
+        "position": state["applied_position"] or None,
+        "source_time": _time(state["source_time"]),
+        "columns": _columns(state["schema"]),
+        "notes": state["notes"],
+    }
+
+
+def _time(micros: int | None) -> str | None:
+    return None if micros is None else datetime.fromtimestamp(micros / 1_000_000, UTC).isoformat()
+
+
+def _columns(document: dict[str, Any] | None) -> list[dict[str, Any]]:
+    if document is None:
+        return []
+    from airflow_provider_cdc.core.model.schema import TableSchema
+
+    schema = TableSchema.from_document(document)
+    return [
+        {"name": column.name, "type": str(column.type), "nullable": column.nullable, "key": column.id in schema.key}
+        for column in schema.columns
+    ]

@@ -1,0 +1,85 @@
+"""How commands print: tables and sentences for people, JSON for machines, errors with an exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, KnownValuesError, Transient
+
+DONE, CONFIGURATION, DATA, AGAIN = 0, 2, 3, 5
+"""Exit codes: done or nothing to do; mend the configuration; look at the data; try again later."""
+
+_CONFIGURATION_CODES = ("kafka.topic_unknown", "kafka.partition_unknown", "kafka.not_allowed", "kafka.refused")
+
+
+def exit_code(error: CdcError) -> int:
+    """Return what a command that ended with this error exits with."""
+    if isinstance(error, Transient):
+        return AGAIN
+    settings = isinstance(error, (ConfigurationError, KnownValuesError))
+    return CONFIGURATION if settings or error.code in _CONFIGURATION_CODES else DATA
+
+
+def failure_code(error: Mapping[str, Any], transient: bool) -> int:
+    """Return the same for an error that comes as a document."""
+    if transient:
+        return AGAIN
+    code = str(error.get("code", ""))
+    settings = code == "configuration" or code.endswith(".unknown") or code in _CONFIGURATION_CODES
+    return CONFIGURATION if settings else DATA
+
+
+def guarded(work: Callable[[], int], *, as_json: bool) -> int:
+    """Run a command; turn its errors into a sentence, a document if asked for, and an exit code.
+
+    :param as_json: the answer goes to a machine.
+    """
+    try:
+        return work()
+    except CdcError as error:
+        if as_json:
+            print_json({"status": "failed", "error": error.document(), "transient": isinstance(error, Transient)})
+        complain(error)
+        return exit_code(error)
+    except KeyboardInterrupt:
+        complain("interrupted; run the same command again")
+        return AGAIN
+    except BrokenPipeError:
+        # Who reads us has seen enough; the interpreter must not try to flush again.
+        sys.stdout = None  # type: ignore[assignment]
+        return DONE
+
+
+def complain(problem: object) -> None:
+    """Print one problem where people see it and pipes do not."""
+    if isinstance(problem, ConfigurationError) and len(problem.problems) > 1:
+        place = ", ".join(f"{name}={value}" for name, value in problem.where.items())
+        problem = f"[configuration] {place}\n" + "\n".join(f"  - {line}" for line in problem.problems)
+    print(f"airflow-cdc: {problem}", file=sys.stderr, flush=True)
+
+
+def print_json(data: object) -> None:
+    """Print one JSON document on one line."""
+    print(json.dumps(data, ensure_ascii=False), flush=True)
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table for people; numbers to the right."""
+    texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    widths = [max([len(name), *(len(row[place]) for row in texts)]) for place, name in enumerate(head)]
+    right = [bool(rows) and all(isinstance(row[place], (int, float)) for row in rows) for place in range(len(head))]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (
+            cell.rjust(width) if numeric else cell.ljust(width)
+            for cell, width, numeric in zip(cells, widths, right, strict=True)
+        )
+        return "  ".join(padded).rstrip()
+
+    print(line(list(head)))
+    print(line(["-" * width for width in widths]))
+    for row in texts:
+        print(line(row))

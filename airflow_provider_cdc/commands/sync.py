@@ -1,0 +1,118 @@
+"""``sync`` and ``plan``: one batch carried out, and what it would read."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from argparse import Namespace
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow_provider_cdc.commands.printing import (
+    DATA,
+    DONE,
+    complain,
+    failure_code,
+    guarded,
+    print_json,
+    print_table,
+)
+from airflow_provider_cdc.core.config import CdcPipeline
+
+
+def sync(given: Namespace) -> int:
+    """Plan one batch, carry it out and publish it."""
+
+    def work() -> int:
+        from airflow_provider_cdc.batch import run_batch
+        from airflow_provider_cdc.engine import Stopper
+
+        stopper = Stopper()
+        signal.signal(signal.SIGTERM, lambda *_: stopper("SIGTERM"))
+        told = run_batch(CdcPipeline.from_yaml(given.pipeline), until=given.until, say=_say, kill=stopper)
+        if given.json:
+            print_json(told)
+        else:
+            _print_outcome(told)
+        return _code(told)
+
+    return guarded(work, as_json=given.json)
+
+
+def plan(given: Namespace) -> int:
+    """Show what the next batch would read; records nothing."""
+
+    def work() -> int:
+        from airflow_provider_cdc.preview import preview
+
+        seen = preview(CdcPipeline.from_yaml(given.pipeline), given.until)
+        if given.json:
+            print_json(seen)
+        else:
+            _print_plan(seen)
+        return DONE
+
+    return guarded(work, as_json=given.json)
+
+
+def instant(text: str) -> datetime | None:
+    """Return the time of an ISO text; without a zone it is UTC, an empty text means now.
+
+    :raises ValueError: it is no ISO time.
+    """
+    if not text.strip():
+        return None
+    moment = datetime.fromisoformat(text.strip())
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _code(told: dict[str, Any]) -> int:
+    if told["status"] == "failed":
+        return failure_code(told.get("error") or {}, bool(told.get("transient")))
+    return DATA if told["status"] == "parked" else DONE
+
+
+def _print_outcome(told: dict[str, Any]) -> None:
+    if told["status"] == "nothing_to_do":
+        print(f"{told['pipeline']}: nothing to do ({told['seconds']:.1f} s)")
+        return
+    if told["status"] == "failed":
+        error = told.get("error") or {}
+        place = ", ".join(f"{name}={value}" for name, value in (error.get("where") or {}).items())
+        parts = [f"[{error.get('code')}] {error.get('message')}", f"({place})" if place else ""]
+        complain(" ".join(filter(None, [*parts, f"-> {error['hint']}" if error.get("hint") else ""])))
+        print(f"{told['pipeline']}: batch {told['seq']} failed, nothing was committed ({told['seconds']:.1f} s)")
+        return
+    changes = ", ".join(f"{count} {name}" for name, count in told["changes"].items()) or "no row changes"
+    again = ", done before" if told.get("repeated") else ""
+    print(f"{told['pipeline']}: batch {told['seq']} {told['status']}{again} ({told['seconds']:.1f} s)")
+    print(f"{told['records']} records: {changes}; {told['schema_changes']} schema changes, ", end="")
+    print(f"{told['quarantined']} quarantined")
+    if told["tables"]:
+        print()
+        rows = [_row(line) for line in sorted(told["tables"], key=lambda t: (t["database"], t["table"]))]
+        print_table(("table", "state", "action", "upserts", "deletes", "version", "reason"), rows)
+
+
+def _row(line: dict[str, Any]) -> list[object]:
+    name = f"{line['database']}.{line['table']}"
+    return [name, *(line.get(key) for key in ("state", "action", "upserts", "deletes", "version", "reason"))]
+
+
+def _print_plan(seen: dict[str, Any]) -> None:
+    print(f"{seen['pipeline']}: batch {seen['seq']} {seen['status']}, up to {seen['records']} records")
+    rows = [
+        (topic, int(partition), seen["start"].get(topic, {}).get(partition, end), end)
+        for topic, partitions in seen["end"].items()
+        for partition, end in partitions.items()
+    ]
+    busy = [(*row, row[3] - row[2]) for row in rows if row[3] > row[2]]
+    if busy:
+        print()
+        print_table(("topic", "partition", "start", "end", "records"), busy)
+    for hold in seen.get("holds", ()):
+        print(f"held back by {hold['topic']}/{hold['partition']}: {hold['why']}")
