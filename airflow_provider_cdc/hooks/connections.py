@@ -162,20 +162,23 @@ def ledger_url(value: str) -> str:
     """Return the ledger's database URL; it may hold a password and is never logged.
 
     :param value: ``default`` (a file under AIRFLOW_HOME), a database URL, or the id of a connection of type
-        ``postgres`` or ``sqlite``.
+        ``cdc_ledger``, ``postgres`` or ``sqlite``.
     """
     if value == "default":
         home = Path(os.environ.get("AIRFLOW_HOME") or Path.home() / "airflow").expanduser().absolute()
         return f"sqlite:///{home / 'cdc' / 'ledger.db'}"
     if "://" in value:
         return value
-    found = find_connection(value, ("postgres", "sqlite"))
+    found = find_connection(value, ("postgres", "sqlite", "cdc_ledger"))
+    if found.conn_type == "cdc_ledger" and found.extra_dejson.get("sqlite_file"):
+        return f"sqlite:///{found.extra_dejson['sqlite_file']}"
     if found.conn_type == "sqlite":
         path = found.host or found.schema
         if not path:
             raise ConfigurationError([f"connection {value}: names no file"], where={"connection": value})
         return f"sqlite:///{path}"
-    query = urlencode(_extra(value, found, _POSTGRES_EXTRA))
+    extra = _extra(value, found, (*_POSTGRES_EXTRA, "sqlite_file"))
+    query = urlencode({key: text for key, text in extra.items() if text is not None and key != "sqlite_file"})
     login = quote(found.login or "", safe="")
     if found.password:
         login += f":{quote(found.password, safe='')}"
