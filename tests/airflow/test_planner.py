@@ -59,8 +59,8 @@ class Shop:
             value = {"op": "c", "before": None, "after": {"id": 1}, "source": _source(moment), "ts_ms": _ms(moment)}
             self._send(topic, value, written or moment, partition)
 
-    def heartbeat(self, moment: datetime) -> None:
-        self._send(self.beat, {"ts_ms": _ms(moment)}, moment, 0)
+    def heartbeat(self, moment: datetime, topic: str = "") -> None:
+        self._send(topic or self.beat, {"ts_ms": _ms(moment)}, moment, 0)
 
     def _send(self, topic: str, value: Any, written: datetime, partition: int) -> None:
         self.producer.produce(topic, json.dumps(value), partition=partition, timestamp=_ms(written))
@@ -154,6 +154,20 @@ def test_until_takes_what_the_tool_wrote_late(shop: Shop) -> None:
 def test_until_reads_on_when_nothing_proves_the_end(shop: Shop) -> None:
     shop.rows(shop.orders, TEN - MINUTE, TEN + timedelta(seconds=1), TEN + timedelta(seconds=2))
     assert shop.plan(TEN).end[shop.orders][0] == 3
+
+
+def test_a_heartbeat_among_the_rows_proves_nothing_about_their_end(shop: Shop) -> None:
+    shop.rows(shop.orders, TEN - 2 * MINUTE)
+    shop.heartbeat(TEN + MINUTE, shop.orders)
+    shop.rows(shop.orders, TEN - MINUTE, written=TEN + MINUTE)
+    assert shop.plan(TEN).end[shop.orders][0] == 3
+
+
+def test_a_request_that_is_done_is_answered_while_a_later_one_is_open(shop: Shop) -> None:
+    shop.rows(shop.orders, TEN - MINUTE, TEN + MINUTE)
+    done = shop.done(TEN)
+    later = shop.plan(TEN + timedelta(hours=1))
+    assert not later.committed and shop.plan(TEN) == done
 
 
 def test_the_schema_topic_is_read_to_its_end_whatever_was_asked(shop: Shop) -> None:

@@ -58,7 +58,7 @@ class Ledger:
             until = since + timedelta(seconds=seconds)
             if row.lease_owner is not None and row.lease_until > str(time_text(since)):
                 raise rows.busy(pipeline, row)
-            connection.execute(
+            taken = connection.execute(
                 update(schema.pipelines)
                 .where(schema.pipelines.c.name == pipeline, schema.pipelines.c.lease_token == row.lease_token)
                 .values(
@@ -69,6 +69,8 @@ class Ledger:
                     fingerprint=fingerprint or row.fingerprint,
                 )
             )
+            if taken.rowcount != 1:
+                raise rows.busy(pipeline, row)
         return Lease(self, pipeline, owner, row.lease_token + 1, seconds, since, until)
 
     def renew_lease(self, pipeline: str, token: int, seconds: float) -> datetime | None:

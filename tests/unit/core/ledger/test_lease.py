@@ -114,6 +114,27 @@ except BusyError:
     assert answers == ["busy"] * 5 + ["got"]
 
 
+def test_one_of_many_threads_gets_it_in_a_database_that_is_not_there_yet(url: str) -> None:
+    together = threading.Barrier(8)
+    leases: list[Lease] = []
+    others: list[BaseException] = []
+
+    def take() -> None:
+        together.wait()
+        try:
+            leases.append(Ledger(url).lease("shop", "t", 30))
+        except BaseException as error:
+            others.append(error)
+
+    threads = [threading.Thread(target=take) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [getattr(error, "code", error) for error in others] == ["ledger.busy"] * 7
+    leases[0].release()
+
+
 def test_who_was_taken_over_notices_and_can_write_nothing(ledger: Ledger, another: Callable[[], Ledger]) -> None:
     slow = ledger.lease("shop", "slow", 0.5)
     stand_still(slow)
@@ -141,6 +162,9 @@ def test_after_release_nothing_can_be_written(ledger: Ledger) -> None:
     with pytest.raises(BusyError) as lost:
         ledger.plan(lease, {}, {}, None)
     assert lost.value.code == "ledger.lease_lost"
+    lease._lost = ""  # as if the holder had not noticed
+    with pytest.raises(BusyError, match="given back"):
+        ledger.plan(lease, {}, {}, None)
 
 
 def test_releasing_twice_is_harmless(ledger: Ledger, another: Callable[[], Ledger]) -> None:
