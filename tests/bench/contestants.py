@@ -1,0 +1,239 @@
+"""Who competes: each contestant turns one source into tables in a folder of its own, as whole processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from airflow_provider_cdc.jars import SPARK_LOCK, fetch, jar_cache
+from airflow_provider_cdc.java import find_java
+from tests.bench.data import DATA_TOPICS, DATABASE, SCHEMA_TOPIC
+
+HERE = Path(__file__).parent
+Ranges = Mapping[str, Mapping[int, tuple[int, int]]]
+"""Offsets from (inclusive) to (exclusive) by topic and partition."""
+
+
+@dataclass
+class Arena:
+    """What all contestants are given.
+
+    ranges: the data topics' offsets that are to be read now; ours finds them out itself.
+    """
+
+    folder: Path
+    bootstrap: str
+    tables: list[str] = field(default_factory=list)
+    ranges: Ranges = field(default_factory=dict)
+    embedded: bool = True
+
+    @property
+    def ranges_text(self) -> str:
+        return json.dumps(self.ranges)
+
+
+class Contestant:
+    """One way to the tables; `root` is where they lie."""
+
+    name: str
+    spark = False
+
+    def __init__(self, arena: Arena) -> None:
+        self.arena = arena
+        self.folder = arena.folder / self.name.replace(" ", "-")
+        self.root = self.folder / "lake"
+
+    def fresh(self) -> None:
+        """Begin with nothing."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.root.mkdir(parents=True)
+
+    def save(self) -> None:
+        """Remember everything there is now for `restore`."""
+        shutil.rmtree(self._saved, ignore_errors=True)
+        shutil.copytree(self.folder, self._saved)
+
+    def restore(self) -> None:
+        """Go back to what `save` saw."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.copytree(self._saved, self.folder)
+
+    @property
+    def _saved(self) -> Path:
+        return self.folder.with_name(f"{self.folder.name}.saved")
+
+    def table(self, name: str) -> Path:
+        return self.root / name
+
+    def command(self) -> list[str]:
+        raise NotImplementedError
+
+    def environment(self) -> dict[str, str]:
+        return {}
+
+
+class Ours(Contestant):
+    """`airflow-cdc sync` of this project."""
+
+    engine = "spark"
+    name = "sync spark"
+    spark = True
+
+    def fresh(self) -> None:
+        super().fresh()
+        pipeline = {
+            "name": "bench",
+            "source": {
+                "connection": "bench_kafka",
+                "topics": DATA_TOPICS,
+                "format": "debezium-json",
+                "schema_topic": SCHEMA_TOPIC,
+            },
+            "sink": {"type": "delta", "root": str(self.root)},
+            "policy": {"engine": self.engine},
+            "ledger": f"sqlite:///{self.folder}/ledger.db",
+        }
+        # JSON is YAML too
+        (self.folder / "pipeline.yaml").write_text(json.dumps(pipeline, indent=1))
+
+    def forget(self) -> None:
+        """Let the ledger know nothing of the last batch, as if the command had died before it could say so."""
+        for file in self.folder.glob("ledger.db*"):
+            file.unlink()
+        for file in self._saved.glob("ledger.db*") if self._saved.exists() else ():
+            shutil.copy(file, self.folder / file.name)
+
+    def forget_result(self) -> None:
+        """The same, when the engine died before it could write its result."""
+        self.forget()
+        newest = max(self.root.glob("_cdc/*/log/*"))
+        (newest / "result.json").unlink(missing_ok=True)
+
+    def table(self, name: str) -> Path:
+        return self.root / DATABASE / name
+
+    def job(self) -> Path:
+        """The newest batch's job document."""
+        return max(self.root.glob("_cdc/*/jobs/*/job.json"), key=lambda path: int(path.parent.name))
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "airflow_provider_cdc.cli", "sync", str(self.folder / "pipeline.yaml"), "--json"]
+
+    def environment(self) -> dict[str, str]:
+        connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": self.arena.bootstrap}}
+        return {
+            "AIRFLOW_HOME": str(self.arena.folder / "airflow"),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
+            "AIRFLOW_CONN_BENCH_KAFKA": json.dumps(connection),
+        }
+
+
+class Inline(Ours):
+    """The same without a JVM."""
+
+    engine = "inline"
+    name = "sync inline"
+    spark = False
+
+
+class HandWritten(Contestant):
+    """The Spark job of `handwritten.py`."""
+
+    name = "hand-written"
+    spark = True
+
+    def command(self) -> list[str]:
+        java = find_java()
+        jars = fetch(SPARK_LOCK, jar_cache(), java.executable, lambda text: print(text, file=sys.stderr))
+        spark = _spark_home() / "bin" / "spark-submit"
+        settings = {
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.local.dir": str(self.folder / "spark"),
+            "spark.sql.warehouse.dir": str(self.folder / "warehouse"),
+        }
+        return [
+            str(spark),
+            "--master=local[*]",
+            "--driver-memory=4g",
+            f"--jars={','.join(map(str, jars))}",
+            *(f"--conf={name}={value}" for name, value in settings.items()),
+            str(HERE / "handwritten.py"),
+            self.arena.bootstrap,
+            self.arena.ranges_text,
+            str(self.root),
+            json.dumps(self.arena.tables),
+            *([] if self.arena.embedded else ["--plain"]),
+        ]
+
+    def environment(self) -> dict[str, str]:
+        return {
+            "JAVA_HOME": str(find_java().home),
+            "SPARK_HOME": str(_spark_home()),
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+
+
+class Bare(Contestant):
+    """The consumer loop of `bare.py`, which makes no tables."""
+
+    name = "bare loop"
+    envelope = False
+
+    def command(self) -> list[str]:
+        how = ("embedded" if self.arena.embedded else "plain") if self.envelope else "none"
+        return [
+            sys.executable,
+            str(HERE / "bare.py"),
+            self.arena.bootstrap,
+            self.arena.ranges_text,
+            f"--envelope={how}",
+        ]
+
+
+class BareEnvelope(Bare):
+    """The same, decoding each record's envelope."""
+
+    name = "bare loop, envelope"
+    envelope = True
+
+
+class Land(Contestant):
+    """The land stage of a batch that ran, in one process."""
+
+    name = "land alone"
+
+    def __init__(self, arena: Arena, ours: Ours) -> None:
+        super().__init__(arena)
+        self._ours = ours
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "tests.bench.parts", "land", str(self._ours.job()), str(self.root)]
+
+
+class Decode(Land):
+    """Decoding alone, of records read before; tells its own CPU time."""
+
+    name = "decode alone"
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "tests.bench.parts", "decode", str(self._ours.job()), "60000"]
+
+
+def _spark_home() -> Path:
+    import importlib.util
+
+    if home := os.environ.get("SPARK_HOME"):
+        return Path(home)
+    spec = importlib.util.find_spec("pyspark")
+    assert spec is not None and spec.submodule_search_locations
+    return Path(spec.submodule_search_locations[0])

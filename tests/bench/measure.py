@@ -1,0 +1,228 @@
+"""Measures whole processes: a command with all that it starts, until the last of it is gone.
+
+The command runs below a small process of its own that adopts whatever its descendants leave behind (Spark's Python workers
+outlive the JVM for a moment), so that the kernel adds the CPU time of every one of them to what it says of our children.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+INTERVAL = 0.2  # seconds between two looks at the memory
+_TICK = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_PR_SET_CHILD_SUBREAPER = 36
+_LEFT_BEHIND = 10.0  # seconds that processes left behind may go on
+
+
+@dataclass
+class Measured:
+    """One run of a command.
+
+    wall: seconds until it returned.
+    cpu: CPU seconds of it and all its descendants.
+    cpu_seen: CPU seconds as the samples saw them; less than `cpu` by what was spent between the last two looks.
+    peak: greatest sum of memory over its processes at one moment, bytes; pages that processes share count once.
+    resident: the same with shared pages counted in each process.
+    lingered: seconds that descendants went on after it had returned.
+    foreign: CPUs that other processes of this machine used meanwhile, those named in `known` apart.
+    known: CPU seconds of the processes the caller named, such as a broker.
+    lines: what it wrote to standard error, with the seconds since the start.
+    """
+
+    code: int
+    wall: float
+    cpu: float
+    cpu_seen: float
+    peak: int
+    resident: int
+    lingered: float
+    foreign: float
+    known: float
+    processes: int
+    output: str = ""
+    lines: list[tuple[float, str]] = field(default_factory=list)
+
+
+def measure(
+    command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    known: Sequence[int] = (),
+    timeout: float = 1800,
+) -> Measured:
+    """Run a command and measure it.
+
+    environment: in addition to this process's.
+    known: processes, with their descendants, whose CPU time is neither the command's nor foreign.
+    """
+    request = json.dumps({"command": list(command), "known": list(known), "timeout": timeout})
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.bench.measure"],
+        input=request,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, **(environment or {})},
+        check=True,
+    )
+    found = json.loads(run.stdout)
+    return Measured(**{**found, "lines": [(at, line) for at, line in found["lines"]]})
+
+
+class _Tree:
+    """Looks at the descendants of this process until told to stop."""
+
+    def __init__(self) -> None:
+        self.peak = self.resident = 0
+        self.seen: dict[int, float] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._look()
+            self._stop.wait(INTERVAL)
+
+    def _look(self) -> None:
+        shared = resident = 0
+        for pid, stat in descendants(os.getpid()).items():
+            self.seen[pid] = (int(stat[11]) + int(stat[12])) / _TICK
+            resident += int(stat[21]) * _PAGE
+            shared += _proportional(pid) or int(stat[21]) * _PAGE
+        self.peak, self.resident = max(self.peak, shared), max(self.resident, resident)
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+def descendants(root: int) -> dict[int, list[str]]:
+    """The processes below one, with the fields of /proc/PID/stat from the state (the third) on."""
+    stats: dict[int, list[str]] = {}
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (stat := _stat(int(name))):
+            stats[int(name)] = stat
+            children.setdefault(int(stat[1]), []).append(int(name))
+    found, waiting = {}, list(children.get(root, ()))
+    while waiting:
+        pid = waiting.pop()
+        found[pid] = stats[pid]
+        waiting += children.get(pid, ())
+    return found
+
+
+def _stat(pid: int) -> list[str] | None:
+    try:
+        # the program's name in parentheses may hold spaces
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def _proportional(pid: int) -> int | None:
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return None
+
+
+def cpu_of(pids: Sequence[int]) -> float:
+    """CPU seconds that processes and their living descendants have used so far."""
+    total = 0
+    for pid in pids:
+        for stat in (_stat(pid), *descendants(pid).values()):
+            total += sum(map(int, stat[11:15])) if stat else 0
+    return total / _TICK
+
+
+def busy() -> float:
+    """CPU seconds this machine has worked since it started."""
+    fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    user, nice, system, _, _, irq, softirq, *_ = map(int, fields)
+    return (user + nice + system + irq + softirq) / _TICK
+
+
+def _run(command: Sequence[str], known: Sequence[int], timeout: float) -> Measured:
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    busy_before, known_before, own_before = busy(), cpu_of(known), time.process_time()
+    begin = time.monotonic()
+    tree = _Tree()
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    lines: list[tuple[float, str]] = []
+    output: list[bytes] = []
+
+    def listen() -> None:
+        assert process.stderr is not None
+        for line in process.stderr:
+            lines.append((round(time.monotonic() - begin, 3), line.decode(errors="replace").rstrip()))
+
+    def take() -> None:
+        assert process.stdout is not None
+        output.append(process.stdout.read())
+
+    readers = [threading.Thread(target=target, daemon=True) for target in (listen, take)]
+    for reader in readers:
+        reader.start()
+    overdue = threading.Timer(timeout, process.kill)
+    overdue.daemon = True
+    overdue.start()
+    code = os.waitstatus_to_exitcode(os.waitpid(process.pid, 0)[1])
+    process.returncode = code
+    wall = time.monotonic() - begin
+    overdue.cancel()
+    left = _reap(begin + wall)
+    for reader in readers:
+        reader.join(5)
+    tree.stop()
+    spent = os.times()
+    cpu = spent.children_user + spent.children_system
+    elapsed = time.monotonic() - begin
+    meanwhile = busy() - busy_before - cpu - (cpu_of(known) - known_before) - (time.process_time() - own_before)
+    return Measured(
+        code,
+        round(wall, 3),
+        round(cpu, 3),
+        round(sum(tree.seen.values()), 3),
+        tree.peak,
+        tree.resident,
+        round(left, 3),
+        round(max(0.0, meanwhile) / elapsed, 2),
+        round(cpu_of(known) - known_before, 2),
+        len(tree.seen),
+        b"".join(output).decode(errors="replace"),
+        lines,
+    )
+
+
+def _reap(ended: float) -> float:
+    """Wait for what the command left behind; returns for how long it went on."""
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return time.monotonic() - ended
+        if pid:
+            continue
+        if time.monotonic() - ended > _LEFT_BEHIND:
+            for orphan in descendants(os.getpid()):
+                os.kill(orphan, 9)
+        time.sleep(0.02)
+
+
+if __name__ == "__main__":
+    asked = json.load(sys.stdin)
+    print(json.dumps(asdict(_run(asked["command"], asked["known"], asked["timeout"]))))

@@ -1,0 +1,134 @@
+"""What the bench says: the table for people, the ratios, and which of the design's speed targets were met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+Cell = dict[str, Any]
+"""One contestant in one case: the case's and the contestant's names, the least figures of its rounds, and the rounds."""
+
+
+@dataclass
+class Target:
+    """One sentence of DESIGN section 11 with what was measured.
+
+    at_least: whether more is better.
+    """
+
+    text: str
+    found: float | None
+    limit: float
+    at_least: bool = False
+    unit: str = "x"
+
+    @property
+    def met(self) -> bool | None:
+        if self.found is None:
+            return None
+        return self.found >= self.limit if self.at_least else self.found <= self.limit
+
+    def line(self) -> str:
+        sign = "≥" if self.at_least else "≤"
+        said = {None: "not run", True: "met", False: "NOT met"}[self.met]
+        found = "–" if self.found is None else f"{self.found:.2f} {self.unit}"
+        return f"  {said:8} {self.text:68} {found:>14}  (target {sign} {self.limit:g} {self.unit})"
+
+    def document(self) -> dict[str, Any]:
+        return {"text": self.text, "found": self.found, "limit": self.limit, "at_least": self.at_least, "met": self.met}
+
+
+class Figures:
+    """Cells by case and contestant."""
+
+    def __init__(self, cells: Iterable[Cell]) -> None:
+        self._cells = {(cell["case"], cell["who"]): cell for cell in cells}
+
+    def value(self, case: str, who: str, name: str) -> float | None:
+        cell = self._cells.get((case, who))
+        return None if cell is None else cell.get(name)
+
+    def ratio(self, over: tuple[str, str], under: tuple[str, str], name: str) -> float | None:
+        above, below = self.value(*over, name), self.value(*under, name)
+        return None if above is None or not below else above / below
+
+    def marginal(self, small: str, large: str, who: str) -> float | None:
+        """Changes a CPU second beyond those of the smaller case."""
+        few, many = self.value(small, who, "cpu"), self.value(large, who, "cpu")
+        rows, more = self.value(small, who, "changes"), self.value(large, who, "changes")
+        if few is None or many is None or rows is None or more is None or many <= few:
+            return None
+        return (more - rows) / (many - few) / 1000
+
+
+def targets(figures: Figures) -> list[Target]:
+    """DESIGN section 11, sentence by sentence."""
+    ours, hand = "sync spark", "hand-written"
+    found: list[Target] = []
+    for tables, wall, cpu in (("one table", 2, 3), ("100 tables", 8, 12), ("100 tables in one topic", 8, 12)):
+        for state in ("empty", "filled"):
+            case = f"{tables}, {state}"
+            for name, limit in (("wall", wall), ("cpu", cpu)):
+                ratio = figures.ratio((case, hand), (case, ours), name)
+                if state == "empty" or ratio is not None:
+                    found.append(Target(f"{case}: hand-written against ours, {name}", ratio, limit, at_least=True))
+    for tables, limit in (
+        ("100 tables", 1.3),
+        ("100 tables in one topic", 1.3),
+        ("1000 tables", 2.5),
+        ("1000 tables in one topic", 2.5),
+    ):
+        for name in ("wall", "cpu"):
+            ratio = figures.ratio((f"{tables}, empty", ours), ("one table, empty", ours), name)
+            found.append(Target(f"{tables} against one, {name}", ratio, limit))
+    for text, kind in (("with embedded schema", "one table"), ("without schema", "one table, plain")):
+        rate = figures.marginal(f"{kind}, empty", f"{kind}, twice as much", ours)
+        found.append(Target(f"marginal rate, 12 columns, {text}", rate, 100, True, "k/CPU-s"))
+    for kind in ("one table", "one table, plain"):
+        ratio = figures.ratio((f"{kind}, empty", "land alone"), (f"{kind}, empty", "bare loop, envelope"), "cpu")
+        found.append(Target(f"{kind}: land against the bare consumer with envelopes, cpu", ratio, 2.5))
+    for case in ("one table, empty", "one table, filled", "100 tables, empty", "1000 tables, empty"):
+        peak = figures.value(case, ours, "peak")
+        found.append(Target(f"{case}: peak memory", None if peak is None else peak / 1e9, 2, unit="GB"))
+    whole, start = (
+        figures.value("one table, empty", ours, "after_start"),
+        figures.value("one table, empty", ours, "start"),
+    )
+    for case in ("one table, repeated", "one table, repeated without result"):
+        wall = figures.value(case, ours, "wall")
+        share = None if wall is None or not whole or start is None else max(0.0, wall - start) / whole * 100
+        found.append(Target(f"{case}: time after the JVM's start", share, 5, unit="%"))
+    found.append(Target("empty batch, wall", figures.value("nothing new", ours, "wall"), 1, unit="s"))
+    found.append(
+        Target(
+            "inline batch of 10 000 changes, wall", figures.value("10 000 changes", "sync inline", "wall"), 2, unit="s"
+        )
+    )
+    return found
+
+
+def table(cells: list[Cell], reference: str = "hand-written") -> str:
+    """All cells; the ratio is the hand-written job's figure over this one's."""
+    figures = Figures(cells)
+    head = f"{'case':36} {'contestant':20} {'wall s':>7} {'CPU s':>7} {'peak GB':>8} {'wall':>7} {'CPU':>7} {'foreign':>8}  equal"
+    lines = [head, "-" * len(head)]
+    last = ""
+    for cell in cells:
+        case, who = cell["case"], cell["who"]
+        ratios = [
+            "" if who == reference or ratio is None else f"{ratio:.1f} x"
+            for ratio in (figures.ratio((case, reference), (case, who), name) for name in ("wall", "cpu"))
+        ]
+        if cell["failed"]:
+            lines.append(f"{case if case != last else '':36} {who:20} FAILED: {cell['failed']}")
+        else:
+            equal = {None: "", True: "yes", False: "NO"}[cell["equal"]]
+            lines.append(
+                f"{case if case != last else '':36} {who:20} {cell['wall']:7.2f} {cell['cpu']:7.2f} {cell['peak'] / 1e9:8.2f}"
+                f" {ratios[0]:>7} {ratios[1]:>7} {cell['foreign']:8.2f}  {equal}"
+            )
+        if cell.get("note"):
+            lines.append(f"{'':36} {'':20} {cell['note']}")
+        last = case
+    return "\n".join(lines)
