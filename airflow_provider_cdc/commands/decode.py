@@ -35,6 +35,8 @@ def decode(given: Namespace) -> int:
                 with _opened(file) as stream:
                     for change in changes(wire, _lines(stream)):
                         print(json.dumps(change, ensure_ascii=False))
+            except BrokenPipeError:
+                raise
             except OSError as error:
                 complain(f"cannot read {file}: {error.strerror or error}")
                 code = CONFIGURATION

@@ -81,7 +81,7 @@ class CdcSyncOperator(BaseOperator):
             told["quarantined"], told["seconds"],
         )  # fmt: skip
         for statement in told.get("statements", ()):
-            self.log.info("DDL: %s", statement)
+            self.log.info("DDL: %s", " ".join(statement.split()))
 
     def _mark_assets(self, context: Context, told: Mapping[str, Any]) -> None:
         events = context.get("outlet_events")

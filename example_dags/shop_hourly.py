@@ -1,0 +1,30 @@
+"""Every hour: wait until the hour's changes are in Kafka, then bring the tables up to its end."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from pathlib import Path
+
+from airflow.sdk import DAG, Asset, CronDataIntervalTimetable
+
+from airflow_provider_cdc import CdcPipeline, CdcReceivedSensor, CdcSyncOperator
+
+shop = CdcPipeline.from_yaml(Path(os.environ.get("SHOP_PIPELINE", Path(__file__).with_name("shop.yaml"))))
+
+with DAG(
+    "shop_hourly",
+    # A plain cron string gives runs without an interval; this timetable says from when to when.
+    schedule=CronDataIntervalTimetable("@hourly", timezone="UTC"),
+    start_date=datetime(2026, 1, 1),
+    catchup=False,
+    max_active_runs=1,
+    tags=["cdc"],
+):
+    received = CdcReceivedSensor(
+        task_id="received", pipeline=shop, until="{{ data_interval_end }}", deferrable=True, poke_interval=15, timeout=3600
+    )
+    sync = CdcSyncOperator(
+        task_id="sync", pipeline=shop, until="{{ data_interval_end }}", outlets=[Asset("shop_tables")], retries=3
+    )
+    received >> sync
