@@ -122,13 +122,13 @@ class Between:
 
     def _task(self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None) -> ApplyTask:
         name = timeline.last_name
-        base, rewound = state if state is not None and state.version is not None else None, False
+        base, back_to = state if state is not None and state.version is not None else None, None
         if base is not None:
             earlier = self._earlier_spans(timeline, base)
             late = [changed_at, *self._late_clears([*earlier, *spans], base), *self._late_barriers(timeline, [*earlier, *spans], base)]
             back_to = min([position for position in late if position is not None], default=None)
             if back_to is not None:
-                base, rewound = self._rewind(timeline, back_to), True
+                base = self._rewind(timeline, back_to)
         spans = [*self._earlier_spans(timeline, base), *spans]
         late_from, context = self._context(timeline, base, spans)
         location = table_location(self._job.sink_root, name.database, name.table)
@@ -143,7 +143,7 @@ class Between:
             spans,
             context,
             late_from,
-            rewound,
+            back_to,
         )
 
     def _rewind(self, timeline: TableTimeline, back_to: str) -> TableState | None:
@@ -214,11 +214,13 @@ class Between:
         was, now = self._was.tables.get(table_id), self.now.tables[table_id]
         if was is None:
             return now.epochs[0].position
+        known = [] if state.rewind_to is None else [state.rewind_to]
         events = [set(_events(timeline)) for timeline in (was, now)]
         for position in sorted(position for position, _ in events[0] ^ events[1]):
             if position <= state.applied_position or self._came_before(now, position, state.applied_seq):
-                return position
-        return None
+                known.append(position)
+                break
+        return min(known, default=None)
 
     def _came_before(self, timeline: TableTimeline, position: str, applied_seq: int) -> bool:
         """Return whether a batch that counts as applied holds rows of this table, under a name it was not known by, after a position."""
@@ -247,7 +249,8 @@ class Between:
         name = timeline.last_name
         location = table_location(self._job.sink_root, name.database, name.table)
         state = state or TableState(timeline.table_id, name.database, name.table, location)
-        return replace(state, database=name.database, table=name.table, state="parked", reason=reason)
+        back_to = self._first_difference(timeline.table_id, state)
+        return replace(state, database=name.database, table=name.table, state="parked", reason=reason, rewind_to=back_to)
 
     def _vacate(self, work: Work) -> None:
         targets = {task.location for task in work.tasks}

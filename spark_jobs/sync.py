@@ -58,8 +58,9 @@ def _result(stored: dict[str, Any]) -> Result:
 
 def _land(job: JobDocument, secrets: Secrets, run: Runner, say: Callable[[str], None]) -> dict[str, Any]:
     total = sum(chunk.end - chunk.start for chunk in job.chunks)
-    say(f"land: {len(job.chunks)} chunks, up to {total} records")
-    reports = run(partial(_land_task, job, secrets), [asdict(chunk) for chunk in _in_order(job.chunks)])
+    groups = _reading_groups(job.chunks, job.parallelism)
+    say(f"land: up to {total} records of {len(job.chunks)} partitions' chunks in {len(groups)} tasks")
+    reports = run(partial(_land_task, job, secrets), [[asdict(chunk) for chunk in group] for group in groups])
     landed: dict[str, Any] = {"seq": job.seq, "groups": [], "changes": {}, "schema_changes": [], "errors": [], "descriptions": []}
     landed["records"] = sum(report["records"] for report in reports)
     landed["progress"] = max((report["progress"] for report in reports if report["progress"] is not None), default=None)
@@ -72,13 +73,23 @@ def _land(job: JobDocument, secrets: Secrets, run: Runner, say: Callable[[str], 
     return landed
 
 
-def _in_order(chunks: Sequence[Chunk]) -> list[Chunk]:
-    """The longest first: the last task to start is then a short one."""
-    return sorted(chunks, key=lambda chunk: chunk.start - chunk.end)
+def _reading_groups(chunks: Sequence[Chunk], parallelism: int) -> list[list[Chunk]]:
+    """Spread chunks over tasks; small ones share a task and its consumer, never two of one partition."""
+    total = sum(chunk.end - chunk.start for chunk in chunks)
+    largest = max((chunk.end - chunk.start for chunk in chunks), default=0)
+    count = max(1, min(len(chunks), max(parallelism, -(-total // max(largest, 1)))))
+    groups: list[list[Chunk]] = [[] for _ in range(count)]
+    for chunk in sorted(chunks, key=lambda chunk: chunk.start - chunk.end):
+        free = [g for g in groups if all((c.topic, c.partition) != (chunk.topic, chunk.partition) for c in g)]
+        if not free:
+            groups.append([chunk])
+            continue
+        min(free, key=lambda g: sum(c.end - c.start for c in g)).append(chunk)
+    return [group for group in groups if group]
 
 
-def _land_task(job: JobDocument, secrets: Secrets, chunk: dict[str, Any]) -> dict[str, Any]:
-    return land(job, Chunk(**chunk), secrets)
+def _land_task(job: JobDocument, secrets: Secrets, chunks: list[dict[str, Any]]) -> dict[str, Any]:
+    return land(job, [Chunk(**chunk) for chunk in chunks], secrets)
 
 
 def _check_budget(job: JobDocument, landed: dict[str, Any]) -> None:
@@ -185,9 +196,10 @@ def _state(job: JobDocument, task: ApplyTask, report: dict[str, Any]) -> TableSt
     old = next((state for state in job.states if state.table_id == task.table_id), None)
     base = old or TableState(task.table_id, task.database, task.table, task.location)
     if report["status"] == "waiting":
-        return _waiting(job, replace(base, database=task.database, table=task.table), report["reason"])
+        return _waiting(job, replace(base, database=task.database, table=task.table, rewind_to=task.rewind_to), report["reason"])
     if report["status"] == "parked":
-        return replace(base, database=task.database, table=task.table, state="parked", reason=report["reason"])
+        name = {"database": task.database, "table": task.table}
+        return replace(base, **name, state="parked", reason=report["reason"], rewind_to=task.rewind_to)
     groups = [group for span in task.spans for group in span.groups]
     start = task.base.applied_position if task.base else ""
     times = [group.max_source_time for group in groups if group.max_source_time is not None]

@@ -29,6 +29,7 @@ class TableState:
     :param source_time: newest source time among them, microseconds since the epoch.
     :param schema: schema that the rows lie under.
     :param debts_seq: batch that left removals which found no row yet (tables without key), None without any.
+    :param rewind_to: position of a late schema change that the rows do not know yet, because the table waits or is parked.
     :param state: ``ok``, ``waiting`` (for a schema change), ``parked`` or ``dropped``.
     """
 
@@ -45,6 +46,7 @@ class TableState:
     reason: str = ""
     waiting_since: str | None = None
     debts_seq: int | None = None
+    rewind_to: str | None = None
     notes: list[str] = field(default_factory=list)
 
 

@@ -1,9 +1,9 @@
-"""The task reader: one partition's stretch of offsets through librdkafka, without group and without commit."""
+"""The task reader: stretches of partitions through librdkafka, without group and without commit."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from airflow_provider_cdc.core.documents import Chunk
@@ -30,9 +30,10 @@ _TUNING = {
 }
 
 
-def read_chunk(chunk: Chunk, config: dict[str, Any], *, stall_seconds: float = 60.0) -> Iterator[Records]:
-    """Yield the committed records of a chunk in offset order.
+def read_chunks(chunks: Sequence[Chunk], config: dict[str, Any], *, stall_seconds: float = 60.0) -> Iterator[Records]:
+    """Yield the committed records of chunks, each partition's in offset order.
 
+    :param chunks: at most one per partition.
     :param config: librdkafka configuration (bootstrap servers, security).
     :param stall_seconds: give up when nothing arrives for so long.
     :raises SourceError: offsets are gone or beyond the log's end.
@@ -40,67 +41,98 @@ def read_chunk(chunk: Chunk, config: dict[str, Any], *, stall_seconds: float = 6
     """
     from confluent_kafka import Consumer, TopicPartition
 
-    if chunk.start >= chunk.end:
+    wanted = [chunk for chunk in chunks if chunk.start < chunk.end]
+    if not wanted:
         return
     consumer = Consumer({**config, **_TUNING})
     try:
-        consumer.assign([TopicPartition(chunk.topic, chunk.partition, chunk.start)])
-        yield from _until(consumer, chunk, stall_seconds)
+        consumer.assign([TopicPartition(chunk.topic, chunk.partition, chunk.start) for chunk in wanted])
+        yield from _Reading(consumer, wanted, stall_seconds).batches()
     finally:
         consumer.close()
 
 
-def _until(consumer: Any, chunk: Chunk, stall_seconds: float) -> Iterator[Records]:
-    end, heard = chunk.end, time.monotonic()
-    records, size = _empty(chunk), 0
-    while True:
-        messages = consumer.consume(BATCH_RECORDS, timeout=0.2)
-        done = False
+class _Reading:
+    """One consumer's way through its chunks."""
+
+    def __init__(self, consumer: Any, chunks: Sequence[Chunk], stall_seconds: float) -> None:
+        self._consumer = consumer
+        self._stall = stall_seconds
+        self._open = {(chunk.topic, chunk.partition): chunk for chunk in chunks}
+        self._next = {(chunk.topic, chunk.partition): chunk.start for chunk in chunks}
+        self._records: dict[tuple[str, int], Records] = {}
+        self._size = 0
+
+    def batches(self) -> Iterator[Records]:
+        """Yield records until every chunk is read."""
+        heard, count = time.monotonic(), 0
+        while self._open:
+            # never more than is missing: a call that asks for more waits its whole timeout at the end
+            missing = sum(chunk.end - self._next[place] for place, chunk in self._open.items())
+            messages = self._consumer.consume(min(BATCH_RECORDS, max(1, missing)), timeout=0.5)
+            count += self._take(messages)
+            if messages:
+                heard = time.monotonic()
+            elif time.monotonic() - heard > self._stall:
+                raise self._stalled()
+            if count >= BATCH_RECORDS or self._size >= BATCH_BYTES or not self._open:
+                yield from self._records.values()
+                self._records, self._size, count = {}, 0, 0
+
+    def _take(self, messages: list[Any]) -> int:
+        place: tuple[str, int] | None = None
+        count = 0
         for message in messages:
+            here = (message.topic(), message.partition())
+            if here != place:  # messages of one fetch stand together
+                place, chunk, records = here, self._open.get(here), self._of(here)
+            if chunk is None:
+                continue
             problem = message.error()
             if problem is not None:
-                done = _at_end(problem, message, chunk)
-                if done:
-                    break
+                if _ended(problem, message, chunk):
+                    self._finish(here)
+                    chunk = None
                 continue
             offset = message.offset()
-            if offset >= end:
-                done = True
-                break
-            value = message.value()
-            records.offsets.append(offset)  # type: ignore[attr-defined]
-            records.timestamps.append(_timestamp(message.timestamp()))  # type: ignore[attr-defined]
-            records.keys.append(message.key())  # type: ignore[attr-defined]
-            records.values.append(value)  # type: ignore[attr-defined]
-            size += len(value or b"")
-            if offset + 1 == end:
-                done = True
-                break
-        if messages:
-            heard = time.monotonic()
-        if len(records) and (done or len(records) >= BATCH_RECORDS or size >= BATCH_BYTES):
-            yield records
-            records, size = _empty(chunk), 0
-        if done:
-            return
-        if time.monotonic() - heard > stall_seconds:
-            raise UnavailableError(
-                "kafka.stalled",
-                f"no record for {stall_seconds:.0f} s",
-                where={"topic": chunk.topic, "partition": chunk.partition, "end": end},
-                hint="check that the brokers can be reached from Spark's workers, then run again",
-            )
+            if offset < chunk.end:
+                value = message.value()
+                kind, timestamp = message.timestamp()
+                records.offsets.append(offset)  # type: ignore[attr-defined]
+                records.timestamps.append(timestamp if kind else None)  # type: ignore[attr-defined]
+                records.keys.append(message.key())  # type: ignore[attr-defined]
+                records.values.append(value)  # type: ignore[attr-defined]
+                self._size += len(value or b"")
+                self._next[here] = offset + 1
+                count += 1
+            if offset + 1 >= chunk.end:
+                self._finish(here)
+                chunk = None
+        return count
+
+    def _of(self, place: tuple[str, int]) -> Records:
+        if place not in self._records:
+            self._records[place] = Records(place[0], place[1], [], [], [], [])
+        return self._records[place]
+
+    def _finish(self, place: tuple[str, int]) -> None:
+        from confluent_kafka import TopicPartition
+
+        del self._open[place]
+        self._consumer.pause([TopicPartition(*place)])
+
+    def _stalled(self) -> UnavailableError:
+        chunk = next(iter(self._open.values()))
+        return UnavailableError(
+            "kafka.stalled",
+            f"no record for {self._stall:.0f} s",
+            where={"topic": chunk.topic, "partition": chunk.partition, "end": chunk.end},
+            hint="check that the brokers can be reached from Spark's workers, then run again",
+        )
 
 
-def _empty(chunk: Chunk) -> Records:
-    return Records(chunk.topic, chunk.partition, [], [], [], [])
-
-
-def _timestamp(pair: tuple[int, int]) -> int | None:
-    return pair[1] if pair[0] else None  # kind 0: the record has none
-
-
-def _at_end(problem: Any, message: Any, chunk: Chunk) -> bool:
+def _ended(problem: Any, message: Any, chunk: Chunk) -> bool:
+    """Return whether an event says that the chunk is read to its end; raise what makes that impossible."""
     from confluent_kafka import KafkaError
 
     where = {"topic": chunk.topic, "partition": chunk.partition, "start": chunk.start, "end": chunk.end}
@@ -124,6 +156,7 @@ def _at_end(problem: Any, message: Any, chunk: Chunk) -> bool:
         )
     if code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
         raise SourceError("kafka.topic_unknown", "the topic or partition does not exist", where=where)
-    if problem.fatal() or code in (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED):
+    refused = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    if problem.fatal() or code in refused:
         raise SourceError("kafka.refused", problem.name(), where=where, hint="check the Kafka connection's credentials and rights")
     return False

@@ -47,6 +47,7 @@ class ApplyTask:
     :param spans: the changes to resolve.
     :param context: changes applied before that rows arriving late have to be compared with.
     :param late_from: oldest position among the late rows, None without any.
+    :param rewind_to: position that the table had to go back behind, None without a late schema change.
     """
 
     table_id: str
@@ -59,7 +60,7 @@ class ApplyTask:
     spans: list[Span]
     context: list[Span] = field(default_factory=list)
     late_from: str | None = None
-    rewound: bool = False
+    rewind_to: str | None = None
 
     @property
     def rows(self) -> int:
@@ -209,7 +210,8 @@ class _Table:
         if self._timeline.schema.key:
             # newest per key over old and new changes: what was applied wins again where it is newer
             return pa.concat_tables([fresh, before])
-        return _unknown(fresh, before)
+        truncates = before.filter(pc.equal(before.column("op").cast(pa.string()), "truncate"))
+        return pa.concat_tables([_unknown(fresh, before), truncates])
 
     def _read(self, spans: list[Span]) -> pa.Table:
         tables = []
@@ -235,7 +237,7 @@ class _Table:
         }
         commit = Commit(self._app, self._job.seq, facts)
         owed = debts.read(self._storage, self._job.pipeline, task.base)
-        stays = base_schema is not None and not moved and not task.rewound and len(delta.parts) == 1 and not part.clear
+        stays = base_schema is not None and not moved and task.rewind_to is None and len(delta.parts) == 1 and not part.clear
         stays = stays and _same_layout(base_schema, part.schema, self._types)
         self._owes = owed.num_rows > 0
         if stays and not part.upserts.num_rows and not part.deletes.num_rows:

@@ -1,8 +1,9 @@
-"""Land: one chunk of offsets becomes one file of the change log and a small report."""
+"""Land: a few chunks of offsets become one file of the change log and a small report."""
 
 from __future__ import annotations
 
 import gc
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.formats.registry import open_format
 from spark_jobs.change_log import Group, LogWriter, log_folder
-from spark_jobs.readers.task_reader import read_chunk
+from spark_jobs.readers.task_reader import read_chunks
 from spark_jobs.storage import Storage
 
 _ERRORS_TOLD = 20  # a report names so many places; the change log has all
@@ -24,6 +25,7 @@ _ERRORS_TOLD = 20  # a report names so many places; the change log has all
 class LandReport:
     """What one land task found.
 
+    :param size: bytes of the records' values.
     :param changes: number of changes by kind, rows by ``row.<op>``.
     :param schema_changes: documents of the DDL records.
     :param progress: newest progress mark, microseconds since the epoch.
@@ -31,7 +33,6 @@ class LandReport:
     :param descriptions: what rows say of their columns, from where on, if nothing else tells the tables' structure.
     """
 
-    chunk: Chunk
     records: int = 0
     size: int = 0
     groups: list[Group] = field(default_factory=list)
@@ -42,15 +43,16 @@ class LandReport:
     descriptions: list[dict[str, str]] = field(default_factory=list)
 
 
-def land(job: JobDocument, chunk: Chunk, secrets: dict[str, dict[str, str]]) -> dict[str, Any]:
-    """Read one chunk, decode it and write its rows to the change log."""
+def land(job: JobDocument, chunks: Sequence[Chunk], secrets: dict[str, dict[str, str]]) -> dict[str, Any]:
+    """Read chunks, decode them and write their rows to the change log."""
     storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
     wire = open_format(job.format, job.format_options)
     writer = LogWriter(storage, log_folder(f"_cdc/{job.pipeline}", job.seq))
-    report = LandReport(chunk)
+    report = LandReport()
     gc.disable()  # nothing here makes cycles, and millions of small objects make collections dear
     try:
-        for records in read_chunk(chunk, {**job.kafka, **secrets.get("kafka", {})}, stall_seconds=job.policy["land_deadline_seconds"]):
+        config = {**job.kafka, **secrets.get("kafka", {})}
+        for records in read_chunks(chunks, config, stall_seconds=job.policy["land_deadline_seconds"]):
             report.records += len(records)
             report.size += sum(len(value) for value in records.values if value is not None)
             _take(wire, wire.decode(records), writer, report)

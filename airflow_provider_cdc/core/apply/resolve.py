@@ -33,20 +33,22 @@ def resolve(
     :param changes: its row changes (:data:`RESOLVE_COLUMNS`), in any order and with repeats.
     :param timeline: the table's schema changes by position.
     :param base: schema that the stored rows lie under, None when nothing is stored.
-    :param base_position: newest position that the stored rows hold; clears before it are done.
+    :param base_position: newest position that the stored rows went through; clears up to it are done.
     :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
     """
     rows, epochs = _prepare(changes, timeline)
     mapper = Mapper(timeline.epochs, timeline.fills, options)
     typer = RowTyper(rows, epochs, timeline, wire, options, mapper)
     typer.check()
-    cleared = _last_clear(rows, timeline, base_position)
+    ops = rows.column("op").cast(pa.string())
+    cleared = _last_clear(rows, timeline)
+    keep = pc.not_equal(ops, "truncate")
     if cleared is not None:
-        keep = pc.and_(pc.greater_equal(rows.column("position"), cleared), pc.not_equal(rows.column("op").cast(pa.string()), "truncate"))
-    else:
-        keep = pc.not_equal(rows.column("op").cast(pa.string()), "truncate")
+        keep = pc.and_(keep, pc.greater_equal(rows.column("position"), cleared))
+    if cleared is None or cleared <= base_position:
+        cleared = None  # the stored rows already went through it; only rows that arrive late have to
     places = np.flatnonzero(keep.to_numpy(zero_copy_only=False))
-    counts = {str(v["values"]): v["counts"] for v in rows.column("op").cast(pa.string()).value_counts().to_pylist()}
+    counts = {str(v["values"]): v["counts"] for v in ops.value_counts().to_pylist()}
     delta = Delta([], typer.failures, typer.lossy, counts)
     first = 0 if base is None else _epoch_of(base, timeline)
     clear_epoch = None if cleared is None else timeline.epoch_at(cleared)
@@ -95,10 +97,9 @@ def _prepare(changes: pa.Table, timeline: TableTimeline) -> tuple[pa.Table, np.n
     return rows, epochs
 
 
-def _last_clear(rows: pa.Table, timeline: TableTimeline, base_position: str) -> str | None:
+def _last_clear(rows: pa.Table, timeline: TableTimeline) -> str | None:
     truncates = rows.filter(pc.equal(rows.column("op").cast(pa.string()), "truncate")).column("position").to_pylist()
-    found = [*truncates, *(position for position in timeline.clears if position > base_position)]
-    return max(found, default=None)
+    return max([*truncates, *timeline.clears], default=None)
 
 
 def _keyed(typer: RowTyper, places: np.ndarray, last: int, schema: TableSchema, clear: bool, wire: Format) -> Part:
