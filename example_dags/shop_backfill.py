@@ -1,6 +1,8 @@
-"""Past hours in order: ``airflow backfill create --dag-id shop_backfill --from-date … --to-date … --reprocess-behavior failed``.
+"""Past hours in order, one batch each.
 
-Each hour becomes one batch; an hour that was done before returns its stored result, so a backfill may be repeated.
+``airflow backfill create --dag-id shop_backfill --from-date … --to-date … --reprocess-behavior failed``
+
+An hour that was done before returns its stored result, so a backfill may be repeated.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ with DAG(
     tags=["cdc"],
 ):
     received = CdcReceivedSensor(
-        task_id="received", pipeline=shop, until="{{ data_interval_end }}", deferrable=True, poke_interval=15, timeout=3600
+        task_id="received", pipeline=shop, until="{{ data_interval_end }}", deferrable=True, timeout=3600
     )
     sync = CdcSyncOperator(
         task_id="sync", pipeline=shop, until="{{ data_interval_end }}", outlets=[Asset("shop_tables")], retries=3

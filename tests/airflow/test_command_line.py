@@ -1,0 +1,258 @@
+"""The command line's contract, with real processes and a real broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .shop import Shop, commits, demand_data, feed, rows, until
+
+if TYPE_CHECKING:
+    from tests.stack.broker import Broker
+
+RESULT_KEYS = {"status", "seq", "records", "changes", "schema_changes", "quarantined", "tables", "seconds"}
+
+
+@pytest.fixture(scope="module")
+def filled() -> Iterator[Broker]:
+    """A broker of its own with the shop's first two phases."""
+    demand_data()
+    from tests.stack.broker import Broker
+
+    with Broker() as running:
+        feed(running, 0, 1)
+        yield running
+
+
+@pytest.fixture
+def shop(filled: Broker, tmp_path: Path) -> Shop:
+    return Shop(tmp_path, {"bootstrap.servers": filled.bootstrap})
+
+
+def test_a_batch_its_tables_and_its_place_in_the_ledger(shop: Shop) -> None:
+    first = shop.run("sync", "--json")
+    assert first.code == 0, first.err
+    told = first.json
+    assert set(told) >= RESULT_KEYS
+    assert (told["status"], told["seq"], told["quarantined"]) == ("done", 1, 0)
+    assert told["changes"] == {"snapshot": 491, "insert": 1366, "update": 1410, "delete": 39}
+    assert {table["table"] for table in told["tables"]} >= {"customers", "orders", "page_views"}
+    assert "land" in first.err, "progress is told while it works"
+
+    tables = {table["table"]: table for table in shop.run("tables", "--json").json}
+    customers = tables["customers"]
+    assert set(customers) >= {"database", "table", "state", "reason", "location", "position", "source_time", "columns"}
+    assert (customers["state"], customers["location"]) == ("ok", str(shop.lake / "shop" / "customers"))
+    assert customers["columns"][0] == {"name": "id", "type": "int(11)", "nullable": False, "key": True}
+    assert len(rows(shop.lake, "shop", "customers")) > 80
+
+    (batch,) = shop.run("ledger", "--json").json
+    assert set(batch) >= {"seq", "status", "start", "end", "until", "planned_at", "committed_at"}
+    assert (batch["seq"], batch["status"], batch["until"]) == (1, "committed", None)
+    assert batch["start"]["shopdb.shop.customers"] == {"0": 0, "1": 0}
+    assert set(batch["end"]["shopdb.shop.customers"]) == {"0", "1"}
+    for verb in ("tables", "ledger", "plan"):
+        text = shop.run(verb)
+        assert (text.code, text.err) == (0, "")
+        assert text.out.count("\n") >= 1
+
+
+def test_the_same_request_again_starts_nothing_and_commits_nothing(shop: Shop) -> None:
+    moment = until(1)
+    first = shop.run("sync", "--json", "--until", moment)
+    before = commits(shop.lake)
+    again = shop.run("sync", "--json", "--until", moment)
+    assert (first.code, again.code) == (0, 0)
+    assert {**again.json, "seconds": 0} == {**first.json, "seconds": 0, "repeated": True}
+    assert commits(shop.lake) == before
+    assert "land" not in again.err
+    assert again.json["seconds"] < 1
+
+
+def test_an_empty_batch_is_cheap(shop: Shop) -> None:
+    assert shop.run("sync").code == 0
+    empty = min((shop.run("sync", "--json") for _ in range(3)), key=lambda answer: answer.cpu)
+    assert (empty.code, empty.json["status"], empty.json["records"]) == (0, "nothing_to_do", 0)
+    assert empty.cpu < 1, "a second, the start of Python included"
+
+
+def test_a_plan_records_nothing(shop: Shop) -> None:
+    seen = shop.run("plan", "--json").json
+    assert (seen["status"], seen["seq"]) == ("new", 1)
+    assert seen["records"] > 3000
+    assert shop.run("ledger", "--json").json == []
+    assert shop.run("sync").code == 0
+    assert shop.run("plan", "--json").json["status"] == "nothing_to_do"
+
+
+def test_a_plan_names_who_holds_a_time_back(shop: Shop) -> None:
+    seen = shop.run("plan", "--json", "--until", "2030-01-01T00:00:00Z").json
+    assert {hold["topic"] for hold in seen["holds"]} >= {"shopdb.shop.customers"}
+
+
+# ---- what can be wrong
+
+
+def test_all_problems_of_a_pipeline_at_once(shop: Shop) -> None:
+    shop.changes = {"policy": {"engine": "warp", "quarantine_limit": -1}, "sink": {"root": "here"}}
+    refused = shop.run("sync", "--json")
+    assert refused.code == 2
+    for word in ("policy.engine", "policy.quarantine_limit", "sink.root"):
+        assert word in refused.err
+    assert refused.json["status"] == "failed"
+    assert refused.json["error"]["code"] == "configuration"
+
+
+def test_an_unknown_topic_is_told_with_those_that_are_there(shop: Shop) -> None:
+    shop.changes = {"source": {"topics": r"elsewhere\..*"}}
+    refused = shop.run("sync")
+    assert refused.code == 2
+    assert "kafka.topic_unknown" in refused.err
+    assert "shopdb.shop.customers" in refused.err
+
+
+def test_an_unknown_connection_says_how_to_define_it(shop: Shop) -> None:
+    shop.changes = {"source": {"connection": "nowhere"}}
+    refused = shop.run("sync")
+    assert refused.code == 2
+    assert "AIRFLOW_CONN_NOWHERE" in refused.err
+
+
+def test_no_broker_means_try_again(shop: Shop) -> None:
+    shop.connection = {"bootstrap.servers": "127.0.0.1:1"}
+    refused = shop.run("sync", "--json")
+    assert refused.code == 5
+    assert "kafka.unavailable" in refused.err
+    assert refused.json["transient"] is True
+
+
+def test_a_wrong_password_is_no_outage(shop: Shop, filled: Broker) -> None:
+    shop.connection = filled.sasl_settings(password="not this one")
+    refused = shop.run("sync")
+    assert refused.code == 2
+    assert "refuses the login" in refused.err
+    assert "not this one" not in refused.err + refused.out
+
+
+def test_a_time_that_is_none(shop: Shop) -> None:
+    assert shop.run("sync", "--until", "yesterday").code == 2
+
+
+def test_records_beyond_the_budget_fail_and_commit_nothing(shop: Shop, filled: Broker) -> None:
+    from confluent_kafka import Producer
+
+    filled.create_topic("odd.shop.things", 1)
+    producer = Producer({"bootstrap.servers": filled.bootstrap})
+    for value in (b"{", b"\xff\x00", b'{"payload": 1}'):
+        producer.produce("odd.shop.things", value=value)
+    producer.flush(30)
+    shop.changes = {"source": {"topics": ["odd.shop.things"]}}
+    refused = shop.run("sync", "--json")
+    assert refused.code == 3
+    assert refused.json["status"] == "failed"
+    assert refused.json["error"]["code"] == "land.quarantine_exceeded"
+    (batch,) = shop.run("ledger", "--json").json
+    assert batch["status"] == "planned"
+    shop.changes["policy"] = {"quarantine_limit": 5}
+    taken = shop.run("sync", "--json")
+    assert (taken.code, taken.json["status"], taken.json["quarantined"]) == (0, "done", 3), taken.err
+
+
+# ---- two at once, and sudden ends
+
+
+def test_two_at_once_one_works_and_the_other_names_it(shop: Shop) -> None:
+    both = [shop.start("sync", "--json") for _ in range(2)]
+    answers = [(*process.communicate(timeout=300), process.returncode) for process in both]
+    codes = sorted(code for _, _, code in answers)
+    assert codes == [0, 5], answers
+    out, err, _ = next(answer for answer in answers if answer[2] == 5)
+    worker = next(process for process in both if process.returncode == 0)
+    assert "ledger.busy" in err
+    assert f"process {worker.pid}" in err
+    assert json.loads(out)["error"]["code"] == "ledger.busy"
+    assert len(shop.run("ledger", "--json").json) == 1
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGTERM])
+def test_after_a_sudden_end_the_same_command_finishes_the_batch(shop: Shop, ending: signal.Signals) -> None:
+    shop.changes = {"policy": {"engine": "inline", "lease_seconds": 2}}
+    process = shop.start("sync", "--json")
+    engine = _engine_of(process)
+    process.send_signal(ending)
+    process.communicate(timeout=60)
+    assert process.returncode in (-ending, 5)
+    _gone(engine)
+    deadline = time.monotonic() + 60
+    while (again := shop.run("sync", "--json")).code == 5 and time.monotonic() < deadline:
+        time.sleep(0.5)
+    assert again.code == 0, again.err
+    (batch,) = shop.run("ledger", "--json").json
+    assert batch["status"] == "committed"
+    assert again.json["changes"]["snapshot"] == 491
+
+
+def _engine_of(process: subprocess.Popen[str]) -> int:
+    """Wait for the engine that a command starts."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                if parent == process.pid and b"run.py" in (entry / "cmdline").read_bytes():
+                    return int(entry.name)
+            except (OSError, ValueError):
+                continue
+        time.sleep(0.02)
+    raise AssertionError("no engine was started")
+
+
+def _gone(pid: int) -> None:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
+                return
+        except OSError:
+            return
+        time.sleep(0.05)
+    os.kill(pid, signal.SIGKILL)
+    raise AssertionError("the engine outlived its command")
+
+
+# ---- secrets
+
+
+def test_the_password_is_nowhere_but_in_the_environment(shop: Shop, filled: Broker) -> None:
+    shop.connection = filled.sasl_settings()
+    secret = str(shop.connection["sasl.password"])
+    process = shop.start("sync", "--json")
+    engine = _engine_of(process)
+    arguments = b" ".join(Path(f"/proc/{pid}/cmdline").read_bytes() for pid in (engine, process.pid))
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert secret.encode() not in arguments
+    assert secret not in out + err
+    found = [file for file in shop.folder.rglob("*") if file.is_file() and secret.encode() in file.read_bytes()]
+    assert found == []
+    assert (shop.lake / "_cdc" / "shop" / "jobs" / "1" / "job.json").is_file()
+
+
+def test_doctor_says_what_is_well_and_what_is_not(shop: Shop) -> None:
+    well = shop.run("doctor", "--json")
+    assert {finding["check"] for finding in well.json} >= {"python packages", "java", "broker", "ledger", "sink"}
+    assert [finding for finding in well.json if finding["ok"] is False] == []
+    assert well.code == 0
+    shop.connection = {"bootstrap.servers": "127.0.0.1:1"}
+    ill = shop.run("doctor")
+    assert ill.code == 2
+    assert "FAIL broker" in ill.out
+    assert "->" in ill.out
