@@ -1,0 +1,123 @@
+"""A log in memory, and faults, in place of the broker.
+
+The task reader is tested against a real broker elsewhere. Thousands of histories in minutes need a log that costs
+nothing to fill and to read, so ``read_chunks`` is exchanged here, and only here; nothing else of the product is, but
+that commits and documents fail where a history says so.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spark_jobs.tasks.land
+from airflow_provider_cdc.core.documents import Chunk
+from airflow_provider_cdc.core.formats.contract import Records
+from spark_jobs.change_log import LogWriter
+from spark_jobs.storage import Storage
+from spark_jobs.writers.task_writer import DeltaLocation
+from tests.histories.wire import Record
+
+Partitions = dict[tuple[str, int], list[Record]]
+
+
+class CrashError(Exception):
+    """The process died here."""
+
+
+@dataclass(frozen=True)
+class Crash:
+    """Where an attempt dies.
+
+    :param what: ``land``, ``manifest``, ``commit`` or ``result``.
+    :param number: at which occurrence, from 1.
+    :param after: after the deed, not before it.
+    """
+
+    what: str
+    number: int = 1
+    after: bool = False
+
+
+@dataclass
+class Log:
+    """What readers see, how the present attempt dies, and how many commits there were."""
+
+    partitions: Partitions = field(default_factory=dict)
+    crash: Crash | None = None
+    commits: int = 0
+    _seen: int = 0
+
+    def arm(self, crash: Crash | None) -> None:
+        """Begin an attempt that dies at ``crash``."""
+        self.crash, self._seen = crash, 0
+
+    def reached(self, what: str, deed: Callable[[], Any]) -> Any:
+        """Do a deed, unless the attempt dies before or after it."""
+        crash = self.crash
+        if crash is None or crash.what != what:
+            return deed()
+        self._seen += 1
+        if self._seen == crash.number and not crash.after:
+            raise CrashError(what)
+        answer = deed()
+        if self._seen == crash.number:
+            raise CrashError(what)
+        return answer
+
+    def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Put this log in place of the broker, and the faults in place."""
+        guarded, write_json, close = DeltaLocation._guarded, Storage.write_json, LogWriter.close
+
+        def commit(location: DeltaLocation, action: Any) -> None:
+            self.commits += 1
+            self.reached("commit", lambda: guarded(location, action))
+
+        def write(storage: Storage, name: str, data: Any) -> None:
+            self.reached(name.rsplit("/", 1)[-1].removesuffix(".json"), lambda: write_json(storage, name, data))
+
+        monkeypatch.setattr(spark_jobs.tasks.land, "read_chunks", reader(self.partitions))
+        monkeypatch.setattr(DeltaLocation, "_guarded", commit)
+        monkeypatch.setattr(Storage, "write_json", write)
+        monkeypatch.setattr(LogWriter, "close", lambda writer: self.reached("land", lambda: close(writer)))
+
+
+def reader(partitions: Partitions) -> Callable[..., Iterator[Records]]:
+    """Return what reads chunks of this log, each in two pieces, those of all chunks mixed, as Kafka hands them out."""
+
+    def read_chunks(
+        chunks: Sequence[Chunk], config: dict[str, Any], *, stall_seconds: float = 60.0
+    ) -> Iterator[Records]:
+        middles = [(chunk.start + chunk.end) // 2 for chunk in chunks]
+        pieces = [(chunk, chunk.start, middle) for chunk, middle in zip(chunks, middles, strict=True)]
+        pieces += [(chunk, middle, chunk.end) for chunk, middle in zip(chunks, middles, strict=True)]
+        for chunk, start, end in pieces:
+            piece = partitions[chunk.topic, chunk.partition][start:end]
+            if piece:
+                yield Records(
+                    chunk.topic,
+                    chunk.partition,
+                    list(range(start, end)),
+                    [record.time for record in piece],
+                    [record.key for record in piece],
+                    [record.value for record in piece],
+                )
+
+    return read_chunks
+
+
+def with_log(path: str, function: Callable[[Any], Any], item: Any) -> Any:
+    """Run a task in a Spark worker, which reads the log from a file."""
+    with Path(path).open("rb") as file:
+        spark_jobs.tasks.land.read_chunks = reader(pickle.load(file))
+    return function(item)
+
+
+def save(partitions: Partitions, path: Path) -> None:
+    """Write the log for :func:`with_log`."""
+    path.write_bytes(pickle.dumps(partitions))

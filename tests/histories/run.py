@@ -1,0 +1,322 @@
+"""Replays a history in random batches with crashes, and compares the lake with the model."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from airflow_provider_cdc.core.config import RunPolicy
+from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result, TableState
+from airflow_provider_cdc.core.errors import CdcError
+from spark_jobs.storage import table_location
+from spark_jobs.sync import Runner, sync
+from tests.histories.generate import EXCLUDED
+from tests.histories.kinds import Kind, time_text
+from tests.histories.log import Crash, CrashError, Log, Partitions
+from tests.histories.model import Content, Name, Picture, Statement
+from tests.histories.redelivery import sent
+from tests.histories.wire import PREFIX, Style, Writer
+
+_BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def inline(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """Run tasks in this process."""
+    return [function(item) for item in items]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Everything that decides a replay; equal cases run equally.
+
+    :param batches: into how many the log is cut.
+    :param ragged: chance that a batch cuts every partition elsewhere.
+    :param crashes: chance that an attempt at a batch dies.
+    :param repeats: chance that a done batch is run once more.
+    :param ends: instead of ``batches`` and ``ragged``: per batch but the last the ends of partitions
+        (``topic/partition`` without the topics' common prefix); others stay where they are.
+    """
+
+    seed: int
+    statements: tuple[Statement, ...]
+    style: Style = field(default_factory=Style)
+    batches: int = 3
+    ragged: float = 0.0
+    restarts: int = 0
+    doubles: float = 0.0
+    crashes: float = 0.0
+    repeats: float = 0.0
+    ends: tuple[dict[str, int], ...] = ()
+
+
+@dataclass
+class Replay:
+    """One case on its way.
+
+    :param root: an empty folder for the lake.
+    """
+
+    case: Case
+    log: Log
+    root: Path
+    run_tasks: Runner = inline
+    before_run: Callable[[Partitions], None] | None = None
+    story: list[str] = field(default_factory=list)
+    states: dict[str, TableState] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        case = self.case
+        self._rnd = random.Random(f"{case.seed} batches")
+        units = list(Writer(case.style, random.Random(f"{case.seed} wire")).units(case.statements))
+        again = random.Random(f"{case.seed} again")
+        self._sent = sent(units, again, restarts=case.restarts, doubles=case.doubles, partitions=case.style.partitions)
+        self.log.partitions.clear()
+        self._orders: dict[tuple[str, int], list[int]] = {}  # place in the order of sending of each record
+        for order, item in enumerate(self._sent):
+            where = (item.record.topic, item.record.partition)
+            self.log.partitions.setdefault(where, []).append(item.record)
+            self._orders.setdefault(where, []).append(order)
+        self._done = dict.fromkeys(self._orders, 0)
+        self._schema: list[dict[str, Any]] = []
+        self._seqs: list[int] = []
+
+    def run(self) -> list[str]:
+        """Run all batches; return what differs, in words: empty when all is well."""
+        shutil.rmtree(self.root, ignore_errors=True)
+        if self.before_run is not None:
+            self.before_run(self.log.partitions)
+        count = len(self.case.ends) + 1 if self.case.ends else self.case.batches
+        for number in range(1, count + 1):
+            picture = self._cut(number, count)
+            problems = self._batch(number, self._chunks(), picture)
+            if problems:
+                return [f"batch {number} of {count}: {problem}" for problem in problems]
+        return []
+
+    def _cut(self, number: int, count: int) -> Picture | None:
+        """Move the ends on; return what the lake must hold there, None where partitions end at different moments."""
+        everything = len(self._sent)
+        self._starts = dict(self._done)
+        if number == count:
+            self._done = {where: len(orders) for where, orders in self._orders.items()}
+            self.story.append(f"batch {number}: everything")
+            return self._sent[-1].picture
+        if self.case.ends:
+            given = self.case.ends[number - 1]
+            names = {where: f"{where[0].removeprefix(PREFIX)}/{where[1]}" for where in self._done}
+            self._done = {where: given.get(names[where], end) for where, end in self._done.items()}
+            self.story.append(f"batch {number}: {given}")
+            return None
+        newest = max((self._orders[where][end - 1] for where, end in self._done.items() if end), default=-1)
+        target = everything * number // count
+        places = [i for i in range(newest, everything) if i >= 0 and self._sent[i].picture is not None]
+        if places and self._rnd.random() >= self.case.ragged:
+            place = min(places, key=lambda i: abs(i - target))
+            self._done = {where: sum(order <= place for order in orders) for where, orders in self._orders.items()}
+            self.story.append(f"batch {number}: all partitions up to record {place}")
+            return self._sent[place].picture
+        width = max(2, everything // count)
+        for where, orders in self._orders.items():
+            place = target + random.Random(f"{self.case.seed} {number} {where}").randint(-width, width)
+            self._done[where] = max(self._done[where], sum(order <= place for order in orders))
+        ends = {f"{topic}/{part}": end for (topic, part), end in sorted(self._done.items())}
+        self.story.append(f"batch {number}: {ends}")
+        return None
+
+    def _chunks(self) -> list[Chunk]:
+        chunks = []
+        for where, end in self._done.items():
+            start = self._starts[where]
+            middle = self._rnd.randint(start, end)
+            cuts = [start, middle, end] if self._rnd.random() < 0.2 else [start, end]
+            chunks += [Chunk(*where, a, b) for a, b in pairwise(cuts) if a < b]
+        return chunks
+
+    def _batch(self, number: int, chunks: list[Chunk], picture: Picture | None) -> list[str]:
+        if chunks:
+            job = self._job(number, chunks)
+            self._crash(job)
+            try:
+                self.log.arm(None)
+                result = self._sync(job)
+            except CdcError as error:
+                return [f"the batch failed: {error}"]
+            if self._rnd.random() < self.case.repeats and (problems := self._repeat(job, result)):
+                return problems
+            self._schema = self._schema + result.new_schema_changes
+            self.states |= {state.table_id: state for state in result.states}
+        self._seqs.append(number)
+        return [] if picture is None else self._differences(picture)
+
+    def _job(self, number: int, chunks: list[Chunk]) -> JobDocument:
+        job = JobDocument(
+            "histories",
+            number,
+            (_BEGIN + timedelta(minutes=number)).isoformat(),
+            str(self.root),
+            "debezium-json",
+            {},
+            PREFIX,
+            {},
+            chunks,
+            RunPolicy().document(),
+            {},
+            list(self._seqs),
+            self._schema,
+            list(self.states.values()),
+        )
+        return JobDocument.from_document(json.loads(json.dumps(job.document())))
+
+    def _sync(self, job: JobDocument) -> Result:
+        return sync(job, {}, self.run_tasks, lambda line: None)
+
+    def _crash(self, job: JobDocument) -> None:
+        """Let attempts die."""
+        for _ in range(2):
+            if self._rnd.random() >= self.case.crashes:
+                return
+            what = self._rnd.choice(("land", "manifest", "commit", "commit", "result"))
+            crash = Crash(what, self._rnd.randint(1, 3) if what in ("land", "commit") else 1, self._rnd.random() < 0.5)
+            self.log.arm(crash)
+            try:
+                self._sync(job)
+            except CrashError:
+                self.story.append(f"    an attempt died: {crash}")
+
+    def _repeat(self, job: JobDocument, result: Result) -> list[str]:
+        before, commits = self._versions(), self.log.commits
+        again = self._sync(job)
+        if json.dumps(again.document()) != json.dumps(result.document()):
+            return ["the repeat of a done batch gave another result"]
+        if self._versions() != before or self.log.commits != commits:
+            return ["the repeat of a done batch made commits"]
+        return []
+
+    def _versions(self) -> dict[str, int]:
+        return {str(log): len(list(log.iterdir())) for log in self.root.rglob("_delta_log")}
+
+    def _differences(self, picture: Picture) -> list[str]:
+        problems = []
+        for state in self.states.values():
+            if state.state not in ("ok", "dropped"):
+                problems.append(f"{state.database}.{state.table} is {state.state}: {state.reason}")
+        for name, content in picture.tables.items():
+            problems += [f"{'.'.join(name)}: {problem}" for problem in self._compare(name, content)]
+        marked = {(state.database, state.table) for state in self.states.values() if state.state == "dropped"}
+        alive = {(state.database, state.table) for state in self.states.values() if state.state == "ok"}
+        if "renamed_then_dropped" not in EXCLUDED:
+            problems += [f"{'.'.join(name)} was dropped and is not marked so" for name in picture.dropped - marked]
+        problems += [f"{'.'.join(name)} has a state but no table" for name in alive - picture.tables.keys()]
+        # what a dropped table leaves is kept, at its name's location
+        kept = {state.location for state in self.states.values() if state.state == "dropped"}
+        for name in picture.renamed_away:
+            if table_location(str(self.root), *name) in kept:
+                continue
+            if "vacate_after_rewind" in EXCLUDED and self.case.ragged:
+                continue
+            rows = self._rows(name)
+            if rows is not None and rows.num_rows:
+                problems.append(f"{'.'.join(name)} was renamed away and its location holds {rows.num_rows} rows")
+        return problems
+
+    def _rows(self, name: Name) -> pa.Table | None:
+        location = Path(table_location(str(self.root), *name))
+        if not (location / "_delta_log").is_dir():
+            return None
+        return DeltaTable(str(location)).to_pyarrow_table()
+
+    def _compare(self, name: Name, content: Content) -> list[str]:
+        lake = self._rows(name)
+        if lake is None:
+            return ["there is no table"]
+        columns = content.structure.columns
+        if lake.column_names != [column.name for column in columns]:
+            return [f"columns {lake.column_names} instead of {[column.name for column in columns]}"]
+        types = zip(lake.schema, (_type(column.kind) for column in columns), strict=True)
+        wrong = [f"{field.name} is {field.type}, not {wanted}" for field, wanted in types if field.type != wanted]
+        found = Counter(zip(*(_found(lake.column(i), c.kind) for i, c in enumerate(columns)), strict=True))
+        expected = Counter(tuple(_expected(row[c.name], c.kind) for c in columns) for row in content.rows)
+        names = [column.name for column in columns]
+        for sign, rows in (("too much", found - expected), ("missing", expected - found)):
+            wrong += [f"{sign} ({count} x) {_short(names, row)}" for row, count in list(rows.items())[:4]]
+        return wrong
+
+
+def _short(names: Sequence[str], row: Sequence[Any]) -> str:
+    return ", ".join(f"{name}={str(value)[:60]!r}" for name, value in zip(names, row, strict=True))
+
+
+def _type(kind: Kind) -> pa.DataType:
+    """Return the lake's type of a column."""
+    signed = {
+        "tinyint": pa.int8(),
+        "smallint": pa.int16(),
+        "mediumint": pa.int32(),
+        "int": pa.int32(),
+        "bigint": pa.int64(),
+    }
+    unsigned = {
+        "tinyint": pa.int16(),
+        "smallint": pa.int32(),
+        "mediumint": pa.int32(),
+        "int": pa.int64(),
+        "bigint": pa.decimal128(20, 0),
+    }
+    if kind.name in signed:
+        return (unsigned if kind.unsigned else signed)[kind.name]
+    if kind.name == "decimal":
+        return pa.decimal128(kind.length, kind.scale)
+    if kind.name == "bit":
+        return pa.bool_() if kind.length == 1 else pa.decimal128(20, 0) if kind.length == 64 else pa.int64()
+    others = {
+        "double": pa.float64(),
+        "float": pa.float32(),
+        "date": pa.date32(),
+        "datetime": pa.timestamp("us"),
+        "timestamp": pa.timestamp("us", "UTC"),
+        "blob": pa.binary(),
+    }
+    return others.get(kind.name, pa.string())
+
+
+def _found(column: pa.ChunkedArray, kind: Kind) -> list[Any]:
+    """Return a column of the lake in the model's values, decimals as text."""
+    if pa.types.is_timestamp(column.type):
+        return column.cast(pa.int64()).to_pylist()
+    if pa.types.is_date32(column.type):
+        return column.cast(pa.int32()).to_pylist()
+    values = column.to_pylist()
+    if kind.name == "decimal":
+        return [None if value is None else str(value) for value in values]
+    if kind.name in ("bigint", "bit"):
+        return [None if value is None else int(value) for value in values]
+    return values
+
+
+def _expected(value: Any, kind: Kind) -> Any:
+    if value is None:
+        return None
+    if kind.name == "decimal":
+        return str(value if value else abs(value))
+    return time_text(value, kind.length or 0) if kind.name == "time" else value
+
+
+def told(case: Case, story: Sequence[str], problems: Sequence[str]) -> str:
+    """Return a failure for people: the history as SQL, the cuts, what differs."""
+    lines = [f"seed {case.seed}: {case.style}, restarts={case.restarts}, doubles={case.doubles}, ragged={case.ragged}"]
+    lines.append("history:")
+    for number, statement in enumerate(case.statements):
+        mark = " (before the snapshot)" if number < case.style.snapshot_after else ""
+        lines.append(f"  {number}{mark}: {statement.sql()}")
+    return "\n".join([*lines, *story, "problems:", *(f"  {problem}" for problem in problems)])
