@@ -1,0 +1,119 @@
+"""``decode``: every record is told in the file's order; what is no record is told too."""
+
+from __future__ import annotations
+
+import base64
+import json
+import lzma
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_cdc.cli import main
+from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
+
+
+def record(offset: int, value: bytes | None, *, partition: int = 0, **more: Any) -> str:
+    """Return one line of a file."""
+    text = None if value is None else base64.b64encode(value).decode()
+    entry = {"topic": "s.shop.t", "partition": partition, "offset": offset, "timestamp": 1_700_000_000_000}
+    return json.dumps({**entry, "key": None, "value": text, "headers": None, **more})
+
+
+def row(number: int) -> bytes:
+    source = {"db": "shop", "table": "t", "file": "b.000001", "pos": number, "row": 0, "ts_ms": 1, "connector": "mysql"}
+    return json.dumps({"op": "c", "before": None, "after": {"id": number}, "source": source, "ts_ms": 1}).encode()
+
+
+def decoded(capsys: pytest.CaptureFixture[str], *files: Path) -> list[dict[str, Any]]:
+    assert main(["decode", "--format", "debezium-json", *map(str, files)]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_changes_come_in_the_files_order_with_the_contracts_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "records.jsonl"
+    file.write_text("\n".join(record(n // 2, row(n), partition=n % 2) for n in range(40)))
+    found = decoded(capsys, file)
+    assert [json.loads(change["after"])["id"] for change in found] == list(range(40))
+    assert list(found[0]) == CHANGE_SCHEMA.names
+    assert found[0]["kind"], found[0]["op"] == ("row", "insert")
+    assert found[0]["kafka_time"] == "2023-11-14T22:13:20+00:00"
+
+
+def test_the_buffer_changes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "records.jsonl"
+    file.write_text("\n".join(record(n // 3, row(n), partition=n % 3) for n in range(30)))
+    whole = decoded(capsys, file)
+    monkeypatch.setattr("airflow_provider_cdc.commands.decode._BUFFER", 4)
+    assert decoded(capsys, file) == whole
+
+
+BROKEN = [
+    "no json",
+    "[1]",
+    "null",
+    '{"partition": 0, "offset": 0}',
+    record(0, b"", partition=-1),
+    record(1 << 63, b""),
+    record(0, b"", timestamp="soon"),
+    record(0, None).replace('"value": null', '"value": "%%%"'),
+    record(0, None).replace('"value": null', '"value": 7'),
+    record(0, b"", headers=[["only a name"]]),
+    record(0, b"", headers=5),
+    "[" * 100_000,
+]
+
+
+@pytest.mark.parametrize("line", BROKEN, ids=range(len(BROKEN)))
+def test_a_broken_line_is_an_error_and_the_next_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    file = tmp_path / "records.jsonl"
+    file.write_text(f"{record(1, row(1))}\n{line}\n\n{record(2, row(2))}\n")
+    found = decoded(capsys, file)
+    assert [change["kind"] for change in found] == ["row", "error", "row"]
+    assert found[1]["error_code"] == "file.line_broken"
+    assert base64.b64decode(found[1]["raw"]) == line.encode()
+
+
+def test_a_bad_record_is_an_error_with_its_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "records.jsonl"
+    file.write_text(record(5, b"\xff{"))
+    (change,) = decoded(capsys, file)
+    assert (change["kind"], change["offset"]) == ("error", 5)
+    assert base64.b64decode(change["raw"]) == b"\xff{"
+
+
+def test_a_compressed_file_that_ends_early_gives_what_it_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "\n".join(record(n, row(n)) for n in range(2_000)).encode()
+    whole, torn = tmp_path / "a.jsonl.xz", tmp_path / "b.jsonl.xz"
+    whole.write_bytes(lzma.compress(text))
+    torn.write_bytes(lzma.compress(text)[:-200])
+    found = decoded(capsys, whole, torn)
+    assert len(found) >= 2_001
+    assert {change["kind"] for change in found} == {"row", "error"}
+    assert found[-1]["error_code"] == "file.line_broken"
+
+
+def test_what_is_no_file_or_no_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["decode", "--format", "debezium-json", str(tmp_path / "none")]) == 2
+    assert "none" in capsys.readouterr().err
+    assert main(["decode", "--format", "morse", str(tmp_path)]) == 2
+    assert "debezium-json" in capsys.readouterr().err
+    assert main(["decode", "--format", "debezium-json", "--option", "speed=2", str(tmp_path)]) == 2
+    assert "time.precision.mode" in capsys.readouterr().err
+
+
+def test_formats_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["formats", "--json"]) == 0
+    (first, *_) = json.loads(capsys.readouterr().out)
+    assert set(first) == {"name", "summary", "order", "carries", "options"}
+    assert main(["formats"]) == 0
+    assert "debezium-json" in capsys.readouterr().out

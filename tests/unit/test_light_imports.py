@@ -1,0 +1,61 @@
+"""What is imported when: nothing heavy before it is needed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ["pyspark", "pandas", "pyarrow", "confluent_kafka", "deltalake", "airflow_provider_cdc.core.formats.contract"]
+
+
+def loaded(code: str, tmp_path: Path) -> set[str]:
+    """Return the modules that are loaded after some code ran."""
+    text = f"import json, sys\n{code}\nprint(json.dumps(list(sys.modules)))"
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "AIRFLOW_HOME": str(tmp_path), "SHOP_PIPELINE": ""}
+    env.pop("SHOP_PIPELINE")
+    run = subprocess.run([sys.executable, "-c", text], env=env, capture_output=True, text=True, cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    return set(json.loads(run.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "airflow_provider_cdc",
+        "airflow_provider_cdc.get_provider_info",
+        "airflow_provider_cdc.cli",
+        "airflow_provider_cdc.commands.sync",
+        "airflow_provider_cdc.batch",
+        "airflow_provider_cdc.planner",
+        "airflow_provider_cdc.hooks.kafka_log",
+    ],
+)
+def test_the_command_line_loads_no_airflow(module: str, tmp_path: Path) -> None:
+    assert not loaded(f"import {module}", tmp_path) & {"airflow", "airflow.sdk", *HEAVY}
+
+
+def test_the_description_imports_nothing(tmp_path: Path) -> None:
+    code = "before = set(sys.modules)\nfrom airflow_provider_cdc.get_provider_info import get_provider_info as g\n"
+    code += "g(); print(sorted(set(sys.modules) - before), file=sys.stderr)"
+    fresh = loaded(code, tmp_path)
+    assert not {name for name in fresh if name.startswith("airflow_provider_cdc.core")}
+
+
+@pytest.mark.parametrize("dag", ["shop_hourly", "shop_backfill"])
+def test_dags_parse_without_data_libraries(dag: str, tmp_path: Path) -> None:
+    file = ROOT / "example_dags" / f"{dag}.py"
+    code = f"import runpy; runpy.run_path({str(file)!r})"
+    assert not loaded(code, tmp_path) & set(HEAVY)
+
+
+@pytest.mark.parametrize(
+    "module", ["operators.sync", "sensors.received", "triggers.received", "hooks.kafka", "hooks.ledger"]
+)
+def test_operators_and_sensors_load_no_data_library(module: str, tmp_path: Path) -> None:
+    assert not loaded(f"import airflow_provider_cdc.{module}", tmp_path) & set(HEAVY)
