@@ -60,13 +60,18 @@ class History:
             found.append(seq)
         return found[::-1]
 
-    def state_before(self, table_id: str, position: str, before_seq: int) -> TableState | None:
-        """Return the newest state of a table, of batches before ``before_seq``, that holds nothing at or after a position."""
+    def state_before(self, timeline: TableTimeline, position: str, before_seq: int) -> TableState | None:
+        """Return the newest state of a table, of batches before ``before_seq``, that holds nothing at or after a position.
+
+        A state made before a late schema change became known is none to go back to.
+        """
         for seq in reversed([seq for seq in self.earlier if seq < before_seq]):
-            for state in self.result(seq).get("states", ()):
-                settled = state["table_id"] == table_id and state["version"] is not None and state["applied_seq"] == seq
-                if settled and state["applied_position"] < position:
-                    return TableState(**state)
+            for data in self.result(seq).get("states", ()):
+                if data["table_id"] != timeline.table_id or data["version"] is None or data["applied_seq"] != seq:
+                    continue
+                state = TableState(**data)
+                if state.applied_position < position and state.timeline_mark == timeline.mark(state.applied_position):
+                    return state
         return None
 
 
@@ -154,7 +159,7 @@ class Between:
             if any(group.max_position >= back_to for span in spans for group in span.groups):
                 first = seq
                 break
-        return self._history.state_before(timeline.table_id, back_to, first)
+        return self._history.state_before(timeline, back_to, first)
 
     def _earlier_spans(self, timeline: TableTimeline, base: TableState | None) -> list[Span]:
         """Return what batches after the base's hold of this table: it was parked, waiting, unknown or is rewound."""
@@ -215,7 +220,7 @@ class Between:
         if was is None:
             return now.epochs[0].position
         known = [] if state.rewind_to is None else [state.rewind_to]
-        events = [set(_events(timeline)) for timeline in (was, now)]
+        events = [set(timeline.events()) for timeline in (was, now)]
         for position in sorted(position for position, _ in events[0] ^ events[1]):
             if position <= state.applied_position or self._came_before(now, position, state.applied_seq):
                 known.append(position)
@@ -233,7 +238,7 @@ class Between:
 
     def _is_new(self, timeline: TableTimeline, state: TableState | None) -> bool:
         was = self._was.tables.get(timeline.table_id)
-        return state is None or was is None or _events(was) != _events(timeline)
+        return state is None or was is None or was.events() != timeline.events()
 
     def _expected(self, location: str) -> int | None:
         return max((s.version for s in self._states.values() if s.location == location and s.version is not None), default=None)
@@ -282,15 +287,6 @@ def _stated(rules: TableRules) -> list[SchemaChange]:
         SchemaChange("", number, full.split(".", 1)[0], rule.create)
         for number, (full, rule) in enumerate(rules.tables.items())
         if rule.create
-    ]
-
-
-def _events(timeline: TableTimeline) -> list[tuple[str, str]]:
-    return [
-        *((epoch.position, f"schema {epoch.schema}") for epoch in timeline.epochs),
-        *((position, "clear") for position in timeline.clears),
-        *((position, f"name {name}") for position, name in timeline.names),
-        *((position, f"blocked {reason}") for position, reason in timeline.blocked),
     ]
 
 

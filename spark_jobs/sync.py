@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import cache, partial
 from typing import Any
 
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline
 from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result, TableState
 from airflow_provider_cdc.core.errors import CdcError, DataError
 from airflow_provider_cdc.core.formats.registry import open_format
@@ -207,6 +207,7 @@ def _state(job: JobDocument, task: ApplyTask, report: dict[str, Any]) -> TableSt
     epochs = task.timeline["epochs"]
     # the content is settled up to the newest schema change too, even where no row followed it
     settled = [epochs[-1][0], *task.timeline["clears"], *(position for position, _ in task.timeline["names"])]
+    reached = max([start, *ends, *settled])
     return TableState(
         task.table_id,
         task.database,
@@ -214,11 +215,12 @@ def _state(job: JobDocument, task: ApplyTask, report: dict[str, Any]) -> TableSt
         task.location,
         report["version"] if report["version"] is not None else base.version,
         job.seq,
-        max([start, *ends, *settled]),
+        reached,
         max([*times, *([task.base.source_time] if task.base and task.base.source_time else [])], default=None),
         epochs[-1][1],
         "ok",
         debts_seq=(job.seq if report["status"] != "unchanged" else base.debts_seq) if report["owes"] else None,
+        timeline_mark=TableTimeline.from_document(task.timeline).mark(reached),
         notes=task.timeline["notes"],
     )
 

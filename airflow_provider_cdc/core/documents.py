@@ -30,6 +30,7 @@ class TableState:
     :param schema: schema that the rows lie under.
     :param debts_seq: batch that left removals which found no row yet (tables without key), None without any.
     :param rewind_to: position of a late schema change that the rows do not know yet, because the table waits or is parked.
+    :param timeline_mark: digest of the schema changes that the rows went through.
     :param state: ``ok``, ``waiting`` (for a schema change), ``parked`` or ``dropped``.
     """
 
@@ -47,6 +48,7 @@ class TableState:
     waiting_since: str | None = None
     debts_seq: int | None = None
     rewind_to: str | None = None
+    timeline_mark: str = ""
     notes: list[str] = field(default_factory=list)
 
 

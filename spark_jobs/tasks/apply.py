@@ -207,11 +207,17 @@ class _Table:
             return fresh
         before = self._read(task.context)
         before = before.filter(pc.greater_equal(before.column("position"), task.late_from))
-        if self._timeline.schema.key:
-            # newest per key over old and new changes: what was applied wins again where it is newer
-            return pa.concat_tables([fresh, before])
-        truncates = before.filter(pc.equal(before.column("op").cast(pa.string()), "truncate"))
-        return pa.concat_tables([_unknown(fresh, before), truncates])
+        # newest per key over old and new changes: what was applied wins again where it is newer; without a key a row
+        # counts each time, so there only changes that were not applied yet may come in
+        again = before.filter(pc.or_(self._in_keyed_epoch(before), pc.equal(before.column("op").cast(pa.string()), "truncate")))
+        keyed = self._in_keyed_epoch(fresh)
+        return pa.concat_tables([fresh.filter(keyed), _unknown(fresh.filter(pc.invert(keyed)), before), again])
+
+    def _in_keyed_epoch(self, rows: pa.Table) -> pa.ChunkedArray:
+        keyed = pa.chunked_array([pa.repeat(bool(self._timeline.epochs[0].schema.key), rows.num_rows)])
+        for epoch in self._timeline.epochs[1:]:
+            keyed = pc.if_else(pc.greater_equal(rows.column("position"), epoch.position), bool(epoch.schema.key), keyed)
+        return keyed
 
     def _read(self, spans: list[Span]) -> pa.Table:
         tables = []

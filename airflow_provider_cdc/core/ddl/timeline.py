@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -97,6 +98,20 @@ class TableTimeline:
     def epoch_at(self, position: str) -> int:
         """Return the index of the epoch valid at a position (0 also before the first)."""
         return max(0, bisect_right([epoch.position for epoch in self.epochs], position) - 1)
+
+    def events(self) -> list[tuple[str, str]]:
+        """Return everything that happened to the table, as (position, what)."""
+        return [
+            *((epoch.position, f"schema {epoch.schema}") for epoch in self.epochs),
+            *((position, "clear") for position in self.clears),
+            *((position, f"name {name}") for position, name in self.names),
+            *((position, f"blocked {reason}") for position, reason in self.blocked),
+        ]
+
+    def mark(self, position: str) -> str:
+        """Return a digest of everything that happened up to a position (inclusive)."""
+        told = sorted(event for event in self.events() if event[0] <= position)
+        return hashlib.blake2b(repr(told).encode(), digest_size=8).hexdigest()
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""

@@ -1,0 +1,97 @@
+"""Runs batches over a capture that lies in a broker, cut wherever a test wants."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_cdc.core.config import RunPolicy
+from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result, TableState
+from spark_jobs.sync import sync
+from tests.stack.capture import Record
+
+Partition = tuple[str, int]
+
+
+@dataclass
+class Lake:
+    """A pipeline's tables and what the ledger would remember of them between batches."""
+
+    root: Path
+    bootstrap: str
+    schema_topic: str
+    ends: dict[Partition, int] = field(default_factory=dict)
+    states: dict[str, TableState] = field(default_factory=dict)
+    schema_changes: list[dict[str, Any]] = field(default_factory=list)
+    seq: int = 0
+    quarantined: int = 0
+
+    def sync_to(self, ends: Mapping[Partition, int]) -> Result:
+        """Carry out one batch up to these offsets, inline, over the real task reader and task writer."""
+        chunks = [Chunk(t, p, self.ends.get((t, p), 0), end) for (t, p), end in ends.items() if end > self.ends.get((t, p), 0)]
+        self.seq += 1
+        job = JobDocument(
+            "capture",
+            self.seq,
+            f"2026-01-01T00:00:{self.seq:02d}+00:00",
+            str(self.root),
+            "debezium-json",
+            {},
+            self.schema_topic,
+            {"bootstrap.servers": self.bootstrap},
+            chunks,
+            RunPolicy(quarantine_limit=5).document(),
+            {},
+            list(range(1, self.seq)),
+            self.schema_changes,
+            list(self.states.values()),
+        )
+        # through JSON, as it travels to Spark
+        job = JobDocument.from_document(json.loads(json.dumps(job.document())))
+        result = sync(job, {}, lambda function, items: [function(item) for item in items], lambda line: None)
+        self.ends.update(ends)
+        self.schema_changes = [*self.schema_changes, *result.new_schema_changes]
+        self.states.update({state.table_id: state for state in result.states})
+        self.quarantined += result.quarantined
+        return result
+
+    def state(self, database: str, table: str) -> TableState | None:
+        """Return the state of the table that has this name now."""
+        alive = [s for s in self.states.values() if s.state != "dropped" and (s.database, s.table) == (database, table)]
+        return alive[0] if alive else None
+
+
+def full_ends(records: Sequence[Record]) -> dict[Partition, int]:
+    """Return the end offsets of everything recorded."""
+    ends: dict[Partition, int] = {}
+    for record in records:
+        place = (record.topic, record.partition)
+        ends[place] = max(ends.get(place, 0), record.offset + 1)
+    return ends
+
+
+def random_cuts(ends: Mapping[Partition, int], batches: int, seed: int) -> list[dict[Partition, int]]:
+    """Return rising end offsets, each partition cut for itself; the last are the full ends."""
+    chance = random.Random(seed)
+    cuts = {place: sorted(chance.randint(0, end) for _ in range(batches - 1)) + [end] for place, end in ends.items()}
+    return [{place: cuts[place][batch] for place in ends} for batch in range(batches)]
+
+
+def cut_before(records: Sequence[Record], file: str, pos: int) -> dict[Partition, int]:
+    """Return per partition the offset of the first record at or after a binlog place, so that all before it is in."""
+    ends = full_ends(records)
+    cuts: dict[Partition, int] = {}
+    for record in sorted(records, key=lambda r: (r.topic, r.partition, r.offset)):
+        place = (record.topic, record.partition)
+        if place in cuts or record.value is None:
+            continue
+        data = json.loads(record.value)
+        source = data.get("payload", data).get("source")
+        if source and source["snapshot"] not in ("true", "first", "last", "first_in_data_collection", "last_in_data_collection"):
+            if (source["file"], source["pos"]) >= (file, pos):
+                cuts[place] = record.offset
+    return {place: cuts.get(place, end) for place, end in ends.items()}
