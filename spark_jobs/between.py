@@ -82,7 +82,9 @@ class Between:
         self._job, self._manifest, self._history = job, manifest, history
         self._rules = TableRules.from_document(job.tables)
         known = [*_stated(self._rules), *(SchemaChange.from_document(item) for item in job.schema_changes)]
-        seen = {(change.position, change.statement, change.structure if not change.statement else ()) for change in known}
+        seen = {
+            (change.position, change.statement, change.structure if not change.statement else ()) for change in known
+        }
         self.fresh = [c for c in fresh if (c.position, c.statement, c.structure if not c.statement else ()) not in seen]
         self._was = build_timeline(known)
         self.now = build_timeline([*known, *self.fresh]) if self.fresh else self._was
@@ -101,7 +103,9 @@ class Between:
         for state in self._states.values():
             if state.table_id not in self.now.tables and state.state != "dropped":
                 # a late schema change showed that this was another table's content all along
-                work.settled.append(replace(state, state="dropped", reason="replaced by what a late schema change told"))
+                work.settled.append(
+                    replace(state, state="dropped", reason="replaced by what a late schema change told")
+                )
         self._unowned(work)
         self._vacate(work)
         return work
@@ -125,12 +129,18 @@ class Between:
             return
         work.tasks.append(self._task(timeline, state, spans, changed_at))
 
-    def _task(self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None) -> ApplyTask:
+    def _task(
+        self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
+    ) -> ApplyTask:
         name = timeline.last_name
         base, back_to = state if state is not None and state.version is not None else None, None
         if base is not None:
             earlier = self._earlier_spans(timeline, base)
-            late = [changed_at, *self._late_clears([*earlier, *spans], base), *self._late_barriers(timeline, [*earlier, *spans], base)]
+            late = [
+                changed_at,
+                *self._late_clears([*earlier, *spans], base),
+                *self._late_barriers(timeline, [*earlier, *spans], base),
+            ]
             back_to = min([position for position in late if position is not None], default=None)
             if back_to is not None:
                 base = self._rewind(timeline, back_to)
@@ -169,7 +179,9 @@ class Between:
             seqs = self._history.since(timeline.epochs[0].position)
         return [span for seq in seqs for span in self._spans(timeline, _by_name(self._history.manifest(seq)))]
 
-    def _context(self, timeline: TableTimeline, base: TableState | None, spans: list[Span]) -> tuple[str | None, list[Span]]:
+    def _context(
+        self, timeline: TableTimeline, base: TableState | None, spans: list[Span]
+    ) -> tuple[str | None, list[Span]]:
         if base is None or not base.applied_position:
             return None, []
         oldest = min((group.min_position for span in spans for group in span.groups if group.rows), default=None)
@@ -241,7 +253,9 @@ class Between:
         return state is None or was is None or was.events() != timeline.events()
 
     def _expected(self, location: str) -> int | None:
-        return max((s.version for s in self._states.values() if s.location == location and s.version is not None), default=None)
+        return max(
+            (s.version for s in self._states.values() if s.location == location and s.version is not None), default=None
+        )
 
     def _dropped(self, timeline: TableTimeline, state: TableState | None) -> TableState:
         name = timeline.last_name
@@ -255,7 +269,9 @@ class Between:
         location = table_location(self._job.sink_root, name.database, name.table)
         state = state or TableState(timeline.table_id, name.database, name.table, location)
         back_to = self._first_difference(timeline.table_id, state)
-        return replace(state, database=name.database, table=name.table, state="parked", reason=reason, rewind_to=back_to)
+        return replace(
+            state, database=name.database, table=name.table, state="parked", reason=reason, rewind_to=back_to
+        )
 
     def _vacate(self, work: Work) -> None:
         targets = {task.location for task in work.tasks}
@@ -273,7 +289,11 @@ class Between:
                 continue
             first = min(group.min_position for group in groups)
             if name not in self.now.names or self.now.owner(name, first) is None:
-                late = [g for g in groups if self.now.owner(name, g.max_position) is None or self.now.owner(name, g.min_position) is None]
+                late = [
+                    g
+                    for g in groups
+                    if self.now.owner(name, g.max_position) is None or self.now.owner(name, g.min_position) is None
+                ]
                 rows = sum(group.rows for group in late)
                 work.unowned.append({"database": name.database, "table": name.table, "rows": rows, "position": first})
 
@@ -296,5 +316,3 @@ def _by_name(manifest: Manifest) -> dict[TableName, list[Group]]:
         if group.database:
             result.setdefault(TableName(group.database, group.table), []).append(group)
     return result
-
-

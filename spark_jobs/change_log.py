@@ -132,7 +132,10 @@ def read_groups(storage: Storage, groups: Sequence[Group], columns: Sequence[str
     tables = []
     for name in sorted(by_file):
         with pq.ParquetFile(
-            storage.path(name), filesystem=storage.filesystem, read_dictionary=["op", "columns", "topic"], pre_buffer=True
+            storage.path(name),
+            filesystem=storage.filesystem,
+            read_dictionary=["op", "columns", "topic"],
+            pre_buffer=True,
         ) as file:
             tables.append(file.read_row_groups(sorted(by_file[name]), columns=list(columns), use_threads=False))
     return pa.concat_tables(tables, promote_options="permissive").select(list(columns))

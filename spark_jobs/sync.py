@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from datetime import datetime
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline
 from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result, TableState
@@ -15,21 +16,30 @@ from airflow_provider_cdc.core.errors import CdcError, DataError
 from airflow_provider_cdc.core.formats.registry import open_format
 from spark_jobs.between import Between, History, Work
 from spark_jobs.change_log import Group, Manifest, log_folder
+from spark_jobs.readers.spark_reader import read_with_spark
 from spark_jobs.storage import Storage
 from spark_jobs.tasks.apply import ApplyTask, apply
-from spark_jobs.tasks.land import land
+from spark_jobs.tasks.land import land_chunks
 from spark_jobs.tasks.vacate import vacate
+from spark_jobs.writers.spark_writer import SparkWriter, can_name
+from spark_jobs.writers.task_writer import DeltaLocation
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Secrets = dict[str, dict[str, str]]
 # runs a function over documents somewhere, in any order, and returns the answers in the order of the documents
 Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 
-def sync(job: JobDocument, secrets: Secrets, run: Runner, say: Callable[[str], None]) -> Result:
+def sync(
+    job: JobDocument, secrets: Secrets, run: Runner, say: Callable[[str], None], session: SparkSession | None = None
+) -> Result:
     """Carry out one batch; the same call again does only what is missing.
 
     :param run: how tasks are handed out.
     :param say: takes one line of progress for people.
+    :param session: lets the Spark reader and the Spark writer be used.
     """
     storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
     folder = log_folder(f"_cdc/{job.pipeline}", job.seq)
@@ -39,11 +49,11 @@ def sync(job: JobDocument, secrets: Secrets, run: Runner, say: Callable[[str], N
     clock = {"land": time.monotonic()}
     landed = storage.read_json(f"{folder}/manifest.json")
     if landed is None:
-        landed = _land(job, secrets, run, say)
+        landed = _land(job, secrets, run, say, session)
         storage.write_json(f"{folder}/manifest.json", landed)
     clock["apply"] = time.monotonic()
     _check_budget(job, landed)
-    result = _apply(job, secrets, run, say, storage, landed)
+    result = _apply(job, secrets, run, say, storage, landed, session)
     end = time.monotonic()
     result.seconds = {"land": round(clock["apply"] - clock["land"], 3), "apply": round(end - clock["apply"], 3)}
     newest = max((g["max_position"] for g in landed["groups"] if g["database"]), default="")
@@ -56,12 +66,25 @@ def _result(stored: dict[str, Any]) -> Result:
     return Result.from_document({name: value for name, value in stored.items() if name != "max_position"})
 
 
-def _land(job: JobDocument, secrets: Secrets, run: Runner, say: Callable[[str], None]) -> dict[str, Any]:
+def _land(
+    job: JobDocument, secrets: Secrets, run: Runner, say: Callable[[str], None], session: SparkSession | None
+) -> dict[str, Any]:
     total = sum(chunk.end - chunk.start for chunk in job.chunks)
-    groups = _reading_groups(job.chunks, job.parallelism)
-    say(f"land: up to {total} records of {len(job.chunks)} partitions' chunks in {len(groups)} tasks")
-    reports = run(partial(_land_task, job, secrets), [[asdict(chunk) for chunk in group] for group in groups])
-    landed: dict[str, Any] = {"seq": job.seq, "groups": [], "changes": {}, "schema_changes": [], "errors": [], "descriptions": []}
+    if session is not None and job.policy.get("reader") == "spark":
+        say(f"land: up to {total} records of {len(job.chunks)} chunks through Spark's Kafka source")
+        reports = read_with_spark(session, job, secrets)
+    else:
+        groups = _reading_groups(job.chunks, job.parallelism)
+        say(f"land: up to {total} records of {len(job.chunks)} chunks in {len(groups)} tasks")
+        reports = run(partial(_land_task, job, secrets), [[asdict(chunk) for chunk in group] for group in groups])
+    landed: dict[str, Any] = {
+        "seq": job.seq,
+        "groups": [],
+        "changes": {},
+        "schema_changes": [],
+        "errors": [],
+        "descriptions": [],
+    }
     landed["records"] = sum(report["records"] for report in reports)
     landed["progress"] = max((report["progress"] for report in reports if report["progress"] is not None), default=None)
     for report in reports:
@@ -89,7 +112,7 @@ def _reading_groups(chunks: Sequence[Chunk], parallelism: int) -> list[list[Chun
 
 
 def _land_task(job: JobDocument, secrets: Secrets, chunks: list[dict[str, Any]]) -> dict[str, Any]:
-    return land(job, [Chunk(**chunk) for chunk in chunks], secrets)
+    return land_chunks(job, [Chunk(**chunk) for chunk in chunks], secrets)
 
 
 def _check_budget(job: JobDocument, landed: dict[str, Any]) -> None:
@@ -128,7 +151,13 @@ def _history(job: JobDocument, storage: Storage) -> History:
 
 
 def _apply(
-    job: JobDocument, secrets: Secrets, run: Runner, say: Callable[[str], None], storage: Storage, landed: dict[str, Any]
+    job: JobDocument,
+    secrets: Secrets,
+    run: Runner,
+    say: Callable[[str], None],
+    storage: Storage,
+    landed: dict[str, Any],
+    session: SparkSession | None,
 ) -> Result:
     manifest = Manifest(job.seq, [Group(**group) for group in landed["groups"]])
     fresh = [SchemaChange.from_document(item) for item in landed["schema_changes"]]
@@ -138,6 +167,8 @@ def _apply(
     say(f"apply: {len(work.tasks)} tables in {len(bundles)} tasks, {len(between.fresh)} new schema changes")
     answers = run(partial(_apply_tasks, job, secrets), bundles)
     reports = {report["table_id"]: report for answer in answers for report in answer}
+    if session is not None:
+        _commit_staged(job, session, storage, work.tasks, reports)
     states = [_state(job, task, reports[task.table_id]) for task in work.tasks] + work.settled
     for left in work.vacated:
         vacate(job, left, storage.options)
@@ -167,7 +198,9 @@ def _observed(job: JobDocument, landed: dict[str, Any]) -> list[SchemaChange]:
         return []
     wire = open_format(job.format, job.format_options)
     changes = []
-    for number, item in enumerate(sorted(landed["descriptions"], key=lambda d: (d["position"], d["database"], d["table"]))):
+    for number, item in enumerate(
+        sorted(landed["descriptions"], key=lambda d: (d["position"], d["database"], d["table"]))
+    ):
         schema = wire.infer(wire.describe(item["columns"]))
         if schema is not None:
             structure = ((item["database"], item["table"], schema),)
@@ -188,7 +221,41 @@ def _bundles(tasks: Sequence[ApplyTask], parallelism: int) -> list[list[dict[str
 
 
 def _apply_tasks(job: JobDocument, secrets: Secrets, bundle: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [apply(job, ApplyTask.from_document(task), secrets) for task in bundle]
+    tasks = [ApplyTask.from_document(task) for task in bundle]
+    return [apply(job, task, secrets, _stage(job, task)) for task in tasks]
+
+
+def _stage(job: JobDocument, task: ApplyTask) -> str | None:
+    """Return the folder that a table is staged in for the Spark writer, None where the task commits itself."""
+    wanted = job.policy.get("writer")
+    large = wanted == "auto" and task.rows >= job.policy.get("spark_writer_rows", 0)
+    names = [column["name"] for column in task.timeline["epochs"][-1][1]["columns"]]
+    if not job.session or not (large or wanted == "spark") or not can_name(names):
+        return None
+    return f"{log_folder(f'_cdc/{job.pipeline}', job.seq)}/staged/{task.table_id}"
+
+
+def _commit_staged(
+    job: JobDocument,
+    session: SparkSession,
+    storage: Storage,
+    tasks: Sequence[ApplyTask],
+    reports: dict[str, dict[str, Any]],
+) -> None:
+    """Let the Spark writer commit what tasks staged, a few tables at a time, and take over the tables' new versions."""
+    writer = SparkWriter(session, storage)
+    staged = [(task, folder) for task in tasks if (folder := _stage(job, task)) is not None]
+
+    def commit(pair: tuple[ApplyTask, str]) -> None:
+        task, folder = pair
+        report = reports[task.table_id]
+        if report["status"] == "committed":
+            writer.commit_staged(folder)
+            report["version"] = DeltaLocation(task.location, storage.options).version
+        storage.delete_folder(folder)
+
+    with ThreadPoolExecutor(max_workers=min(4, job.parallelism)) as pool:
+        list(pool.map(commit, staged))
 
 
 def _state(job: JobDocument, task: ApplyTask, report: dict[str, Any]) -> TableState:
@@ -196,7 +263,9 @@ def _state(job: JobDocument, task: ApplyTask, report: dict[str, Any]) -> TableSt
     old = next((state for state in job.states if state.table_id == task.table_id), None)
     base = old or TableState(task.table_id, task.database, task.table, task.location)
     if report["status"] == "waiting":
-        return _waiting(job, replace(base, database=task.database, table=task.table, rewind_to=task.rewind_to), report["reason"])
+        return _waiting(
+            job, replace(base, database=task.database, table=task.table, rewind_to=task.rewind_to), report["reason"]
+        )
     if report["status"] == "parked":
         name = {"database": task.database, "table": task.table}
         return replace(base, **name, state="parked", reason=report["reason"], rewind_to=task.rewind_to)

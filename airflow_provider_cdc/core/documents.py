@@ -62,6 +62,8 @@ class JobDocument:
     :param schema_changes: documents of the schema changes known before this batch.
     :param tables: per-table rules by ``database.table``.
     :param created_at: ISO time of planning, the batch's only clock.
+    :param parallelism: tasks that run at a time.
+    :param session: Spark was started with the jars that the Spark reader and the Spark writer need.
     """
 
     pipeline: str
@@ -80,6 +82,7 @@ class JobDocument:
     states: list[TableState]
     storage: dict[str, str] = field(default_factory=dict)
     parallelism: int = 2
+    session: bool = False
     version: int = DOCUMENT_VERSION
 
     def document(self) -> dict[str, Any]:

@@ -62,7 +62,11 @@ class ConfigurationError(Terminal, CdcError):
 
     def __init__(self, problems: Sequence[str], *, where: dict[str, Any] | None = None) -> None:
         self.problems = list(problems)
-        text = self.problems[0] if len(self.problems) == 1 else "; ".join(f"({i}) {p}" for i, p in enumerate(self.problems, 1))
+        text = (
+            self.problems[0]
+            if len(self.problems) == 1
+            else "; ".join(f"({i}) {p}" for i, p in enumerate(self.problems, 1))
+        )
         super().__init__("configuration", text, where=where)
 
 

@@ -29,9 +29,9 @@ def main(arguments: Sequence[str]) -> int:
     with open(given.job, encoding="utf-8") as file:
         job = JobDocument.from_document(json.load(file))
     secrets = json.loads(os.environ.pop(SECRETS, "{}"))
-    run, stop = _inline() if given.inline else _spark(job.pipeline, job.seq, job.parallelism)
+    run, stop, session = _inline() if given.inline else _spark(job)
     try:
-        result = sync(job, secrets, run, _say)
+        result = sync(job, secrets, run, _say, session)
         document = {**result.document(), "transient": False}
     except CdcError as error:
         document = {**failed(job, error).document(), "transient": isinstance(error, Transient)}
@@ -41,15 +41,22 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _inline() -> tuple[Callable[..., list[Any]], Callable[[], None]]:
-    return (lambda function, items: [function(item) for item in items]), (lambda: None)
+_Engine = tuple[Callable[..., list[Any]], Callable[[], None], Any]  # run tasks, stop, session or None
 
 
-def _spark(pipeline: str, seq: int, parallelism: int) -> tuple[Callable[..., list[Any]], Callable[[], None]]:
-    """Start Spark's bare context: rows never cross to the JVM, so neither session nor SQL is needed."""
+def _inline() -> _Engine:
+    return (lambda function, items: [function(item) for item in items]), (lambda: None), None
+
+
+def _spark(job: Any) -> _Engine:
+    """Start Spark's bare context: rows never cross to the JVM, so a session is only made for the Spark reader and writer."""
     from pyspark import SparkConf, SparkContext
 
-    conf = SparkConf().setIfMissing("spark.app.name", f"airflow-cdc {pipeline} {seq}")
+    conf = SparkConf().setIfMissing("spark.app.name", f"airflow-cdc {job.pipeline} {job.seq}")
+    if job.session:
+        conf.setIfMissing("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+        conf.setIfMissing("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+        conf.setIfMissing("spark.sql.shuffle.partitions", str(max(4, 2 * job.parallelism)))
     context = SparkContext.getOrCreate(conf)
     context.setLogLevel("WARN")
 
@@ -61,7 +68,12 @@ def _spark(pipeline: str, seq: int, parallelism: int) -> tuple[Callable[..., lis
         answers = context.parallelize(list(items), len(items)).map(carried(function)).collect()
         return [raised(answer) for answer in answers]
 
-    return run, context.stop
+    session = None
+    if job.session:
+        from pyspark.sql import SparkSession
+
+        session = SparkSession(context)
+    return run, context.stop, session
 
 
 def _say(line: str) -> None:

@@ -158,5 +158,7 @@ def _ended(problem: Any, message: Any, chunk: Chunk) -> bool:
         raise SourceError("kafka.topic_unknown", "the topic or partition does not exist", where=where)
     refused = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
     if problem.fatal() or code in refused:
-        raise SourceError("kafka.refused", problem.name(), where=where, hint="check the Kafka connection's credentials and rights")
+        raise SourceError(
+            "kafka.refused", problem.name(), where=where, hint="check the Kafka connection's credentials and rights"
+        )
     return False

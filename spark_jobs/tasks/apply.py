@@ -26,7 +26,9 @@ from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs import debts
 from spark_jobs.change_log import Group, read_groups
 from spark_jobs.storage import Storage
-from spark_jobs.writers.task_writer import Commit, DeltaLocation
+from spark_jobs.writers.contract import Action, Commit, Writer
+from spark_jobs.writers.spark_writer import StageWriter
+from spark_jobs.writers.task_writer import DeltaLocation, TaskWriter
 
 
 @dataclass(slots=True)
@@ -80,7 +82,7 @@ class ApplyTask:
 
 @dataclass(slots=True)
 class ApplyReport:
-    """What came of one table: ``committed``, ``unchanged``, ``repeated``, ``waiting`` or ``parked``."""
+    """What came of one table: ``committed`` (or staged), ``unchanged``, ``repeated``, ``waiting`` or ``parked``."""
 
     table_id: str
     status: str
@@ -96,14 +98,17 @@ class ApplyReport:
     seconds: float = 0.0
 
 
-def apply(job: JobDocument, task: ApplyTask, secrets: dict[str, dict[str, str]]) -> dict[str, Any]:
+def apply(
+    job: JobDocument, task: ApplyTask, secrets: dict[str, dict[str, str]], stage: str | None = None
+) -> dict[str, Any]:
     """Resolve and commit one table; a table's own failure is told, not raised.
 
+    :param stage: folder for what the Spark writer is to commit afterwards; None lets the task commit itself.
     :raises Transient: the store did not answer; the batch should run again.
     """
     begin = time.monotonic()
     try:
-        report = _Table(job, task, {**job.storage, **secrets.get("storage", {})}).run()
+        report = _Table(job, task, {**job.storage, **secrets.get("storage", {})}, stage).run()
     except SchemaMissing as error:
         report = ApplyReport(task.table_id, "waiting", reason=str(error), error=error.document())
     except CdcError as error:
@@ -112,7 +117,9 @@ def apply(job: JobDocument, task: ApplyTask, secrets: dict[str, dict[str, str]])
         report = ApplyReport(task.table_id, "parked", reason=str(error), error=error.document())
     except (pa.ArrowException, ValueError, KeyError, TypeError, ArithmeticError) as error:
         # a fault of ours on one table's data must not stop the others; its text may quote values, so only kind and place are kept
-        frames = [f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
+        frames = [
+            f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)
+        ]
         print(f"apply.fault in table {task.database}.{task.table}: {' > '.join(frames)}", file=sys.stderr)
         ours = next((frame for frame in reversed(frames) if ".pxi" not in frame and ".pyx" not in frame), "?")
         reason = f"[apply.fault] {type(error).__name__} in {ours} -> please report this with the table's DDL"
@@ -124,13 +131,15 @@ def apply(job: JobDocument, task: ApplyTask, secrets: dict[str, dict[str, str]])
 class _Table:
     """One table's way through apply."""
 
-    def __init__(self, job: JobDocument, task: ApplyTask, options: dict[str, str]) -> None:
+    def __init__(self, job: JobDocument, task: ApplyTask, options: dict[str, str], stage: str | None) -> None:
         self._job, self._task, self._options = job, task, options
         self._storage = Storage(job.sink_root, options)
         self._app = f"cdc/{job.pipeline}/{task.table_id}/0"
         self._types = TypeOptions(job.policy.get("tinyint1_as_boolean", False), job.policy.get("zero_dates", "null"))
         self._timeline = TableTimeline.from_document(task.timeline)
         self._owes = False
+        self._staged = stage is not None
+        self._writer: Writer = TaskWriter(options) if stage is None else StageWriter(self._storage, stage)
 
     def run(self) -> ApplyReport:
         task = self._task
@@ -179,16 +188,24 @@ class _Table:
         where = {"table": f"{task.database}.{task.table}", "location": task.location}
         if not target.exists:
             if task.expected is not None:
-                raise SinkError("sink.missing", "the table is gone", where=where, hint="restore it, or rebuild the table")
+                raise SinkError(
+                    "sink.missing", "the table is gone", where=where, hint="restore it, or rebuild the table"
+                )
             if self._storage.holds_files(task.location[len(self._storage.root) + 1 :]):
                 raise SinkError(
-                    "sink.not_ours", "the location holds files but no Delta table", where=where, hint="empty it or choose another root"
+                    "sink.not_ours",
+                    "the location holds files but no Delta table",
+                    where=where,
+                    hint="empty it or choose another root",
                 )
             return
         if task.expected is None:
             if not target.is_ours(f"cdc/{self._job.pipeline}/"):
                 raise SinkError(
-                    "sink.not_ours", "a Delta table that this pipeline did not make lies there", where=where, hint="move it away"
+                    "sink.not_ours",
+                    "a Delta table that this pipeline did not make lies there",
+                    where=where,
+                    hint="move it away",
                 )
             return
         other = target.foreign_commit(task.expected)
@@ -209,7 +226,9 @@ class _Table:
         before = before.filter(pc.greater_equal(before.column("position"), task.late_from))
         # newest per key over old and new changes: what was applied wins again where it is newer; without a key a row
         # counts each time, so there only changes that were not applied yet may come in
-        again = before.filter(pc.or_(self._in_keyed_epoch(before), pc.equal(before.column("op").cast(pa.string()), "truncate")))
+        again = before.filter(
+            pc.or_(self._in_keyed_epoch(before), pc.equal(before.column("op").cast(pa.string()), "truncate"))
+        )
         keyed = self._in_keyed_epoch(fresh)
         return pa.concat_tables([fresh.filter(keyed), _unknown(fresh.filter(pc.invert(keyed)), before), again])
 
@@ -243,27 +262,31 @@ class _Table:
         }
         commit = Commit(self._app, self._job.seq, facts)
         owed = debts.read(self._storage, self._job.pipeline, task.base)
-        stays = base_schema is not None and not moved and task.rewind_to is None and len(delta.parts) == 1 and not part.clear
+        stays = (
+            base_schema is not None
+            and not moved
+            and task.rewind_to is None
+            and len(delta.parts) == 1
+            and not part.clear
+        )
         stays = stays and _same_layout(base_schema, part.schema, self._types)
         self._owes = owed.num_rows > 0
         if stays and not part.upserts.num_rows and not part.deletes.num_rows:
             return "", task.expected
         if stays and not owed.num_rows and not part.deletes.num_rows and (not part.keyed or target.is_empty()):
-            target.append(part.upserts, commit)
-            return "append", DeltaLocation(task.location, self._options).version
-        if stays and part.keyed:
-            target.merge(part.upserts, part.deletes, [c.name for c in part.schema.key_columns], commit)
-            return "merge", DeltaLocation(task.location, self._options).version
-        mapper = Mapper(self._timeline.epochs, self._timeline.fills, self._types)
-        content = None if base_schema is None or delta.parts[0].clear else self._stored()
-        rows, owed = after_parts(content, owed, base_schema, delta.parts, mapper)
-        debts.write(self._storage, self._job.pipeline, task.table_id, self._job.seq, owed)
-        facts["owes"] = self._owes = owed.num_rows > 0
-        if target.exists:
-            target.overwrite(rows, commit)
+            action = Action("append", commit, part.upserts)
+        elif stays and part.keyed:
+            action = Action("merge", commit, part.upserts, part.deletes, [c.name for c in part.schema.key_columns])
         else:
-            target.create(rows, commit)
-        return "rewrite" if target.exists else "create", DeltaLocation(task.location, self._options).version
+            mapper = Mapper(self._timeline.epochs, self._timeline.fills, self._types)
+            content = None if base_schema is None or delta.parts[0].clear else self._stored()
+            rows, owed = after_parts(content, owed, base_schema, delta.parts, mapper)
+            debts.write(self._storage, self._job.pipeline, task.table_id, self._job.seq, owed)
+            facts["owes"] = self._owes = owed.num_rows > 0
+            action = Action("overwrite" if target.exists else "create", commit, rows)
+        self._writer.commit(task.location, action)
+        version = None if self._staged else DeltaLocation(task.location, self._options).version
+        return action.verb, version
 
     def _stored(self) -> pa.Table:
         base = self._task.base
@@ -272,7 +295,9 @@ class _Table:
 
 
 def _same_layout(old: TableSchema, new: TableSchema, options: TypeOptions) -> bool:
-    return arrow_schema(old, options) == arrow_schema(new, options) and [c.id for c in old.columns] == [c.id for c in new.columns]
+    return arrow_schema(old, options) == arrow_schema(new, options) and [c.id for c in old.columns] == [
+        c.id for c in new.columns
+    ]
 
 
 def _between(rows: pa.Table, span: Span) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.documents import Chunk, JobDocument
 from airflow_provider_cdc.core.errors import DataError
-from airflow_provider_cdc.core.formats.contract import Format
+from airflow_provider_cdc.core.formats.contract import Format, Records
 from airflow_provider_cdc.core.formats.registry import open_format
 from spark_jobs.change_log import Group, LogWriter, log_folder
 from spark_jobs.readers.task_reader import read_chunks
@@ -43,16 +43,21 @@ class LandReport:
     descriptions: list[dict[str, str]] = field(default_factory=list)
 
 
-def land(job: JobDocument, chunks: Sequence[Chunk], secrets: dict[str, dict[str, str]]) -> dict[str, Any]:
-    """Read chunks, decode them and write their rows to the change log."""
+def land_chunks(job: JobDocument, chunks: Sequence[Chunk], secrets: dict[str, dict[str, str]]) -> dict[str, Any]:
+    """Read chunks with the task reader and land them."""
+    config = {**job.kafka, **secrets.get("kafka", {})}
+    return land(job, read_chunks(chunks, config, stall_seconds=job.policy["land_deadline_seconds"]), secrets)
+
+
+def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[str, str]]) -> dict[str, Any]:
+    """Decode records and write their rows to the change log; a reader gives each partition's in offset order."""
     storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
     wire = open_format(job.format, job.format_options)
     writer = LogWriter(storage, log_folder(f"_cdc/{job.pipeline}", job.seq))
     report = LandReport()
     gc.disable()  # nothing here makes cycles, and millions of small objects make collections dear
     try:
-        config = {**job.kafka, **secrets.get("kafka", {})}
-        for records in read_chunks(chunks, config, stall_seconds=job.policy["land_deadline_seconds"]):
+        for records in source:
             report.records += len(records)
             report.size += sum(len(value) for value in records.values if value is not None)
             _take(wire, wire.decode(records), writer, report)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from airflow_provider_cdc.core.documents import JobDocument, TableState
-from spark_jobs.writers.task_writer import Commit, DeltaLocation
+from spark_jobs.writers.contract import Action, Commit
+from spark_jobs.writers.task_writer import DeltaLocation, TaskWriter
 
 
 def vacate(job: JobDocument, left: TableState, options: dict[str, str]) -> None:
@@ -11,4 +12,5 @@ def vacate(job: JobDocument, left: TableState, options: dict[str, str]) -> None:
     place = DeltaLocation(left.location, options)
     app = f"cdc/{job.pipeline}/{left.table_id}/vacated"
     if place.exists and (place.applied(app) or -1) < job.seq and not place.is_empty():
-        place.overwrite(place.rows().slice(0, 0), Commit(app, job.seq, {"app": app, "seq": job.seq, "vacated": True}))
+        commit = Commit(app, job.seq, {"app": app, "seq": job.seq, "vacated": True})
+        TaskWriter(options).commit(left.location, Action("overwrite", commit, place.rows().slice(0, 0)))

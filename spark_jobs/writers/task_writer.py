@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, w
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError
+from spark_jobs.writers.contract import Action, Commit
 
 # commits that leave a table's rows as they are
 _MAINTENANCE = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "CHECKPOINT", "REORG"})
@@ -22,26 +22,34 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """What every commit of ours carries.
+class TaskWriter:
+    """Commits through delta-rs in this process."""
 
-    :param app: application id of the table's transactions.
-    :param seq: the batch; a table never takes the same or an older one again.
-    :param facts: small JSON data for people and for repeats.
-    """
+    def __init__(self, options: dict[str, str]) -> None:
+        self._options = options
 
-    app: str
-    seq: int
-    facts: dict[str, Any]
+    def commit(self, location: str, action: Action) -> None:
+        """Carry out one action in one commit."""
+        place = DeltaLocation(location, self._options)
+        match action.verb:
+            case "create":
+                place.write(action.rows, "error", action.commit)
+            case "append":
+                place.write(action.rows, "append", action.commit)
+            case "overwrite":
+                place.write(action.rows, "overwrite", action.commit, schema_mode="overwrite")
+            case "merge":
+                assert action.deletes is not None
+                place.merge(action.rows, action.deletes, action.key, action.commit)
 
-    def properties(self) -> CommitProperties:
-        """Return delta-rs' form; concurrent writers are an error, not something to retry over."""
-        return CommitProperties(
-            custom_metadata={"cdc": json.dumps(self.facts)},
-            max_commit_retries=0,
-            app_transactions=[Transaction(self.app, self.seq)],
-        )
+
+def properties(commit: Commit) -> CommitProperties:
+    """Return delta-rs' form of a commit's marks; concurrent writers are an error, not something to retry over."""
+    return CommitProperties(
+        custom_metadata={"cdc": json.dumps(commit.facts)},
+        max_commit_retries=0,
+        app_transactions=[Transaction(commit.app, commit.seq)],
+    )
 
 
 class DeltaLocation:
@@ -76,7 +84,9 @@ class DeltaLocation:
     def table(self) -> DeltaTable:
         """The opened table."""
         if self._table is None:
-            raise SinkError("sink.missing", "the table is gone", where={"location": self.location}, hint="rebuild the table")
+            raise SinkError(
+                "sink.missing", "the table is gone", where={"location": self.location}, hint="rebuild the table"
+            )
         return self._table
 
     def applied(self, app: str) -> int | None:
@@ -94,7 +104,7 @@ class DeltaLocation:
     @staticmethod
     def _facts(entry: dict[str, Any]) -> dict[str, Any]:
         try:
-            found = json.loads(entry.get("cdc") or "{}")
+            found = json.loads(entry.get("cdc") or entry.get("userMetadata") or "{}")  # delta-rs' and Spark's place
         except ValueError:
             return {}
         return found if isinstance(found, dict) else {}
@@ -117,18 +127,6 @@ class DeltaLocation:
         schema = pa.schema(self.table.schema().to_arrow())
         return normal(pa.table(reader.read_all()), schema)
 
-    def create(self, rows: pa.Table, commit: Commit) -> None:
-        """Create the table with its first rows, one commit."""
-        self._write(rows, "error", commit)
-
-    def append(self, rows: pa.Table, commit: Commit) -> None:
-        """Add rows."""
-        self._write(rows, "append", commit)
-
-    def overwrite(self, rows: pa.Table, commit: Commit) -> None:
-        """Replace all rows and the schema, one commit."""
-        self._write(rows, "overwrite", commit, schema_mode="overwrite")
-
     def merge(self, upserts: pa.Table, deletes: pa.Table, key: Sequence[str], commit: Commit) -> None:
         """Replace or add one row per key, remove the rows of deleted keys, one commit."""
         flag = "_cdc_delete"
@@ -143,13 +141,16 @@ class DeltaLocation:
         )
         same = " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key)
         every = {quoted(name): f"s.{quoted(name)}" for name in upserts.column_names}
-        merger = self.table.merge(source, same, source_alias="s", target_alias="t", commit_properties=commit.properties())
+        merger = self.table.merge(
+            source, same, source_alias="s", target_alias="t", commit_properties=properties(commit)
+        )
         if deletes.num_rows:
             merger = merger.when_matched_delete(f"s.{quoted(flag)}")
         merger = merger.when_matched_update(every).when_not_matched_insert(every, predicate=f"NOT s.{quoted(flag)}")
         self._guarded(merger.execute)
 
-    def _write(self, rows: pa.Table, mode: str, commit: Commit, **more: Any) -> None:
+    def write(self, rows: pa.Table, mode: str, commit: Commit, **more: Any) -> None:
+        """Add or replace all rows; creates the table where there is none."""
         target = self._table if self._table is not None else self.location
         options = {} if self._table is not None else {"storage_options": self._options or None}
         self._guarded(
@@ -157,7 +158,7 @@ class DeltaLocation:
                 target,
                 rows,
                 mode=mode,  # type: ignore[call-overload]
-                commit_properties=commit.properties(),
+                commit_properties=properties(commit),
                 **options,
                 **more,
             )

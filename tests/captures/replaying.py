@@ -32,7 +32,9 @@ class Lake:
 
     def sync_to(self, ends: Mapping[Partition, int]) -> Result:
         """Carry out one batch up to these offsets, inline, over the real task reader and task writer."""
-        chunks = [Chunk(t, p, self.ends.get((t, p), 0), end) for (t, p), end in ends.items() if end > self.ends.get((t, p), 0)]
+        chunks = [
+            Chunk(t, p, self.ends.get((t, p), 0), end) for (t, p), end in ends.items() if end > self.ends.get((t, p), 0)
+        ]
         self.seq += 1
         job = JobDocument(
             "capture",
@@ -91,7 +93,13 @@ def cut_before(records: Sequence[Record], file: str, pos: int) -> dict[Partition
             continue
         data = json.loads(record.value)
         source = data.get("payload", data).get("source")
-        if source and source["snapshot"] not in ("true", "first", "last", "first_in_data_collection", "last_in_data_collection"):
+        if source and source["snapshot"] not in (
+            "true",
+            "first",
+            "last",
+            "first_in_data_collection",
+            "last_in_data_collection",
+        ):
             if (source["file"], source["pos"]) >= (file, pos):
                 cuts[place] = record.offset
     return {place: cuts.get(place, end) for place, end in ends.items()}

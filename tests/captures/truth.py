@@ -14,7 +14,16 @@ from typing import Any
 
 import pyarrow as pa
 
-GEOMETRY = {"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection"}
+GEOMETRY = {
+    "geometry",
+    "point",
+    "linestring",
+    "polygon",
+    "multipoint",
+    "multilinestring",
+    "multipolygon",
+    "geometrycollection",
+}
 BINARY = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
 
 
@@ -42,7 +51,9 @@ def load(path: Path) -> list[SourceTable]:
             types = tuple(c["data_type"] for c in data["columns"])
             rows = tuple(tuple(row) for row in data["rows"])
             defaults = tuple(_default(c["default"]) for c in data["columns"])
-            tables.append(SourceTable(data["db"], data["table"], columns, types, tuple(data["primary_key"] or ()), rows, defaults))
+            tables.append(
+                SourceTable(data["db"], data["table"], columns, types, tuple(data["primary_key"] or ()), rows, defaults)
+            )
     return tables
 
 
@@ -97,7 +108,9 @@ def found(value: Any, kind: str) -> Any:
 
 
 def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace(" ", "T") if "." not in text else text.replace(" ", "T").ljust(26, "0")[:26])
+    return datetime.fromisoformat(
+        text.replace(" ", "T") if "." not in text else text.replace(" ", "T").ljust(26, "0")[:26]
+    )
 
 
 def _time(text: str) -> str:
@@ -122,18 +135,29 @@ def differing(
     if null_as_default and not source.key:
         truth, copy = (_defaults_as_null(source, rows) for rows in (truth, copy))
     if not source.key:
-        more, less = Counter(map(repr, copy)) - Counter(map(repr, truth)), Counter(map(repr, truth)) - Counter(map(repr, copy))
+        more, less = (
+            Counter(map(repr, copy)) - Counter(map(repr, truth)),
+            Counter(map(repr, truth)) - Counter(map(repr, copy)),
+        )
         return [*(f"+{n} {row[:300]}" for row, n in more.items()), *(f"-{n} {row[:300]}" for row, n in less.items())]
     places = [source.columns.index(name) for name in source.key]
     mine, theirs = ({tuple(repr(row[p]) for p in places): row for row in rows} for rows in (copy, truth))
-    problems = [f"missing {key}" for key in theirs.keys() - mine.keys()] + [f"too much {key}" for key in mine.keys() - theirs.keys()]
+    problems = [f"missing {key}" for key in theirs.keys() - mine.keys()] + [
+        f"too much {key}" for key in mine.keys() - theirs.keys()
+    ]
     if len(copy) != len(mine):
         problems.append("doubled keys")
     texts = {tuple(repr(expected(row[p], source.types[p])) for p in places): row for row in source.rows}
     for key in mine.keys() & theirs.keys():
-        given = json.dumps({name: texts[key][place] for name, place in zip(source.key, places, strict=True)}, sort_keys=True)
+        given = json.dumps(
+            {name: texts[key][place] for name, place in zip(source.key, places, strict=True)}, sort_keys=True
+        )
         for name, a, b in zip(source.columns, mine[key], theirs[key], strict=True):
-            if repr(a) != repr(b) and (name, given) not in excused and not (null_as_default and _is_default(source, name, a, b)):
+            if (
+                repr(a) != repr(b)
+                and (name, given) not in excused
+                and not (null_as_default and _is_default(source, name, a, b))
+            ):
                 problems.append(f"{name} of {given}: {a!r} instead of {b!r}")
     return problems
 
@@ -145,7 +169,9 @@ def _is_default(source: SourceTable, name: str, copy: Any, truth: Any) -> bool:
 
 
 def _defaults_as_null(source: SourceTable, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    defaults = [None if d is None else repr(expected(d, kind)) for d, kind in zip(source.defaults, source.types, strict=True)]
+    defaults = [
+        None if d is None else repr(expected(d, kind)) for d, kind in zip(source.defaults, source.types, strict=True)
+    ]
     return [tuple(None if repr(v) == d else v for v, d in zip(row, defaults, strict=True)) for row in rows]
 
 

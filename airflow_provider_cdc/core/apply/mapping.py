@@ -51,7 +51,8 @@ def barriers(epochs: Sequence[Epoch]) -> list[int]:
     for place in range(1, len(epochs)):
         old, new = epochs[place - 1].schema, epochs[place].schema
         changed = any(
-            (was := old.column(column.id)) is not None and not keeps_values(was.type, column.type) for column in new.columns
+            (was := old.column(column.id)) is not None and not keeps_values(was.type, column.type)
+            for column in new.columns
         )
         if changed or old.key != new.key:
             found.append(place)

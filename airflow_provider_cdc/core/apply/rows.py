@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_NO_ROWS = np.empty(0, dtype=np.int64)
+Places = np.ndarray[Any, np.dtype[np.int64]]
+_NO_ROWS: Places = np.empty(0, dtype=np.int64)
 
 
-def group_numbers(columns: Sequence[pa.Array | pa.ChunkedArray]) -> np.ndarray:
+def group_numbers(columns: Sequence[pa.Array | pa.ChunkedArray]) -> Places:
     """Return one number per row, equal exactly where all columns are equal (NULL equals NULL, -0.0 is not 0.0)."""
     if not columns:
         raise ValueError("rows without columns cannot be compared")
@@ -22,12 +24,14 @@ def group_numbers(columns: Sequence[pa.Array | pa.ChunkedArray]) -> np.ndarray:
             numbers = codes
         else:
             # keep numbers small, so that combining never overflows
-            numbers = np.unique(numbers * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1].astype(np.int64)
+            numbers = np.unique(numbers * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1].astype(
+                np.int64
+            )
     assert numbers is not None
     return numbers
 
 
-def _codes(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
+def _codes(column: pa.Array | pa.ChunkedArray) -> Places:
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
@@ -42,12 +46,12 @@ def _codes(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
     return pc.fill_null(encoded.indices.cast(pa.int64()), len(encoded.dictionary)).to_numpy(zero_copy_only=False)
 
 
-def newest(groups: np.ndarray) -> np.ndarray:
+def newest(groups: Places) -> Places:
     """Return the places of each group's last row, ascending."""
     if not len(groups):
         return _NO_ROWS
     # of several values assigned to one place numpy keeps the last
-    last = np.full(int(groups.max()) + 1, -1, dtype=np.int64)
+    last: Places = np.full(int(groups.max()) + 1, -1, dtype=np.int64)
     last[groups] = np.arange(len(groups))
     return np.sort(last[last >= 0])
 
@@ -56,9 +60,11 @@ def without_keys(content: pa.Table, keys: pa.Table, names: Sequence[str]) -> pa.
     """Return the rows of ``content`` whose key columns ``names`` equal no row of ``keys``."""
     if not content.num_rows or not keys.num_rows:
         return content
-    joined = [pa.chunked_array([*content.column(n).chunks, *keys.column(n).chunks], keys.schema.field(n).type) for n in names]
+    joined = [
+        pa.chunked_array([*content.column(n).chunks, *keys.column(n).chunks], keys.schema.field(n).type) for n in names
+    ]
     groups = group_numbers(joined)
-    gone = np.zeros(int(groups.max()) + 1, dtype=bool)
+    gone: np.ndarray[Any, np.dtype[np.bool_]] = np.zeros(int(groups.max()) + 1, dtype=bool)
     gone[groups[content.num_rows :]] = True
     return content.filter(pa.array(~gone[groups[: content.num_rows]]))
 
@@ -79,12 +85,12 @@ def multiset_sum(content: pa.Table, adds: pa.Table, removes: pa.Table) -> tuple[
     return together.slice(0, present).filter(pa.array(kept)), removes.filter(pa.array(owed))
 
 
-def _number_in_group(groups: np.ndarray) -> np.ndarray:
+def _number_in_group(groups: Places) -> Places:
     """Return for each row how many rows of its group stand before it."""
     order = np.argsort(groups, kind="stable")
     ordered = groups[order]
     starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(ordered) else _NO_ROWS
     lengths = np.diff(np.r_[starts, len(ordered)])
-    numbers = np.empty(len(groups), dtype=np.int64)
+    numbers: Places = np.empty(len(groups), dtype=np.int64)
     numbers[order] = np.arange(len(ordered)) - np.repeat(starts, lengths)
     return numbers

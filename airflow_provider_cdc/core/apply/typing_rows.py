@@ -60,7 +60,9 @@ class RowTyper:
                     hint="it is applied as soon as the schema change arrives; check that source.schema_topic is read",
                 )
 
-    def typed(self, places: np.ndarray, image: str, target: int, *, key_only: bool = False) -> tuple[pa.Table, np.ndarray]:
+    def typed(
+        self, places: np.ndarray, image: str, target: int, *, key_only: bool = False
+    ) -> tuple[pa.Table, np.ndarray]:
         """Type one image of chosen rows under their own epochs and map them to epoch ``target``.
 
         :param places: rows by place, ascending.
@@ -98,7 +100,9 @@ class RowTyper:
         arrays = {column.id: values for column, values in zip(columns, result.columns, strict=True)}
         bad = sorted({failure.row for failure in result.failures})
         for failure in result.failures:
-            self.failures.append(RowFailure(**self._place(int(places[failure.row])), column=failure.column, reason=failure.reason))
+            self.failures.append(
+                RowFailure(**self._place(int(places[failure.row])), column=failure.column, reason=failure.reason)
+            )
         for reason, count in result.lossy.items():
             self.lossy[reason] = self.lossy.get(reason, 0) + count
         if bad:
@@ -123,7 +127,9 @@ class RowTyper:
         texts = texts.combine_chunks() if texts.num_chunks != 1 else texts.chunk(0)
         if isinstance(texts, pa.ChunkedArray):
             texts = texts.chunk(0)
-        codes = pc.fill_null(texts.indices, len(texts.dictionary)).to_numpy(zero_copy_only=False).astype(np.int64)[places]
+        codes = (
+            pc.fill_null(texts.indices, len(texts.dictionary)).to_numpy(zero_copy_only=False).astype(np.int64)[places]
+        )
         marks = self.epochs[places] * (len(texts.dictionary) + 1) + codes
         spans = []
         for mark in np.unique(marks):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-
 from datetime import UTC, datetime
 
 from airflow_provider_cdc.core.ddl import statement as ddl
-from airflow_provider_cdc.core.ddl.working_table import WorkingTable
 from airflow_provider_cdc.core.ddl.parser import parse
 from airflow_provider_cdc.core.ddl.timeline import Epoch, SchemaChange, TableTimeline, Timeline
+from airflow_provider_cdc.core.ddl.working_table import WorkingTable
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
 
@@ -160,18 +159,24 @@ class Fold:
         if target != name:
             self._rename(change, name, target)
 
-    def _fill(self, change: SchemaChange, table: TableTimeline, name: TableName, before: TableSchema, after: TableSchema) -> None:
+    def _fill(
+        self, change: SchemaChange, table: TableTimeline, name: TableName, before: TableSchema, after: TableSchema
+    ) -> None:
         """Note the value that stored rows get in each added column."""
         for column in after.columns:
             if before.column(column.id) is not None:
                 continue
-            default = column.default or Default("constant", None if column.nullable else WorkingTable.implicit(column.type))
+            default = column.default or Default(
+                "constant", None if column.nullable else WorkingTable.implicit(column.type)
+            )
             if column.generated:
                 self._block(change, name, f"the generated column {column.name!r} cannot be computed for stored rows")
             elif column.auto_increment:
                 self._block(change, name, f"AUTO_INCREMENT numbered the stored rows in {column.name!r}")
             elif default.kind == "expression":
-                self._block(change, name, f"the default of {column.name!r} is an expression: its values cannot be known")
+                self._block(
+                    change, name, f"the default of {column.name!r} is an expression: its values cannot be known"
+                )
             elif default.kind == "now":
                 default = Default("constant", _moment(change.time))
                 table.notes.append(f"{column.name}: rows older than the column got the time of the DDL as its default")
@@ -205,5 +210,3 @@ def _moment(time: int | None) -> str | None:
     if time is None:
         return None
     return datetime.fromtimestamp(time / 1_000_000, UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
-
-

@@ -10,7 +10,12 @@ from airflow_provider_cdc.core.ddl import statement as ddl
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableSchema
 
-_ZERO = {"date": "0000-00-00", "datetime": "0000-00-00 00:00:00", "timestamp": "0000-00-00 00:00:00", "time": "00:00:00"}
+_ZERO = {
+    "date": "0000-00-00",
+    "datetime": "0000-00-00 00:00:00",
+    "timestamp": "0000-00-00 00:00:00",
+    "time": "00:00:00",
+}
 _NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "bit", "year"})
 
 
@@ -36,7 +41,9 @@ class WorkingTable:
 
     def schema(self) -> TableSchema:
         """Return the present structure; without a primary key the first unique key over NOT NULL columns serves."""
-        key = self.key or next((k for k in self.unique.values() if k and all(not self._by_id(i).nullable for i in k)), [])
+        key = self.key or next(
+            (k for k in self.unique.values() if k and all(not self._by_id(i).nullable for i in k)), []
+        )
         return TableSchema(tuple(self.columns), tuple(key))
 
     def define(self, item: ddl.CreateTable) -> None:
@@ -121,7 +128,8 @@ class WorkingTable:
                 self.unique.pop(action.index, None)
             case ddl.ConvertCharset():
                 self.columns = [
-                    replace(c, type=replace(c.type, charset=action.charset)) if c.type.charset else c for c in self.columns
+                    replace(c, type=replace(c.type, charset=action.charset)) if c.type.charset else c
+                    for c in self.columns
                 ]
             case _:
                 pass

@@ -20,7 +20,22 @@ _NAME_COLUMNS = ("kind", "op", "database", "schema", "table", "columns")
 class ChangeColumns:
     """Lists of equal length, one per column of a change; ``rest`` holds the seldom used ones as (row, value)."""
 
-    __slots__ = ("after", "before", "columns", "database", "file", "index", "kind", "op", "pos", "record", "rest", "row", "source_time", "table")
+    __slots__ = (
+        "after",
+        "before",
+        "columns",
+        "database",
+        "file",
+        "index",
+        "kind",
+        "op",
+        "pos",
+        "record",
+        "rest",
+        "row",
+        "source_time",
+        "table",
+    )
 
     def __init__(self) -> None:
         self.record: list[int] = []  # place of the record in the batch

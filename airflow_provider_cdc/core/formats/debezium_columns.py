@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.ddl.type_text import parse_type
+from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.contract import Description
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableSchema
@@ -26,7 +26,9 @@ MODES: dict[str, tuple[str, tuple[str, ...]]] = {
     "bigint.unsigned.handling.mode": ("long", ("long", "precise")),
     "binary.handling.mode": ("bytes", ("bytes", "base64", "base64-url-safe", "hex")),
 }
-OPTIONS: dict[str, str] = {name: f"{' | '.join(values)} (default {default})" for name, (default, values) in MODES.items()}
+OPTIONS: dict[str, str] = {
+    name: f"{' | '.join(values)} (default {default})" for name, (default, values) in MODES.items()
+}
 
 _LOGICAL: dict[str, Encoding] = {
     "io.debezium.time.Date": Encoding.EPOCH_DAYS,
@@ -49,10 +51,24 @@ _LOGICAL: dict[str, Encoding] = {
 }
 _BINARY_TYPES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 _GEOMETRY_TYPES = frozenset(
-    {"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection"}
+    {
+        "geometry",
+        "point",
+        "linestring",
+        "polygon",
+        "multipoint",
+        "multilinestring",
+        "multipolygon",
+        "geometrycollection",
+    }
 )
 _NUMBER_TYPES = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "year"})
-_BINARY_MODES = {"bytes": Encoding.BASE64, "base64": Encoding.BASE64, "base64-url-safe": Encoding.BASE64_URL, "hex": Encoding.HEX}
+_BINARY_MODES = {
+    "bytes": Encoding.BASE64,
+    "base64": Encoding.BASE64,
+    "base64-url-safe": Encoding.BASE64_URL,
+    "hex": Encoding.HEX,
+}
 
 _decoder = msgspec.json.Decoder()
 _key_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -112,7 +128,11 @@ def described_encoding(name: str, column: ColumnType, detail: Mapping[str, Any],
     """Return the encoding that an embedded schema states for a column."""
     logical, kind = detail.get("name") or "", detail.get("type")
     if logical in _LOGICAL:
-        scale = int((detail.get("parameters") or {}).get("scale", 0)) if _LOGICAL[logical] is Encoding.DECIMAL_BASE64 else None
+        scale = (
+            int((detail.get("parameters") or {}).get("scale", 0))
+            if _LOGICAL[logical] is Encoding.DECIMAL_BASE64
+            else None
+        )
         return Encoded(name, _LOGICAL[logical], scale)
     if logical.startswith("io.debezium.data.geometry."):
         return Encoded(name, Encoding.GEOMETRY)
@@ -209,14 +229,18 @@ def _column(number: int, item: Mapping[str, Any]) -> Column:
 def _column_type(item: Mapping[str, Any]) -> ColumnType:
     """Return the type of a ``tableChanges`` column by writing it as SQL and reading that."""
     spelling = item["typeName"].split()
-    place = next((i for i, word in enumerate(spelling) if word.lower() in ("unsigned", "zerofill", "signed")), len(spelling))
+    place = next(
+        (i for i, word in enumerate(spelling) if word.lower() in ("unsigned", "zerofill", "signed")), len(spelling)
+    )
     arguments = [str(item[part]) for part in ("length", "scale") if item.get(part) is not None]
     labels = item.get("enumValues")
     if labels:
         arguments = ["'" + _label(text).replace("\\", "\\\\").replace("'", "''") + "'" for text in labels]
     name, more = " ".join(spelling[:place]), spelling[place:]
     try:
-        kind = parse_type(" ".join([name + (f"({','.join(arguments)})" if arguments else ""), *more]), item.get("charsetName"))
+        kind = parse_type(
+            " ".join([name + (f"({','.join(arguments)})" if arguments else ""), *more]), item.get("charsetName")
+        )
     except DataError:  # a length beside a type that takes none
         kind = parse_type(" ".join([name, *more]), item.get("charsetName"))
     return replace(kind, charset=item.get("charsetName"))
@@ -273,7 +297,9 @@ def _inferred_type(detail: Mapping[str, Any]) -> ColumnType:
     if logical in _INFERRED_LOGICAL:
         return _INFERRED_LOGICAL[logical]
     if logical == "org.apache.kafka.connect.data.Decimal":
-        return ColumnType("decimal", int(parameters.get("connect.decimal.precision", 38)), int(parameters.get("scale", 0)))
+        return ColumnType(
+            "decimal", int(parameters.get("connect.decimal.precision", 38)), int(parameters.get("scale", 0))
+        )
     if logical == "io.debezium.data.Bits":
         return ColumnType("bit", int(parameters.get("length", 64)))
     if logical.startswith("io.debezium.data.geometry."):

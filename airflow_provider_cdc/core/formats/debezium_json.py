@@ -53,8 +53,8 @@ class _Payload(msgspec.Struct, gc=False):
     after: msgspec.Raw = msgspec.Raw()
     ts_ms: _Millis | None = None
     ddl: str | None = None
-    databaseName: str | None = None  # noqa: N815 - the connector's own member name
-    tableChanges: msgspec.Raw = msgspec.Raw()  # noqa: N815
+    databaseName: str | None = None
+    tableChanges: msgspec.Raw = msgspec.Raw()
     status: str | None = None
     id: str | None = None
 
@@ -131,7 +131,9 @@ class WireFormat:
             return prefix, fields, message
         return b"", fields, message
 
-    def _row(self, out: ChangeColumns, place: int, message: _Payload, source: _Source, key: bytes | None, fields: Any) -> None:
+    def _row(
+        self, out: ChangeColumns, place: int, message: _Payload, source: _Source, key: bytes | None, fields: Any
+    ) -> None:
         op = _ROW_OPS.get(message.op or "")
         if op is None:
             if message.op == "m":
@@ -185,7 +187,13 @@ class WireFormat:
                 raise ValueError("unknown transaction status")
             time = None if message.ts_ms is None else message.ts_ms * 1000
             out.add(place, "transaction", op=op, transaction_id=message.id, source_time=time)
-        elif message.ts_ms is not None and message.op is None and source is None and not message.before and not message.after:
+        elif (
+            message.ts_ms is not None
+            and message.op is None
+            and source is None
+            and not message.before
+            and not message.after
+        ):
             out.add(place, "progress", source_time=message.ts_ms * 1000)
         elif bytes(value).strip() == b'{"schema":null,"payload":null}':
             out.add(place, "ignored")

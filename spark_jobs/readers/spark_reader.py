@@ -1,0 +1,169 @@
+"""The Spark reader: the same stretches through Spark's Kafka source, for brokers that only Java can log in to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.documents import Chunk, JobDocument
+from airflow_provider_cdc.core.errors import ConfigurationError, SourceError, UnavailableError
+from airflow_provider_cdc.core.formats.contract import Records
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# librdkafka's name -> the Java client's, where the value means the same
+_SAME = {
+    "bootstrap.servers": "bootstrap.servers",
+    "security.protocol": "security.protocol",
+    "sasl.mechanism": "sasl.mechanism",
+    "sasl.mechanisms": "sasl.mechanism",
+    "client.id": "client.id",
+    "ssl.endpoint.identification.algorithm": "ssl.endpoint.identification.algorithm",
+}
+_LOGIN = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+def java_client(config: dict[str, Any]) -> dict[str, str]:
+    """Return a librdkafka configuration as the Java client's.
+
+    :raises ConfigurationError: names every key that has no counterpart.
+    """
+    rest = {key: str(value) for key, value in config.items()}
+    result = {_SAME[key]: rest.pop(key) for key in list(rest) if key in _SAME}
+    user, password = rest.pop("sasl.username", None), rest.pop("sasl.password", None)
+    if user is not None:
+        module = _LOGIN.get(result.get("sasl.mechanism", ""))
+        if module is None:
+            raise ConfigurationError(
+                [f"kafka connection: the Spark reader cannot log in with {result.get('sasl.mechanism')}"]
+            )
+        result["sasl.jaas.config"] = f"{module} required username={_quoted(user)} password={_quoted(password or '')};"
+    if "ssl.ca.location" in rest:
+        result.update({"ssl.truststore.type": "PEM", "ssl.truststore.location": rest.pop("ssl.ca.location")})
+    tuning = (
+        "socket.",
+        "fetch.",
+        "queued.",
+        "request.timeout",
+        "session.timeout",
+        "reconnect.",
+        "retry.",
+        "metadata.",
+        "broker.",
+        "log.",
+    )
+    unknown = [key for key in rest if not key.startswith(tuning)]
+    if unknown:
+        raise ConfigurationError(
+            [f"kafka connection: {key} has no counterpart for policy.reader: spark" for key in unknown]
+        )
+    return result
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def read_with_spark(
+    session: SparkSession, job: JobDocument, secrets: dict[str, dict[str, str]]
+) -> list[dict[str, Any]]:
+    """Land a batch through Spark's Kafka source; returns the land reports.
+
+    :raises SourceError: Kafka no longer has the range.
+    :raises UnavailableError: Spark or the broker failed.
+    """
+    start, end = _offsets(job.chunks)
+    if not start:
+        return []
+    stall = str(int(job.policy["land_deadline_seconds"]) * 1000)
+    reader = session.read.format("kafka").options(
+        **{f"kafka.{key}": value for key, value in java_client({**job.kafka, **secrets.get("kafka", {})}).items()}
+    )
+    frame = reader.options(
+        **{
+            "assign": json.dumps({topic: sorted(int(p) for p in parts) for topic, parts in start.items()}),
+            "startingOffsets": json.dumps(start),
+            "endingOffsets": json.dumps(end),
+            "failOnDataLoss": "true",
+            "kafka.isolation.level": "read_committed",
+            "kafkaConsumer.pollTimeoutMs": stall,
+            "minPartitions": str(job.parallelism),
+        }
+    ).load()
+    columns = frame.select("topic", "partition", "offset", "timestamp", "key", "value")
+    try:
+        rows = columns.mapInArrow(_landing(job, secrets), "report string").collect()
+    except Exception as error:  # Py4J gives no narrower type
+        raise _explained(error, job) from None
+    return [json.loads(row["report"]) for row in rows]
+
+
+def _offsets(chunks: Sequence[Chunk]) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
+    start: dict[str, dict[str, int]] = {}
+    end: dict[str, dict[str, int]] = {}
+    for chunk in chunks:
+        part = str(chunk.partition)
+        first = start.setdefault(chunk.topic, {})
+        first[part] = min(first.get(part, chunk.start), chunk.start)
+        last = end.setdefault(chunk.topic, {})
+        last[part] = max(last.get(part, chunk.end), chunk.end)
+    return start, end
+
+
+def _landing(job: JobDocument, secrets: dict[str, dict[str, str]]) -> Any:
+    def land_part(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from spark_jobs.tasks.land import land
+
+        report = land(job, _records(batches), {"storage": secrets.get("storage", {})})
+        yield pa.RecordBatch.from_pydict({"report": [json.dumps(report)]})
+
+    return land_part
+
+
+def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[Records]:
+    """Cut Arrow batches where topic or partition changes."""
+    for batch in batches:
+        while batch.num_rows:
+            topic, partition = batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py()
+            same = pc.and_(pc.equal(batch.column("topic"), topic), pc.equal(batch.column("partition"), partition))
+            other = pc.index(same, False).as_py()
+            part = batch if other < 0 else batch.slice(0, other)
+            batch = batch.slice(part.num_rows)
+            times = part.column("timestamp").cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+            yield Records(
+                topic,
+                partition,
+                part.column("offset").to_pylist(),
+                times.to_pylist(),
+                part.column("key").to_pylist(),
+                part.column("value").to_pylist(),
+            )
+
+
+def _explained(error: Exception, job: JobDocument) -> Exception:
+    text = str(error)
+    where = {"pipeline": job.pipeline, "seq": job.seq}
+    if "Some data may have been lost" in text or "OffsetOutOfRange" in text:
+        return SourceError(
+            "kafka.offsets_expired",
+            "Kafka does not have the range's offsets",
+            where=where,
+            hint="raise the topic's retention; the records are lost, so rebuild the pipeline's tables",
+        )
+    if "UnknownTopicOrPartition" in text:
+        return SourceError("kafka.topic_unknown", "a topic or partition does not exist", where=where)
+    kind = next(
+        (word for word in ("SaslAuthenticationException", "TimeoutException") if word in text), type(error).__name__
+    )
+    return UnavailableError(
+        "spark.read_failed", f"Spark's Kafka source failed: {kind}", where=where, hint="see the log above; run again"
+    )
