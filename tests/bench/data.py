@@ -1,8 +1,8 @@
-"""The bench's source: a deterministic MySQL workload as Debezium writes it, and what its tables must hold in the end.
+"""The bench's source: a deterministic MySQL workload as Debezium writes it, and what its tables must hold at the end.
 
-A change is an insert (30 %), an update (58 %), a delete (8 %, with its tombstone) or the return of a deleted key (4 %), so
-that keys are about 30 % of the changes. The structure of the tables is written by hand below in three forms (DDL, embedded
-schema, Arrow), none derived from the code under measurement.
+A change is an insert (30 %), an update (58 %), a delete (8 %, with its tombstone) or the return of a deleted key
+(4 %), so that keys are about 30 % of the changes. The structure of the tables is written by hand below in three forms
+(DDL, embedded schema, Arrow), none derived from the code under measurement.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ ONE_TOPIC = f"{SERVER}.{DATABASE}.all"
 
 START = 1_780_000_000  # seconds since the epoch of the first change
 _POOL = 4096  # distinct values of a column that has no number of its own in it
-_WORDS = 'order parcel café storage Łódź market "quoted" back\\slash street corner 東京 north green line winter river'.split()
+_WORDS = [
+    *("order", "parcel", "café", "storage", "Łódź", "market", '"quoted"', "back\\slash", "street", "corner", "東京"),
+    *("north", "green", "line", "winter", "river"),
+]
 
 _DDL = """\
 CREATE TABLE `{table}` (
@@ -375,8 +378,8 @@ def _creation(table: str, number: int) -> bytes:
     columns = [
         {
             "name": name, "jdbcType": jdbc, "nativeType": None, "typeName": kind, "typeExpression": kind,
-            "charsetName": "utf8mb4" if kind == "VARCHAR" else None, "length": length, "scale": scale, "position": place,
-            "optional": optional, "autoIncremented": False, "generated": False, "comment": None,
+            "charsetName": "utf8mb4" if kind == "VARCHAR" else None, "length": length, "scale": scale,
+            "position": place, "optional": optional, "autoIncremented": False, "generated": False, "comment": None,
             "defaultValueExpression": None, "enumValues": None,
         }
         for place, (name, jdbc, kind, length, scale, optional) in enumerate(_COLUMNS, 1)

@@ -1,8 +1,8 @@
 """The Spark job a skilled user would write by hand for the same topics: from_json, row_number, MERGE.
 
-`spark-submit tests/bench/handwritten.py BOOTSTRAP RANGES ROOT TABLES [--plain]`; RANGES as in `bare.py`, TABLES a JSON list.
-It knows what the general tool must find out: the columns and their types, that no DDL comes, that amounts are not negative.
-Only the members of the payload that it needs are named, so the embedded schema is skipped and not built.
+`spark-submit tests/bench/handwritten.py BOOTSTRAP RANGES ROOT TABLES [--plain]`; RANGES as in `bare.py`, TABLES a
+JSON list. It knows what the general tool must find out: the columns and their types, that no DDL comes, that amounts
+are not negative. Only the members of the payload that it needs are named, so the embedded schema is skipped.
 """
 
 from __future__ import annotations

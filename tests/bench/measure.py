@@ -1,7 +1,9 @@
 """Measures whole processes: a command with all that it starts, until the last of it is gone.
 
-The command runs below a small process of its own that adopts whatever its descendants leave behind (Spark's Python workers
-outlive the JVM for a moment), so that the kernel adds the CPU time of every one of them to what it says of our children.
+The command runs below a small process of its own that adopts whatever its descendants leave behind (Spark's Python
+daemon outlives the JVM for a moment), so that the kernel adds the CPU time of every one of them to what it says of our
+children. Of processes whose parent ignores that its children end (that daemon's workers) the kernel forgets it; theirs
+is sampled.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -17,7 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-INTERVAL = 0.2  # seconds between two looks at the memory
+INTERVAL = 0.05  # seconds between two looks at the processes
+_MEMORY_EVERY = 4  # looks between two at the memory, which costs more
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PR_SET_CHILD_SUBREAPER = 36
@@ -30,7 +34,8 @@ class Measured:
 
     wall: seconds until it returned.
     cpu: CPU seconds of it and all its descendants.
-    cpu_seen: CPU seconds as the samples saw them; less than `cpu` by what was spent between the last two looks.
+    cpu_seen: CPU seconds as the samples saw them, a little less than `cpu`.
+    cpu_sampled: the part of `cpu` that is known from samples only.
     peak: greatest sum of memory over its processes at one moment, bytes; pages that processes share count once.
     resident: the same with shared pages counted in each process.
     lingered: seconds that descendants went on after it had returned.
@@ -43,6 +48,7 @@ class Measured:
     wall: float
     cpu: float
     cpu_seen: float
+    cpu_sampled: float
     peak: int
     resident: int
     lingered: float
@@ -65,13 +71,16 @@ def measure(
     known: processes, with their descendants, whose CPU time is neither the command's nor foreign.
     """
     request = json.dumps({"command": list(command), "known": list(known), "timeout": timeout})
+    every = {**os.environ, **(environment or {})}
+    # installed packages have their compiled modules; where this is off, every process would compile all it imports
+    every.pop("PYTHONDONTWRITEBYTECODE", None)
     run = subprocess.run(
         [sys.executable, "-m", "tests.bench.measure"],
         input=request,
         stdout=subprocess.PIPE,
         text=True,
         cwd=Path(__file__).parents[2],
-        env={**os.environ, **(environment or {})},
+        env=every,
         check=True,
     )
     found = json.loads(run.stdout)
@@ -84,19 +93,34 @@ class _Tree:
     def __init__(self) -> None:
         self.peak = self.resident = 0
         self.seen: dict[int, float] = {}
+        self.forgotten: dict[int, float] = {}  # with their own children, where the parent ignores their end
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
+        looks = 0
         while not self._stop.is_set():
-            self._look()
+            tree = descendants(os.getpid())
+            self._time(tree)
+            if looks % _MEMORY_EVERY == 0:
+                self._memory(tree)
+            looks += 1
             self._stop.wait(INTERVAL)
 
-    def _look(self) -> None:
+    def _time(self, tree: dict[int, list[str]]) -> None:
+        careless = {parent for parent in {int(stat[1]) for stat in tree.values()} if _ignores_children(parent)}
+        for pid, stat in tree.items():
+            own, children = (int(stat[11]) + int(stat[12])) / _TICK, (int(stat[13]) + int(stat[14])) / _TICK
+            self.seen[pid] = own
+            if int(stat[1]) in careless:
+                self.forgotten[pid] = own + children
+            else:
+                self.forgotten.pop(pid, None)
+
+    def _memory(self, tree: dict[int, list[str]]) -> None:
         shared = resident = 0
-        for pid, stat in descendants(os.getpid()).items():
-            self.seen[pid] = (int(stat[11]) + int(stat[12])) / _TICK
+        for pid, stat in tree.items():
             resident += int(stat[21]) * _PAGE
             shared += _proportional(pid) or int(stat[21]) * _PAGE
         self.peak, self.resident = max(self.peak, shared), max(self.resident, resident)
@@ -104,6 +128,16 @@ class _Tree:
     def stop(self) -> None:
         self._stop.set()
         self._thread.join()
+
+
+def _ignores_children(pid: int) -> bool:
+    try:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("SigIgn:"):
+                return bool(int(line.split()[1], 16) >> (signal.SIGCHLD - 1) & 1)
+    except OSError:
+        pass
+    return False
 
 
 def descendants(root: int) -> dict[int, list[str]]:
@@ -184,12 +218,13 @@ def _run(command: Sequence[str], known: Sequence[int], timeout: float) -> Measur
     process.returncode = code
     wall = time.monotonic() - begin
     overdue.cancel()
-    left = _reap(begin + wall)
+    left, reaped = _reap(begin + wall)
     for reader in readers:
         reader.join(5)
     tree.stop()
     spent = os.times()
-    cpu = spent.children_user + spent.children_system
+    sampled = sum(cpu for pid, cpu in tree.forgotten.items() if pid not in reaped)
+    cpu = spent.children_user + spent.children_system + sampled
     elapsed = time.monotonic() - begin
     meanwhile = busy() - busy_before - cpu - (cpu_of(known) - known_before) - (time.process_time() - own_before)
     return Measured(
@@ -197,6 +232,7 @@ def _run(command: Sequence[str], known: Sequence[int], timeout: float) -> Measur
         round(wall, 3),
         round(cpu, 3),
         round(sum(tree.seen.values()), 3),
+        round(sampled, 3),
         tree.peak,
         tree.resident,
         round(left, 3),
@@ -208,18 +244,20 @@ def _run(command: Sequence[str], known: Sequence[int], timeout: float) -> Measur
     )
 
 
-def _reap(ended: float) -> float:
-    """Wait for what the command left behind; returns for how long it went on."""
+def _reap(ended: float) -> tuple[float, set[int]]:
+    """Wait for what the command left behind; returns for how long it went on, and who it was."""
+    reaped = set()
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return time.monotonic() - ended
+            return time.monotonic() - ended, reaped
         if pid:
+            reaped.add(pid)
             continue
         if time.monotonic() - ended > _LEFT_BEHIND:
             for orphan in descendants(os.getpid()):
-                os.kill(orphan, 9)
+                os.kill(orphan, signal.SIGKILL)
         time.sleep(0.02)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 Cell = dict[str, Any]
-"""One contestant in one case: the case's and the contestant's names, the least figures of its rounds, and the rounds."""
+"""One contestant in one case: the names of both, the least figures of its rounds, and the rounds."""
 
 
 @dataclass
@@ -111,7 +111,8 @@ def targets(figures: Figures) -> list[Target]:
 def table(cells: list[Cell], reference: str = "hand-written") -> str:
     """All cells; the ratio is the hand-written job's figure over this one's."""
     figures = Figures(cells)
-    head = f"{'case':36} {'contestant':20} {'wall s':>7} {'CPU s':>7} {'peak GB':>8} {'wall':>7} {'CPU':>7} {'foreign':>8}  equal"
+    names = f"{'case':36} {'contestant':20} {'wall s':>7} {'CPU s':>7} {'peak GB':>8}"
+    head = f"{names} {'wall':>7} {'CPU':>7} {'foreign':>8}  equal"
     lines = [head, "-" * len(head)]
     last = ""
     for cell in cells:
@@ -124,10 +125,9 @@ def table(cells: list[Cell], reference: str = "hand-written") -> str:
             lines.append(f"{case if case != last else '':36} {who:20} FAILED: {cell['failed']}")
         else:
             equal = {None: "", True: "yes", False: "NO"}[cell["equal"]]
-            lines.append(
-                f"{case if case != last else '':36} {who:20} {cell['wall']:7.2f} {cell['cpu']:7.2f} {cell['peak'] / 1e9:8.2f}"
-                f" {ratios[0]:>7} {ratios[1]:>7} {cell['foreign']:8.2f}  {equal}"
-            )
+            said = f"{cell['wall']:7.2f} {cell['cpu']:7.2f} {cell['peak'] / 1e9:8.2f}"
+            text = f"{said} {ratios[0]:>7} {ratios[1]:>7} {cell['foreign']:8.2f}  {equal}"
+            lines.append(f"{case if case != last else '':36} {who:20} {text}")
         if cell.get("note"):
             lines.append(f"{'':36} {'':20} {cell['note']}")
         last = case

@@ -122,6 +122,19 @@ def test_descendants_count_even_when_nobody_waits_for_them() -> None:
     assert found.processes >= 2
 
 
+def test_descendants_count_even_when_their_parent_ignores_their_end() -> None:
+    """As Spark's Python daemon does."""
+    child = f"{_BURN.format(0.8)}\ntime.sleep(0.3)"
+    program = (
+        "import subprocess, sys, signal, time\n"
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        f"subprocess.Popen([sys.executable, '-c', {child!r}])\n"
+        "time.sleep(4)"
+    )
+    found = measure([sys.executable, "-c", program])
+    assert 0.75 <= found.cpu_sampled <= found.cpu < 2.5
+
+
 def test_memory_is_that_of_the_whole_tree() -> None:
     child = "import time; block = bytearray(120_000_000); time.sleep(1)"
     program = (
