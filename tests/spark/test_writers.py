@@ -1,0 +1,151 @@
+"""One behaviour suite over every writer: what a commit leaves behind, whoever made it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from airflow_provider_cdc.core.errors import UnavailableError
+from spark_jobs.storage import Storage
+from spark_jobs.writers.contract import Action, Commit
+from spark_jobs.writers.spark_writer import SparkWriter, StageWriter
+from spark_jobs.writers.task_writer import DeltaLocation, TaskWriter
+
+Do = Callable[[str, Action], None]
+APP = "cdc/tests/t1/0"
+
+
+class SparkDoing:
+    """Both halves of the Spark writer, one after the other."""
+
+    def __init__(self, session: Any, root: Path) -> None:
+        self._storage, self._session, self._number = Storage(str(root)), session, 0
+
+    def commit(self, location: str, action: Action) -> None:
+        self._number += 1
+        folder = f"_cdc/staged/{self._number}"
+        StageWriter(self._storage, folder).commit(location, action)
+        SparkWriter(self._session, self._storage).commit_staged(folder)
+
+
+@pytest.fixture(params=["task", "spark"])
+def do(request: pytest.FixtureRequest, tmp_path: Path) -> Do:
+    if request.param == "task":
+        return TaskWriter({}).commit
+    return SparkDoing(request.getfixturevalue("session"), tmp_path / "stage").commit
+
+
+def commit(seq: int) -> Commit:
+    return Commit(APP, seq, {"app": APP, "seq": seq})
+
+
+def rows(*pairs: tuple[int, str | None]) -> pa.Table:
+    return pa.table({"id": pa.array([p[0] for p in pairs], pa.int64()), "v": pa.array([p[1] for p in pairs], pa.string())})
+
+
+def content(location: str) -> list[dict[str, Any]]:
+    return DeltaLocation(location, {}).rows().sort_by("id").to_pylist()
+
+
+def created(do: Do, tmp_path: Path, first: pa.Table) -> str:
+    location = str(tmp_path / "db" / "t")
+    do(location, Action("create", commit(1), first))
+    return location
+
+
+def test_creating_makes_a_table_with_its_rows_and_the_batch_number_in_one_commit(do: Do, tmp_path: Path) -> None:
+    location = created(do, tmp_path, rows((1, "a"), (2, None)))
+    place = DeltaLocation(location, {})
+    assert content(location) == [{"id": 1, "v": "a"}, {"id": 2, "v": None}]
+    assert (place.version, place.applied(APP)) == (0, 1)
+    assert place.facts()["seq"] == 1
+    assert place.is_ours("cdc/tests/")
+
+
+def test_merging_replaces_adds_and_removes_by_key_in_one_commit(do: Do, tmp_path: Path) -> None:
+    location = created(do, tmp_path, rows((1, "a"), (2, "b"), (3, "c")))
+    gone = pa.table({"id": pa.array([2, 9], pa.int64())})
+    do(location, Action("merge", commit(2), rows((3, "C"), (4, "d")), gone, ["id"]))
+    assert content(location) == [{"id": 1, "v": "a"}, {"id": 3, "v": "C"}, {"id": 4, "v": "d"}]
+    place = DeltaLocation(location, {})
+    assert (place.version, place.applied(APP)) == (1, 2)
+    assert place.foreign_commit(0) is None
+
+
+def test_merging_only_deletes_or_only_upserts_works(do: Do, tmp_path: Path) -> None:
+    location = created(do, tmp_path, rows((1, "a"), (2, "b")))
+    do(location, Action("merge", commit(2), rows(), pa.table({"id": pa.array([1], pa.int64())}), ["id"]))
+    assert content(location) == [{"id": 2, "v": "b"}]
+    do(location, Action("merge", commit(3), rows((2, "B")), pa.table({"id": pa.array([], pa.int64())}), ["id"]))
+    assert content(location) == [{"id": 2, "v": "B"}]
+
+
+def test_appending_adds_rows(do: Do, tmp_path: Path) -> None:
+    location = created(do, tmp_path, rows((1, "a")))
+    do(location, Action("append", commit(2), rows((1, "a"), (2, "b"))))
+    assert content(location) == [{"id": 1, "v": "a"}, {"id": 1, "v": "a"}, {"id": 2, "v": "b"}]
+    assert DeltaLocation(location, {}).applied(APP) == 2
+
+
+def test_overwriting_replaces_rows_and_columns_in_one_commit(do: Do, tmp_path: Path) -> None:
+    location = created(do, tmp_path, rows((1, "a")))
+    other = pa.table({"at": pa.array([datetime(2026, 1, 1)], pa.timestamp("us")), "id": pa.array([7], pa.int32())})
+    do(location, Action("overwrite", commit(2), other))
+    assert content(location) == [{"at": datetime(2026, 1, 1), "id": 7}]
+    assert DeltaLocation(location, {}).applied(APP) == 2
+
+
+def test_every_type_comes_back_as_it_was(do: Do, tmp_path: Path) -> None:
+    first = pa.table(
+        {
+            "id": pa.array([1, 2], pa.int64()),
+            "tiny": pa.array([-128, None], pa.int8()),
+            "small": pa.array([32767, None], pa.int16()),
+            "real": pa.array([1.5, None], pa.float32()),
+            "double": pa.array([5e-324, None], pa.float64()),
+            "yes": pa.array([True, None], pa.bool_()),
+            "money": pa.array([Decimal("99999999999999999999999999.999999999999"), None], pa.decimal128(38, 12)),
+            "unsigned": pa.array([Decimal(18446744073709551615), None], pa.decimal128(20, 0)),
+            "day": pa.array([date(9999, 12, 31), None], pa.date32()),
+            "civil": pa.array([datetime(1000, 1, 1, 0, 0, 0, 1), None], pa.timestamp("us")),
+            "instant": pa.array([datetime(2038, 1, 19, 3, 14, 7), None], pa.timestamp("us", "UTC")),
+            "bytes": pa.array([b"\x00\xff", None], pa.binary()),
+            "text": pa.array(["\U0001f600'\"`\\\x00", None], pa.string()),
+        }
+    )
+    location = created(do, tmp_path, first)
+    do(location, Action("merge", commit(2), first.slice(0, 1), pa.table({"id": pa.array([], pa.int64())}), ["id"]))
+    assert DeltaLocation(location, {}).rows().sort_by("id").equals(first)
+
+
+def test_names_from_outside_are_quoted(do: Do, tmp_path: Path) -> None:
+    names = ["id", "select", "back`tick", 'quo"te', "it's", "Ünï", "a.b", "semi-colon"]
+    first = pa.table({name: pa.array([1, 2], pa.int64()) for name in names})
+    location = created(do, tmp_path, first)
+    changed = pa.table({name: pa.array([1], pa.int64()) for name in names}).set_column(1, "select", pa.array([7], pa.int64()))
+    gone = pa.table({name: pa.array([2], pa.int64()) for name in ("id", "a.b", 'quo"te', "back`tick")})
+    do(location, Action("merge", commit(2), changed, gone, ["id", "a.b", 'quo"te', "back`tick"]))
+    assert DeltaLocation(location, {}).rows().to_pylist() == changed.to_pylist()
+
+
+def test_a_table_that_is_there_already_is_not_created_over(do: Do, tmp_path: Path) -> None:
+    location = created(do, tmp_path, rows((1, "a")))
+    with pytest.raises(UnavailableError):
+        do(location, Action("create", commit(2), rows((2, "b"))))
+    assert content(location) == [{"id": 1, "v": "a"}]
+
+
+def test_a_commit_of_somebody_else_is_told_apart_and_maintenance_is_not(do: Do, tmp_path: Path) -> None:
+    from deltalake import DeltaTable, write_deltalake
+
+    location = created(do, tmp_path, rows((1, "a")))
+    DeltaTable(location).optimize.compact()
+    assert DeltaLocation(location, {}).foreign_commit(0) is None
+    write_deltalake(location, rows((5, "x")), mode="append")
+    assert DeltaLocation(location, {}).foreign_commit(0) == "WRITE"
