@@ -133,18 +133,7 @@ class Between:
         self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
     ) -> ApplyTask:
         name = timeline.last_name
-        base, back_to = state if state is not None and state.version is not None else None, None
-        if base is not None:
-            earlier = self._earlier_spans(timeline, base)
-            late = [
-                changed_at,
-                *self._late_clears([*earlier, *spans], base),
-                *self._late_barriers(timeline, [*earlier, *spans], base),
-            ]
-            back_to = min([position for position in late if position is not None], default=None)
-            if back_to is not None:
-                base = self._rewind(timeline, back_to)
-        spans = [*self._earlier_spans(timeline, base), *spans]
+        base, back_to, spans = self._start(timeline, state, spans, changed_at)
         late_from, context = self._context(timeline, base, spans)
         location = table_location(self._job.sink_root, name.database, name.table)
         return ApplyTask(
@@ -160,6 +149,25 @@ class Between:
             late_from,
             back_to,
         )
+
+    def _start(
+        self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
+    ) -> tuple[TableState | None, str | None, list[Span]]:
+        """Return the state to start from, the position it had to go back behind if any, and all spans to resolve."""
+        base = state if state is not None and state.version is not None else None
+        every = [*self._earlier_spans(timeline, base), *spans]
+        back_to: str | None = None
+        while base is not None:
+            late = [*self._late_clears(every, base), *self._late_barriers(timeline, every, base)]
+            if changed_at is not None and back_to is None:
+                late.append(changed_at)
+            if not late:
+                break
+            # the older state may lack rows that have to pass barriers of their own: look again from there
+            back_to = min([*late, back_to] if back_to is not None else late)
+            base = self._rewind(timeline, back_to)
+            every = [*self._earlier_spans(timeline, base), *spans]
+        return base, back_to, every
 
     def _rewind(self, timeline: TableTimeline, back_to: str) -> TableState | None:
         """Return the newest state from before a position such that every batch after it can be read again."""
