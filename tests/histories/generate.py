@@ -138,6 +138,7 @@ class _Maker:
     def __init__(self, theme: Theme, rnd: random.Random) -> None:
         self.statements: list[Statement] = []
         self._theme, self._rnd = theme, rnd
+        self._left: set[str] = set()  # names of columns that were dropped or renamed
         self._source = Source()
 
     def _add(self, statement: Statement) -> None:
@@ -256,6 +257,8 @@ class _Maker:
         rnd = self._rnd
         column = rnd.choice([c for c in structure.columns if c.name not in touched] or [None])
         free = [name for name in COLUMNS if not structure.has(name) and name not in touched]
+        if "column_order" in EXCLUDED:  # a dropped column that comes back elsewhere is such a case too
+            free = [name for name in free if name not in self._left]
         place = rnd.choice([Place(), Place(), Place(first=True), Place(after=rnd.choice(structure.columns).name)])
         what = rnd.choice(("add", "add", "drop", "rename", "widen", "move")[: 5 if "column_order" in EXCLUDED else 6])
         if what == "add" and free and len(structure.columns) < 9:
@@ -266,10 +269,12 @@ class _Maker:
             return None
         touched.add(column.name)
         if what == "drop" and column.name not in structure.key and len(structure.columns) > 1:
+            self._left.add(column.name)
             return DropColumn(column.name)
         if what == "rename" and free:
             name = rnd.choice(free)
             touched.add(name)
+            self._left.add(column.name)
             return ChangeColumn(column.name, name, place=rnd.choice((None, None, Place())))
         if what == "widen" and (kind := wider(column.kind, rnd)):
             return ChangeColumn(column.name, column.name, kind)
