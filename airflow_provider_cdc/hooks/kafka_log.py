@@ -19,6 +19,8 @@ from airflow_provider_cdc.hooks.kafka_config import SECRETS, client_config
 from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, Offsets, Place, Watermarks, read_windows
 
 _SHOWN_NAMES = 10
+# By name, not by its two underscores: Debezium's heartbeat topics begin with them too.
+_KAFKAS_OWN = {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
 
 
 class KafkaLog:
@@ -64,7 +66,7 @@ class KafkaLog:
         return {
             name: sorted(topic.partitions)
             for name, topic in sorted(metadata.topics.items())
-            if topic.error is None and not name.startswith("__")
+            if topic.error is None and name not in _KAFKAS_OWN
         }
 
     def match(self, topics: str | Iterable[str]) -> list[str]:
