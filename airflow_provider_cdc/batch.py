@@ -135,8 +135,18 @@ class _Run:
             states=[TableState(**document) for document in self._states.values()],
             storage={key: value for key, value in store.items() if key not in _STORAGE_SECRETS},
             parallelism=parallelism,
+            session=self._needs_session(),
         )
         return job, secrets
+
+    def _needs_session(self) -> bool:
+        """Tell whether the Spark reader or the Spark writer may be used; plain tasks start several seconds sooner."""
+        policy = self._pipeline.policy
+        if policy.engine != "spark":
+            return False
+        writers = {policy.writer, *(rule.writer for rule in self._pipeline.tables.tables.values())}
+        large = "auto" in writers and self._batch.records >= policy.spark_writer_rows
+        return policy.reader == "spark" or "spark" in writers or large
 
     def _parallelism(self) -> int:
         if self._pipeline.policy.parallelism:
@@ -178,7 +188,7 @@ class _Run:
         paths[1].unlink(missing_ok=True)
         paths[0].write_text(json.dumps(job.document()), encoding="utf-8")
         name = f"{job.pipeline} {job.seq}"
-        task = EngineTask(*paths, secrets, payload(), name, scratch, self._say, self._stopper)
+        task = EngineTask(*paths, secrets, payload(), name, scratch, self._say, self._stopper, job.session)
         if self._pipeline.policy.engine == "inline":
             from airflow_provider_cdc.engine.inline import run_inline
 

@@ -43,7 +43,9 @@ def payload(cache: Path | None = None) -> Payload:
         digest.update(f"{name}\0{len(content)}\0".encode())
         digest.update(content)
     home = (cache or cache_folder()) / "payload" / digest.hexdigest()[:20]
-    built = Payload(home / "airflow_cdc_payload.zip", home / "files", home / "files" / "spark_jobs" / "launch" / "run.py")
+    built = Payload(
+        home / "airflow_cdc_payload.zip", home / "files", home / "files" / "spark_jobs" / "launch" / "run.py"
+    )
     if not built.archive.exists():
         _write(built, files)
     return built

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from airflow_provider_cdc.core.apply.mapping import barriers
-from airflow_provider_cdc.core.config import TableRules
+from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline, build_timeline
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.model.schema import TableName
@@ -21,7 +21,8 @@ class Work:
     """What the batch has to do besides reading.
 
     :param tasks: one per table to resolve.
-    :param vacated: locations whose name no table has any more because it was renamed: emptied after the tasks.
+    :param vacated: states whose location no table has any more, because it moved or is to be dropped with its rows: emptied
+        once the table itself is done.
     :param settled: states that change without a task (dropped, blocked, waiting).
     :param unowned: names with rows but without a known CREATE TABLE.
     """
@@ -122,6 +123,9 @@ class Between:
             return
         if timeline.dropped_at is not None:
             work.settled.append(self._dropped(timeline, state))
+            policy = self._rules.policy(timeline.last_name, RunPolicy(**self._job.policy))
+            if policy.on_drop_table == "apply" and state is not None and state.version is not None:
+                work.vacated.append(state)
             return
         blocked = [reason for position, reason in timeline.blocked]
         if blocked:
@@ -270,7 +274,16 @@ class Between:
         state = state or TableState(
             timeline.table_id, name.database, name.table, table_location(self._job.sink_root, name.database, name.table)
         )
-        return replace(state, state="dropped", reason="DROP TABLE", applied_seq=self._job.seq)
+        location = table_location(self._job.sink_root, name.database, name.table)
+        return replace(
+            state,
+            database=name.database,
+            table=name.table,
+            location=location,
+            state="dropped",
+            reason="DROP TABLE",
+            applied_seq=self._job.seq,
+        )
 
     def _parked(self, timeline: TableTimeline, state: TableState | None, reason: str) -> TableState:
         name = timeline.last_name
@@ -282,14 +295,16 @@ class Between:
         )
 
     def _vacate(self, work: Work) -> None:
+        """Find the places that tables moved away from and that no other table takes."""
         targets = {task.location for task in work.tasks}
-        for task in work.tasks:
-            old = task.base.location if task.base is not None else task.location
-            if old != task.location and old not in targets:
-                assert task.base is not None
-                owner = self.now.owner(TableName(task.base.database, task.base.table), "~")
-                if owner is None:
-                    work.vacated.append(task.base)
+        done = [(task.table_id, task.location) for task in work.tasks]
+        done += [(state.table_id, state.location) for state in work.settled if state.state == "dropped"]
+        for table_id, location in done:
+            old = self._states.get(table_id)
+            if old is not None and old.version is not None and old.location != location and old.location not in targets:
+                if self.now.owner(TableName(old.database, old.table), "~") is None:
+                    work.vacated.append(old)
+        work.vacated = [state for state in work.vacated if state.location not in targets]
 
     def _unowned(self, work: Work) -> None:
         for name, groups in self._by_name.items():

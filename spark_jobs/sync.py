@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_cdc.core.config import TableRules
 from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline
 from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result, TableState
 from airflow_provider_cdc.core.errors import CdcError, DataError
@@ -171,7 +172,9 @@ def _apply(
         _commit_staged(job, session, storage, work.tasks, reports)
     states = [_state(job, task, reports[task.table_id]) for task in work.tasks] + work.settled
     for left in work.vacated:
-        vacate(job, left, storage.options)
+        report = reports.get(left.table_id)
+        if report is None or report["status"] not in ("waiting", "parked"):
+            vacate(job, left, storage.options)
     result = Result(job.pipeline, job.seq, "done")
     result.records = landed["records"]
     result.changes = {name[4:]: count for name, count in sorted(landed["changes"].items()) if name.startswith("row.")}
@@ -227,7 +230,8 @@ def _apply_tasks(job: JobDocument, secrets: Secrets, bundle: list[dict[str, Any]
 
 def _stage(job: JobDocument, task: ApplyTask) -> str | None:
     """Return the folder that a table is staged in for the Spark writer, None where the task commits itself."""
-    wanted = job.policy.get("writer")
+    rule = TableRules.from_document(job.tables).rule(f"{task.database}.{task.table}")
+    wanted = rule.writer or job.policy.get("writer")
     large = wanted == "auto" and task.rows >= job.policy.get("spark_writer_rows", 0)
     names = [column["name"] for column in task.timeline["epochs"][-1][1]["columns"]]
     if not job.session or not (large or wanted == "spark") or not can_name(names):

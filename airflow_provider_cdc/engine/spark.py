@@ -23,6 +23,7 @@ from airflow_provider_cdc.engine.task import (
     read_result,
 )
 from airflow_provider_cdc.hooks.connections import SparkTarget, mask, spark_target
+from airflow_provider_cdc.jars import SPARK_LOCK, fetch, jar_cache
 from airflow_provider_cdc.java import JavaNotFound, find_java
 
 # A driver that lives for seconds: no time to earn back what the optimising compiler and a parallel collector cost.
@@ -137,6 +138,10 @@ def _conf(task: EngineTask, settings: SparkSettings, target: SparkTarget) -> dic
     if target.master.startswith("local["):
         conf["spark.driver.host"] = "127.0.0.1"
         conf["spark.driver.bindAddress"] = "127.0.0.1"
+    if task.session and not {"spark.jars", "spark.jars.packages"}.intersection(settings.conf):
+        java = find_java().executable
+        conf["spark.jars"] = ",".join(str(jar) for jar in fetch(SPARK_LOCK, jar_cache(), java, task.say))
+        conf["spark.driver.memory"] = "2g"
     return {**conf, **{key: _text(value) for key, value in settings.conf.items()}}
 
 

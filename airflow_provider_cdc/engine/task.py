@@ -74,6 +74,7 @@ class EngineTask:
     :param name: of the pipeline and the batch, for people.
     :param scratch: folder that is removed after the batch.
     :param say: takes one line of progress.
+    :param session: the batch needs the jars of the Spark reader or the Spark writer.
     """
 
     job: Path
@@ -84,6 +85,7 @@ class EngineTask:
     scratch: Path
     say: Callable[[str], None]
     stopper: Stopper
+    session: bool = False
 
     def environment(self, **more: str) -> dict[str, str]:
         """Return the environment of a process that carries out this task."""

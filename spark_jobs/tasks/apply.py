@@ -6,7 +6,7 @@ import sys
 import time
 import traceback
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,7 @@ from airflow_provider_cdc.core.apply.mapping import Mapper, arrow_schema
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, resolve
 from airflow_provider_cdc.core.apply.rows import group_numbers
 from airflow_provider_cdc.core.apply.typing_rows import SchemaMissing
+from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.ddl.timeline import TableTimeline
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import CdcError, SinkError, Transient
@@ -135,7 +136,10 @@ class _Table:
         self._job, self._task, self._options = job, task, options
         self._storage = Storage(job.sink_root, options)
         self._app = f"cdc/{job.pipeline}/{task.table_id}/0"
-        self._types = TypeOptions(job.policy.get("tinyint1_as_boolean", False), job.policy.get("zero_dates", "null"))
+        rules = TableRules.from_document(job.tables)
+        self._policy = rules.policy(f"{task.database}.{task.table}", RunPolicy(**job.policy))
+        zero_dates: Literal["null", "string"] = "null" if self._policy.zero_dates == "null" else "string"
+        self._types = TypeOptions(self._policy.tinyint1_as_boolean, zero_dates)
         self._timeline = TableTimeline.from_document(task.timeline)
         self._owes = False
         self._staged = stage is not None
@@ -158,8 +162,9 @@ class _Table:
             open_format(self._job.format, self._job.format_options),
             self._types,
             base_position=task.base.applied_position if task.base else "",
+            truncates=self._policy.on_truncate == "apply",
         )
-        budget = self._job.policy.get("quarantine_limit", 0)
+        budget = self._policy.quarantine_limit
         if len(delta.failures) > budget:
             first = delta.failures[0]
             raise SinkError(

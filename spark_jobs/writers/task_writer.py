@@ -33,14 +33,20 @@ class TaskWriter:
         place = DeltaLocation(location, self._options)
         match action.verb:
             case "create":
-                place.write(action.rows, "error", action.commit)
+                place.write(_numbered(action.rows), "error", action.commit)
             case "append":
                 place.write(action.rows, "append", action.commit)
             case "overwrite":
-                place.write(action.rows, "overwrite", action.commit, schema_mode="overwrite")
+                place.write(_numbered(action.rows), "overwrite", action.commit, schema_mode="overwrite")
             case "merge":
                 assert action.deletes is not None
                 place.merge(action.rows, action.deletes, action.key, action.commit)
+
+
+def _numbered(rows: pa.Table) -> pa.Table:
+    """Note each column's place beside it: delta-rs takes a schema in another order for the same and keeps the old one."""
+    fields = [field.with_metadata({"cdc.place": str(place)}) for place, field in enumerate(rows.schema, 1)]
+    return pa.Table.from_arrays(rows.columns, schema=pa.schema(fields))
 
 
 def properties(commit: Commit) -> CommitProperties:

@@ -21,7 +21,6 @@ from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result, Tabl
 from airflow_provider_cdc.core.errors import CdcError
 from spark_jobs.storage import table_location
 from spark_jobs.sync import Runner, sync
-from tests.histories.generate import EXCLUDED
 from tests.histories.kinds import Kind, time_text
 from tests.histories.log import Crash, CrashError, Log, Partitions
 from tests.histories.model import Content, Name, Picture, Statement
@@ -215,15 +214,12 @@ class Replay:
             problems += [f"{'.'.join(name)}: {problem}" for problem in self._compare(name, content)]
         marked = {(state.database, state.table) for state in self.states.values() if state.state == "dropped"}
         alive = {(state.database, state.table) for state in self.states.values() if state.state == "ok"}
-        if "renamed_then_dropped" not in EXCLUDED:
-            problems += [f"{'.'.join(name)} was dropped and is not marked so" for name in picture.dropped - marked]
+        problems += [f"{'.'.join(name)} was dropped and is not marked so" for name in picture.dropped - marked]
         problems += [f"{'.'.join(name)} has a state but no table" for name in alive - picture.tables.keys()]
         # what a dropped table leaves is kept, at its name's location
         kept = {state.location for state in self.states.values() if state.state == "dropped"}
         for name in picture.renamed_away:
             if table_location(str(self.root), *name) in kept:
-                continue
-            if "vacate_after_rewind" in EXCLUDED and self.case.ragged:
                 continue
             rows = self._rows(name)
             if rows is not None and rows.num_rows:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.histories.generate import EXCLUDED
 from tests.histories.kinds import Kind
 from tests.histories.log import Log
 from tests.histories.model import (
@@ -35,11 +34,6 @@ A, B = Column("a", INT, nullable=False), Column("b", INT)
 KEYED, KEYLESS = Structure((A, B), ("a",)), Structure((A, B))
 
 
-def known(feature: str) -> pytest.MarkDecorator:
-    """Mark a reproduction of a feature that is left out of the random histories for now."""
-    return pytest.mark.xfail(feature in EXCLUDED, reason=EXCLUDED.get(feature, ""), strict=True)
-
-
 def rows(*keys: int) -> Insert:
     """Insert rows by key."""
     return Insert(T, tuple({"a": key, "b": key} for key in keys))
@@ -55,7 +49,6 @@ def equal(
     return replay
 
 
-@known("column_order")
 @pytest.mark.parametrize("structure", [KEYED, KEYLESS], ids=["keyed", "keyless"])
 def test_a_column_that_only_changes_its_place(structure: Structure, log: Log, lake: Path) -> None:
     move = Alter(T, (ChangeColumn("b", "b", place=Place(first=True)),))
@@ -70,7 +63,6 @@ def test_a_column_that_only_changes_its_place(structure: Structure, log: Log, la
     )
 
 
-@known("vacate_after_rewind")
 def test_a_table_that_rewinds_and_moves_leaves_nothing_behind(log: Log, lake: Path) -> None:
     # the row of the new name comes a batch before the RENAME
     later = Insert(U, ({"a": 2, "b": 2},))
@@ -84,7 +76,6 @@ def test_a_late_row_of_a_table_without_key_stays_behind_a_truncate(log: Log, lak
     equal(log, lake, *truncated, ends=({"/0": 2, ".shop.t/1": 2},), partitions=2, seed=6)
 
 
-@known("renamed_then_dropped")
 def test_a_table_renamed_and_dropped_in_one_batch_is_told_by_its_last_name(log: Log, lake: Path) -> None:
     switch = (
         CreateLike(("shop", "_gho"), T),

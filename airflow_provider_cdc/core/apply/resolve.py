@@ -27,6 +27,7 @@ def resolve(
     options: TypeOptions,
     *,
     base_position: str = "",
+    truncates: bool = True,
 ) -> Delta:
     """Resolve the changes of one table.
 
@@ -34,6 +35,7 @@ def resolve(
     :param timeline: the table's schema changes by position.
     :param base: schema that the stored rows lie under, None when nothing is stored.
     :param base_position: newest position that the stored rows went through; clears up to it are done.
+    :param truncates: whether TRUNCATE empties the table; if not, it is passed over.
     :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
     """
     rows, epochs = _prepare(changes, timeline)
@@ -41,7 +43,7 @@ def resolve(
     typer = RowTyper(rows, epochs, timeline, wire, options, mapper)
     typer.check()
     ops = rows.column("op").cast(pa.string())
-    cleared = _last_clear(rows, timeline)
+    cleared = _last_clear(rows, timeline) if truncates else None
     keep = pc.not_equal(ops, "truncate")
     if cleared is not None:
         keep = pc.and_(keep, pc.greater_equal(rows.column("position"), cleared))

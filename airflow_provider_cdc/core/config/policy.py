@@ -8,7 +8,7 @@ from typing import Any
 from airflow_provider_cdc.core.config.checks import Checks
 
 # Fields that change what a table becomes; the others only change how fast or where the work is done.
-DECIDING = ("on_drop_table", "on_truncate", "on_drop_column", "missing_ddl", "tinyint1_as_boolean", "zero_dates")
+DECIDING = ("on_drop_table", "on_truncate", "tinyint1_as_boolean", "zero_dates")
 _POSITIVE = ("chunk_records", "log_retention_days", "land_deadline_seconds", "lease_seconds", "spark_writer_rows")
 CHOICES: dict[str, tuple[str, ...]] = {
     "engine": ("spark", "inline"),
@@ -16,8 +16,6 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "writer": ("auto", "task", "spark"),
     "on_drop_table": ("keep", "apply"),
     "on_truncate": ("apply", "ignore"),
-    "on_drop_column": ("apply", "keep"),
-    "missing_ddl": ("park", "infer", "fail"),
     "zero_dates": ("null", "text"),
 }
 
@@ -32,9 +30,7 @@ class RunPolicy:
     :param quarantine_limit: records a batch may set aside before it fails.
     :param on_drop_table: ``keep`` the content and mark it dropped, or ``apply`` (empty it).
     :param on_truncate: ``apply`` or ``ignore``.
-    :param on_drop_column: ``apply``, or ``keep`` the column with NULL in new rows.
-    :param missing_ddl: ``park`` the table, ``infer`` or ``fail``, when a row still does not fit after the grace time.
-    :param ddl_grace_seconds: how long a table waits for a schema change that its rows announce.
+    :param ddl_grace_seconds: how long a table waits for a schema change that its rows announce, before it is parked.
     :param chunk_records: records one landing task reads.
     :param parallelism: tasks at a time; None leaves it to the engine.
     :param log_retention_days: how long the change log is kept; older ranges cannot be replayed.
@@ -51,8 +47,6 @@ class RunPolicy:
     quarantine_limit: int = 0
     on_drop_table: str = "keep"
     on_truncate: str = "apply"
-    on_drop_column: str = "apply"
-    missing_ddl: str = "park"
     ddl_grace_seconds: int = 300
     chunk_records: int = 250_000
     parallelism: int | None = None
@@ -75,6 +69,9 @@ class RunPolicy:
             checks.integer(name, getattr(self, name), least=1)
         checks.integer("parallelism", self.parallelism, least=1, optional=True)
         checks.flag("tinyint1_as_boolean", self.tinyint1_as_boolean)
+        for name in ("reader", "writer"):
+            if self.engine == "inline" and getattr(self, name) == "spark":
+                checks.problem(name, "spark needs engine: spark")
         checks.raise_any()
 
     def document(self) -> dict[str, Any]:

@@ -24,8 +24,6 @@ class TableRule:
     writer: str | None = None
     on_drop_table: str | None = None
     on_truncate: str | None = None
-    on_drop_column: str | None = None
-    missing_ddl: str | None = None
     tinyint1_as_boolean: bool | None = None
     zero_dates: str | None = None
 
