@@ -280,6 +280,7 @@ class Between:
             database=name.database,
             table=name.table,
             location=location,
+            version=state.version if state.location == location else None,  # what it left elsewhere is vacated
             state="dropped",
             reason="DROP TABLE",
             applied_seq=self._job.seq,
