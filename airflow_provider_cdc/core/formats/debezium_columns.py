@@ -70,7 +70,29 @@ _BINARY_MODES = {
     "hex": Encoding.HEX,
 }
 
+
+class _ColumnSchema(msgspec.Struct):
+    """What must hold of a column in an embedded schema for it to be used."""
+
+    field: str
+    type: str = ""
+    optional: bool = True
+    name: str | None = None
+    parameters: dict[str, str] | None = None
+
+
+class _Member(msgspec.Struct):
+    field: str | None = None
+    fields: list[msgspec.Raw] | None = None
+
+
+class _Envelope(msgspec.Struct):
+    fields: list[_Member] | None = None
+
+
 _decoder = msgspec.json.Decoder()
+_envelope_decoder = msgspec.json.Decoder(_Envelope)
+_column_decoder = msgspec.json.Decoder(_ColumnSchema)
 _key_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -84,10 +106,15 @@ def option_problems(options: Mapping[str, str]) -> list[str]:
 
 
 def value_fields(schema: bytes) -> tuple[str, ...] | None:
-    """Return the row columns of an embedded envelope schema as JSON texts (hashable), None when it is no row's."""
-    for field in _decoder.decode(schema).get("fields") or ():
-        if field.get("field") == "after" and field.get("fields") is not None:
-            return tuple(msgspec.json.encode(item).decode() for item in field["fields"])
+    """Return the row columns of an embedded envelope schema as JSON texts (hashable), None when it is no row's.
+
+    :raises msgspec.MsgspecError: a column is not described as Connect does.
+    """
+    for member in _envelope_decoder.decode(schema).fields or ():
+        if member.field == "after" and member.fields is not None:
+            for item in member.fields:
+                _column_decoder.decode(item)
+            return tuple(bytes(item).decode() for item in member.fields)
     return None
 
 
@@ -110,9 +137,12 @@ def key_names(key: bytes) -> tuple[str, ...]:
     return tuple(members)
 
 
-def columns_text(fields: tuple[str, ...], key: tuple[str, ...] | None) -> str:
-    """Return the ``columns`` text: names, types where the record carries them, and key."""
-    items = [msgspec.Raw(item.encode()) if item.startswith("{") else {"field": item} for item in fields]
+def columns_text(fields: tuple[str, ...], key: tuple[str, ...] | None, typed: bool) -> str:
+    """Return the ``columns`` text.
+
+    :param fields: columns as JSON texts where ``typed``, else bare names.
+    """
+    items = [msgspec.Raw(item.encode()) if typed else {"field": item} for item in fields]
     return msgspec.json.encode({"columns": items, "key": key or ()}).decode()
 
 

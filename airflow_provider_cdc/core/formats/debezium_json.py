@@ -145,19 +145,23 @@ class WireFormat:
         if needed == _NULL or source.table is None or source.db is None:
             raise ValueError(f"a row of op {message.op} without its image, database or table")
         image = after if after != _NULL else before
+        # everything that may refuse the record comes before the first append: the columns stay equally long
+        file = None if source.file is None or source.pos is None else self._file(source.file)
+        columns = self._columns(fields, image, key) if image != _NULL else None
+        time = _source_time(source)
         out.record.append(place)
         out.index.append(0)
         out.kind.append("row")
         out.op.append(op)
         out.database.append(source.db)
         out.table.append(source.table)
-        out.file.append(None if source.file is None or source.pos is None else self._file(source.file))
+        out.file.append(file)
         out.pos.append(source.pos)
         out.row.append(source.row or 0)
-        out.source_time.append(_source_time(source))
+        out.source_time.append(time)
         out.before.append(None if before == _NULL else before)
         out.after.append(None if after == _NULL else after)
-        out.columns.append(self._columns(fields, image, key) if image != _NULL else None)
+        out.columns.append(columns)
         if source.gtid:
             out.rest.setdefault("transaction_id", []).append((len(out.record) - 1, source.gtid))
 
@@ -208,9 +212,8 @@ class WireFormat:
 
     def _columns(self, fields: Any, image: bytes, key: bytes | None) -> str:
         """Return the text for ``columns``; the same object for the same content, so that it dictionary-encodes cheaply."""
-        if fields is None:
-            fields = tuple(_members.decode(image))
-        mark = (fields, None if key is None else debezium_columns.key_names(key))
+        typed = fields is not None
+        mark = (fields or tuple(_members.decode(image)), None if key is None else debezium_columns.key_names(key), typed)
         text = self._texts.get(mark)
         if text is None:
             text = self._texts[mark] = debezium_columns.columns_text(*mark)

@@ -1,0 +1,286 @@
+"""The example DAGs run in Airflow over the recorded hours; what operator and sensor do when something is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .dags_of_tests import MARK
+from .shop import PHASES, ROOT, Shop, demand_data, feed, rows, until
+
+if TYPE_CHECKING:
+    from tests.stack.broker import Broker
+
+pytestmark = pytest.mark.airflow
+
+
+@pytest.fixture(scope="module")
+def filled() -> Iterator[Broker]:
+    demand_data()
+    from tests.stack.broker import Broker
+
+    with Broker() as running:
+        feed(running, 0, 1)
+        yield running
+
+
+@pytest.fixture
+def shop(filled: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    made = Shop(tmp_path, {"bootstrap.servers": filled.bootstrap})
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_KAFKA", made.env()["AIRFLOW_CONN_SHOP_KAFKA"])
+    return made
+
+
+def dag_runs(shop: Shop, folder: Path, dag_id: str, *dates: str) -> dict[str, Any]:
+    """Run a DAG in a process of its own."""
+    environment = {
+        **shop.env(),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(folder),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "SHOP_PIPELINE": str(shop.file()),
+    }
+    script = Path(__file__).with_name("dags_of_tests.py")
+    run = subprocess.run(
+        [sys.executable, str(script), str(folder), dag_id, *dates],
+        env=environment, cwd=shop.folder, capture_output=True, text=True, timeout=400,
+    )  # fmt: skip
+    lines = [line for line in run.stdout.splitlines() if line.startswith(MARK)]
+    assert lines, run.stdout[-3000:] + run.stderr[-3000:]
+    return dict(json.loads(lines[-1].removeprefix(MARK)))
+
+
+# ---- whole DAGs
+
+
+def test_the_hourly_example_runs_and_a_second_run_of_the_hour_repeats_nothing(shop: Shop) -> None:
+    ends = "2026-11-20T16:00:00+00:00"
+    seen = dag_runs(shop, ROOT / "example_dags", "shop_hourly", ends, ends)
+    assert seen["import_errors"] == {}
+    first, second = seen["runs"]
+    for run in (first, second):
+        assert run["tasks"] == {"received": "success", "sync": "success"}
+        assert run["values"]["received"]["until"] == ends
+    done, again = first["values"]["sync"], second["values"]["sync"]
+    assert done["status"] == "done"
+    assert {**again, "seconds": 0} == {**done, "seconds": 0, "repeated": True}
+
+
+DAG = """
+from datetime import datetime
+from airflow.sdk import DAG, Asset
+from airflow_provider_cdc import CdcReceivedSensor, CdcSyncOperator
+import os
+with DAG("whole", schedule=None, start_date=datetime(2026, 1, 1)):
+    given = dict(pipeline=os.environ["SHOP_PIPELINE"], until="{until}")
+    wait = CdcReceivedSensor(task_id="wait", deferrable={deferrable}, poke_interval=1, timeout=3{more}, **given)
+    sync = CdcSyncOperator(task_id="sync", outlets=[Asset("tables")], **given)
+    wait >> sync
+"""
+
+
+def write_dag(folder: Path, **values: Any) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "whole.py").write_text(DAG.format(**{"deferrable": True, "more": "", **values}))
+    return folder
+
+
+def test_the_asset_event_carries_the_cut(shop: Shop) -> None:
+    moment = (shop_time(1) - timedelta(seconds=20)).isoformat()
+    (run,) = dag_runs(shop, write_dag(shop.folder / "dags", until=moment), "whole", "2026-11-20T17:00:00+00:00")["runs"]
+    assert run["tasks"] == {"wait": "success", "sync": "success"}
+    told = run["values"]["sync"]
+    assert (told["status"], told["seq"]) == ("done", 1)
+    assert len(json.dumps(told)) < 20_000
+    (event,) = run["events"]
+    assert event["cdc"]["seq"] == 1
+    assert event["cdc"]["cut"]["position"]
+    assert event["cdc"]["versions"]["shop.customers"] == 0
+    assert len(rows(shop.lake, "shop", "customers")) > 50
+
+
+def test_a_deferred_sensor_times_out_and_says_what_holds_it_back(shop: Shop) -> None:
+    folder = write_dag(shop.folder / "dags", until="2030-01-01T00:00:00+00:00")
+    (run,) = dag_runs(shop, folder, "whole", "2026-11-20T17:00:00+00:00")["runs"]
+    assert run["tasks"] == {"wait": "failed", "sync": "upstream_failed"}
+    folder = write_dag(shop.folder / "dags2", until="2030-01-01T00:00:00+00:00", more=", soft_fail=True")
+    (run,) = dag_runs(shop, folder, "whole", "2026-11-20T17:00:00+00:00")["runs"]
+    assert run["tasks"] == {"wait": "skipped", "sync": "skipped"}
+
+
+def shop_time(phase: int) -> Any:
+    from datetime import datetime
+
+    return datetime.fromisoformat(PHASES[phase]["window_end"])
+
+
+# ---- the operator by itself
+
+
+def operator(shop: Shop, **more: Any) -> Any:
+    from airflow_provider_cdc import CdcSyncOperator
+
+    return CdcSyncOperator(task_id="sync", pipeline=shop.document(), **more)
+
+
+def test_every_template_field_is_an_attribute(shop: Shop) -> None:
+    from airflow_provider_cdc import CdcReceivedSensor
+
+    sensor = CdcReceivedSensor(task_id="wait", pipeline=shop.document(), until="{{ data_interval_end }}")
+    for task in (operator(shop), sensor):
+        assert all(hasattr(task, name) for name in task.template_fields)
+
+
+def test_construction_looks_at_nothing(tmp_path: Path) -> None:
+    from airflow_provider_cdc import CdcSyncOperator
+
+    CdcSyncOperator(task_id="sync", pipeline=str(tmp_path / "not there.yaml"), until="{{ nonsense }}")
+
+
+@pytest.mark.parametrize("empty", [None, "", "None"])
+def test_no_time_means_now(shop: Shop, empty: str | None) -> None:
+    told = operator(shop, until=empty).execute({})
+    assert (told["status"], told["records"] > 3000) == ("done", True)
+
+
+def test_what_stays_wrong_fails_without_retry_and_what_passes_is_retried(shop: Shop) -> None:
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+    shop.changes = {"source": {"topics": "nowhere"}}
+    with pytest.raises(AirflowFailException, match=r"kafka\.topic_unknown"):
+        operator(shop).execute({})
+    with pytest.raises(AirflowFailException, match="no ISO time"):
+        operator(shop, until="soon").execute({})
+    shop.changes = {}
+    from airflow_provider_cdc.core.ledger import Ledger
+
+    with (
+        Ledger(f"sqlite:///{shop.ledger}").lease("shop", "somebody else"),
+        pytest.raises(AirflowException, match="somebody else") as busy,
+    ):
+        operator(shop).execute({})
+    assert not isinstance(busy.value, AirflowFailException)
+
+
+def test_parked_tables_fail_after_the_others_are_committed(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    parked = [{"database": "shop", "table": "orders", "reason": "needs rebuild"}]
+    told = {"pipeline": "shop", "seq": 4, "status": "parked", "records": 9, "changes": {}, "schema_changes": 0}
+    told |= {"quarantined": 0, "tables": [], "seconds": 1.0, "parked": parked}
+    monkeypatch.setattr("airflow_provider_cdc.batch.run_batch", lambda *_, **__: told)
+    with pytest.raises(AirflowFailException, match=r"batch 4 is committed.*shop\.orders: needs rebuild"):
+        operator(shop).execute({})
+    assert operator(shop, fail_on_parked=False).execute({})["status"] == "parked"
+
+
+def test_a_killed_task_stops_its_engine(shop: Shop) -> None:
+    import threading
+
+    from airflow.sdk.exceptions import AirflowException
+
+    task = operator(shop)
+    threading.Timer(1.0, task.on_kill).start()
+    started = time.monotonic()
+    with pytest.raises(AirflowException, match="the task was killed"):
+        task.execute({})
+    assert time.monotonic() - started < 20
+    assert operator(shop).execute({})["status"] == "done"
+
+
+# ---- the sensor and its trigger
+
+
+def sensor(shop: Shop, moment: str, **more: Any) -> Any:
+    from airflow_provider_cdc import CdcReceivedSensor
+
+    return CdcReceivedSensor(task_id="wait", pipeline=shop.document(), until=moment, **more)
+
+
+def test_a_sensor_that_need_not_wait_never_defers(shop: Shop) -> None:
+    moment = (shop_time(1) - timedelta(seconds=20)).isoformat()
+    for deferrable in (True, False):
+        seen = sensor(shop, moment, deferrable=deferrable).execute({})
+        assert seen["received"] >= moment
+
+
+def test_a_sensor_defers_with_a_trigger_that_can_be_built_again(shop: Shop) -> None:
+    from airflow.sdk.exceptions import TaskDeferred
+
+    from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
+
+    with pytest.raises(TaskDeferred) as deferred:
+        sensor(shop, "2030-01-01T00:00:00Z", deferrable=True, timeout=5).execute({})
+    assert deferred.value.timeout is not None
+    path, arguments = deferred.value.trigger.serialize()
+    assert path.rsplit(".", 1)[1] == CdcReceivedTrigger.__name__
+    again = CdcReceivedTrigger(**json.loads(json.dumps(arguments)))
+    assert again.serialize() == (path, arguments)
+    assert "bootstrap" not in json.dumps(arguments)
+
+
+def test_a_trigger_never_blocks_the_loop_and_names_the_partition(shop: Shop) -> None:
+    from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
+
+    trigger = CdcReceivedTrigger(shop.document(), "2030-01-01T00:00:00+00:00", 0.2, time.time() + 3)
+
+    async def watched() -> tuple[dict[str, Any], float]:
+        longest = 0.0
+
+        async def beat() -> None:
+            nonlocal longest
+            while True:
+                before = time.monotonic()
+                await asyncio.sleep(0.01)
+                longest = max(longest, time.monotonic() - before)
+
+        beating = asyncio.create_task(beat())
+        await asyncio.sleep(0.1)
+        event = await anext(aiter(trigger.run()))
+        beating.cancel()
+        return event.payload, longest
+
+    # The first look imports what decodes; that happens in the thread too, but holds the interpreter's lock.
+    payload, _ = asyncio.run(watched())
+    trigger.deadline = time.time() + 1
+    payload, longest = asyncio.run(watched())
+    assert payload["status"] == "timeout"
+    assert "shopdb.shop.customers/" in payload["told"]
+    assert longest < 1.0
+
+
+def test_a_trigger_ends_at_what_waiting_does_not_mend(shop: Shop) -> None:
+    from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
+
+    shop.changes = {"source": {"topics": "nowhere"}}
+    trigger = CdcReceivedTrigger(shop.document(), until(1), 1, time.time() + 60)
+    event = asyncio.run(_first(trigger))
+    assert (event["status"], "kafka.topic_unknown" in event["told"]) == ("failed", True)
+
+
+async def _first(trigger: Any) -> dict[str, Any]:
+    return dict((await anext(aiter(trigger.run()))).payload)
+
+
+def test_a_broker_that_is_away_is_waited_for(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    away = json.dumps({"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}})
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_KAFKA", away)
+    seen = sensor(shop, until(1)).poke({})
+    assert not seen.is_done
+
+
+def test_a_sensor_without_a_time_is_a_mistake(shop: Shop) -> None:
+    from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+
+    with pytest.raises(AirflowFailException, match="needs a time"):
+        sensor(shop, "", deferrable=True).execute({})
+    with pytest.raises(AirflowSkipException):
+        sensor(shop, "", deferrable=True, soft_fail=True).execute({})

@@ -1,0 +1,87 @@
+"""Airflow finds the provider: its description, connection form and command group."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_cdc import __version__
+from airflow_provider_cdc.get_provider_info import get_provider_info
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment in which the package counts as installed, whether or not it is."""
+    folder = tmp_path_factory.mktemp("site")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    info = folder / f"airflow_provider_cdc-{__version__}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {__version__}\n")
+    points = project["entry-points"]["apache_airflow_provider"]
+    lines = [f"{name} = {value}" for name, value in points.items()]
+    (info / "entry_points.txt").write_text("[apache_airflow_provider]\n" + "\n".join(lines) + "\n")
+    home = tmp_path_factory.mktemp("home")
+    path = os.pathsep.join([str(folder), str(ROOT)])
+    return {**os.environ, "PYTHONPATH": path, "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
+
+
+def airflow(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "airflow", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
+
+
+def test_the_description_is_valid_and_names_what_exists() -> None:
+    import airflow
+    from jsonschema import validate
+
+    info = get_provider_info()
+    schema = json.loads((Path(airflow.__file__).parent / "provider_info.schema.json").read_text())
+    validate(info, schema)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert info["package-name"] == project["name"]
+    for kind in ("operators", "sensors", "hooks", "triggers"):
+        for entry in info[kind]:
+            for module in entry["python-modules"]:
+                importlib.import_module(module)
+    for connection in info["connection-types"]:
+        module, name = connection["hook-class-name"].rsplit(".", 1)
+        assert getattr(importlib.import_module(module), name).conn_type == connection["connection-type"]
+
+
+def test_airflow_lists_the_provider_and_its_connection(installed: dict[str, str]) -> None:
+    listed = airflow(installed, "providers", "list", "--output", "json")
+    assert "airflow-provider-cdc" in listed.stdout, listed.stdout + listed.stderr
+    hooks = airflow(installed, "providers", "hooks", "--output", "json")
+    assert "cdc_ledger" in hooks.stdout, hooks.stderr
+
+
+def test_the_same_verbs_stand_under_airflow_cdc(installed: dict[str, str], tmp_path: Path) -> None:
+    help_text = airflow(installed, "cdc", "--help")
+    for verb in ("sync", "plan", "decode", "tables", "ledger", "doctor", "formats"):
+        assert verb in help_text.stdout, help_text.stderr
+    formats = airflow(installed, "cdc", "formats", "--json")
+    assert "debezium-json" in formats.stdout, formats.stderr
+    refused = airflow(installed, "cdc", "sync", str(tmp_path / "none.yaml"))
+    assert refused.returncode == 2, refused.stderr
+
+
+def test_the_ledgers_connection_opens_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow_provider_cdc.hooks.ledger import CdcLedgerHook
+
+    document = {"conn_type": "cdc_ledger", "extra": {"sqlite_file": str(tmp_path / "ledger.db"), "sslmode": None}}
+    monkeypatch.setenv("AIRFLOW_CONN_CDC_LEDGER_DEFAULT", json.dumps(document))
+    assert CdcLedgerHook().test_connection() == (True, "0 pipelines")
+    document = {"conn_type": "cdc_ledger", "host": "127.0.0.1", "port": 1, "schema": "x", "login": "a", "password": "b"}
+    monkeypatch.setenv("AIRFLOW_CONN_CDC_LEDGER_DEFAULT", json.dumps(document))
+    ok, told = CdcLedgerHook().test_connection()
+    assert not ok
+    assert told

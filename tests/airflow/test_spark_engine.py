@@ -1,0 +1,152 @@
+"""The Spark engine through the provider's hook: same tables as inline, no secret on the way, gone with its command."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from airflow_provider_cdc.core.config import SparkSettings
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.engine import EngineTask, Stopper
+from airflow_provider_cdc.engine.spark import _conf, _properties_file, local_cores, run_spark
+from airflow_provider_cdc.hooks.connections import SparkTarget
+from airflow_provider_cdc.payload import payload
+
+from .shop import Shop, demand_data, feed, rows
+
+if TYPE_CHECKING:
+    from tests.stack.broker import Broker
+
+    from .conftest import Connect
+
+
+@pytest.fixture(scope="module")
+def filled() -> Iterator[Broker]:
+    demand_data()
+    from tests.stack.broker import Broker
+
+    with Broker() as running:
+        feed(running, 0, 1)
+        yield running
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> EngineTask:
+    secrets = {"kafka": {"sasl.password": 'pa"ss\\word'}, "storage": {}}
+    job, result = tmp_path / "job.json", tmp_path / "result.json"
+    return EngineTask(job, result, secrets, payload(), "shop 1", tmp_path, print, Stopper())
+
+
+def test_who_knows_the_cores() -> None:
+    assert local_cores("local[3]") == 3
+    assert local_cores("local[*]") == local_cores("spark://m:7077") == (os.cpu_count() or 2)
+
+
+def test_the_users_configuration_wins(task: EngineTask) -> None:
+    settings = SparkSettings(conf={"spark.driver.memory": "3g", "spark.ui.enabled": True})
+    conf = _conf(task, settings, SparkTarget("local[*]", None, {}))
+    assert (conf["spark.driver.memory"], conf["spark.ui.enabled"]) == ("3g", "true")
+    assert conf["spark.python.worker.reuse"] == "true"
+
+
+def test_secrets_of_a_driver_elsewhere_lie_in_a_file_only_we_can_read(task: EngineTask) -> None:
+    path = Path(_properties_file(task, SparkTarget("yarn", "cluster", {})))
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.read_text().startswith("spark.yarn.appMasterEnv.AIRFLOW_CDC_SECRETS=")
+
+
+def test_python_drivers_do_not_run_on_standalone_clusters(task: EngineTask, connect: Connect) -> None:
+    connect("far", "spark", {"deploy-mode": "cluster"}, host="spark://m:7077")
+    with pytest.raises(ConfigurationError, match="does not run Python drivers"):
+        run_spark(task, SparkSettings(connection="far"))
+
+
+@pytest.mark.spark
+def test_a_batch_on_spark_equals_the_inline_one_and_shows_no_secret(filled: Broker, tmp_path: Path) -> None:
+    for engine in ("spark", "inline"):
+        (tmp_path / engine).mkdir()
+    inline = Shop(tmp_path / "inline", {"bootstrap.servers": filled.bootstrap})
+    assert inline.run("sync").code == 0
+    shop = Shop(tmp_path / "spark", filled.sasl_settings(), {"policy": {"engine": "spark"}})
+    process = shop.start("sync", "--json")
+    arguments = _arguments_below(process.pid, lambda: process.poll() is None)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    secret = str(shop.connection["sasl.password"])
+    assert any("spark-submit" in line or "SparkSubmit" in line for line in arguments)
+    assert [line for line in arguments if secret in line] == []
+    assert secret not in out + err
+    assert [f for f in shop.folder.rglob("*") if f.is_file() and secret.encode() in f.read_bytes()] == []
+    for table in ("customers", "orders", "page_views"):
+        mine, theirs = (rows(side.lake, "shop", table) for side in (shop, inline))
+        assert sorted(map(repr, mine)) == sorted(map(repr, theirs))
+
+
+@pytest.mark.spark
+def test_the_payload_is_enough_for_executors_of_their_own(filled: Broker, tmp_path: Path) -> None:
+    """Executors of a cluster are processes of their own: what is not in the zip is not there."""
+    shop = Shop(tmp_path, {"bootstrap.servers": filled.bootstrap})
+    shop.changes = {"policy": {"engine": "spark"}, "spark": {"connection": "own"}}
+    shop.environment = {"AIRFLOW_CONN_OWN": '{"conn_type": "spark", "host": "local-cluster[2,1,1024]"}'}
+    done = shop.run("sync", "--json")
+    assert done.code == 0, done.err
+    assert done.json["changes"]["snapshot"] == 491
+
+
+@pytest.mark.spark
+def test_spark_goes_with_its_command(filled: Broker, tmp_path: Path) -> None:
+    shop = Shop(tmp_path, {"bootstrap.servers": filled.bootstrap}, {"policy": {"engine": "spark"}})
+    process = shop.start("sync")
+    seen: set[int] = set()
+    deadline = time.monotonic() + 120
+    while not any("run.py" in _command(pid) and "python" in _command(pid) for pid in seen):
+        seen |= _below(process.pid)
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.1)
+    process.kill()
+    process.communicate(timeout=60)
+    deadline = time.monotonic() + 30
+    while left := [pid for pid in seen if _alive(pid)]:
+        assert time.monotonic() < deadline, [_command(pid) for pid in left]
+        time.sleep(0.2)
+
+
+def _arguments_below(pid: int, going: object) -> set[str]:
+    found: set[str] = set()
+    while going():  # type: ignore[operator]
+        found |= {_command(child) for child in _below(pid)}
+        time.sleep(0.05)
+    return found
+
+
+def _below(pid: int) -> set[int]:
+    """Return a process's descendants."""
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except (OSError, ValueError):
+            continue
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - {pid}
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
