@@ -136,6 +136,7 @@ class _Run:
             storage={key: value for key, value in store.items() if key not in _STORAGE_SECRETS},
             parallelism=parallelism,
             session=self._needs_session(),
+            until=batch.until.isoformat() if batch.until else None,
         )
         return job, secrets
 

@@ -45,6 +45,13 @@ class History:
     manifest: Callable[[int], Manifest]
     result: Callable[[int], dict[str, Any]]
 
+    def deferred(self) -> list[dict[str, Any]]:
+        """Return the schema changes that were read but were too late for the batches so far."""
+        for seq in reversed(self.earlier):
+            if "deferred" in self.result(seq):
+                return list(self.result(seq)["deferred"])
+        return []
+
     def newest_position(self) -> str:
         """Return the newest position of all earlier batches."""
         return self._reached(self.earlier[-1]) if self.earlier else ""

@@ -72,7 +72,7 @@ class LogWriter:
         """Write the file, a row group per table."""
         if not self._batches:
             return []
-        changes = pa.Table.from_batches(self._batches, CHANGE_SCHEMA).unify_dictionaries().combine_chunks()
+        changes = pa.Table.from_batches(self._batches, CHANGE_SCHEMA).unify_dictionaries()
         groups: list[Group] = []
         with pq.ParquetWriter(
             self._storage.path(self._name),
@@ -100,8 +100,8 @@ class LogWriter:
 def _by_table(changes: pa.Table) -> Iterable[tuple[str, str, pa.Table]]:
     databases, tables = (_codes(changes.column(name)) for name in ("database", "table"))
     marks = databases[0] * (len(tables[1]) + 1) + tables[0]
-    order = np.argsort(marks, kind="stable")
-    if len(order) and not (order == np.arange(len(order))).all():
+    if (marks[1:] < marks[:-1]).any():
+        order = np.argsort(marks, kind="stable")
         changes, marks = changes.take(pa.array(order)), marks[order]
     starts = np.flatnonzero(np.r_[True, marks[1:] != marks[:-1]]) if len(marks) else []
     ends = [*starts[1:], len(marks)]
@@ -111,10 +111,10 @@ def _by_table(changes: pa.Table) -> Iterable[tuple[str, str, pa.Table]]:
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:
-    array = column.combine_chunks()
-    array = array.chunk(0) if isinstance(array, pa.ChunkedArray) else array
-    words = [*array.dictionary.to_pylist(), None]
-    return pc.fill_null(array.indices, len(words) - 1).to_numpy(zero_copy_only=False).astype(np.int64), words
+    # dictionaries are unified, so all chunks have the same
+    words = [*column.chunk(0).dictionary.to_pylist(), None]
+    codes = [pc.fill_null(c.indices, len(words) - 1).to_numpy(zero_copy_only=False) for c in column.chunks]
+    return np.concatenate(codes).astype(np.int64), words
 
 
 def _group(name: str, number: int, database: str, table: str, rows: pa.Table) -> Group:

@@ -28,6 +28,7 @@ from spark_jobs.writers.task_writer import DeltaLocation
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_SLACK_SECONDS = 10  # as the planner's: rows of so much after the requested time may be in the batch
 Secrets = dict[str, dict[str, str]]
 # runs a function over documents somewhere, in any order, and returns the answers in the order of the documents
 Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
@@ -161,8 +162,9 @@ def _apply(
     session: SparkSession | None,
 ) -> Result:
     manifest = Manifest(job.seq, [Group(**group) for group in landed["groups"]])
-    fresh = [SchemaChange.from_document(item) for item in landed["schema_changes"]]
-    between = Between(job, manifest, [*fresh, *_observed(job, landed)], _history(job, storage))
+    history = _history(job, storage)
+    fresh, later = _due(job, [*history.deferred(), *landed["schema_changes"]])
+    between = Between(job, manifest, [*fresh, *_observed(job, landed)], history)
     work = between.work()
     bundles = _bundles(work.tasks, job.parallelism)
     say(f"apply: {len(work.tasks)} tables in {len(bundles)} tasks, {len(between.fresh)} new schema changes")
@@ -180,6 +182,7 @@ def _apply(
     result.changes = {name[4:]: count for name, count in sorted(landed["changes"].items()) if name.startswith("row.")}
     result.schema_changes = len(between.fresh)
     result.new_schema_changes = [change.document() for change in between.fresh]
+    result.deferred = later
     result.statements = [change.statement for change in between.fresh if change.statement]
     failures = [failure for report in reports.values() for failure in report["failures"]]
     result.quarantined = landed["changes"].get("error", 0) + len(failures)
@@ -193,6 +196,19 @@ def _apply(
     if any(state.state == "parked" for state in [*states, *_still_parked(job, states)]):
         result.status = "parked"
     return result
+
+
+def _due(job: JobDocument, changes: Sequence[dict[str, Any]]) -> tuple[list[SchemaChange], list[dict[str, Any]]]:
+    """Split schema changes into those of this batch and those that the source made after the requested time.
+
+    The schema topic is read to its present end, so that no row waits for its DDL; a past hour that is caught up on must
+    all the same give the tables of that hour.
+    """
+    if job.until is None:
+        return [SchemaChange.from_document(item) for item in changes], []
+    end = (datetime.fromisoformat(job.until).timestamp() + _SLACK_SECONDS) * 1_000_000
+    due = [item for item in changes if item["time"] is None or item["time"] < end]
+    return [SchemaChange.from_document(item) for item in due], [item for item in changes if item not in due]
 
 
 def _observed(job: JobDocument, landed: dict[str, Any]) -> list[SchemaChange]:

@@ -63,6 +63,7 @@ class JobDocument:
     :param tables: per-table rules by ``database.table``.
     :param created_at: ISO time of planning, the batch's only clock.
     :param parallelism: tasks that run at a time.
+    :param until: ISO time of the request: later schema changes stay for later batches; None takes all there are.
     :param session: Spark was started with the jars that the Spark reader and the Spark writer need.
     """
 
@@ -83,6 +84,7 @@ class JobDocument:
     storage: dict[str, str] = field(default_factory=dict)
     parallelism: int = 2
     session: bool = False
+    until: str | None = None
     version: int = DOCUMENT_VERSION
 
     def document(self) -> dict[str, Any]:
@@ -111,6 +113,7 @@ class Result:
     :param quarantined: records and rows that could not be carried.
     :param states: of the tables this batch touched.
     :param new_schema_changes: documents for the ledger.
+    :param deferred: schema changes that were read already but are later than the request.
     :param removed: ids of tables that a late schema change showed never to have been.
     """
 
@@ -125,6 +128,7 @@ class Result:
     lossy: dict[str, int] = field(default_factory=dict)
     states: list[TableState] = field(default_factory=list)
     new_schema_changes: list[dict[str, Any]] = field(default_factory=list)
+    deferred: list[dict[str, Any]] = field(default_factory=list)
     statements: list[str] = field(default_factory=list)
     tables: list[dict[str, Any]] = field(default_factory=list)
     error: dict[str, Any] | None = None

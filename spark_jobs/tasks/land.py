@@ -59,7 +59,7 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
     try:
         for records in source:
             report.records += len(records)
-            report.size += sum(len(value) for value in records.values if value is not None)
+            report.size += sum(map(len, filter(None, records.values)))
             _take(wire, wire.decode(records), writer, report)
         report.groups = writer.close()
         if job.schema_topic is None:

@@ -187,7 +187,8 @@ class Bench:
         self._run([sys.executable, "-c", imports], {})
         for who in (spark, Inline(spark.arena)):
             who.fresh()
-            run = self._measure(who)
+            with self._turn(who.spark):
+                run = self._measure(who)
             if run.code:
                 say(f"warm-up failed with code {run.code}:\n" + _tail(run))
 
@@ -197,8 +198,9 @@ class Bench:
             return False
         if not any(self.cells_of(who)) or not who.root.exists():
             who.fresh()
-            if self._measure(who).code:
-                return False
+            with self._turn(who.spark):
+                if self._measure(who).code:
+                    return False
         who.save()
         return True
 
@@ -222,32 +224,32 @@ class Bench:
         runs: dict[str, list[Measured]] = {who.name: [] for who in everybody}
         equal: dict[str, bool | None] = {who.name: None for who in everybody}
         failed: dict[str, str] = {}
-        for number in range(self._given.rounds):
-            for who in everybody if number % 2 == 0 else everybody[::-1]:
-                if who.name in failed:
-                    continue
-                prepare(who)
-                run = self._measure(who)
-                runs[who.name].append(run)
-                if run.code:
-                    failed[who.name] = f"exit code {run.code}"
-                    say(f"{case}: {who.name} failed with code {run.code}\n{_tail(run)}")
-                    continue
-                wrong = "" if truth is None or isinstance(who, Bare) else self._wrong(who, truth)
-                if truth is not None and not isinstance(who, Bare):
-                    equal[who.name] = not wrong and equal[who.name] is not False
-                say(
-                    f"{case}: {who.name} {run.wall:.2f} s, {run.cpu:.2f} CPU-s, {run.peak / 1e9:.2f} GB, "
-                    f"{run.foreign:.1f} foreign CPUs {wrong}"
-                )
+        with self._turn(any(who.spark for who in everybody)):
+            for number in range(self._given.rounds):
+                for who in everybody if number % 2 == 0 else everybody[::-1]:
+                    if who.name in failed:
+                        continue
+                    prepare(who)
+                    run = self._measure(who)
+                    runs[who.name].append(run)
+                    if run.code:
+                        failed[who.name] = f"exit code {run.code}"
+                        say(f"{case}: {who.name} failed with code {run.code}\n{_tail(run)}")
+                        continue
+                    wrong = "" if truth is None or isinstance(who, Bare) else self._wrong(who, truth)
+                    if truth is not None and not isinstance(who, Bare):
+                        equal[who.name] = not wrong and equal[who.name] is not False
+                    say(
+                        f"{case}: {who.name} {run.wall:.2f} s, {run.cpu:.2f} CPU-s, {run.peak / 1e9:.2f} GB, "
+                        f"{run.foreign:.1f} foreign CPUs {wrong}"
+                    )
         for who in everybody:
             if runs[who.name]:
                 self.cells.append(_cell(case, who, changes, runs[who.name], equal[who.name], failed.get(who.name, "")))
         self._write()
 
     def _measure(self, who: Contestant) -> Measured:
-        with self._turn(who.spark):
-            return self._run(who.command(), who.environment())
+        return self._run(who.command(), who.environment())
 
     def _run(self, command: list[str], environment: dict[str, str]) -> Measured:
         # compiled modules lie in a folder of the bench's own, so that no installation is changed or favoured

@@ -80,23 +80,32 @@ def _epoch_of(base: TableSchema, timeline: TableTimeline) -> int:
 def _prepare(changes: pa.Table, timeline: TableTimeline) -> tuple[pa.Table, np.ndarray]:
     """Sort by source order and tell each row its epoch."""
     position = changes.column("position")
-    # where one position both vacates and fills a key (a moved key), filling wins
-    fills = pc.not_equal(changes.column("op").cast(pa.string()), "delete").cast(pa.int8())
-    keys = pa.table(
-        {
-            "position": position.combine_chunks() if position.num_chunks != 1 else position,
-            "fills": fills,
-            "partition": changes.column("partition"),
-            "offset": changes.column("offset"),
-            "index": changes.column("index"),
-        }
-    )
-    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
-    rows = changes.take(order)
+    rows = changes if _ascending(position) else changes.take(_order(changes))
     epochs = np.zeros(rows.num_rows, dtype=np.int64)
     for epoch in timeline.epochs[1:]:
         epochs += pc.greater_equal(rows.column("position"), epoch.position).to_numpy().astype(np.int64)
     return rows, epochs
+
+
+def _ascending(position: pa.ChunkedArray) -> bool:
+    """Return whether positions rise strictly, as the rows of one partition do."""
+    if position.null_count:
+        return False
+    count = len(position)
+    return count < 2 or bool(pc.all(pc.less(position.slice(0, count - 1), position.slice(1))).as_py())
+
+
+def _order(changes: pa.Table) -> pa.Array:
+    # where one position both vacates and fills a key (a moved key), filling wins
+    fills = pc.not_equal(changes.column("op").cast(pa.string()), "delete").cast(pa.int8())
+    keys = pa.table(
+        {
+            "position": changes.column("position"),
+            "fills": fills,
+            **{name: changes.column(name) for name in ("partition", "offset", "index")},
+        }
+    )
+    return pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
 
 
 def _last_clear(rows: pa.Table, timeline: TableTimeline) -> str | None:

@@ -118,23 +118,18 @@ def value_fields(schema: bytes) -> tuple[str, ...] | None:
     return None
 
 
-_key_cache: dict[bytes, tuple[str, ...]] = {}
+def key_names(key: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """Return the names of a key's columns, in key order, behind the bytes that every key of these names begins with.
 
-
-def key_names(key: bytes) -> tuple[str, ...]:
-    """Return the names of the key's columns, in key order."""
-    head, mark, _ = key.partition(b'"payload":')
-    if mark and (names := _key_cache.get(head)) is not None:
-        return names
+    The bytes are empty where only the whole key tells the names.
+    """
     members = _key_decoder.decode(key)
-    if set(members) == {"schema", "payload"}:
-        payload = bytes(members["payload"])
-        names = tuple(_key_decoder.decode(payload))
-        # only a head that is the whole schema part says the same of every key that begins with it
-        if key[len(head) + len(mark) : -1] == payload and len(_key_cache) < 10_000:
-            _key_cache[head] = names
-        return names
-    return tuple(members)
+    if set(members) != {"schema", "payload"}:
+        return b"", tuple(members)
+    payload = bytes(members["payload"])
+    names = tuple(_key_decoder.decode(payload))
+    head = key[: len(key) - len(payload) - 1]
+    return (head if key[len(head) : -1] == payload and head.endswith(b":") else b""), names
 
 
 def columns_text(fields: tuple[str, ...], key: tuple[str, ...] | None, typed: bool) -> str:

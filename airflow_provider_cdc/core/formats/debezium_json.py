@@ -85,12 +85,16 @@ class WireFormat:
             raise ConfigurationError(problems)
         self._modes = {**{name: default for name, (default, _) in debezium_columns.MODES.items()}, **(options or {})}
         self._prefixes: dict[bytes, tuple[str, ...] | None] = {}
-        self._texts: dict[Any, str] = {}
+        self._texts: list[str] = []
+        self._numbers: dict[Any, int] = {}
+        self._key_head, self._key_names = b"", None
+        self._last_fields: Any = None
+        self._last_columns = 0
         self._files: dict[str, int] = {}
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no Debezium message become ``error`` changes."""
-        out = ChangeColumns()
+        out = ChangeColumns(self._texts)
         prefix, fields = b"", None
         for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
             if value is None:
@@ -145,25 +149,26 @@ class WireFormat:
         if needed == _NULL or source.table is None or source.db is None:
             raise ValueError(f"a row of op {message.op} without its image, database or table")
         image = after if after != _NULL else before
-        # everything that may refuse the record comes before the first append: the columns stay equally long
         file = None if source.file is None or source.pos is None else self._file(source.file)
-        columns = self._columns(fields, image, key) if image != _NULL else None
-        time = _source_time(source)
-        out.record.append(place)
-        out.index.append(0)
-        out.kind.append("row")
-        out.op.append(op)
-        out.database.append(source.db)
-        out.table.append(source.table)
-        out.file.append(file)
-        out.pos.append(source.pos)
-        out.row.append(source.row or 0)
-        out.source_time.append(time)
-        out.before.append(None if before == _NULL else before)
-        out.after.append(None if after == _NULL else after)
-        out.columns.append(columns)
+        out.changes.append(
+            (
+                place,
+                0,
+                "row",
+                op,
+                source.db,
+                source.table,
+                file,
+                source.pos,
+                source.row or 0,
+                _source_time(source),
+                None if before == _NULL else before,
+                None if after == _NULL else after,
+                None if image == _NULL else self._columns(fields, image, key),
+            )
+        )
         if source.gtid:
-            out.rest.setdefault("transaction_id", []).append((len(out.record) - 1, source.gtid))
+            out.note(len(out.changes) - 1, "transaction_id", source.gtid)
 
     def _other(self, out: ChangeColumns, place: int, message: _Payload, key: bytes | None, value: bytes) -> None:
         source = message.source
@@ -210,14 +215,21 @@ class WireFormat:
             number = self._files[file] = binlog_file_number(file)
         return number
 
-    def _columns(self, fields: Any, image: bytes, key: bytes | None) -> str:
-        """Return the text for ``columns``; the same object for the same content, so that it dictionary-encodes cheaply."""
+    def _columns(self, fields: Any, image: bytes, key: bytes | None) -> int:
+        """Return the number of the ``columns`` text for a row."""
+        if key is None or not self._key_head or not key.startswith(self._key_head):
+            self._key_head, self._key_names = (b"", None) if key is None else debezium_columns.key_names(key)
+            self._last_fields = None
+        if fields is not None and fields is self._last_fields:  # one table's rows stand together: no text is looked up
+            return self._last_columns
         typed = fields is not None
-        mark = (fields or tuple(_members.decode(image)), None if key is None else debezium_columns.key_names(key), typed)
-        text = self._texts.get(mark)
-        if text is None:
-            text = self._texts[mark] = debezium_columns.columns_text(*mark)
-        return text
+        mark = (fields if typed else tuple(_members.decode(image)), self._key_names, typed)
+        number = self._numbers.get(mark)
+        if number is None:
+            number = self._numbers[mark] = len(self._texts)
+            self._texts.append(debezium_columns.columns_text(*mark))
+        self._last_fields, self._last_columns = fields, number
+        return number
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
         """Return the source time of a row or the time of a heartbeat."""

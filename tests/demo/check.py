@@ -1,0 +1,56 @@
+"""Whether the tables in the lake equal the database's own content at a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spark_jobs.storage import table_location
+from spark_jobs.writers.task_writer import DeltaLocation
+from tests.captures.truth import differing, load
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a comparison found.
+
+    :param problems: by ``database.table``, what differs, in words; empty where a table is equal.
+    """
+
+    rows: int
+    problems: dict[str, list[str]]
+
+    @property
+    def equal(self) -> int:
+        """Number of tables that equal the database's."""
+        return sum(not found for found in self.problems.values())
+
+    @property
+    def complete(self) -> bool:
+        """Whether all do."""
+        return self.equal == len(self.problems)
+
+
+def compare(root: Path, truth: Path, states: Iterable[Mapping[str, Any]]) -> Verdict:
+    """Compare the lake with the database's own content.
+
+    :param root: of the lake.
+    :param truth: a ``source_at`` file.
+    :param states: tables as the ledger knows them; one the database does not have must be marked dropped.
+    """
+    problems: dict[str, list[str]] = {}
+    rows = 0
+    for source in load(truth):
+        rows += len(source.rows)
+        location = DeltaLocation(table_location(str(root), source.database, source.table), {})
+        found = differing(source, location.rows()) if location.exists else ["there is no such table in the lake"]
+        problems[f"{source.database}.{source.table}"] = found
+    for state in states:
+        name = f"{state['database']}.{state['table']}"
+        if state["state"] != "dropped" and name not in problems:
+            problems[name] = ["the database has no such table"]
+        elif state["state"] not in ("ok", "dropped"):
+            problems[name] = [f"is {state['state']}: {state['reason']}", *problems[name]]
+    return Verdict(rows, problems)

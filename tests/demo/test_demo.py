@@ -1,0 +1,64 @@
+"""The demo without Spark: every table equals the database after every run, and what differs would be seen."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_cdc.core.ledger import Ledger
+from tests.demo.check import compare
+from tests.demo.screen import Screen
+from tests.demo.shop_log import DATA, ShopLog
+from tests.demo.story import Demo, shown
+
+pytestmark = [pytest.mark.airflow, pytest.mark.system]
+
+
+@pytest.fixture(scope="module")
+def ran() -> Iterator[tuple[Demo, str, Path]]:
+    if not (DATA / "records.jsonl.xz").is_file():
+        pytest.skip("the shop's recording is not there")
+    out = io.StringIO()
+    demo = Demo(Screen(out), "inline", keep=True)
+    try:
+        demo.run()
+        assert demo.folder is not None
+        yield demo, out.getvalue(), demo.folder
+    finally:
+        if demo.folder is not None:
+            shutil.rmtree(demo.folder, ignore_errors=True)
+
+
+def test_every_table_equals_the_database_after_every_run(ran: tuple[Demo, str, Path]) -> None:
+    demo, out, _ = ran
+    assert [verdict.problems for verdict in demo.verdicts if not verdict.complete] == []
+    assert [verdict.equal for verdict in demo.verdicts] == [8, 8, 8, 8, 9, 9, 9]
+    assert [verdict.rows for verdict in demo.verdicts] == [491, 1818, 3289, 4781, 6329, 7561, 5576]
+    assert "ALTER TABLE addresses DROP COLUMN fax" in out
+
+
+def test_another_moment_would_differ(ran: tuple[Demo, str, Path]) -> None:
+    _, _, folder = ran
+    states = Ledger(f"sqlite:///{folder / 'ledger.db'}").tables("shop").values()
+    verdict = compare(folder / "lake", ShopLog().phases[5].truth, states)
+    assert not verdict.complete
+    assert verdict.equal < len(verdict.problems)
+    assert verdict.problems["shop.orders"]
+
+
+def test_a_table_the_database_lacks_or_that_is_parked_differs(ran: tuple[Demo, str, Path]) -> None:
+    _, _, folder = ran
+    states = list(Ledger(f"sqlite:///{folder / 'ledger.db'}").tables("shop").values())
+    states = [{**state, "state": "parked"} if state["table"] == "orders" else state for state in states]
+    extra = {"database": "shop", "table": "ghost", "state": "ok", "reason": ""}
+    verdict = compare(folder / "lake", ShopLog().phases[6].truth, [*states, extra])
+    assert {name for name, found in verdict.problems.items() if found} == {"shop.orders", "shop.ghost"}
+
+
+def test_many_statements_are_counted() -> None:
+    assert shown(["SET x=1", "ALTER  TABLE a\nADD b INT"]) == ["ALTER TABLE a ADD b INT"]
+    assert shown(["DROP TABLE a"] * 9 + ["CREATE TABLE b (c INT)"]) == ["9 × DROP TABLE, 1 × CREATE TABLE"]

@@ -1,0 +1,58 @@
+"""Processes as the kernel shows them: who descends from whom, and who carries a mark in its environment."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+MARK = "CDC_SYSTEM_TEST"
+
+
+def marked(mark: str) -> list[int]:
+    """Return the living processes that carry a mark, wherever they hang by now."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if wanted in (entry / "environ").read_bytes().split(b"\0") and state(int(entry.name)) not in "ZX":
+                found.append(int(entry.name))
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """Return a process's descendants, elders first."""
+    children: dict[int, list[int]] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            parent = int(Path(f"/proc/{name}/stat").read_text().rsplit(")", 1)[1].split()[1])
+            children.setdefault(parent, []).append(int(name))
+    found = list(children.get(pid, ()))
+    for one in found:
+        found += children.get(one, ())
+    return found
+
+
+def command(pid: int) -> str:
+    """Return a process's command line, empty when it is gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    return ""
+
+
+def state(pid: int) -> str:
+    """Return the letter of a process's state; ``X`` when it is gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    return "X"
+
+
+def kill(pid: int, how: signal.Signals = signal.SIGKILL) -> bool:
+    """Send a signal to one process; return whether it was there."""
+    if state(pid) in "ZX":
+        return False
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, how)
+        return True
+    return False

@@ -1,0 +1,172 @@
+"""A pipeline over the shop's log whose command is watched while it works."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_cdc.core.ledger import Ledger
+from tests.airflow.shop import DATA, PHASES, Answer, Shop
+from tests.stack import capture
+from tests.system import processes
+
+if TYPE_CHECKING:
+    from tests.stack.broker import Broker
+
+TIMEOUT = 240.0
+
+
+@dataclass
+class Running:
+    """A command at work.
+
+    :param mark: every process that comes of it carries this in its environment.
+    :param children: command lines of descendants seen while it was watched, by process id.
+    """
+
+    process: subprocess.Popen[bytes]
+    out: Path
+    err: Path
+    mark: str
+    started: float = field(default_factory=time.monotonic)
+    children: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def going(self) -> bool:
+        """Whether it has not ended yet."""
+        return self.process.poll() is None
+
+    def said(self, words: str) -> bool:
+        """Return whether a line of progress holds these words."""
+        return words in self.err.read_text(errors="replace")
+
+    def watch(self) -> dict[int, str]:
+        """Look at the descendants once more and return the present ones."""
+        present = {pid: processes.command(pid) for pid in processes.descendants(self.process.pid)}
+        self.children.update({pid: line for pid, line in present.items() if line})
+        return present
+
+    def until(self, moment: Callable[[Running], bool], timeout: float = TIMEOUT) -> bool:
+        """Wait for a moment; return False when the command ended before."""
+        deadline = time.monotonic() + timeout
+        while not moment(self):
+            if not self.going:
+                return moment(self)
+            assert time.monotonic() < deadline, self.err.read_text()[-2000:]
+            time.sleep(0.0005)
+        return True
+
+    def answer(self, timeout: float = TIMEOUT) -> Answer:
+        """Wait for its end, watching."""
+        deadline = time.monotonic() + timeout
+        while self.going:
+            self.watch()
+            assert time.monotonic() < deadline, self.err.read_text()[-2000:]
+            time.sleep(0.005)
+        wall = time.monotonic() - self.started
+        return Answer(self.process.returncode, self.out.read_text(), self.err.read_text(), wall, 0.0)
+
+    def left(self, timeout: float = 30.0) -> list[str]:
+        """Return what still runs of it after its end, given some time to go."""
+        deadline = time.monotonic() + timeout
+        while remaining := processes.marked(self.mark):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        told = [f"{pid}: {processes.command(pid)}" for pid in remaining]
+        for pid in remaining:
+            processes.kill(pid)
+        return told
+
+
+class Site(Shop):
+    """A pipeline file, its lake and its ledger in a folder of their own."""
+
+    def launch(self, verb: str = "sync", *arguments: str) -> Running:
+        """Start a command, JSON asked for."""
+        mark = uuid.uuid4().hex
+        out, err = (self.folder / f"{verb}.{mark}.{end}" for end in ("out", "err"))
+        line = [sys.executable, "-m", "airflow_provider_cdc.cli", verb, str(self.file()), "--json", *arguments]
+        env = {**self.env(), processes.MARK: mark}
+        with out.open("wb") as told, err.open("wb") as complained:
+            process = subprocess.Popen(
+                line, stdin=subprocess.DEVNULL, stdout=told, stderr=complained, env=env, cwd=self.folder
+            )
+        return Running(process, out, err, mark)
+
+    def sync(self, *arguments: str) -> Answer:
+        """Carry out one batch."""
+        return self.launch("sync", *arguments).answer()
+
+    def sync_patiently(self, timeout: float = 90.0) -> tuple[Answer, list[Answer]]:
+        """Run the same command until it is not told to try again; return its answer and those before."""
+        deadline = time.monotonic() + timeout
+        before: list[Answer] = []
+        while (answer := self.sync()).code == 5 and time.monotonic() < deadline:
+            before.append(answer)
+            time.sleep(0.2)
+        return answer, before
+
+    def batches(self) -> list[dict[str, Any]]:
+        """Return the ledger's batches."""
+        return list(self.run("ledger", "--json").json)
+
+    def next_seq(self) -> int:
+        """Return the number of the batch that the next command works on."""
+        last = Ledger(f"sqlite:///{self.ledger}").last("shop")
+        return 1 if last is None else last.seq + last.committed
+
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """Return the tables by name."""
+        return {table["table"]: table for table in self.run("tables", "--json").json}
+
+    def log(self, seq: int) -> Path:
+        """Return the folder of a batch's part of the change log."""
+        return self.lake / "_cdc" / "shop" / "log" / f"{seq:08d}"
+
+    def job(self, seq: int) -> Path:
+        """Return the folder of a batch's documents."""
+        return self.lake / "_cdc" / "shop" / "jobs" / str(seq)
+
+    def location(self, table: str) -> Path:
+        """Return where one of the shop's tables lies."""
+        return self.lake / "shop" / table
+
+
+def records(first: int, last: int, prefix: str = "shopdb") -> Iterator[capture.Record]:
+    """Return the records of some phases under topics of another name."""
+    start = PHASES[first - 1]["end_offsets"] if first else {}
+    end = PHASES[last]["end_offsets"]
+    for record in capture.read(DATA):
+        low = start[record.topic][record.partition] if record.topic in start else 0
+        high = end[record.topic][record.partition] if record.topic in end else 0
+        if low <= record.offset < high:
+            yield replace(record, topic=record.topic.replace("shopdb", prefix))
+
+
+def feed(broker: Broker, first: int, last: int, prefix: str = "shopdb", *, same_offsets: bool = True) -> None:
+    """Bring the records of some phases into the broker."""
+    partitions = {name.replace("shopdb", prefix): n for name, n in capture.partitions_of(DATA).items()}
+    capture.replay(broker, records(first, last, prefix), partitions, same_offsets=same_offsets)
+
+
+def source(prefix: str) -> dict[str, Any]:
+    """Return what a pipeline over topics of another name states."""
+    return {
+        "topics": rf"{prefix}\.shop\..*",
+        "schema_topic": prefix,
+        "heartbeat_topic": f"__debezium-heartbeat.{prefix}",
+    }
+
+
+def error_of(answer: Answer) -> dict[str, Any]:
+    """Return the error that a command answered with."""
+    found: dict[str, Any] = json.loads(answer.out)["error"]
+    return found

@@ -1,0 +1,83 @@
+"""What must hold after every fault: tables equal to the database, a ledger without gaps, one commit a batch."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection
+from pathlib import Path
+
+from spark_jobs.writers.task_writer import DeltaLocation
+from tests.airflow.shop import DATA
+from tests.captures.truth import differing, load
+from tests.system.site import Site
+
+
+def unequal(site: Site, phase: int, *, but: Collection[str] = ()) -> dict[str, list[str]]:
+    """Return what differs from the database's own content at the end of a phase, by table; empty when all are equal.
+
+    :param but: tables that are not looked at.
+    """
+    told = site.tables()
+    problems: dict[str, list[str]] = {}
+    for source in load(DATA / "source_at" / f"{phase}.jsonl.xz"):
+        state = told.pop(source.table, None)
+        if source.table in but:
+            continue
+        place = DeltaLocation(str(site.location(source.table)), {})
+        found = differing(source, place.rows()) if place.exists else ["there is no such table in the lake"]
+        if state is None or state["state"] != "ok":
+            found.append(f"the ledger says {state and (state['state'], state['reason'])}")
+        if found:
+            problems[source.table] = found[:5]
+    problems |= {
+        name: ["the database has no such table"]
+        for name, state in told.items()
+        if state["state"] != "dropped" and name not in but
+    }
+    return problems
+
+
+def ledger_faults(site: Site, batches: int) -> list[str]:
+    """Return what is wrong with the ledger's batches.
+
+    :param batches: how many with records there must be; a request that finds nothing new records an empty one.
+    """
+    found = site.batches()
+    faults = [] if [b["seq"] for b in found] == list(range(1, len(found) + 1)) else [f"{[b['seq'] for b in found]}"]
+    full = [b["seq"] for b in found if b["start"] != b["end"]]
+    faults += [] if len(full) == batches else [f"batches {full} have records"]
+    faults += [
+        f"batch {b['seq']} is {b['status']}" for b in found if b["status"] != "committed" or not b["committed_at"]
+    ]
+    reached: dict[tuple[str, str], int] = {}
+    for batch in found:
+        for topic, partitions in batch["end"].items():
+            for partition, end in partitions.items():
+                start, place = batch["start"][topic][partition], (topic, partition)
+                if start != reached.get(place, 0):
+                    faults.append(f"batch {batch['seq']}: {place} starts at {start}, not {reached.get(place, 0)}")
+                reached[place] = end
+    return faults
+
+
+def doubled_commits(lake: Path) -> list[str]:
+    """Return application transactions that more than one commit of a table carries, and commits that carry none."""
+    found: list[str] = []
+    for log in sorted(lake.glob("[!_]*/*/_delta_log")):
+        seen: Counter[tuple[str, int]] = Counter()
+        for commit in sorted(log.glob("*.json")):
+            marks = [action["txn"] for line in commit.open() if "txn" in (action := json.loads(line))]
+            if len(marks) != 1:
+                found.append(f"{commit}: {len(marks)} application transactions")
+            seen.update((mark["appId"], mark["version"]) for mark in marks)
+        found += [f"{log.parent.name}: {mark} in {count} commits" for mark, count in seen.items() if count > 1]
+    return found
+
+
+def versions(lake: Path) -> dict[str, int]:
+    """Return each table's newest version."""
+    return {
+        f"{log.parent.parent.name}.{log.parent.name}": max(int(c.stem) for c in log.glob("*.json"))
+        for log in sorted(lake.glob("[!_]*/*/_delta_log"))
+    }
