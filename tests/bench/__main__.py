@@ -47,8 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tables", type=_numbers, default=[1, 100, 1000], help="numbers (default 1,100,1000)")
     parser.add_argument("--rounds", type=int, default=2, help="runs of each figure (default 2)")
     parser.add_argument("--hand-tables", type=int, default=100, help="most tables the hand-written job is run with")
-    parser.add_argument("--only", default="", help="only cases that have this text in their name, comma separated")
-    parser.add_argument("--who", default="", help="only contestants that have this text in their name, comma separated")
+    parser.add_argument("--only", default="", help="only cases that have this text in their name; several apart by ;")
+    parser.add_argument(
+        "--who", default="", help="only contestants that have this text in their name; several apart by ;"
+    )
     parser.add_argument("--quick", action="store_true", help="50000 changes, 1 and 20 tables, one round")
     parser.add_argument("--json", type=Path, default=RESULT, help=f"where the figures go (default {RESULT.name})")
     parser.add_argument("--folder", type=Path, help="where to work (default: a temporary folder, removed at the end)")
@@ -286,11 +288,11 @@ class Bench:
         return ""
 
     def _wanted(self, case: str) -> bool:
-        parts = [part.strip() for part in self._given.only.split(",") if part.strip()]
+        parts = [part.strip() for part in self._given.only.split(";") if part.strip()]
         return not parts or any(part in case for part in parts)
 
     def _chosen(self, who: Contestant) -> bool:
-        parts = [part.strip() for part in self._given.who.split(",") if part.strip()]
+        parts = [part.strip() for part in self._given.who.split(";") if part.strip()]
         return not parts or any(part in who.name for part in parts)
 
     # ---- the end

@@ -28,11 +28,11 @@ def main() -> None:
 def _land(document: dict, root: str) -> dict:
     from airflow_provider_cdc.core.documents import JobDocument
     from spark_jobs.sync import _reading_groups
-    from spark_jobs.tasks.land import land
+    from spark_jobs.tasks.land import land_chunks
 
     job = JobDocument.from_document({**document, "sink_root": root})
     begin = time.process_time()
-    rows = sum(land(job, group, {})["records"] for group in _reading_groups(job.chunks, job.parallelism))
+    rows = sum(land_chunks(job, group, {})["records"] for group in _reading_groups(job.chunks, job.parallelism))
     return {"records": rows, "cpu": time.process_time() - begin}
 
 
