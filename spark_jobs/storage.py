@@ -107,4 +107,5 @@ def _s3(options: dict[str, str]) -> fs.FileSystem:
         endpoint_override=endpoint.split("://", 1)[1] if endpoint else None,
         scheme=endpoint.split("://", 1)[0] if endpoint else None,
         allow_bucket_creation=False,
+        allow_delayed_open=True,  # small objects in one request instead of three
     )

@@ -21,9 +21,10 @@ Partition = tuple[str, int]
 class Lake:
     """A pipeline's tables and what the ledger would remember of them between batches."""
 
-    root: Path
+    root: Path | str
     bootstrap: str
     schema_topic: str
+    storage: dict[str, str] = field(default_factory=dict)
     ends: dict[Partition, int] = field(default_factory=dict)
     states: dict[str, TableState] = field(default_factory=dict)
     schema_changes: list[dict[str, Any]] = field(default_factory=list)
@@ -51,6 +52,7 @@ class Lake:
             list(range(1, self.seq)),
             self.schema_changes,
             list(self.states.values()),
+            storage=self.storage,
         )
         # through JSON, as it travels to Spark
         job = JobDocument.from_document(json.loads(json.dumps(job.document())))
