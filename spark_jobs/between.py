@@ -21,8 +21,8 @@ class Work:
     """What the batch has to do besides reading.
 
     :param tasks: one per table to resolve.
-    :param vacated: states whose location no table has any more, because it moved or is to be dropped with its rows: emptied
-        once the table itself is done.
+    :param vacated: states whose location no table has any more, because it moved or is to be dropped with its rows:
+        emptied once the table itself is done.
     :param settled: states that change without a task (dropped, blocked, waiting).
     :param unowned: names with rows but without a known CREATE TABLE.
     """
@@ -69,7 +69,7 @@ class History:
         return found[::-1]
 
     def state_before(self, timeline: TableTimeline, position: str, before_seq: int) -> TableState | None:
-        """Return the newest state of a table, of batches before ``before_seq``, that holds nothing at or after a position.
+        """Return a table's newest state, of batches before ``before_seq``, that holds nothing from a position on.
 
         A state made before a late schema change became known is none to go back to.
         """
@@ -259,7 +259,7 @@ class Between:
         return min(known, default=None)
 
     def _came_before(self, timeline: TableTimeline, position: str, applied_seq: int) -> bool:
-        """Return whether a batch that counts as applied holds rows of this table, under a name it was not known by, after a position."""
+        """Return whether an applied batch holds rows of this table from a position on, maybe under an unknown name."""
         for seq in self._history.since(position):
             if seq <= applied_seq:
                 spans = self._spans(timeline, _by_name(self._history.manifest(seq)))
@@ -309,9 +309,10 @@ class Between:
         done += [(state.table_id, state.location) for state in work.settled if state.state == "dropped"]
         for table_id, location in done:
             old = self._states.get(table_id)
-            if old is not None and old.version is not None and old.location != location and old.location not in targets:
-                if self.now.owner(TableName(old.database, old.table), "~") is None:
-                    work.vacated.append(old)
+            if old is None or old.version is None or old.location == location:
+                continue
+            if self.now.owner(TableName(old.database, old.table), "~") is None:
+                work.vacated.append(old)
         work.vacated = [state for state in work.vacated if state.location not in targets]
 
     def _unowned(self, work: Work) -> None:

@@ -103,7 +103,7 @@ def _by_table(changes: pa.Table) -> Iterable[tuple[str, str, pa.Table]]:
     if (marks[1:] < marks[:-1]).any():
         order = np.argsort(marks, kind="stable")
         changes, marks = changes.take(pa.array(order)), marks[order]
-    starts = np.flatnonzero(np.r_[True, marks[1:] != marks[:-1]]) if len(marks) else []
+    starts: Any = np.flatnonzero(np.r_[True, marks[1:] != marks[:-1]]) if len(marks) else []
     ends = [*starts[1:], len(marks)]
     for start, end in zip(starts, ends, strict=True):
         database, table = divmod(int(marks[start]), len(tables[1]) + 1)

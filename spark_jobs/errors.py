@@ -1,4 +1,4 @@
-"""Errors across Spark: a task's own error comes back as an answer, so that it keeps its type and is not tried four times."""
+"""Errors across Spark: a task's own error comes back as an answer, keeps its type and is not tried four times."""
 
 from __future__ import annotations
 

@@ -123,7 +123,8 @@ def _check_budget(job: JobDocument, landed: dict[str, Any]) -> None:
         first = landed["errors"][0]
         raise DataError(
             "land.quarantine_exceeded",
-            f"{errors} records could not be decoded ({first['error_code']}: {first['error']}), policy.quarantine_limit is {limit}",
+            f"{errors} records could not be decoded ({first['error_code']}: {first['error']}), "
+            f"policy.quarantine_limit is {limit}",
             where={name: first[name] for name in ("topic", "partition", "offset")},
             hint="check source.format and the topics, or raise the limit; nothing was applied",
         )
@@ -287,8 +288,8 @@ def _state(job: JobDocument, task: ApplyTask, report: dict[str, Any]) -> TableSt
             job, replace(base, database=task.database, table=task.table, rewind_to=task.rewind_to), report["reason"]
         )
     if report["status"] == "parked":
-        name = {"database": task.database, "table": task.table}
-        return replace(base, **name, state="parked", reason=report["reason"], rewind_to=task.rewind_to)
+        parked = replace(base, state="parked", reason=report["reason"], rewind_to=task.rewind_to)
+        return replace(parked, database=task.database, table=task.table)
     groups = [group for span in task.spans for group in span.groups]
     start = task.base.applied_position if task.base else ""
     times = [group.max_source_time for group in groups if group.max_source_time is not None]

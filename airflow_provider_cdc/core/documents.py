@@ -1,4 +1,4 @@
-"""The plain documents in which the Airflow side and the Spark side meet: job in, result out, table states between batches."""
+"""The plain documents in which the two sides meet: job in, result out, table states between batches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TableState:
     :param source_time: newest source time among them, microseconds since the epoch.
     :param schema: schema that the rows lie under.
     :param debts_seq: batch that left removals which found no row yet (tables without key), None without any.
-    :param rewind_to: position of a late schema change that the rows do not know yet, because the table waits or is parked.
+    :param rewind_to: position of a late schema change that the rows do not know yet (the table waits or is parked).
     :param timeline_mark: digest of the schema changes that the rows went through.
     :param state: ``ok``, ``waiting`` (for a schema change), ``parked`` or ``dropped``.
     """

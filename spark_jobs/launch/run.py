@@ -1,4 +1,4 @@
-"""The one file given to spark-submit: reads the job document, hands tasks to Spark (or runs them here), writes the result.
+"""The one file given to spark-submit: reads the job document, hands out tasks (or runs them here), writes the result.
 
 Alone in its folder: Spark puts the folder of the main file on the module path.
 """
@@ -49,7 +49,7 @@ def _inline() -> _Engine:
 
 
 def _spark(job: Any) -> _Engine:
-    """Start Spark's bare context: rows never cross to the JVM, so a session is only made for the Spark reader and writer."""
+    """Start Spark's bare context: rows never cross to the JVM; only the Spark reader and writer need a session."""
     from pyspark import SparkConf, SparkContext
 
     conf = SparkConf().setIfMissing("spark.app.name", f"airflow-cdc {job.pipeline} {job.seq}")

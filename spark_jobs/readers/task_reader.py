@@ -13,7 +13,7 @@ from airflow_provider_cdc.core.formats.contract import Records
 BATCH_RECORDS = 20_000
 BATCH_BYTES = 64 << 20
 
-# fetch.queue.backoff.ms: the default of 1 s idles the consumer each time its queue was full (measured 2.5 to 3 x in wall)
+# fetch.queue.backoff.ms: the default of 1 s idles the consumer each time its queue was full (2.5 to 3 x in wall)
 _TUNING = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,

@@ -34,7 +34,7 @@ from spark_jobs.writers.task_writer import DeltaLocation, TaskWriter
 
 @dataclass(slots=True)
 class Span:
-    """Row groups of one name and the positions in them that mean this table: from (inclusive) to (exclusive, None: open)."""
+    """Row groups of one name and the positions in them that mean this table: half-open, ``end`` None is open."""
 
     groups: list[Group]
     start: str
@@ -117,7 +117,7 @@ def apply(
             raise
         report = ApplyReport(task.table_id, "parked", reason=str(error), error=error.document())
     except (pa.ArrowException, ValueError, KeyError, TypeError, ArithmeticError) as error:
-        # a fault of ours on one table's data must not stop the others; its text may quote values, so only kind and place are kept
+        # a fault of ours on one table must not stop the others; its text may quote values: only kind and place are kept
         frames = [
             f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)
         ]
@@ -299,7 +299,9 @@ class _Table:
         return DeltaLocation(base.location, self._options, base.version).rows()
 
 
-def _same_layout(old: TableSchema, new: TableSchema, options: TypeOptions) -> bool:
+def _same_layout(old: TableSchema | None, new: TableSchema, options: TypeOptions) -> bool:
+    if old is None:
+        return False
     return arrow_schema(old, options) == arrow_schema(new, options) and [c.id for c in old.columns] == [
         c.id for c in new.columns
     ]

@@ -1,4 +1,4 @@
-"""The Spark writer: tasks stage typed parquet, the driver commits it through Delta's own Spark library, each table on its own session."""
+"""The Spark writer: tasks stage typed parquet, the driver commits it through Delta's own Spark library."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ class SparkWriter:
             "spark.databricks.delta.write.txnVersion": str(commit.seq),
             "spark.databricks.delta.commitInfo.userMetadata": json.dumps(commit.facts),
             "spark.databricks.delta.schema.autoMerge.enabled": "false",
-            "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",  # readers that lack them are common
+            # readers that lack deletion vectors are common
+            "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
         }.items():
             session.conf.set(name, value)
         try:

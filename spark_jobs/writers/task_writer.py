@@ -44,7 +44,7 @@ class TaskWriter:
 
 
 def _numbered(rows: pa.Table) -> pa.Table:
-    """Note each column's place beside it: delta-rs takes a schema in another order for the same and keeps the old one."""
+    """Note each column's place beside it: delta-rs takes a schema in another order for the one it has."""
     fields = [field.with_metadata({"cdc.place": str(place)}) for place, field in enumerate(rows.schema, 1)]
     return pa.Table.from_arrays(rows.columns, schema=pa.schema(fields))
 
@@ -163,7 +163,7 @@ class DeltaLocation:
             lambda: write_deltalake(
                 target,
                 rows,
-                mode=mode,  # type: ignore[call-overload]
+                mode=mode,
                 commit_properties=properties(commit),
                 **options,
                 **more,

@@ -81,7 +81,7 @@ def full_ends(records: Sequence[Record]) -> dict[Partition, int]:
 def random_cuts(ends: Mapping[Partition, int], batches: int, seed: int) -> list[dict[Partition, int]]:
     """Return rising end offsets, each partition cut for itself; the last are the full ends."""
     chance = random.Random(seed)
-    cuts = {place: sorted(chance.randint(0, end) for _ in range(batches - 1)) + [end] for place, end in ends.items()}
+    cuts = {place: [*sorted(chance.randint(0, end) for _ in range(batches - 1)), end] for place, end in ends.items()}
     return [{place: cuts[place][batch] for place in ends} for batch in range(batches)]
 
 
@@ -95,13 +95,8 @@ def cut_before(records: Sequence[Record], file: str, pos: int) -> dict[Partition
             continue
         data = json.loads(record.value)
         source = data.get("payload", data).get("source")
-        if source and source["snapshot"] not in (
-            "true",
-            "first",
-            "last",
-            "first_in_data_collection",
-            "last_in_data_collection",
-        ):
-            if (source["file"], source["pos"]) >= (file, pos):
-                cuts[place] = record.offset
+        snapshot = ("true", "first", "last", "first_in_data_collection", "last_in_data_collection")
+        streamed = source is not None and source["snapshot"] not in snapshot
+        if streamed and (source["file"], source["pos"]) >= (file, pos):
+            cuts[place] = record.offset
     return {place: cuts.get(place, end) for place, end in ends.items()}

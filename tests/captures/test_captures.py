@@ -21,7 +21,7 @@ DATA = Path(__file__).parent / "data"
 SHOP = Path(__file__).parents[2] / "example_dags" / "shop_data"
 CAPTURES = ["public-a", "public-b", "public-c", "public-a-restart"]
 
-# The converter of these captures wrote NULL as the column's default (KAFKA-8713); public-c and shop ran with the option off.
+# The converter of these captures wrote NULL as the column's default (KAFKA-8713); the others ran with the option off.
 NULL_AS_DEFAULT = {"public-a", "public-b", "public-a-restart"}
 
 # Tables whose DDL is beyond what can be known from row events: parked, with this in the reason.

@@ -41,7 +41,7 @@ def keeps_values(old: ColumnType, new: ColumnType) -> bool:
         return set(old.labels) <= set(new.labels)
     if old.name in ("float", "double") and new.name in ("float", "double"):
         return new.scale is None and (old.name == "float" or new.name == "double")
-    # in strict mode, the default since MySQL 5.7 and MariaDB 10.2, a shorter text type is refused when a value does not fit
+    # strict mode, the default since MySQL 5.7 and MariaDB 10.2, refuses a shorter text type when a value does not fit
     return (old.name in _TEXT and new.name in _TEXT) or (old.name in _BYTES and new.name in _BYTES)
 
 

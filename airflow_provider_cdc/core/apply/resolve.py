@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.delta import Delta, Part
 from airflow_provider_cdc.core.apply.mapping import Mapper, barriers
-from airflow_provider_cdc.core.apply.rows import group_numbers, newest
+from airflow_provider_cdc.core.apply.rows import Places, group_numbers, newest
 from airflow_provider_cdc.core.apply.typing_rows import RowTyper
 from airflow_provider_cdc.core.ddl.timeline import TableTimeline
 from airflow_provider_cdc.core.formats.contract import Format
@@ -135,7 +135,7 @@ def _keyed(typer: RowTyper, places: np.ndarray, last: int, schema: TableSchema, 
         return Part(last, schema, clear, typer.mapper.rows({}, 0, last, last), together)
     winners = newest(group_numbers(together.columns))
     filled = winners[fills[winners] == 1]
-    upserts, good = typer.typed(where[filled], "after", last)
+    upserts, _ = typer.typed(where[filled], "after", last)
     deletes = together.take(pa.array(winners[fills[winners] == 0]))
     return Part(last, schema, clear, upserts, deletes)
 
@@ -151,7 +151,7 @@ def _multiset(typer: RowTyper, places: np.ndarray, last: int, schema: TableSchem
 
 
 def _without_repeats(rows: pa.Table, places: np.ndarray) -> np.ndarray:
-    """Drop rows sent again: the same position, operation and images; snapshot rows share a position and are never dropped."""
+    """Drop rows sent again: same position and operation; snapshot rows share a position and are never dropped."""
     if not len(places):
         return places
     chosen = rows.take(pa.array(places))
@@ -159,4 +159,5 @@ def _without_repeats(rows: pa.Table, places: np.ndarray) -> np.ndarray:
     identity = group_numbers([chosen.column("position"), ops])
     first = np.unique(identity, return_index=True)[1]
     snapshot = np.flatnonzero(pc.equal(ops, "snapshot").to_numpy(zero_copy_only=False))
-    return places[np.union1d(first, snapshot)]
+    kept: Places = places[np.union1d(first, snapshot)]
+    return kept

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +43,9 @@ def _codes(column: pa.Array | pa.ChunkedArray) -> Places:
     elif pa.types.is_nested(array.type):
         array = pa.array([None if value is None else repr(value) for value in array.to_pylist()], pa.string())
     encoded = array.dictionary_encode()
-    return pc.fill_null(encoded.indices.cast(pa.int64()), len(encoded.dictionary)).to_numpy(zero_copy_only=False)
+    filled = pc.fill_null(encoded.indices.cast(pa.int64()), len(encoded.dictionary))
+    codes: Places = filled.to_numpy(zero_copy_only=False)
+    return codes
 
 
 def newest(groups: Places) -> Places:
@@ -53,7 +55,8 @@ def newest(groups: Places) -> Places:
     # of several values assigned to one place numpy keeps the last
     last: Places = np.full(int(groups.max()) + 1, -1, dtype=np.int64)
     last[groups] = np.arange(len(groups))
-    return np.sort(last[last >= 0])
+    kept: Places = np.sort(last[last >= 0])
+    return kept
 
 
 def without_keys(content: pa.Table, keys: pa.Table, names: Sequence[str]) -> pa.Table:

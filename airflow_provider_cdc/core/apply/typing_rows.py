@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -106,7 +107,7 @@ class RowTyper:
         for reason, count in result.lossy.items():
             self.lossy[reason] = self.lossy.get(reason, 0) + count
         if bad:
-            keep = np.ones(len(places), dtype=bool)
+            keep: Any = np.ones(len(places), dtype=bool)
             keep[bad] = False
             mask = pa.array(keep)
             arrays, places = {i: values.filter(mask) for i, values in arrays.items()}, places[keep]
@@ -143,5 +144,5 @@ class RowTyper:
             self._descriptions[text] = self.wire.describe(text)
         return self._descriptions[text]
 
-    def _place(self, place: int) -> dict[str, object]:
+    def _place(self, place: int) -> dict[str, Any]:
         return {name: self.changes.column(name)[place].as_py() for name in ("topic", "partition", "offset")}

@@ -51,8 +51,8 @@ class Fold:
                 for old, new in item.pairs:
                     self._rename(change, _full(old, change), _full(new, change))
             case ddl.DropDatabase():
-                for name in [name for name in self._open if name.database == item.database]:
-                    self._drop(change, name)
+                for full in [full for full in self._open if full.database == item.database]:
+                    self._drop(change, full)
             case _:
                 pass
 

@@ -74,7 +74,7 @@ class WorkingTable:
             if old is None:
                 columns.append(replace(column, id=self._id(column.name, position)))
             else:
-                # the tool's account has no charset introducers, expressions or MariaDB quoting in defaults: keep the text's
+                # the tool's account of defaults lacks introducers, expressions and quoting: the text's is kept
                 columns.append(
                     replace(
                         column,

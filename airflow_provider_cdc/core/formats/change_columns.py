@@ -19,14 +19,14 @@ class Change(NamedTuple):
     """What most changes have: one tuple a change is the cheapest thing to collect in a loop.
 
     :param record: place of the record in the batch.
-    :param index: counts changes inside one record.
+    :param number: counts changes inside one record.
     :param file: number of the binlog file, ``pos`` and ``row`` the place in it.
     :param source_time: microseconds since the epoch.
     :param columns: number of the text in :attr:`ChangeColumns.texts`.
     """
 
     record: int
-    index: int
+    number: int
     kind: str
     op: str | None
     database: str | None
@@ -79,7 +79,7 @@ class ChangeColumns:
             "topic": pa.repeat(pa.scalar(records.topic), count),
             "partition": pa.repeat(pa.scalar(records.partition, pa.int32()), count),
             "offset": pa.array(records.offsets, pa.int64()).take(place),
-            "index": pa.array(fields["index"], pa.int32()),
+            "index": pa.array(fields["number"], pa.int32()),
             "kafka_time": pa.array(records.timestamps, pa.int64()).take(place).cast(pa.timestamp("ms", "UTC")),
             "position": binlog_positions(fields["file"], fields["pos"], fields["row"]),
             "source_time": pa.array(fields["source_time"], pa.int64()).cast(pa.timestamp("us", "UTC")),
@@ -115,7 +115,7 @@ class ChangeColumns:
                 continue
             raw = records.values[change.record] or b""
             self.changes[place] = Change(
-                change.record, change.index, "error", None, None, None, None, None, None, None, None, None, None
+                change.record, change.number, "error", None, None, None, None, None, None, None, None, None, None
             )
             self.note(place, "error_code", "record.not_utf8")
             self.note(place, "error", "an image is not valid UTF-8")

@@ -62,7 +62,7 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What one record says about how far the source is: everything before ``source_time_ms`` was sent to its partition."""
+    """What one record says: everything before ``source_time_ms`` was sent to its partition."""
 
     source_time_ms: int
     heartbeat: bool
@@ -85,8 +85,8 @@ class Description:
 class Format(Protocol):
     """One wire format.
 
-    ``name`` is what a pipeline states, ``summary`` one line for people, ``order`` is ``exact`` or ``second``, ``carries`` names
-    what the format has besides rows: ``ddl``, ``progress``, ``transactions``, ``types``.
+    ``name`` is what a pipeline states, ``summary`` one line for people, ``order`` ``exact`` or ``second``, ``carries`` names
+    what the format has: ``rows``, ``ddl``, ``progress``, ``transactions``, ``types``.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What Debezium says of columns: embedded Connect schemas, keys, ``tableChanges`` and the connector's handling modes."""
+"""What Debezium says of columns: embedded Connect schemas, keys, ``tableChanges``, the connector's handling modes."""
 
 from __future__ import annotations
 

@@ -87,13 +87,14 @@ class WireFormat:
         self._prefixes: dict[bytes, tuple[str, ...] | None] = {}
         self._texts: list[str] = []
         self._numbers: dict[Any, int] = {}
-        self._key_head, self._key_names = b"", None
+        self._key_head = b""
+        self._key_names: tuple[str, ...] | None = None
         self._last_fields: Any = None
         self._last_columns = 0
         self._files: dict[str, int] = {}
 
     def decode(self, records: Records) -> pa.RecordBatch:
-        """Return the changes of these records, in their order; bytes that are no Debezium message become ``error`` changes."""
+        """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
         out = ChangeColumns(self._texts)
         prefix, fields = b"", None
         for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
@@ -114,7 +115,7 @@ class WireFormat:
         return out.batch(records)
 
     def _open(self, value: bytes) -> tuple[bytes, Any, _Payload]:
-        """Decode a message whose embedded schema is not the one before it; returns the prefix that stands before the payload."""
+        """Decode a message whose embedded schema is another than before; returns what stands before its payload."""
         for prefix, fields in self._prefixes.items():
             if value.startswith(prefix) and value[-1:] == b"}":
                 return prefix, fields, _payload.decode(memoryview(value)[len(prefix) : -1])
@@ -251,7 +252,7 @@ class WireFormat:
         return debezium_columns.describe(columns)
 
     def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
-        """Return how a column of this source type stands in the images, by the record's schema or by the stated handling modes."""
+        """Return how a column stands in the images, by the record's schema or by the stated handling modes."""
         detail = None if description is None or description.details is None else description.details.get(name)
         if detail is not None:
             return debezium_columns.described_encoding(name, column, detail, self._modes)

@@ -21,8 +21,8 @@ class ColumnType:
     """A column type of the MySQL family.
 
     :param name: lower-case base name without arguments: ``int``, ``varchar``, ``enum``; synonyms resolved
-        (``integer`` -> ``int``, ``numeric``/``dec``/``fixed`` -> ``decimal``, ``real``/``double precision`` -> ``double``,
-        ``bool``/``boolean`` -> ``tinyint`` with length 1, ``serial`` -> ``bigint`` unsigned).
+        (``integer`` -> ``int``, ``numeric``, ``dec`` and ``fixed`` -> ``decimal``, ``real`` and ``double precision`` ->
+        ``double``, ``bool`` and ``boolean`` -> ``tinyint`` with length 1, ``serial`` -> ``bigint`` unsigned).
     :param length: characters, digits, bits, or fraction digits of temporal types, as declared.
     :param scale: fraction digits of DECIMAL, or of FLOAT(m,d) and DOUBLE(m,d).
     :param unsigned: UNSIGNED or ZEROFILL.
@@ -50,7 +50,7 @@ class ColumnType:
 class Default:
     """A column's default.
 
-    :param kind: ``constant`` (``text`` is the unquoted value, None is NULL), ``now`` (CURRENT_TIMESTAMP and its synonyms)
+    :param kind: ``constant`` (``text`` is the unquoted value, None is NULL), ``now`` (CURRENT_TIMESTAMP and synonyms)
         or ``expression`` (``text`` is the SQL; its value cannot be known here).
     """
 
@@ -90,7 +90,7 @@ class TableSchema:
         return self._by_id.get(column_id)
 
     def named(self, name: str) -> Column | None:
-        """Return the column with this name; an exact match wins over one that differs in case (MySQL folds column names)."""
+        """Return the column with this name; an exact match wins over one in another case (MySQL folds column names)."""
         folded = None
         for column in self.columns:
             if column.name == name:
