@@ -31,7 +31,15 @@ def land(request: pytest.FixtureRequest) -> Land:
 
 
 def message(number: int) -> bytes:
-    source = {"db": "shop", "table": "t", "file": "b.000001", "pos": number, "row": 0, "ts_ms": 1000, "snapshot": "false"}
+    source = {
+        "db": "shop",
+        "table": "t",
+        "file": "b.000001",
+        "pos": number,
+        "row": 0,
+        "ts_ms": 1000,
+        "snapshot": "false",
+    }
     return json.dumps({"before": None, "after": {"id": number}, "source": source, "op": "c", "ts_ms": 1}).encode()
 
 
@@ -43,7 +51,9 @@ def topic(broker: Broker) -> str:
     broker.create_topic(TOPIC, 2)
     plain = Producer({"bootstrap.servers": broker.bootstrap})
     for number in range(10):
-        plain.produce(TOPIC, message(number), key=b'{"id":%d}' % number, partition=0, timestamp=1_700_000_000_000 + number)
+        plain.produce(
+            TOPIC, message(number), key=b'{"id":%d}' % number, partition=0, timestamp=1_700_000_000_000 + number
+        )
     plain.flush()
     bound = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "readers"})
     bound.init_transactions()
@@ -105,7 +115,9 @@ def test_an_end_at_a_marker_or_an_aborted_record_ends_the_read(
     assert [offset for _, offset, _ in rows] == [n for n in (0, 1, 2, 8, 9, 10) if n < end]
 
 
-def test_a_stretch_of_nothing_but_aborted_records_is_empty(land: Land, topic: str, broker: Broker, tmp_path: Path) -> None:
+def test_a_stretch_of_nothing_but_aborted_records_is_empty(
+    land: Land, topic: str, broker: Broker, tmp_path: Path
+) -> None:
     assert landed(tmp_path, land(job(broker, tmp_path, Chunk(topic, 1, 4, 8)))) == []
 
 

@@ -46,7 +46,9 @@ def commit(seq: int) -> Commit:
 
 
 def rows(*pairs: tuple[int, str | None]) -> pa.Table:
-    return pa.table({"id": pa.array([p[0] for p in pairs], pa.int64()), "v": pa.array([p[1] for p in pairs], pa.string())})
+    return pa.table(
+        {"id": pa.array([p[0] for p in pairs], pa.int64()), "v": pa.array([p[1] for p in pairs], pa.string())}
+    )
 
 
 def content(location: str) -> list[dict[str, Any]]:
@@ -128,7 +130,9 @@ def test_names_from_outside_are_quoted(do: Do, tmp_path: Path) -> None:
     names = ["id", "select", "back`tick", 'quo"te', "it's", "Ünï", "a.b", "semi-colon"]
     first = pa.table({name: pa.array([1, 2], pa.int64()) for name in names})
     location = created(do, tmp_path, first)
-    changed = pa.table({name: pa.array([1], pa.int64()) for name in names}).set_column(1, "select", pa.array([7], pa.int64()))
+    changed = pa.table({name: pa.array([1], pa.int64()) for name in names}).set_column(
+        1, "select", pa.array([7], pa.int64())
+    )
     gone = pa.table({name: pa.array([2], pa.int64()) for name in ("id", "a.b", 'quo"te', "back`tick")})
     do(location, Action("merge", commit(2), changed, gone, ["id", "a.b", 'quo"te', "back`tick"]))
     assert DeltaLocation(location, {}).rows().to_pylist() == changed.to_pylist()

@@ -85,8 +85,8 @@ class Description:
 class Format(Protocol):
     """One wire format.
 
-    ``name`` is what a pipeline states, ``summary`` one line for people, ``order`` ``exact`` or ``second``, ``carries`` names
-    what the format has: ``rows``, ``ddl``, ``progress``, ``transactions``, ``types``.
+    ``name`` is what a pipeline states, ``summary`` one line for people, ``order`` is ``exact`` or ``second``.
+    ``carries`` names what the format has: ``rows``, ``ddl``, ``progress``, ``transactions``, ``types``.
     """
 
     name: str

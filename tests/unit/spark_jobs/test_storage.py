@@ -15,12 +15,32 @@ def test_readable_names_stay_what_they_are(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["..", ".", "", "a/b", "a\\b", "%2F", "_cdc", "_delta_log", ".hidden", " lead", "trail ", "dot.", "nul\0", "a~b", "a?b", "a#b", "a*b", "\n"]
+    "name",
+    [
+        "..",
+        ".",
+        "",
+        "a/b",
+        "a\\b",
+        "%2F",
+        "_cdc",
+        "_delta_log",
+        ".hidden",
+        " lead",
+        "trail ",
+        "dot.",
+        "nul\0",
+        "a~b",
+        "a?b",
+        "a#b",
+        "a*b",
+        "\n",
+    ],
 )
 def test_names_that_could_leave_the_folder_or_mean_something_are_escaped(name: str) -> None:
     part = path_part(name)
     assert part not in ("", ".", "..")
-    assert not set(part) & set('/\\%?#*\0\n')
+    assert not set(part) & set("/\\%?#*\0\n")
     assert part[0] not in "._ "
     assert part[-1] not in ". "
 

@@ -46,7 +46,11 @@ def test_a_row_keeps_its_images_position_and_time(op: str, name: str, before: ob
 
 
 def test_tokens_of_images_stay_as_they_were_received() -> None:
-    value = b'{"op":"c","source":' + json.dumps(SOURCE).encode() + b',"after":{"a":1.10,"b":1e400,"c": "\\u00e9\xc3\xa9","a":2}}'
+    value = (
+        b'{"op":"c","source":'
+        + json.dumps(SOURCE).encode()
+        + b',"after":{"a":1.10,"b":1e400,"c": "\\u00e9\xc3\xa9","a":2}}'
+    )
     (change,) = changes(value)
     assert change["after"] == '{"a":1.10,"b":1e400,"c": "\\u00e9é","a":2}'
 
@@ -100,7 +104,9 @@ def test_the_layout_of_source_before_0_10_is_read() -> None:
 
 
 def test_file_numbers_compare_as_numbers() -> None:
-    found = changes(row("c", None, {}, file="b.999999"), row("c", None, {}, file="b.1000000"), row("c", None, {}, pos=10**15))
+    found = changes(
+        row("c", None, {}, file="b.999999"), row("c", None, {}, file="b.1000000"), row("c", None, {}, pos=10**15)
+    )
     assert found[0]["position"] < found[1]["position"]
     assert found[2]["position"] < found[0]["position"]
 
@@ -126,7 +132,10 @@ def test_truncate_tombstone_heartbeat_and_transaction_marks() -> None:
 
 
 def test_a_schema_change_keeps_text_database_and_structure() -> None:
-    table = {"primaryKeyColumnNames": ["id"], "columns": [_column("id", 1, "INT UNSIGNED", 10), _column("e", 2, "ENUM", 1, ["'a'", "'b''c'"])]}
+    table = {
+        "primaryKeyColumnNames": ["id"],
+        "columns": [_column("id", 1, "INT UNSIGNED", 10), _column("e", 2, "ENUM", 1, ["'a'", "'b''c'"])],
+    }
     payload = {
         "source": {**SOURCE, "row": 0},
         "databaseName": "shop",
@@ -205,7 +214,9 @@ def test_a_record_longer_than_the_limit_keeps_its_beginning() -> None:
         (ColumnType("json"), {}, Encoded("c", Encoding.TEXT)),
     ],
 )
-def test_without_schema_the_stated_modes_tell_the_encoding(kind: ColumnType, options: dict[str, str], expected: Encoded) -> None:
+def test_without_schema_the_stated_modes_tell_the_encoding(
+    kind: ColumnType, options: dict[str, str], expected: Encoded
+) -> None:
     assert open_format("debezium-json", options).encoding_of("c", kind, None) == expected
 
 
