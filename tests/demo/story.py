@@ -49,12 +49,12 @@ class Demo:
         with ExitStack() as stack:
             self.folder = folder = Path(tempfile.mkdtemp(prefix="cdc-demo-"))
             stack.callback(self._clean, folder)
-            stack.callback(self._screen.step, "cleaning up")
             pipeline = self._pipeline(folder)
             self._screen.step("starting Airflow and a Kafka broker, reading the shop's log")
             airflow = Airflow(folder, DAG_ID, pipeline)
             stack.callback(airflow.stop)
             broker = stack.enter_context(Broker())
+            stack.callback(self._screen.step, "stopping Airflow and the broker")
             log = ShopLog()
             self._screen.step("Kafka is there, the log is read; Airflow is still starting")
             airflow.wait_until_ready()
@@ -63,7 +63,6 @@ class Demo:
             connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": broker.bootstrap}}
             for phase in log.phases:
                 self._hour(phase, len(log.phases) - 1, log, broker, airflow, connection, folder)
-            self._screen.step("")
         return all(verdict.complete for verdict in self.verdicts)
 
     def _pipeline(self, folder: Path) -> Path:

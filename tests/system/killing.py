@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.system import processes
@@ -14,8 +14,13 @@ from tests.system.verdict import versions
 MOMENTS = ("planning", "starting", "landing", "between", "applying", "committing", "publishing")
 # seconds that a kill waits at most after its moment began, so that it falls anywhere inside it
 _JITTER = {
-    "inline": (0.5, 0.4, 0.3, 0.004, 0.1, 0.8, 0.02),
-    "spark": (0.5, 5.0, 0.6, 0.004, 0.3, 0.8, 0.02),
+    "planning": 0.5,
+    "starting": 0.3,
+    "landing": 0.2,
+    "between": 0.004,
+    "applying": 0.05,
+    "committing": 0.15,
+    "publishing": 0.02,
 }
 
 
@@ -39,42 +44,41 @@ class Hit:
 
     :param reached: how far the batch was, told by what it left on disk.
     :param exit: the command's exit code.
-    :param orphans: processes of the killed run that would not go.
     """
 
     phase: int
     kill: Kill
     reached: str
     exit: int
-    orphans: list[str]
 
 
-def kills(engine: str, count: int, seed: int) -> list[Kill]:
-    """Return kills in random order, all moments about equally often and every process that lives then."""
+def inline_kills(count: int, seed: int) -> list[Kill]:
+    """Return kills in random order, all moments about equally often, of the command and of its engine in turn."""
     chance = random.Random(seed)
-    moments = [MOMENTS[place % len(MOMENTS)] for place in range(count)]
-    chance.shuffle(moments)
     found = []
-    for moment in moments:
-        longest = _JITTER[engine][MOMENTS.index(moment)]
-        found.append(Kill(moment, chance.choice(_targets(engine, moment)), chance.uniform(0, longest)))
+    for place in range(count):
+        moment = MOMENTS[place % len(MOMENTS)]
+        both = moment not in ("planning", "publishing")  # an engine runs
+        target = "engine" if both and (place + seed) % 2 else "command"
+        found.append(Kill(moment, target, chance.uniform(0, _JITTER[moment])))
+    chance.shuffle(found)
     return found
 
 
-def _targets(engine: str, moment: str) -> Sequence[str]:
-    if moment in ("planning", "publishing"):
-        return ("command",)
-    if engine == "inline":
-        return ("command", "engine")
-    if moment == "starting":
-        return ("command", "jvm")
-    # workers live only while there are tasks
-    return (
-        "command",
-        "jvm",
-        "driver",
-        *(("worker", "worker") if moment in ("landing", "applying", "committing") else ()),
-    )
+def spark_kills(seed: int) -> list[Kill]:
+    """Return seven kills in random order, every process of a Spark application among them."""
+    chance = random.Random(seed)
+    found = [
+        Kill("starting", "jvm", chance.uniform(0, 4)),
+        Kill("landing", "worker", chance.uniform(0, 0.2)),
+        Kill("between", "command", chance.uniform(0, 0.004)),
+        Kill("applying", "driver", chance.uniform(0, 0.1)),
+        Kill("applying", "worker", chance.uniform(0, 0.1)),
+        Kill("committing", "worker", chance.uniform(0, 0.1)),
+        Kill("committing", "jvm", chance.uniform(0, 0.15)),
+    ]
+    chance.shuffle(found)
+    return found
 
 
 class Executioner:
@@ -96,8 +100,8 @@ class Executioner:
             assert running.answer().code in (0, 5)
             return None
         answer = running.answer()
-        # told right away: what an orphan still does afterwards must do no harm
-        return Hit(self._phase, kill, self._reached(running), answer.code, [])
+        # without waiting for what may still run: an orphan must do no harm
+        return Hit(self._phase, kill, self._reached(running), answer.code)
 
     def _strike(self, running: Running, target: str) -> bool:
         if target == "command":
@@ -126,6 +130,8 @@ class Executioner:
 
     def _reached(self, running: Running) -> str:
         site, seq = self._site, self._seq
+        if not running.said("up to"):  # not even told what it is about to read
+            return "planning"
         if (site.log(seq) / "result.json").exists():
             return "publishing"
         if versions(site.lake) != self._before:
@@ -136,7 +142,7 @@ class Executioner:
             return "between"
         if running.said("land: up to"):
             return "landing"
-        return "starting" if (site.job(seq) / "job.json").exists() else "planning"
+        return "starting"
 
 
 def _found(present: dict[int, str], target: str) -> list[int]:

@@ -9,9 +9,11 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_cdc.commands.looking import table_documents
 from airflow_provider_cdc.core.ledger import Ledger
 from tests.airflow.shop import DATA, PHASES, Answer, Shop
 from tests.stack import capture
@@ -111,21 +113,25 @@ class Site(Shop):
         before: list[Answer] = []
         while (answer := self.sync()).code == 5 and time.monotonic() < deadline:
             before.append(answer)
-            time.sleep(0.2)
+            time.sleep(0.5)
         return answer, before
 
     def batches(self) -> list[dict[str, Any]]:
-        """Return the ledger's batches."""
-        return list(self.run("ledger", "--json").json)
+        """Return the ledger's batches, as the command ``ledger`` prints them but sooner."""
+        return [batch.document() for batch in self._opened.batches("shop")]
 
     def next_seq(self) -> int:
         """Return the number of the batch that the next command works on."""
-        last = Ledger(f"sqlite:///{self.ledger}").last("shop")
+        last = self._opened.last("shop")
         return 1 if last is None else last.seq + last.committed
 
     def tables(self) -> dict[str, dict[str, Any]]:
-        """Return the tables by name."""
-        return {table["table"]: table for table in self.run("tables", "--json").json}
+        """Return the tables by name, as the command ``tables`` prints them but sooner."""
+        return {table["table"]: table for table in table_documents(self._opened.tables("shop").values())}
+
+    @property
+    def _opened(self) -> Ledger:
+        return Ledger(f"sqlite:///{self.ledger}")
 
     def log(self, seq: int) -> Path:
         """Return the folder of a batch's part of the change log."""
@@ -140,11 +146,21 @@ class Site(Shop):
         return self.lake / "shop" / table
 
 
+@cache
+def _recorded() -> list[capture.Record]:
+    return list(capture.read(DATA))
+
+
+@cache
+def _partitions() -> dict[str, int]:
+    return capture.partitions_of(DATA)
+
+
 def records(first: int, last: int, prefix: str = "shopdb") -> Iterator[capture.Record]:
     """Return the records of some phases under topics of another name."""
     start = PHASES[first - 1]["end_offsets"] if first else {}
     end = PHASES[last]["end_offsets"]
-    for record in capture.read(DATA):
+    for record in _recorded():
         low = start[record.topic][record.partition] if record.topic in start else 0
         high = end[record.topic][record.partition] if record.topic in end else 0
         if low <= record.offset < high:
@@ -153,7 +169,7 @@ def records(first: int, last: int, prefix: str = "shopdb") -> Iterator[capture.R
 
 def feed(broker: Broker, first: int, last: int, prefix: str = "shopdb", *, same_offsets: bool = True) -> None:
     """Bring the records of some phases into the broker."""
-    partitions = {name.replace("shopdb", prefix): n for name, n in capture.partitions_of(DATA).items()}
+    partitions = {name.replace("shopdb", prefix): n for name, n in _partitions().items()}
     capture.replay(broker, records(first, last, prefix), partitions, same_offsets=same_offsets)
 
 

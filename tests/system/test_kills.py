@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import signal
 import sqlite3
 import time
@@ -16,7 +15,7 @@ import pytest
 from tests.airflow.shop import PHASES, demand_data
 from tests.stack.broker import Broker
 from tests.system import processes
-from tests.system.killing import Executioner, Hit, Kill, kills
+from tests.system.killing import Executioner, Hit, Kill, inline_kills, spark_kills
 from tests.system.site import Site, error_of, feed
 from tests.system.verdict import doubled_commits, ledger_faults, unequal
 
@@ -53,7 +52,7 @@ def _site(folder: Path, broker: Broker, engine: str, **policy: object) -> Site:
     return site
 
 
-def _ordeal(site: Site, phase: int, planned: list[Kill]) -> list[Hit]:
+def _ordeal(site: Site, phase: int, batches: int, planned: list[Kill]) -> list[Hit]:
     """Carry out one batch through kills, and demand that nothing of them is to be seen afterwards."""
     hits = []
     for kill in planned:
@@ -72,7 +71,7 @@ def _ordeal(site: Site, phase: int, planned: list[Kill]) -> list[Hit]:
         "sink.write_failed",
     }, told
     assert unequal(site, phase) == {}, told
-    assert ledger_faults(site, phase + 1) == [], told
+    assert ledger_faults(site, batches) == [], told
     assert doubled_commits(site.lake) == [], told
     return hits
 
@@ -82,51 +81,42 @@ def _sum_up(hits: list[Hit]) -> None:
     print(f"{len(hits)} kills, reached {dict(reached)}, of {dict(targets)}", flush=True)
 
 
-def test_fifteen_kills_with_the_inline_engine(empty: Broker, tmp_path: Path) -> None:
-    sites = [_site(tmp_path / name, empty, "inline") for name in ("a", "b")]
-    plans = [kills("inline", 8, seed) for seed in (20260401, 7)]
+def _trials(sites: list[tuple[Site, list[Kill]]], broker: Broker, first: int = 0) -> list[Hit]:
+    """Take every site through the shop's phases, one kill in each and all that are left in the last.
+
+    :param first: phase up to which all is one batch.
+    """
     hits: list[Hit] = []
-    for phase in range(len(PHASES)):
-        feed(empty, phase, phase)
-        for site, plan in zip(sites, plans, strict=True):
-            # in the last phase the repeat is killed as well
-            hits += _ordeal(site, phase, plan[phase:] if phase == len(PHASES) - 1 else [plan[phase]])
-    _sum_up(hits)
-    assert [line for site in sites for line in _left(site)] == []
+    for phase in range(first, len(PHASES)):
+        feed(broker, phase if phase > first else 0, phase)
+        for site, plan in sites:
+            due = plan[phase - first : None if phase == len(PHASES) - 1 else phase - first + 1]
+            hits += _ordeal(site, phase, phase - first + 1, due)
+    reached, targets = Counter(hit.reached for hit in hits), Counter(hit.kill.target for hit in hits)
+    print(f"{len(hits)} kills, reached {dict(reached)}, of {dict(targets)}", flush=True)
+    for site, _ in sites:
+        assert _left(site) == [], "nothing of a killed command goes on running"
+        printed = site.run("ledger", "--json").json
+        assert [(b["seq"], b["start"], b["end"]) for b in printed] == [
+            (b["seq"], b["start"], b["end"]) for b in site.batches()
+        ]
+    return hits
+
+
+def test_kills_with_the_inline_engine(empty: Broker, tmp_path: Path) -> None:
+    sites = [(_site(tmp_path / name, empty, "inline"), inline_kills(8, seed)) for seed, name in enumerate("ab")]
+    hits = _trials(sites, empty)
     assert len(hits) >= 14
     assert len({hit.reached for hit in hits}) >= 5
     assert {hit.kill.target for hit in hits} == {"command", "engine"}
 
 
 @pytest.mark.spark
-def test_six_kills_with_spark(empty: Broker, tmp_path: Path) -> None:
-    site = _site(tmp_path / "s", empty, "spark")
-    planned = _spark_kills()
-    hits: list[Hit] = []
-    for phase, kill in enumerate(planned):
-        feed(empty, phase, phase)
-        hits += _ordeal(site, phase, [kill])
-    _sum_up(hits)
-    assert _left(site) == []
+def test_kills_with_spark(empty: Broker, tmp_path: Path) -> None:
+    hits = _trials([(_site(tmp_path / "s", empty, "spark"), spark_kills(3))], empty, first=1)
     assert len(hits) >= 6
     assert len({hit.reached for hit in hits}) >= 4
     assert {hit.kill.target for hit in hits} == {"command", "jvm", "driver", "worker"}
-
-
-def _spark_kills() -> list[Kill]:
-    """Return a kill for each phase, every process among them."""
-    chance = random.Random(11)
-    fixed = [
-        ("starting", "command", 4.0),
-        ("starting", "jvm", 4.0),
-        ("landing", "worker", 0.3),
-        ("applying", "driver", 0.2),
-        ("committing", "worker", 0.3),
-        ("committing", "jvm", 0.3),
-        ("between", "command", 0.003),
-    ]
-    chance.shuffle(fixed)
-    return [Kill(moment, target, chance.uniform(0, longest)) for moment, target, longest in fixed]
 
 
 def _left(site: Site) -> list[str]:

@@ -146,10 +146,10 @@ class WireFormat:
                 return
             raise ValueError("unknown op")
         before, after = bytes(message.before) or _NULL, bytes(message.after) or _NULL
-        needed = {"delete": before, "truncate": b"{}"}.get(op, after)
-        if needed == _NULL or source.table is None or source.db is None:
-            raise ValueError(f"a row of op {message.op} without its image, database or table")
         image = after if after != _NULL else before
+        lacks = before == _NULL if op == "delete" else after == _NULL and op != "truncate"
+        if lacks or source.table is None or source.db is None:
+            raise ValueError(f"a row of op {message.op} without its image, database or table")
         file = None if source.file is None or source.pos is None else self._file(source.file)
         out.changes.append(
             (
