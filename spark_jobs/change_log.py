@@ -54,10 +54,13 @@ def log_folder(pipeline_folder: str, seq: int) -> str:
 
 
 class LogWriter:
-    """Writes one land task's rows; ``close`` gives the groups for the manifest."""
+    """Writes one land task's rows; ``close`` gives the groups for the manifest.
 
-    def __init__(self, storage: Storage, folder: str) -> None:
-        self._storage = storage
+    :param describe: note what rows say of their columns, where nothing else tells the tables' structure.
+    """
+
+    def __init__(self, storage: Storage, folder: str, describe: bool = False) -> None:
+        self._storage, self._described = storage, describe
         storage.make_folder(folder)
         # a name of its own per attempt: a task that runs twice leaves a file that no manifest names
         self._name = f"{folder}/{uuid.uuid4().hex}.parquet"
@@ -85,13 +88,13 @@ class LogWriter:
             for database, table, rows in _by_table(changes):
                 writer.write_table(rows, row_group_size=max(1, rows.num_rows))
                 groups.append(_group(self._name, len(groups), database, table, rows))
-                self._describe(database, table, rows)
+                if self._described and database:
+                    self._describe(database, table, rows)
         return groups
 
     def _describe(self, database: str, table: str, rows: pa.Table) -> None:
         """Note each distinct description of a table's columns with the first position that has it."""
-        first = rows.group_by("columns").aggregate([("position", "min")]) if database else None
-        for row in first.to_pylist() if first is not None else ():
+        for row in rows.group_by("columns").aggregate([("position", "min")]).to_pylist():
             if row["columns"] is not None:
                 found = {"columns": row["columns"], "position": row["position_min"] or ""}
                 self.descriptions.append({"database": database, "table": table, **found})

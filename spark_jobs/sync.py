@@ -235,7 +235,7 @@ def _bundles(tasks: Sequence[ApplyTask], parallelism: int) -> list[list[dict[str
     loads = [0] * count
     for task in sorted(tasks, key=lambda t: -t.rows):
         lightest = loads.index(min(loads))
-        bundles[lightest].append(asdict(task))
+        bundles[lightest].append(task.document())
         loads[lightest] += task.rows + 2_000  # a commit costs about as much as typing so many rows
     return [bundle for bundle in bundles if bundle]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 DOCUMENT_VERSION = 1
@@ -89,7 +89,11 @@ class JobDocument:
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        return asdict(self)
+        return {
+            **_shallow(self),
+            "chunks": [_shallow(chunk) for chunk in self.chunks],
+            "states": [_shallow(state) for state in self.states],
+        }
 
     @staticmethod
     def from_document(data: dict[str, Any]) -> JobDocument:
@@ -137,9 +141,14 @@ class Result:
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        return asdict(self)
+        return {**_shallow(self), "states": [_shallow(state) for state in self.states]}
 
     @staticmethod
     def from_document(data: dict[str, Any]) -> Result:
         """Rebuild from :meth:`document`."""
         return Result(**{**data, "states": [TableState(**state) for state in data["states"]]})
+
+
+def _shallow(item: Any) -> dict[str, Any]:
+    # not ``asdict``: it copies deeply what is plain data already
+    return {field.name: getattr(item, field.name) for field in fields(item)}

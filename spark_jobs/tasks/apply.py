@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import traceback
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -70,9 +70,16 @@ class ApplyTask:
         """Rows to resolve, for balancing."""
         return sum(group.rows for span in (*self.spans, *self.context) for group in span.groups)
 
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data; the timeline, the larger part, is that already."""
+        data = {item.name: getattr(self, item.name) for item in fields(self)}
+        data["base"] = asdict(self.base) if self.base else None
+        data["spans"], data["context"] = ([asdict(span) for span in spans] for spans in (self.spans, self.context))
+        return data
+
     @staticmethod
     def from_document(data: dict[str, Any]) -> ApplyTask:
-        """Rebuild from plain data."""
+        """Rebuild from :meth:`document`."""
         spans = {
             name: [Span([Group(**g) for g in span["groups"]], span["start"], span["end"]) for span in data[name]]
             for name in ("spans", "context")
@@ -142,8 +149,7 @@ class _Table:
         self._types = TypeOptions(self._policy.tinyint1_as_boolean, zero_dates)
         self._timeline = TableTimeline.from_document(task.timeline)
         self._owes = False
-        self._staged = stage is not None
-        self._writer: Writer = TaskWriter(options) if stage is None else StageWriter(self._storage, stage)
+        self._writer: Writer = TaskWriter() if stage is None else StageWriter(self._storage, stage)
 
     def run(self) -> ApplyReport:
         task = self._task
@@ -289,8 +295,7 @@ class _Table:
             debts.write(self._storage, self._job.pipeline, task.table_id, self._job.seq, owed)
             facts["owes"] = self._owes = owed.num_rows > 0
             action = Action("overwrite" if target.exists else "create", commit, rows)
-        self._writer.commit(task.location, action)
-        version = None if self._staged else DeltaLocation(task.location, self._options).version
+        version = self._writer.commit(target, action)
         return action.verb, version
 
     def _stored(self) -> pa.Table:

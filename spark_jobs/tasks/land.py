@@ -53,7 +53,7 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
     """Decode records and write their rows to the change log; a reader gives each partition's in offset order."""
     storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
     wire = open_format(job.format, job.format_options)
-    writer = LogWriter(storage, log_folder(f"_cdc/{job.pipeline}", job.seq))
+    writer = LogWriter(storage, log_folder(f"_cdc/{job.pipeline}", job.seq), describe=job.schema_topic is None)
     report = LandReport()
     gc.disable()  # nothing here makes cycles, and millions of small objects make collections dear
     try:
@@ -62,8 +62,7 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
             report.size += sum(map(len, filter(None, records.values)))
             _take(wire, wire.decode(records), writer, report)
         report.groups = writer.close()
-        if job.schema_topic is None:
-            report.descriptions = writer.descriptions
+        report.descriptions = writer.descriptions
     finally:
         gc.enable()
     return asdict(report)

@@ -13,4 +13,4 @@ def vacate(job: JobDocument, left: TableState, options: dict[str, str]) -> None:
     app = f"cdc/{job.pipeline}/{left.table_id}/vacated"
     if place.exists and (place.applied(app) or -1) < job.seq and not place.is_empty():
         commit = Commit(app, job.seq, {"app": app, "seq": job.seq, "vacated": True})
-        TaskWriter(options).commit(left.location, Action("overwrite", commit, place.rows().slice(0, 0)))
+        TaskWriter().commit(place, Action("overwrite", commit, place.rows().slice(0, 0)))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from spark_jobs.writers.task_writer import DeltaLocation
 
 Verb = Literal["create", "append", "merge", "overwrite"]
 
@@ -44,9 +47,10 @@ class Action:
 class Writer(Protocol):
     """Makes commits; one behaviour suite runs over all of them."""
 
-    def commit(self, location: str, action: Action) -> None:
+    def commit(self, place: DeltaLocation, action: Action) -> int | None:
         """Carry out one action in one commit that bears ``action.commit``.
 
+        :return: the table's version then, None where that is known only later.
         :raises UnavailableError: nothing of it is visible; may succeed later.
         """
         ...

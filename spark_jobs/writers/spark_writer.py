@@ -17,6 +17,8 @@ from spark_jobs.writers.contract import Action, Commit
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from spark_jobs.writers.task_writer import DeltaLocation
+
 # Spark refuses to write columns with these in their names unless the table maps columns, which not every reader knows
 _REFUSED = frozenset(" ,;{}()\n\t=")
 
@@ -37,15 +39,21 @@ class StageWriter:
     def __init__(self, storage: Storage, folder: str) -> None:
         self._storage, self._folder = storage, folder
 
-    def commit(self, location: str, action: Action) -> None:
+    def commit(self, place: DeltaLocation, action: Action) -> int | None:
         """Leave the action for :class:`SparkWriter`; its document appears last, so a half staged table is none."""
         self._storage.make_folder(self._folder)
         self._rows("rows", action.rows)
         if action.deletes is not None:
             self._rows("deletes", action.deletes)
-        document = {"location": location, "verb": action.verb, "key": list(action.key), "commit": asdict(action.commit)}
+        document = {
+            "location": place.location,
+            "verb": action.verb,
+            "key": list(action.key),
+            "commit": asdict(action.commit),
+        }
         document["columns"] = action.rows.column_names
         self._storage.write_json(f"{self._folder}/action.json", document)
+        return None
 
     def _rows(self, name: str, rows: pa.Table) -> None:
         path = self._storage.path(f"{self._folder}/{name}.parquet")

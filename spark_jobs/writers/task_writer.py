@@ -25,12 +25,9 @@ def quoted(name: str) -> str:
 class TaskWriter:
     """Commits through delta-rs in this process."""
 
-    def __init__(self, options: dict[str, str]) -> None:
-        self._options = options
-
-    def commit(self, location: str, action: Action) -> None:
-        """Carry out one action in one commit."""
-        place = DeltaLocation(location, self._options)
+    def commit(self, place: DeltaLocation, action: Action) -> int | None:
+        """Carry out one action in one commit; returns the version it made."""
+        before = -1 if place.version is None else place.version
         match action.verb:
             case "create":
                 place.write(_numbered(action.rows), "error", action.commit)
@@ -41,6 +38,8 @@ class TaskWriter:
             case "merge":
                 assert action.deletes is not None
                 place.merge(action.rows, action.deletes, action.key, action.commit)
+        # our commit is the next version: one that meets another fails. Replacing nothing by nothing makes no commit at all
+        return min(before + 1, place.newest_version())
 
 
 def _numbered(rows: pa.Table) -> pa.Table:
@@ -94,6 +93,13 @@ class DeltaLocation:
                 "sink.missing", "the table is gone", where={"location": self.location}, hint="rebuild the table"
             )
         return self._table
+
+    def newest_version(self) -> int:
+        """Return the newest version as it is now, 0 for a table that was just created."""
+        if self._table is None:
+            return 0
+        self._table.update_incremental()
+        return self._table.version()
 
     def applied(self, app: str) -> int | None:
         """Return the newest batch that this application committed, None when it never did."""

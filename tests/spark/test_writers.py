@@ -30,14 +30,14 @@ class SparkDoing:
     def commit(self, location: str, action: Action) -> None:
         self._number += 1
         folder = f"_cdc/staged/{self._number}"
-        StageWriter(self._storage, folder).commit(location, action)
+        StageWriter(self._storage, folder).commit(DeltaLocation(location, {}), action)
         SparkWriter(self._session, self._storage).commit_staged(folder)
 
 
 @pytest.fixture(params=["task", "spark"])
 def do(request: pytest.FixtureRequest, tmp_path: Path) -> Do:
     if request.param == "task":
-        return TaskWriter({}).commit
+        return lambda location, action: TaskWriter().commit(DeltaLocation(location, {}), action)
     return SparkDoing(request.getfixturevalue("session"), tmp_path / "stage").commit
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from airflow_provider_cdc.core.ddl import statement as ddl
 from airflow_provider_cdc.core.ddl.parser import parse
@@ -27,7 +28,7 @@ class Fold:
             self._observed(change)
             return
         try:
-            statements = parse(change.statement)
+            statements = _parse(change.statement)
         except DataError as error:
             self._not_understood(change, str(error))
             return
@@ -196,6 +197,12 @@ class Fold:
             for name in list(self._open):
                 if name.table.lower() in text:
                     self._block(change, name, reason)
+
+
+@lru_cache(maxsize=20_000)
+def _parse(statement: str) -> tuple[ddl.Statement, ...]:
+    # a timeline is built before and after a batch's changes, from the same statements
+    return tuple(parse(statement))
 
 
 def _full(name: ddl.Name, change: SchemaChange) -> TableName:

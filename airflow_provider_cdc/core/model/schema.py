@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 
@@ -111,7 +111,7 @@ class TableSchema:
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        return {"columns": [asdict(column) for column in self.columns], "key": list(self.key)}
+        return {"columns": [_column_document(column) for column in self.columns], "key": list(self.key)}
 
     @staticmethod
     def from_document(data: dict[str, Any]) -> TableSchema:
@@ -123,3 +123,24 @@ class TableSchema:
             default = Default(**item["default"]) if item["default"] else None
             columns.append(replace(Column(**{**item, "type": ColumnType(**kind)}), default=default))
         return TableSchema(tuple(columns), tuple(data["key"]))
+
+
+def _column_document(column: Column) -> dict[str, Any]:
+    # written out: ``dataclasses.asdict`` copies deeply and took a quarter of a batch of many tables
+    kind, default = column.type, column.default
+    return {
+        "id": column.id,
+        "name": column.name,
+        "type": {
+            "name": kind.name,
+            "length": kind.length,
+            "scale": kind.scale,
+            "unsigned": kind.unsigned,
+            "labels": list(kind.labels),
+            "charset": kind.charset,
+        },
+        "nullable": column.nullable,
+        "default": None if default is None else {"kind": default.kind, "text": default.text},
+        "generated": column.generated,
+        "auto_increment": column.auto_increment,
+    }
