@@ -1,0 +1,171 @@
+"""Which table a name means when, and what its columns are then."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline, Timeline, build_timeline
+from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableName, TableSchema
+
+T, U = TableName("shop", "t"), TableName("shop", "u")
+
+
+def changes(*statements: str) -> list[SchemaChange]:
+    """Number statements by position 01, 02, ..."""
+    return [SchemaChange(f"{n:02d}", n, "shop", text, time=n * 1_000_000) for n, text in enumerate(statements, 1)]
+
+
+def timeline(*statements: str) -> Timeline:
+    return build_timeline(changes(*statements))
+
+
+def only(found: Timeline, name: TableName = T) -> TableTimeline:
+    table_id = found.owner(name, "99")
+    assert table_id is not None
+    return found.tables[table_id]
+
+
+def names(table: TableTimeline) -> list[str]:
+    return [column.name for column in table.schema.columns]
+
+
+def test_a_column_keeps_its_id_over_rename_and_change_of_type() -> None:
+    table = only(timeline("CREATE TABLE t (a INT PRIMARY KEY, b INT)", "ALTER TABLE t CHANGE b c BIGINT FIRST"))
+    before, after = (epoch.schema for epoch in table.epochs)
+    assert names(table) == ["c", "a"]
+    assert after.named("c").id == before.named("b").id
+    assert after.named("c").type.name == "bigint"
+
+
+def test_a_column_dropped_and_added_again_is_another_column() -> None:
+    table = only(timeline("CREATE TABLE t (a INT, b INT)", "ALTER TABLE t DROP b", "ALTER TABLE t ADD b INT DEFAULT 7"))
+    assert table.epochs[0].schema.named("b").id != table.schema.named("b").id
+    assert table.fills[table.schema.named("b").id] == Default("constant", "7")
+
+
+@pytest.mark.parametrize(
+    ("definition", "fill"),
+    [
+        ("INT", None),
+        ("INT NOT NULL", "0"),
+        ("INT NOT NULL DEFAULT 5", "5"),
+        ("VARCHAR(9) NOT NULL", ""),
+        ("ENUM('x','y') NOT NULL", "x"),
+        ("DATE NOT NULL", "0000-00-00"),
+        ("DATETIME DEFAULT CURRENT_TIMESTAMP", "1970-01-01 00:00:02.000000"),
+    ],
+)
+def test_stored_rows_get_what_the_database_gives_them(definition: str, fill: str | None) -> None:
+    table = only(timeline("CREATE TABLE t (a INT)", f"ALTER TABLE t ADD n {definition}"))
+    assert table.fills[table.schema.named("n").id].text == fill
+    assert bool(table.notes) == ("CURRENT_TIMESTAMP" in definition)
+
+
+def test_a_swap_moves_both_tables_at_one_position() -> None:
+    found = timeline("CREATE TABLE t (a INT)", "CREATE TABLE u (b INT)", "RENAME TABLE t TO x, u TO t, x TO u")
+    assert found.owner(T, "02") == found.owner(U, "03")
+    assert found.owner(U, "02") == found.owner(T, "03")
+    assert names(only(found, T)) == ["b"]
+
+
+def test_a_name_that_is_dropped_and_created_again_is_another_table() -> None:
+    found = timeline("CREATE TABLE t (a INT)", "DROP TABLE t", "CREATE TABLE t (b INT PRIMARY KEY)")
+    first, second = found.owner(T, "01"), found.owner(T, "03")
+    assert found.owner(T, "02") is None
+    assert first != second
+    assert found.tables[first].dropped_at == "02"
+    assert found.tables[first].last_name == T
+
+
+def test_dropping_a_database_drops_its_tables() -> None:
+    found = timeline("CREATE TABLE t (a INT)", "CREATE TABLE other.v (a INT)", "DROP DATABASE shop")
+    assert found.owner(T, "03") is None
+    assert found.owner(TableName("other", "v"), "03") is not None
+
+
+def test_copies_and_order_of_arrival_do_not_matter() -> None:
+    told = changes(
+        "CREATE TABLE t (a INT PRIMARY KEY)",
+        "ALTER TABLE t ADD b INT",
+        "RENAME TABLE t TO u",
+        "CREATE TABLE t LIKE u",
+        "ALTER TABLE u DROP b, ADD c DATE",
+    )
+    expected = {i: t.document() for i, t in build_timeline(told).tables.items()}
+    for seed in range(20):
+        shuffled = random.Random(seed).sample([*told, *told], 2 * len(told))
+        assert {i: t.document() for i, t in build_timeline(shuffled).tables.items()} == expected
+
+
+def test_ids_of_later_columns_do_not_change_when_an_earlier_statement_turns_up() -> None:
+    told = changes("CREATE TABLE t (a INT)", "ALTER TABLE t ADD b INT", "ALTER TABLE t ADD c INT")
+    without = only(build_timeline([told[0], told[2]]))
+    assert only(build_timeline(told)).schema.named("c").id == without.schema.named("c").id
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE t DROP PARTITION p0",
+        "ALTER TABLE t ADD id INT AUTO_INCREMENT PRIMARY KEY",
+        "ALTER TABLE t ADD r DOUBLE DEFAULT (RAND())",
+        "ALTER TABLE t ADD g INT AS (a + 1)",
+        "ALTER TABLE t DROP nonsense",
+        "ALTER TABLE t FROBNICATE a",
+    ],
+)
+def test_what_cannot_be_known_blocks_the_table_and_no_other(statement: str) -> None:
+    found = timeline("CREATE TABLE t (a INT)", "CREATE TABLE u (a INT)", statement)
+    assert [position for position, _ in only(found, T).blocked] == ["03"]
+    assert only(found, U).blocked == []
+
+
+def test_the_tools_own_account_of_the_columns_wins_over_the_text() -> None:
+    told = TableSchema((Column(1, "a", ColumnType("int"), nullable=False), Column(2, "b", ColumnType("date"))), (1,))
+    change = SchemaChange("01", 1, "shop", "CREATE TABLE t AS SELECT 1", (("shop", "t", told),))
+    table = only(build_timeline([change]))
+    assert names(table) == ["a", "b"]
+    assert [column.name for column in table.schema.key_columns] == ["a"]
+    assert table.blocked == []
+
+
+def test_a_table_older_than_the_log_begins_where_its_structure_is_first_told() -> None:
+    told = TableSchema((Column(1, "a", ColumnType("int")), Column(2, "b", ColumnType("date"))))
+    change = SchemaChange("05", 1, "shop", "ALTER TABLE t ADD b DATE", (("shop", "t", told),))
+    assert names(only(build_timeline([change]))) == ["a", "b"]
+    assert build_timeline(changes("ALTER TABLE t ADD b DATE")).tables == {}
+
+
+def test_structures_that_rows_show_make_epochs_where_no_ddl_is_carried() -> None:
+    first = TableSchema((Column(1, "a", ColumnType("int")),), (1,))
+    second = TableSchema((Column(1, "a", ColumnType("int")), Column(2, "b", ColumnType("longtext"))), (1,))
+    found = build_timeline(
+        [
+            SchemaChange("01", 0, "shop", "", (("shop", "t", first),)),
+            SchemaChange("07", 0, "shop", "", (("shop", "t", second),)),
+        ]
+    )
+    table = only(found)
+    assert [epoch.position for epoch in table.epochs] == ["01", "07"]
+    assert table.epochs[0].schema.named("a").id == table.schema.named("a").id
+
+
+def test_documents_bring_everything_back() -> None:
+    told = changes(
+        "CREATE TABLE t (a DECIMAL(9,2) UNSIGNED PRIMARY KEY, e SET('x','y''z') DEFAULT 'x')",
+        "TRUNCATE t",
+        "DROP TABLE t",
+    )
+    table = next(iter(build_timeline(told).tables.values()))
+    assert TableTimeline.from_document(table.document()) == table
+    assert table.clears == ["02"]
+    assert [SchemaChange.from_document(change.document()) for change in told] == told
+
+
+def test_the_mark_tells_whether_two_timelines_agree_up_to_a_position() -> None:
+    short = only(timeline("CREATE TABLE t (a INT)"))
+    long = only(timeline("CREATE TABLE t (a INT)", "ALTER TABLE t ADD b INT"))
+    assert short.mark("01") == long.mark("01")
+    assert short.mark("02") != long.mark("02")
