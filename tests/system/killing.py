@@ -91,9 +91,10 @@ class Executioner:
     def carry_out(self, kill: Kill) -> Hit | None:
         """Start the command and kill; None when it was done before the moment came."""
         running = self._site.launch()
-        if not running.until(self._moment(kill.moment)):
-            running.answer()
-            return None
+        while not running.until(self._moment(kill.moment)):
+            if running.answer().code != 5:
+                return None
+            running = self._site.launch()  # the one killed before still holds the lease
         time.sleep(kill.delay)
         struck = self._strike(running, kill.target)
         if not struck or (kill.target == "command" and running.process.wait(60) != -9):
