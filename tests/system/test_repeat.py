@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,7 +84,7 @@ def test_a_batch_whose_publishing_was_lost_is_only_published(filled: Broker, tmp
     before = versions(site.lake)
     if killed.code == 0:
         pytest.skip("the batch was published before it could be killed")
-    with_lease_gone(site)
+    _end_lease(site)
     began = time.monotonic()
     again = site.sync()
     print(f"\npublished again in {time.monotonic() - began:.2f} s")
@@ -93,10 +94,8 @@ def test_a_batch_whose_publishing_was_lost_is_only_published(filled: Broker, tmp
     assert ledger_faults(site, 1) == []
 
 
-def with_lease_gone(site: Site) -> None:
+def _end_lease(site: Site) -> None:
     """Let the dead holder's lease end, as time would."""
-    import sqlite3
-
     with sqlite3.connect(site.ledger) as ledger:
         ledger.execute("UPDATE cdc_pipelines SET lease_until = '2000' || substr(lease_until, 5)")
 
