@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from delta.tables import DeltaTable
@@ -77,8 +78,13 @@ def main() -> None:
     else:
         latest.persist().createOrReplaceGlobalTempView("latest")
 
+        # a session a thread: a session a table would compile every generated class anew for each of them
+        sessions = threading.local()
+
         def one(table: str) -> None:
-            session = spark.newSession()
+            if not hasattr(sessions, "own"):
+                sessions.own = spark.newSession()
+            session = sessions.own
             source = session.table("global_temp.latest").where(F.col("table") == table).drop("table")
             _merge(session, source, f"{given.root}/{table}")
 
