@@ -89,7 +89,7 @@ class Executioner:
         self._before = versions(site.lake)
 
     def carry_out(self, kill: Kill) -> Hit | None:
-        """Start the command and kill; None when it was done before the moment came."""
+        """Start the command and kill; None when the batch was done all the same."""
         running = self._site.launch()
         while not running.until(self._moment(kill.moment)):
             if running.answer().code != 5:
@@ -101,6 +101,8 @@ class Executioner:
             assert running.answer().code in (0, 5)
             return None
         answer = running.answer()
+        if answer.code == 0:  # what died had done its part
+            return None
         # without waiting for what may still run: an orphan must do no harm
         return Hit(self._phase, kill, self._reached(running), answer.code)
 
@@ -109,9 +111,9 @@ class Executioner:
             return processes.kill(running.process.pid)
         deadline = time.monotonic() + 20
         while running.going and time.monotonic() < deadline:
-            for pid in _found(running.watch(), target):
-                if processes.kill(pid):
-                    return True
+            # of the workers all: Spark does without one that has no task
+            if any([processes.kill(pid) for pid in _found(running.watch(), target)]):
+                return True
             time.sleep(0.001)
         return False
 

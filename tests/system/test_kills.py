@@ -58,7 +58,7 @@ def _ordeal(site: Site, phase: int, batches: int, planned: list[Kill]) -> list[H
     for kill in planned:
         hit = Executioner(site, phase).carry_out(kill)
         hits += [hit] if hit else []
-        print(f"{site.folder.name} phase {phase}: {hit or f'done before {kill}'}", flush=True)
+        print(f"{site.folder.name} phase {phase}: {hit or f'done in spite of {kill}'}", flush=True)
     died = time.monotonic()
     last, before = site.sync_patiently()
     told = f"phase {phase}, {[(hit.kill, hit.reached) for hit in hits]}"
