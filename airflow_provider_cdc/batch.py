@@ -17,10 +17,11 @@ from typing import Any
 
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Chunk, JobDocument, TableState
+from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger
 from airflow_provider_cdc.engine import EngineTask, Stopper
 from airflow_provider_cdc.hooks.connections import ledger_url, spark_target, storage_options
-from airflow_provider_cdc.outcome import from_ledger, published, schema_change_id
+from airflow_provider_cdc.outcome import from_ledger, may_settle, published, ran_engine, schema_change_id
 
 Say = Callable[[str], None]
 _STORAGE_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
@@ -44,7 +45,7 @@ def run_batch(
     :raises CdcError: with what to do; nothing was committed.
     """
     from airflow_provider_cdc.hooks.kafka_log import KafkaLog
-    from airflow_provider_cdc.planner import plan_batch
+    from airflow_provider_cdc.planner import plan_batch, plan_settling
 
     started = time.monotonic()
     stopper = kill or Stopper()
@@ -56,7 +57,12 @@ def run_batch(
             stopper.check()
             batch = plan_batch(pipeline, ledger, lease, log, until)
             if batch.committed:
-                return from_ledger(batch, ledger.tables(pipeline.name).values(), time.monotonic() - started)
+                states = ledger.tables(pipeline.name).values()
+                if not any(may_settle(state) for state in states):
+                    return from_ledger(batch, states, time.monotonic() - started)
+                say("nothing new, but a table stands aside: trying it again")
+                batch = plan_settling(ledger, lease, pipeline.name)
+                until = None
             result = _Run(pipeline, ledger, lease, batch, log.client_config(), say, stopper).result(started)
             # A batch left over from another request was finished first; ours comes next.
             if result["status"] == "failed" or until is None or batch.until == until:
@@ -130,7 +136,7 @@ class _Run:
             chunks=self._chunks(parallelism),
             policy=pipeline.policy.document(),
             tables=pipeline.tables.document(),
-            earlier=[b.seq for b in self._ledger.batches(pipeline.name) if b.committed and b.seq < batch.seq],
+            earlier=[b.seq for b in self._ledger.batches(pipeline.name) if ran_engine(b) and b.seq < batch.seq],
             schema_changes=[_without_id(change) for change in self._ledger.schema_changes(pipeline.name)],
             states=[TableState(**document) for document in self._states.values()],
             storage={key: value for key, value in store.items() if key not in _STORAGE_SECRETS},
@@ -175,7 +181,16 @@ class _Run:
                 yield Path(folder)
             return
         folder = Path(root) / "_cdc" / self._pipeline.name / "jobs" / str(self._batch.seq)
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "job.json").touch()
+        except OSError as error:
+            raise SinkError(
+                "sink.not_writable",
+                f"the lake cannot be written: {error.strerror}",
+                where={"root": self._pipeline.sink.root},
+                hint="mount it or correct sink.root; nothing was read and nothing was committed",
+            ) from None
         yield folder
 
     # ---- engine

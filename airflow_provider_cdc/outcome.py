@@ -32,16 +32,27 @@ def published(
     told["tables"] = [_line(line, by_name.get((line["database"], line["table"]))) for line in document["tables"]]
     told |= {"seconds": seconds, "phases": document["seconds"], "cut": _cut(after.values())}
     told["statements"] = [text[:_SHOWN_TEXT] for text in document["statements"][:_SHOWN]]
-    told["parked"] = [
-        {"database": state["database"], "table": state["table"], "reason": state["reason"]}
-        for state in after.values()
-        if state["state"] == "parked"
-    ]
+    told["parked"] = _parked(after.values())
     if document["lossy"]:
         told["lossy"] = document["lossy"]
     if document["quarantine"]:
         told["quarantine"] = document["quarantine"][:_SHOWN]
     return told
+
+
+def _parked(states: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    names = ("database", "table", "reason")
+    return [{name: state[name] for name in names} for state in states if state["state"] == "parked"]
+
+
+def may_settle(state: Mapping[str, Any]) -> bool:
+    """Tell whether a table that stands aside may be well when it is tried again, without anything new in the log."""
+    return state["state"] == "parked" and not state["reason"].startswith("needs rebuild")
+
+
+def ran_engine(batch: Batch) -> bool:
+    """Tell whether a batch left its part of the change log: one without records starts nothing."""
+    return batch.committed and (batch.result or {}).get("status") != "empty"
 
 
 def _by_name(states: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Mapping[str, Any]]:
@@ -80,9 +91,10 @@ def from_ledger(batch: Batch, states: Iterable[Mapping[str, Any]], seconds: floa
     :param seconds: this request took so long.
     """
     stored = dict(batch.result or {})
+    parked = _parked(states)
     if stored.get("status") == "empty":
-        return {**nothing(batch.pipeline, batch.seq), **_loss(stored), "seconds": round(seconds, 3)}
-    parked = [state for state in states if state["state"] == "parked"]
+        told = {**nothing(batch.pipeline, batch.seq), **_loss(stored), "seconds": round(seconds, 3)}
+        return {**told, "status": "parked", "parked": parked} if parked else told
     if stored.get("status") == "parked" and not parked:
         stored |= {"status": "done", "parked": []}
     return {**stored, "repeated": True, "seconds": round(seconds, 3)}

@@ -122,6 +122,13 @@ def plan_batch(
     return batch
 
 
+def plan_settling(ledger: Ledger, lease: Lease, name: str) -> Batch:
+    """Return a new batch that reads nothing: it tries again the tables that stand aside."""
+    last = ledger.last(name, SYNC)
+    end = {} if last is None else last.end
+    return ledger.plan(lease, end, end, None, SYNC)
+
+
 def _stored(ledger: Ledger, name: str, until: datetime | None) -> Batch | None:
     if until is None:
         return ledger.open(name)

@@ -47,10 +47,7 @@ class History:
 
     def deferred(self) -> list[dict[str, Any]]:
         """Return the schema changes that were read but were too late for the batches so far."""
-        for seq in reversed(self.earlier):
-            if "deferred" in self.result(seq):
-                return list(self.result(seq)["deferred"])
-        return []
+        return list(self.result(self.earlier[-1])["deferred"]) if self.earlier else []
 
     def newest_position(self) -> str:
         """Return the newest position of all earlier batches."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_cdc.core.config import TableRules
 from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline
 from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result, TableState
-from airflow_provider_cdc.core.errors import CdcError, DataError
+from airflow_provider_cdc.core.errors import CdcError, DataError, SinkError
 from airflow_provider_cdc.core.formats.registry import open_format
 from spark_jobs.between import Between, History, Work
 from spark_jobs.change_log import Group, Manifest, log_folder
@@ -48,6 +48,8 @@ def sync(
     stored = storage.read_json(f"{folder}/result.json")
     if stored is not None:
         return _result(stored)
+    history = _history(job, storage)
+    history.newest_position()  # the lake is the one that earlier batches were written to, or nothing is done
     clock = {"land": time.monotonic()}
     landed = storage.read_json(f"{folder}/manifest.json")
     if landed is None:
@@ -55,11 +57,11 @@ def sync(
         storage.write_json(f"{folder}/manifest.json", landed)
     clock["apply"] = time.monotonic()
     _check_budget(job, landed)
-    result = _apply(job, secrets, run, say, storage, landed, session)
+    result = _apply(job, secrets, run, say, storage, landed, session, history)
     end = time.monotonic()
     result.seconds = {"land": round(clock["apply"] - clock["land"], 3), "apply": round(end - clock["apply"], 3)}
     newest = max((g["max_position"] for g in landed["groups"] if g["database"]), default="")
-    reached = max(newest, _history(job, storage).newest_position())
+    reached = max(newest, history.newest_position())
     storage.write_json(f"{folder}/result.json", {**result.document(), "max_position": reached})
     return result
 
@@ -134,17 +136,17 @@ def _history(job: JobDocument, storage: Storage) -> History:
     def document(seq: int, name: str) -> dict[str, Any]:
         found = storage.read_json(f"{log_folder(f'_cdc/{job.pipeline}', seq)}/{name}.json")
         if found is None:
-            # a batch without records leaves no files
-            return {"seq": seq, "groups": [], "states": [], "max_position": None}
+            raise SinkError(
+                "log.missing",
+                f"the change log lacks batch {seq}, which the ledger has as committed",
+                where={"root": job.sink_root, "pipeline": job.pipeline},
+                hint="is the right lake mounted? restore its _cdc folder, or rebuild the pipeline under another name",
+            )
         return dict(found)
 
     @cache
     def result(seq: int) -> dict[str, Any]:
-        found = document(seq, "result")
-        if found["max_position"] is None:
-            older = [s for s in job.earlier if s < seq]
-            found["max_position"] = result(older[-1])["max_position"] if older else ""
-        return found
+        return document(seq, "result")
 
     @cache
     def manifest(seq: int) -> Manifest:
@@ -161,9 +163,9 @@ def _apply(
     storage: Storage,
     landed: dict[str, Any],
     session: SparkSession | None,
+    history: History,
 ) -> Result:
     manifest = Manifest(job.seq, [Group(**group) for group in landed["groups"]])
-    history = _history(job, storage)
     fresh, later = _due(job, [*history.deferred(), *landed["schema_changes"]])
     between = Between(job, manifest, [*fresh, *_observed(job, landed)], history)
     work = between.work()

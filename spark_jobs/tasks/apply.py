@@ -220,6 +220,8 @@ class _Table:
                 )
             return
         other = target.foreign_commit(task.expected)
+        if other is not None and target.holds_same(DeltaLocation(task.location, self._options, task.expected)):
+            other = None  # it was restored since
         if other is not None or (target.version or 0) < task.expected:
             raise SinkError(
                 "sink.changed_by_other",

@@ -129,6 +129,11 @@ class DeltaLocation:
                 return str(entry.get("operation"))
         return None
 
+    def holds_same(self, other: DeltaLocation) -> bool:
+        """Return whether both stand on the same files under the same schema, whatever versions lie between."""
+        same_files = set(self.table.file_uris()) == set(other.table.file_uris())
+        return same_files and self.table.schema() == other.table.schema()
+
     def is_empty(self) -> bool:
         """Return whether the table holds no file at all, read from its log alone."""
         return not self.table.file_uris()

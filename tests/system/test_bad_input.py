@@ -251,14 +251,12 @@ def test_a_location_that_is_taken_parks_its_table_only(place: Place, lay: object
     assert ledger_faults(place.site, 2) == []
 
 
-@pytest.mark.xfail(strict=True, reason="a batch without records answers nothing_to_do, exit 0")
 def test_what_was_parked_is_told_again_where_nothing_is_new(place: Place) -> None:
     _foreign_files(place.site.location("customers"))
     _parked(place.site.sync(), "customers")
     _parked(place.site.sync(), "customers")
 
 
-@pytest.mark.xfail(strict=True, reason="a batch without records starts no engine for parked tables")
 def test_the_same_command_again_catches_up_without_new_records(place: Place) -> None:
     _foreign_files(place.site.location("customers"))
     _parked(place.site.sync(), "customers")
@@ -292,7 +290,6 @@ def test_a_table_that_somebody_else_changed_is_parked_and_catches_up_after_the_c
     assert unequal(place.site, 2) == {}
 
 
-@pytest.mark.xfail(strict=True, reason="RESTORE itself counts as another's change")
 def test_a_table_that_somebody_else_changed_catches_up_after_a_restore(place: Place) -> None:
     table = _meddle(place)
     table.restore(table.version() - 1)
@@ -327,7 +324,6 @@ def test_upkeep_by_others_is_no_meddling(place: Place) -> None:
     assert unequal(place.site, 2) == {}
 
 
-@pytest.mark.xfail(strict=True, reason="OSError of the jobs folder ends in a traceback and exit 1")
 def test_a_sink_root_that_cannot_be_made(place: Place) -> None:
     (place.site.folder / "file").write_text("no folder")
     place.site.changes["sink"] = {"root": str(place.site.folder / "file" / "lake")}
@@ -337,7 +333,6 @@ def test_a_sink_root_that_cannot_be_made(place: Place) -> None:
     assert refused.json["error"]["hint"]
 
 
-@pytest.mark.xfail(strict=True, reason="OSError of the jobs folder ends in a traceback and exit 1")
 def test_a_sink_that_cannot_be_written_is_an_error_and_the_batch_goes_on_once_it_can(place: Place) -> None:
     """The root is a folder of the kernel's, where not even root may write."""
     place.site.changes["sink"] = {"root": "/proc/sys/lake"}
@@ -364,7 +359,6 @@ def test_a_table_location_that_cannot_be_written_parks_or_fails_but_loses_nothin
     assert unequal(place.site, 1) == {}
 
 
-@pytest.mark.xfail(strict=True, reason="a batch whose part of the change log is missing counts as one without records")
 def test_a_lake_that_is_not_mounted_parks_everything_and_nothing_is_lost_when_it_is_back(place: Place) -> None:
     assert place.site.sync().code == 0
     away = place.site.folder / "away"
