@@ -49,8 +49,10 @@ class Airflow:
             "PYTHONUNBUFFERED": "1",
             "NO_COLOR": "1",
             "SHOP_PIPELINE": str(pipeline),
+            "TMPDIR": str(folder / "tmp"),
         }
         home.mkdir()
+        (folder / "tmp").mkdir()
         script = Path(__file__).with_name("runs.py")
         self._process = subprocess.Popen(
             [sys.executable, str(script), str(DAGS), dag_id],
@@ -97,10 +99,11 @@ class Airflow:
         if self._process.poll() is None:
             assert self._process.stdin is not None
             self._process.stdin.close()
-            # What runs in the middle of a batch is told; what waits for the next request ends with its input.
+            # What waits for the next request ends at once. A run amid a batch may be tried again by Airflow;
+            # Spark's driver ends with the process that started it.
             self._process.send_signal(signal.SIGINT)
             try:
-                self._process.wait(15)
+                self._process.wait(5)
             except subprocess.TimeoutExpired:
                 os.killpg(self._process.pid, signal.SIGKILL)  # its own session holds nothing else
                 self._process.wait()

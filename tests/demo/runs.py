@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from datetime import datetime
 
@@ -18,6 +19,8 @@ MARK = "DEMO-ANSWER "
 
 def main(folder: str, dag_id: str) -> None:
     """Answer that Airflow is ready, then run the DAG for every date asked for."""
+    # Who was started in the background of a shell ignores it, and so would we.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     from airflow.utils.db import initdb
 
     initdb()

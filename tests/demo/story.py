@@ -120,7 +120,8 @@ class Demo:
         if not self._keep:
             shutil.rmtree(folder, ignore_errors=True)
             return
-        shutil.rmtree(folder / "airflow", ignore_errors=True)
+        for name in ("airflow", "tmp"):
+            shutil.rmtree(folder / name, ignore_errors=True)
         self._screen.step("")
         self._screen.line(f"\nThe lake is kept at {folder / 'lake'}, Airflow's log beside it. To read a table:\n")
         self._screen.line("    from deltalake import DeltaTable")
