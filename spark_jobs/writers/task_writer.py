@@ -38,7 +38,7 @@ class TaskWriter:
             case "merge":
                 assert action.deletes is not None
                 place.merge(action.rows, action.deletes, action.key, action.commit)
-        # our commit is the next version: one that meets another fails. Replacing nothing by nothing makes no commit at all
+        # our commit is the next version: one that meets another fails; nothing replaced by nothing is no commit
         return min(before + 1, place.newest_version())
 
 
@@ -99,7 +99,8 @@ class DeltaLocation:
         if self._table is None:
             return 0
         self._table.update_incremental()
-        return self._table.version()
+        newest: int = self._table.version()
+        return newest
 
     def applied(self, app: str) -> int | None:
         """Return the newest batch that this application committed, None when it never did."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,20 @@ def topic(broker: Broker) -> str:
             bound.produce(TOPIC, message(number), key=b"{}", partition=1)
         bound.flush()
         (bound.commit_transaction if good else bound.abort_transaction)()
+    _await_end(broker, TOPIC, 1, 16)
     return TOPIC
+
+
+def _await_end(broker: Broker, topic: str, partition: int, end: int) -> None:
+    """Wait for the last transaction's mark: the producer is answered before the brokers wrote it."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "x", "isolation.level": "read_committed"})
+    deadline = time.monotonic() + 20
+    while consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)[1] < end:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    consumer.close()
 
 
 def job(broker: Broker, root: Path, *chunks: Chunk) -> JobDocument:
