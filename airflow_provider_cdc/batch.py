@@ -34,6 +34,7 @@ def run_batch(
     say: Say = print,
     kill: Stopper | None = None,
     owner: str | None = None,
+    accept_loss: bool = False,
 ) -> dict[str, Any]:
     """Plan a batch, carry it out and publish it; the same request again returns what came of it.
 
@@ -41,6 +42,7 @@ def run_batch(
     :param say: takes one line of progress.
     :param kill: stops the batch from outside.
     :param owner: who asks, in words for whoever finds the pipeline taken.
+    :param accept_loss: go on although Kafka deleted records that no batch has read.
     :raises BusyError: somebody else works on the pipeline; says who.
     :raises CdcError: with what to do; nothing was committed.
     """
@@ -55,7 +57,7 @@ def run_batch(
     with ledger.lease(pipeline.name, owner or this_process(), seconds, fingerprint=fingerprint) as lease:
         while True:
             stopper.check()
-            batch = plan_batch(pipeline, ledger, lease, log, until)
+            batch = plan_batch(pipeline, ledger, lease, log, until, accept_loss=accept_loss)
             if batch.committed:
                 states = ledger.tables(pipeline.name).values()
                 if not any(may_settle(state) for state in states):

@@ -64,6 +64,10 @@ _UNTIL = Argument(
         "help": "everything the source committed before this time; UTC without a zone; without it what is there now",
     },
 )
+_ACCEPT_LOSS = Argument(
+    ("--accept-loss",),
+    {"action": "store_true", "help": "go on although Kafka deleted records that no batch has read; told in the result"},
+)
 _DECODE = (
     Argument(("--format",), {"required": True, "metavar": "NAME", "help": "wire format; `formats` lists them"}),
     Argument(
@@ -75,8 +79,10 @@ _DECODE = (
     ),
 )
 
+_SYNC = (_PIPELINE, _UNTIL, _ACCEPT_LOSS, _JSON)
+
 VERBS = (
-    Verb("sync", "sync:sync", "carry out one batch: plan, land, apply, publish", (_PIPELINE, _UNTIL, _JSON)),
+    Verb("sync", "sync:sync", "carry out one batch: plan, land, apply, publish", _SYNC),
     Verb("plan", "sync:plan", "show what the next batch would read; records nothing", (_PIPELINE, _UNTIL, _JSON)),
     Verb("decode", "decode:decode", "print the changes that recorded records mean", _DECODE),
     Verb("tables", "looking:tables", "show the pipeline's tables and where they stand", (_PIPELINE, _JSON)),

@@ -29,7 +29,8 @@ def sync(given: Namespace) -> int:
 
         stopper = Stopper()
         signal.signal(signal.SIGTERM, lambda *_: stopper("SIGTERM"))
-        told = run_batch(CdcPipeline.from_yaml(given.pipeline), until=given.until, say=_say, kill=stopper)
+        pipeline = CdcPipeline.from_yaml(given.pipeline)
+        told = run_batch(pipeline, until=given.until, say=_say, kill=stopper, accept_loss=given.accept_loss)
         if given.json:
             print_json(told)
         else:

@@ -69,6 +69,8 @@ def main() -> None:
         .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "4")
+        # Delta's own default of 50 tasks for the log of a small table costs more than everything else here
+        .config("spark.databricks.delta.snapshotPartitions", "2")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("WARN")

@@ -9,7 +9,7 @@ from airflow_provider_cdc.core.config.checks import Checks
 
 # Fields that change what a table becomes; the others only change how fast or where the work is done.
 DECIDING = ("on_drop_table", "on_truncate", "tinyint1_as_boolean", "zero_dates")
-_POSITIVE = ("chunk_records", "log_retention_days", "land_deadline_seconds", "lease_seconds", "spark_writer_rows")
+_POSITIVE = ("chunk_records", "land_deadline_seconds", "lease_seconds", "spark_writer_rows")
 CHOICES: dict[str, tuple[str, ...]] = {
     "engine": ("spark", "inline"),
     "reader": ("auto", "task", "spark"),
@@ -33,7 +33,6 @@ class RunPolicy:
     :param ddl_grace_seconds: how long a table waits for a schema change that its rows announce, before it is parked.
     :param chunk_records: records one landing task reads.
     :param parallelism: tasks at a time; None leaves it to the engine.
-    :param log_retention_days: how long the change log is kept; older ranges cannot be replayed.
     :param land_deadline_seconds: time one landing task may take.
     :param lease_seconds: how long a pipeline stays taken after its holder died.
     :param spark_writer_rows: rows of one table and batch from which ``writer: auto`` takes the Spark writer.
@@ -50,7 +49,6 @@ class RunPolicy:
     ddl_grace_seconds: int = 300
     chunk_records: int = 250_000
     parallelism: int | None = None
-    log_retention_days: int = 30
     land_deadline_seconds: int = 600
     lease_seconds: int = 60
     spark_writer_rows: int = 2_000_000

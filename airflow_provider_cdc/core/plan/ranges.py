@@ -13,7 +13,7 @@ OffsetMap = Mapping[str, Mapping[int, int]]
 _SHOWN = 5
 _REBUILD = (
     "the tables can no longer follow this log without a gap: take a new snapshot and rebuild the pipeline, "
-    "or plan once with accept_loss=True to go on with what is left"
+    "or run `airflow-cdc sync --accept-loss` once to go on with what is left"
 )
 
 

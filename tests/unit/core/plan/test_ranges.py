@@ -55,7 +55,7 @@ def test_expired_offsets_name_the_partitions_what_is_lost_and_the_way_out() -> N
     error = refused("kafka.offsets_expired", ends(4, 5, 9), lows(10, 5, 10), highs(20, 20, 20))
     assert "deleted 7 records" in error.message and "offsets 4 to 9" in error.message
     assert error.where["partitions"] == "t/0 t/2" and error.where["first_kept"] == 10
-    assert "rebuild" in error.hint and "accept_loss" in error.hint
+    assert "rebuild" in error.hint and "--accept-loss" in error.hint
 
 
 def test_accepted_loss_goes_on_with_what_is_left_and_says_what_is_gone() -> None:
