@@ -78,7 +78,7 @@ def _land(
         say(f"land: up to {total} records of {len(job.chunks)} chunks through Spark's Kafka source")
         reports = read_with_spark(session, job, secrets)
     else:
-        groups = _reading_groups(job.chunks, job.parallelism)
+        groups = _reading_groups(job.chunks, job.parallelism, job.policy["chunk_records"])
         say(f"land: up to {total} records of {len(job.chunks)} chunks in {len(groups)} tasks")
         reports = run(partial(_land_task, job, secrets), [[asdict(chunk) for chunk in group] for group in groups])
     landed: dict[str, Any] = {
@@ -100,11 +100,10 @@ def _land(
     return landed
 
 
-def _reading_groups(chunks: Sequence[Chunk], parallelism: int) -> list[list[Chunk]]:
+def _reading_groups(chunks: Sequence[Chunk], parallelism: int, chunk_records: int) -> list[list[Chunk]]:
     """Spread chunks over tasks; small ones share a task and its consumer, never two of one partition."""
     total = sum(chunk.end - chunk.start for chunk in chunks)
-    largest = max((chunk.end - chunk.start for chunk in chunks), default=0)
-    count = max(1, min(len(chunks), max(parallelism, -(-total // max(largest, 1)))))
+    count = max(1, min(len(chunks), max(parallelism, -(-total // chunk_records))))
     groups: list[list[Chunk]] = [[] for _ in range(count)]
     for chunk in sorted(chunks, key=lambda chunk: chunk.start - chunk.end):
         free = [g for g in groups if all((c.topic, c.partition) != (chunk.topic, chunk.partition) for c in g)]

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from tests.stack.broker import Broker
     from tests.stack.postgres import Postgres
     from tests.stack.s3 import S3
+
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def _isolate() -> None:
@@ -85,3 +88,27 @@ def spark_jars(java: JavaHome) -> list[Path]:
     from airflow_provider_cdc.jars import SPARK_LOCK, fetch, jar_cache
 
     return fetch(SPARK_LOCK, jar_cache(), java.executable)
+
+
+@pytest.fixture(scope="session")
+def session(spark_jars: list[Path]) -> Iterator[Any]:
+    """The one Spark session of a test run, with the locked jars; a JVM takes jars only when it starts."""
+    from pyspark.sql import SparkSession
+
+    # workers run the tests' own functions too
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    settings = {
+        "spark.jars": ",".join(str(jar) for jar in spark_jars),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "2g",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("tests")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    running = builder.getOrCreate()
+    running.sparkContext.setLogLevel("ERROR")
+    yield running
+    running.stop()

@@ -11,7 +11,7 @@ from airflow_provider_cdc.core.errors import SourceError, UnavailableError
 from airflow_provider_cdc.core.formats.contract import Records
 
 BATCH_RECORDS = 20_000
-BATCH_BYTES = 64 << 20
+BATCH_BYTES = 32 << 20
 
 # fetch.queue.backoff.ms: the default of 1 s idles the consumer each time its queue was full (2.5 to 3 x in wall)
 _TUNING = {
@@ -22,7 +22,7 @@ _TUNING = {
     "isolation.level": "read_committed",
     "fetch.queue.backoff.ms": 5,
     "queued.min.messages": 100_000,
-    "queued.max.messages.kbytes": 131_072,
+    "queued.max.messages.kbytes": 65_536,
     "fetch.message.max.bytes": 8 << 20,
     "fetch.wait.max.ms": 100,
     # a group's name is demanded by the client; nothing joins it and nothing is committed to it

@@ -132,6 +132,7 @@ def apply(
         ours = next((frame for frame in reversed(frames) if ".pxi" not in frame and ".pyx" not in frame), "?")
         reason = f"[apply.fault] {type(error).__name__} in {ours} -> please report this with the table's DDL"
         report = ApplyReport(task.table_id, "parked", reason=reason, error={"code": "apply.fault", "message": reason})
+    pa.default_memory_pool().release_unused()  # the worker lives on beside others that need it now
     report.seconds = round(time.monotonic() - begin, 3)
     return asdict(report)
 

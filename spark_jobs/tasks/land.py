@@ -65,6 +65,7 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
         report.descriptions = writer.descriptions
     finally:
         gc.enable()
+        pa.default_memory_pool().release_unused()  # the worker lives on beside others that need it now
     return asdict(report)
 
 

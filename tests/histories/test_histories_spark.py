@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.java import JavaNotFound, find_java
 from spark_jobs.errors import carried, raised
 from tests.histories.cases import case_of, check
 from tests.histories.generate import THEMES
@@ -19,26 +18,12 @@ from tests.histories.log import Log, save, with_log
 pytestmark = pytest.mark.spark
 
 COUNT = 50
-ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    """A bare context, as the product starts it."""
-    try:
-        home = find_java().home
-    except JavaNotFound as reason:
-        pytest.skip(f"no Java for Spark: {reason}")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_HOME", str(home))
-        patch.setenv("PYTHONPATH", str(ROOT))
-        from pyspark import SparkConf, SparkContext
-
-        conf = SparkConf().setMaster("local[2]").setAppName("histories").set("spark.ui.enabled", "false")
-        context = SparkContext.getOrCreate(conf)
-        context.setLogLevel("ERROR")
-        yield context
-        context.stop()
+@pytest.fixture
+def spark(session: Any) -> Any:
+    """The bare context, as the product uses it."""
+    return session.sparkContext
 
 
 @pytest.mark.parametrize("theme", THEMES)
