@@ -155,7 +155,7 @@ class Replay:
                 return problems
             self._schema = self._schema + result.new_schema_changes
             self.states |= {state.table_id: state for state in result.states}
-        self._seqs.append(number)
+            self._seqs.append(number)  # a batch without records starts no engine and leaves nothing in the change log
         return [] if picture is None else self._differences(picture)
 
     def _job(self, number: int, chunks: list[Chunk]) -> JobDocument:
