@@ -106,19 +106,17 @@ def _trials(sites: list[tuple[Site, list[Kill]]], broker: Broker, first: int = 0
 def test_kills_with_the_inline_engine(empty: Broker, tmp_path: Path) -> None:
     sites = [(_site(tmp_path / name, empty, "inline"), inline_kills(8, seed)) for seed, name in enumerate("ab")]
     hits = _trials(sites, empty)
-    # 16 kills in 6 or 7 phases as a rule; on a slow machine one or the other comes after the command's end
-    assert len(hits) >= 12
-    assert len({hit.reached for hit in hits}) >= 4
+    assert len(hits) >= 14
+    assert len({hit.reached for hit in hits}) >= 5
     assert {hit.kill.target for hit in hits} == {"command", "engine"}
 
 
 @pytest.mark.spark
 def test_kills_with_spark(empty: Broker, tmp_path: Path) -> None:
     hits = _trials([(_site(tmp_path / "s", empty, "spark"), spark_kills(3))], empty, first=1)
-    # 6 kills in 4 or 5 phases as a rule
-    assert len(hits) >= 4
-    assert len({hit.reached for hit in hits}) >= 3
-    assert {hit.kill.target for hit in hits} <= {"command", "jvm", "driver", "worker"}
+    assert len(hits) >= 6
+    assert len({hit.reached for hit in hits}) >= 4
+    assert {hit.kill.target for hit in hits} == {"command", "jvm", "driver", "worker"}
 
 
 def _left(site: Site) -> list[str]:
