@@ -14,6 +14,7 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.contract import Description
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableSchema
+from airflow_provider_cdc.core.values.types import BINARIES, GEOMETRIES
 
 # option -> (default of the connector, values); names are those of the connector's own configuration.
 # They matter where a message does not show them: without embedded schema.
@@ -49,19 +50,6 @@ _LOGICAL: dict[str, Encoding] = {
     "io.debezium.data.Bits": Encoding.BITS_LE,
     "org.apache.kafka.connect.data.Decimal": Encoding.DECIMAL_BASE64,
 }
-_BINARY_TYPES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
-_GEOMETRY_TYPES = frozenset(
-    {
-        "geometry",
-        "point",
-        "linestring",
-        "polygon",
-        "multipoint",
-        "multilinestring",
-        "multipolygon",
-        "geometrycollection",
-    }
-)
 _NUMBER_TYPES = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "year"})
 _BINARY_MODES = {
     "bytes": Encoding.BASE64,
@@ -167,7 +155,7 @@ def described_encoding(name: str, column: ColumnType, detail: Mapping[str, Any],
         return Encoded(name, Encoding.BASE64)
     if kind == "string":
         # without a logical name only the source's type tells text from binary text
-        return Encoded(name, _binary_text(modes) if column.name in _BINARY_TYPES else Encoding.TEXT)
+        return Encoded(name, _binary_text(modes) if column.name in BINARIES else Encoding.TEXT)
     if kind == "int64" and column.name == "bigint" and column.unsigned:
         return Encoded(name, Encoding.WRAPPED_UNSIGNED)
     return Encoded(name, Encoding.NUMBER)
@@ -192,9 +180,9 @@ def assumed_encoding(name: str, column: ColumnType, modes: Mapping[str, str]) ->
         return Encoded(name, Encoding.NUMBER)
     if kind == "bit":
         return Encoded(name, Encoding.BOOLEAN if column.length == 1 else Encoding.BITS_LE)
-    if kind in _BINARY_TYPES:
+    if kind in BINARIES:
         return Encoded(name, _binary_text(modes))
-    if kind in _GEOMETRY_TYPES:
+    if kind in GEOMETRIES:
         return Encoded(name, Encoding.GEOMETRY)
     if kind in ("date", "datetime", "time"):
         return Encoded(name, _temporal(column, modes["time.precision.mode"]))
