@@ -83,6 +83,7 @@ class ChangeColumns:
             "kafka_time": pa.array(records.timestamps, pa.int64()).take(place).cast(pa.timestamp("ms", "UTC")),
             "position": binlog_positions(fields["file"], fields["pos"], fields["row"]),
             "source_time": pa.array(fields["source_time"], pa.int64()).cast(pa.timestamp("us", "UTC")),
+            "tool_time": self._sparse("tool_time", count, pa.int64()).cast(pa.timestamp("ms", "UTC")),
             "before": fields["before"],
             "after": fields["after"],
             "schema": pa.nulls(count, pa.string()).dictionary_encode(),

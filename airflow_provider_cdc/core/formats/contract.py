@@ -12,6 +12,8 @@ from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 
 # One flat schema for all formats; the contract between decoders, change log and apply (DESIGN section 5).
+# ``tool_time`` is when the tool built the record, by its own clock: only formats without positions give it, it orders
+# their records across partitions.
 CHANGE_SCHEMA = pa.schema(
     [
         ("topic", pa.string()),
@@ -26,6 +28,7 @@ CHANGE_SCHEMA = pa.schema(
         ("table", pa.dictionary(pa.int32(), pa.string())),
         ("position", pa.string()),
         ("source_time", pa.timestamp("us", "UTC")),
+        ("tool_time", pa.timestamp("ms", "UTC")),
         ("transaction_id", pa.string()),
         ("before", pa.string()),
         ("after", pa.string()),
@@ -85,7 +88,9 @@ class Description:
 class Format(Protocol):
     """One wire format.
 
-    ``name`` is what a pipeline states, ``summary`` one line for people, ``order`` is ``exact`` or ``second``.
+    ``name`` is what a pipeline states, ``summary`` one line for people.
+    ``order`` is ``exact`` where records carry positions of the source's log, ``second`` where they carry none: then
+    ``position`` is null in what :meth:`decode` gives, and landing makes one of batch, tool time, partition and offset.
     ``carries`` names what the format has: ``rows``, ``ddl``, ``progress``, ``transactions``, ``types``.
     """
 
@@ -95,6 +100,7 @@ class Format(Protocol):
     carries: frozenset[str]
     options: Mapping[str, str]
     updates_move_keys: bool  # whether an update may carry another key before than after
+    ddl_among_rows: bool  # whether schema changes come in the data topics, not in a topic of their own
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order, as :data:`CHANGE_SCHEMA`; never raises for bad bytes."""

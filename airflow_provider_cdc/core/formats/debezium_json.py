@@ -77,6 +77,7 @@ class WireFormat:
     order = "exact"
     carries = frozenset({"rows", "ddl", "progress", "transactions", "types"})
     updates_move_keys = False  # a moved key is a delete and an insert (B1)
+    ddl_among_rows = False
     options = debezium_columns.OPTIONS
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:

@@ -28,6 +28,14 @@ class Encoding(StrEnum):
     BITS_LE = "bits_le"  # base64, little-endian
     WRAPPED_UNSIGNED = "wrapped_unsigned"  # unsigned 64-bit number written as signed
     GEOMETRY = "geometry"  # object with base64 member wkb
+    LATIN1_BYTES = "latin1_bytes"  # JSON string, each character one byte (U+0000 to U+00FF)
+    BYTE_LIST = "byte_list"  # JSON list of numbers, -128 to 255
+    CHARSET_BYTES = "charset_bytes"  # base64 of text in the character set ``Encoded.charset``
+    ENUM_INDEX = "enum_index"  # number of an ENUM's label from 1, as JSON number or string; 0 is the invalid value ''
+    SET_BITMASK = "set_bitmask"  # SET as number, lowest bit the first member; JSON number or string
+    BITS_BE = "bits_be"  # base64, big-endian
+    EPOCH_SECONDS = "epoch_seconds"  # seconds since the epoch, maybe with a fraction, JSON number or string
+    EPOCH_MILLIS_TEXT = "epoch_millis_text"  # milliseconds since the epoch, maybe with a fraction, JSON number or string
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +45,13 @@ class Encoded:
     :param name: member name in the image.
     :param encoding: how its tokens stand for values.
     :param scale: fraction digits for ``decimal_base64``.
+    :param charset: MySQL's name of the character set for ``charset_bytes``.
+    :param zone: time zone (IANA name or offset) between civil time and instants, None is UTC: of the civil texts of a
+        TIMESTAMP column, and of the civil time that a DATETIME column's epoch numbers were made from.
     """
 
     name: str
     encoding: Encoding
     scale: int | None = None
+    charset: str | None = None
+    zone: str | None = None
