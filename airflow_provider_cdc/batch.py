@@ -167,11 +167,13 @@ class _Run:
         return local_cores(spark_target(self._pipeline.spark.connection).master)
 
     def _chunks(self, parallelism: int) -> list[Chunk]:
+        from airflow_provider_cdc.core.formats.registry import open_format
         from airflow_provider_cdc.core.plan.chunks import chunks
         from airflow_provider_cdc.core.plan.ranges import Range
 
         planned = Range(self._batch.start, self._batch.end)
-        cut = chunks(planned, self._pipeline.policy.chunk_records, parallelism=parallelism)
+        split = open_format(self._pipeline.source.format, self._pipeline.source.options).splits_partitions
+        cut = chunks(planned, self._pipeline.policy.chunk_records, parallelism=parallelism, split=split)
         return [Chunk(**asdict(part)) for chunk in cut for part in chunk.slices]
 
     @contextmanager

@@ -8,8 +8,10 @@ from typing import Any
 
 from airflow_provider_cdc.core.apply.mapping import barriers
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
+from airflow_provider_cdc.core.ddl.news import new_changes
 from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline, build_timeline
 from airflow_provider_cdc.core.documents import JobDocument, TableState
+from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableName
 from spark_jobs.change_log import Group, Manifest
 from spark_jobs.storage import table_location
@@ -83,14 +85,19 @@ class History:
 class Between:
     """Decides, for one batch, which tables are touched and from where each is resolved."""
 
-    def __init__(self, job: JobDocument, manifest: Manifest, fresh: Sequence[SchemaChange], history: History) -> None:
+    def __init__(
+        self,
+        job: JobDocument,
+        manifest: Manifest,
+        read: Sequence[SchemaChange],
+        observed: Sequence[SchemaChange],
+        history: History,
+    ) -> None:
         self._job, self._manifest, self._history = job, manifest, history
         self._rules = TableRules.from_document(job.tables)
         known = [*_stated(self._rules), *(SchemaChange.from_document(item) for item in job.schema_changes)]
-        seen = {
-            (change.position, change.statement, change.structure if not change.statement else ()) for change in known
-        }
-        self.fresh = [c for c in fresh if (c.position, c.statement, c.structure if not c.statement else ()) not in seen]
+        exact = open_format(job.format, job.format_options).order == "exact"
+        self.fresh = new_changes(known, read, observed, exact=exact)
         self._was = build_timeline(known)
         self.now = build_timeline([*known, *self.fresh]) if self.fresh else self._was
         self._states = {state.table_id: state for state in job.states}

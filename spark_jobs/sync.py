@@ -166,7 +166,7 @@ def _apply(
 ) -> Result:
     manifest = Manifest(job.seq, [Group(**group) for group in landed["groups"]])
     fresh, later = _due(job, [*history.deferred(), *landed["schema_changes"]])
-    between = Between(job, manifest, [*fresh, *_observed(job, landed)], history)
+    between = Between(job, manifest, fresh, _observed(job, landed), history)
     work = between.work()
     bundles = _bundles(work.tasks, job.parallelism)
     say(f"apply: {len(work.tasks)} tables in {len(bundles)} tasks, {len(between.fresh)} new schema changes")
@@ -214,7 +214,11 @@ def _due(job: JobDocument, changes: Sequence[dict[str, Any]]) -> tuple[list[Sche
 
 
 def _observed(job: JobDocument, landed: dict[str, Any]) -> list[SchemaChange]:
-    """Return structures that the rows themselves describe, where nothing else tells them."""
+    """Return structures that the rows themselves describe, where nothing else tells them.
+
+    Where DDL comes among the rows, rows only tell of tables that are older than the log: each change of a table then
+    comes as a statement, and a row that does not fit waits for it.
+    """
     if job.schema_topic is not None:
         return []
     wire = open_format(job.format, job.format_options)
@@ -225,7 +229,9 @@ def _observed(job: JobDocument, landed: dict[str, Any]) -> list[SchemaChange]:
         schema = wire.infer(wire.describe(item["columns"]))
         if schema is not None:
             structure = ((item["database"], item["table"], schema),)
-            changes.append(SchemaChange(item["position"], number, item["database"], "", structure))
+            changes.append(
+                SchemaChange(item["position"], number, item["database"], "", structure, fallback=wire.ddl_among_rows)
+            )
     return changes
 
 

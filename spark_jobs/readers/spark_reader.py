@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.documents import Chunk, JobDocument
 from airflow_provider_cdc.core.errors import ConfigurationError, SourceError, UnavailableError
 from airflow_provider_cdc.core.formats.contract import Records
+from airflow_provider_cdc.core.formats.registry import open_format
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,6 +85,7 @@ def read_with_spark(
     start, end = _offsets(job.chunks)
     if not start:
         return []
+    wire = open_format(job.format, job.format_options)
     stall = str(int(job.policy["land_deadline_seconds"]) * 1000)
     reader = session.read.format("kafka").options(
         **{f"kafka.{key}": value for key, value in java_client({**job.kafka, **secrets.get("kafka", {})}).items()}
@@ -96,7 +98,7 @@ def read_with_spark(
             "failOnDataLoss": "true",
             "kafka.isolation.level": "read_committed",
             "kafkaConsumer.pollTimeoutMs": stall,
-            "minPartitions": str(job.parallelism),
+            **({"minPartitions": str(job.parallelism)} if wire.splits_partitions else {}),
         }
     ).load()
     columns = frame.select("topic", "partition", "offset", "timestamp", "key", "value")

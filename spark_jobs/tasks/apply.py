@@ -8,14 +8,14 @@ import traceback
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.content import after_parts
 from airflow_provider_cdc.core.apply.delta import Delta
 from airflow_provider_cdc.core.apply.mapping import Mapper, arrow_schema
-from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, resolve
-from airflow_provider_cdc.core.apply.rows import group_numbers
+from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, identities, resolve
 from airflow_provider_cdc.core.apply.typing_rows import SchemaMissing
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.ddl.timeline import TableTimeline
@@ -331,15 +331,7 @@ def _no_changes() -> pa.Table:
 
 def _unknown(fresh: pa.Table, before: pa.Table) -> pa.Table:
     """Return the fresh rows of a table without key that were not applied before: sent again, they would count twice."""
-    ops = [table.column("op").cast(pa.string()) for table in (fresh, before)]
-    positions = [table.column("position") for table in (fresh, before)]
-    groups = group_numbers(
-        [
-            pa.chunked_array([c for column in ops for c in column.chunks], pa.string()),
-            pa.chunked_array([c for column in positions for c in column.chunks], pa.string()),
-        ]
-    )
-    known = set(groups[fresh.num_rows :].tolist())
-    again = pa.array([group in known for group in groups[: fresh.num_rows].tolist()], pa.bool_())
-    snapshot = pc.equal(ops[0], "snapshot")
+    numbers = identities(pa.concat_tables([fresh, before]).unify_dictionaries())
+    again = pa.array(np.isin(numbers[: fresh.num_rows], numbers[fresh.num_rows :]))
+    snapshot = pc.equal(fresh.column("op").cast(pa.string()), "snapshot")
     return fresh.filter(pc.or_(pc.invert(again), snapshot))

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.documents import Chunk, JobDocument
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.contract import Format, Records
+from airflow_provider_cdc.core.formats.given_positions import GivenPositions
 from airflow_provider_cdc.core.formats.registry import open_format
 from spark_jobs.change_log import Group, LogWriter, log_folder
 from spark_jobs.readers.task_reader import read_chunks
@@ -53,6 +54,9 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
     """Decode records and write their rows to the change log; a reader gives each partition's in offset order."""
     storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
     wire = open_format(job.format, job.format_options)
+    given = None
+    if wire.order == "second":
+        given = GivenPositions(job.seq, [(chunk.topic, chunk.partition) for chunk in job.chunks])
     writer = LogWriter(storage, log_folder(f"_cdc/{job.pipeline}", job.seq), describe=job.schema_topic is None)
     report = LandReport()
     gc.disable()  # nothing here makes cycles, and millions of small objects make collections dear
@@ -60,7 +64,8 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
         for records in source:
             report.records += len(records)
             report.size += sum(map(len, filter(None, records.values)))
-            _take(wire, wire.decode(records), writer, report)
+            changes = wire.decode(records)
+            _take(wire, changes if given is None else given.fill(changes), writer, report)
         report.groups = writer.close()
         report.descriptions = writer.descriptions
     finally:

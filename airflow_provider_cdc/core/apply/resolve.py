@@ -42,6 +42,7 @@ def resolve(
     mapper = Mapper(timeline.epochs, timeline.fills, options)
     typer = RowTyper(rows, epochs, timeline, wire, options, mapper)
     typer.check()
+    epochs = typer.epochs
     ops = rows.column("op").cast(pa.string())
     cleared = _last_clear(rows, timeline) if truncates else None
     keep = pc.not_equal(ops, "truncate")
@@ -122,7 +123,9 @@ def _keyed(typer: RowTyper, places: np.ndarray, last: int, schema: TableSchema, 
     keys, kept = typer.typed(places[deleting], "before", last, key_only=True)
     events.append((keys, kept, False))
     if wire.updates_move_keys:
-        updating = pc.equal(ops, "update").to_numpy(zero_copy_only=False)
+        # an update that says nothing of the row before has not moved its key
+        told = pc.is_valid(typer.changes.column("before").take(pa.array(places)))
+        updating = pc.and_(pc.equal(ops, "update"), told).to_numpy(zero_copy_only=False)
         keys, kept = typer.typed(places[updating], "before", last, key_only=True)
         events.append((keys, kept, False))
     together = pa.concat_tables([keys for keys, _, _ in events])
@@ -150,13 +153,24 @@ def _multiset(typer: RowTyper, places: np.ndarray, last: int, schema: TableSchem
     return Part(last, schema, clear, adds, removes)
 
 
+def identities(rows: pa.Table) -> Places:
+    """Return a number per row that only the same change sent again shares.
+
+    Position and operation alone are not enough: a tool that spreads the rows of one event over partitions counts them
+    anew in each; equal rows of one event stay in one record, and so have different positions.
+    """
+    return group_numbers(
+        [rows.column("position"), *(rows.column(n).cast(pa.string()) for n in ("op", "before", "after"))]
+    )
+
+
 def _without_repeats(rows: pa.Table, places: np.ndarray) -> np.ndarray:
-    """Drop rows sent again: same position and operation; snapshot rows share a position and are never dropped."""
+    """Drop rows sent again; snapshot rows share a position and are never dropped."""
     if not len(places):
         return places
     chosen = rows.take(pa.array(places))
     ops = chosen.column("op").cast(pa.string())
-    identity = group_numbers([chosen.column("position"), ops])
+    identity = identities(chosen)
     first = np.unique(identity, return_index=True)[1]
     snapshot = np.flatnonzero(pc.equal(ops, "snapshot").to_numpy(zero_copy_only=False))
     kept: Places = places[np.union1d(first, snapshot)]

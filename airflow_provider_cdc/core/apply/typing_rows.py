@@ -44,15 +44,21 @@ class RowTyper:
     def check(self) -> None:
         """Compare what rows say of their columns with the timeline.
 
+        Where a tool writes no positions, rows and the DDL on another partition are ordered only as well as its clock
+        does it: a row that does not fit its epoch then belongs to the nearest one that it fits.
+
         :raises SchemaMissing: they differ; names the first position.
         """
         for epoch, text, places in self._spans(np.arange(len(self.epochs))):
             if text is None:
                 continue
-            said = set(self._description(text).names)
-            known = {column.name for column in self.timeline.epochs[epoch].schema.columns}
+            said = frozenset(self._description(text).names)
             # a truncate has no images
-            if said and said != known:
+            if said and said != self._names(epoch):
+                nearest = self._nearest(epoch, said) if self.wire.order == "second" else None
+                if nearest is not None:
+                    self.epochs[places] = nearest
+                    continue
                 place = int(places[0])
                 raise SchemaMissing(
                     "apply.schema_missing",
@@ -60,6 +66,14 @@ class RowTyper:
                     where={"table": str(self.timeline.last_name), **self._place(place)},
                     hint="it is applied as soon as the schema change arrives; check that source.schema_topic is read",
                 )
+
+    def _names(self, epoch: int) -> frozenset[str]:
+        return frozenset(column.name for column in self.timeline.epochs[epoch].schema.columns)
+
+    def _nearest(self, epoch: int, said: frozenset[str]) -> int | None:
+        """Return the epoch nearest to one, of two the later, that has exactly these columns."""
+        fitting = [other for other in range(len(self.timeline.epochs)) if self._names(other) == said]
+        return min(fitting, key=lambda other: (abs(other - epoch), -other), default=None)
 
     def typed(
         self, places: np.ndarray, image: str, target: int, *, key_only: bool = False
@@ -96,6 +110,7 @@ class RowTyper:
         images = self.changes.column(image).take(pa.array(places)).combine_chunks()
         if isinstance(images, pa.ChunkedArray):
             images = pa.concat_arrays(images.chunks) if images.num_chunks else pa.array([], pa.string())
+        places, images = self._without_missing(places, images)
         fields = [self._field(column, description) for column in columns]
         result = type_images(images, fields)
         arrays = {column.id: values for column, values in zip(columns, result.columns, strict=True)}
@@ -115,6 +130,17 @@ class RowTyper:
         if key_of is not None:
             table = table.select([c.name for c in key_of.key_columns])
         return table, places
+
+    def _without_missing(self, places: np.ndarray, images: pa.Array) -> tuple[np.ndarray, pa.Array]:
+        """Return the rows that carry the image; the others fail."""
+        if not images.null_count:
+            return places, images
+        there = images.is_valid()
+        mask = there.to_numpy(zero_copy_only=False)
+        for place in places[~mask]:
+            self.failures.append(RowFailure(**self._place(int(place)), column="", reason="image_missing"))
+        kept: np.ndarray = places[mask]
+        return kept, images.filter(there)
 
     def _field(self, column: Column, description: Description | None) -> Field:
         encoded = self.wire.encoding_of(column.name, column.type, description)

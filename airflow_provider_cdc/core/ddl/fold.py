@@ -120,13 +120,13 @@ class Fold:
         return True
 
     def _observed(self, change: SchemaChange) -> None:
-        """Take the structure that rows themselves show, where no DDL is carried: a new name is a new column."""
+        """Take the structure that rows themselves show: where no DDL is carried, a new name is a new column."""
         for database, table, known in change.structure:
             name = TableName(database, table)
             table_id = self._open.get(name)
             if table_id is None:
                 self._discover(change, name)
-            elif known is not None:
+            elif known is not None and not change.fallback:
                 timeline, working = self.timeline.tables[table_id], self._working[table_id]
                 before = timeline.schema
                 working.adopt(known, change.position)

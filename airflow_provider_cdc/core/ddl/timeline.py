@@ -21,6 +21,7 @@ class SchemaChange:
     :param statement: DDL text.
     :param structure: (database, table, schema after the change or None when dropped) where the tool gives it.
     :param time: source time in microseconds since the epoch, for time defaults.
+    :param fallback: the structure comes from rows and counts only for a table that no statement told.
     """
 
     position: str
@@ -29,6 +30,7 @@ class SchemaChange:
     statement: str
     structure: tuple[tuple[str, str, TableSchema | None], ...] = ()
     time: int | None = None
+    fallback: bool = False
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -39,6 +41,7 @@ class SchemaChange:
             "statement": self.statement,
             "structure": [[d, t, s.document() if s else None] for d, t, s in self.structure],
             "time": self.time,
+            **({"fallback": True} if self.fallback else {}),
         }
 
     @staticmethod

@@ -101,6 +101,7 @@ class Format(Protocol):
     options: Mapping[str, str]
     updates_move_keys: bool  # whether an update may carry another key before than after
     ddl_among_rows: bool  # whether schema changes come in the data topics, not in a topic of their own
+    splits_partitions: bool  # whether pieces of one partition may be read apart; never where ``order`` is ``second``
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order, as :data:`CHANGE_SCHEMA`; never raises for bad bytes."""

@@ -78,6 +78,7 @@ class WireFormat:
     carries = frozenset({"rows", "ddl", "progress", "transactions", "types"})
     updates_move_keys = False  # a moved key is a delete and an insert (B1)
     ddl_among_rows = False
+    splits_partitions = True
     options = debezium_columns.OPTIONS
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:

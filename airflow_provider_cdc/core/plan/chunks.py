@@ -27,11 +27,12 @@ class Chunk:
         return sum(part.records for part in self.slices)
 
 
-def chunks(planned: Range, chunk_records: int, *, parallelism: int | None = None) -> list[Chunk]:
+def chunks(planned: Range, chunk_records: int, *, parallelism: int | None = None, split: bool = True) -> list[Chunk]:
     """Cut a range into chunks; the same arguments always give the same chunks.
 
     :param chunk_records: most records of one chunk.
     :param parallelism: tasks that can run at a time; a small range is then cut finer, so that none is idle.
+    :param split: whether a partition may be cut into several pieces.
     """
     size = chunk_records
     if parallelism:
@@ -39,7 +40,7 @@ def chunks(planned: Range, chunk_records: int, *, parallelism: int | None = None
     groups: list[list[Slice]] = []
     filled = size
     for part in planned.slices():
-        for piece in _pieces(part, size):
+        for piece in _pieces(part, size) if split else [part]:
             if filled + piece.records > size:
                 groups.append([])
                 filled = 0

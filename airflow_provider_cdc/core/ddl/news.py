@@ -1,0 +1,71 @@
+"""Which of a batch's schema changes say something that was not known before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from airflow_provider_cdc.core.ddl.parser import parse
+from airflow_provider_cdc.core.ddl.statement import TruncateTable
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange, build_timeline
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.model.schema import TableName
+
+
+def new_changes(
+    known: Sequence[SchemaChange], read: Iterable[SchemaChange], observed: Iterable[SchemaChange], *, exact: bool
+) -> list[SchemaChange]:
+    """Return the changes that are neither known nor repeats of one another.
+
+    :param read: what records of the log said.
+    :param observed: structures that rows show, by position.
+    :param exact: whether a change's position tells it from others. Without, a copy is one of the same source time,
+        database and text; but not of a TRUNCATE, which two rows of one second may stand between.
+    """
+    identity = _exact_identity if exact else _inexact_identity
+    seen: set[Any] = {identity(change) for change in known}
+    fresh: list[SchemaChange] = []
+    for change in read:
+        mark = identity(change)
+        if mark is None or mark not in seen:
+            seen.add(mark)
+            fresh.append(change)
+    return [*fresh, *_told_by_rows([*known, *fresh], observed)]
+
+
+def _exact_identity(change: SchemaChange) -> Any:
+    return change.position, change.statement, change.structure if not change.statement else ()
+
+
+def _inexact_identity(change: SchemaChange) -> Any:
+    if not change.statement:
+        return _exact_identity(change)
+    return None if _truncates(change.statement) else (change.time, change.database, change.statement)
+
+
+def _truncates(statement: str) -> bool:
+    try:
+        return all(isinstance(item, TruncateTable) for item in parse(statement))
+    except DataError:
+        return False
+
+
+def _told_by_rows(known: Sequence[SchemaChange], observed: Iterable[SchemaChange]) -> list[SchemaChange]:
+    """Keep a structure where its table was unknown or had another one; most batches only see it again."""
+    timeline = build_timeline(known)
+    latest: dict[TableName, Any] = {}
+    for change in known:
+        if not change.statement:
+            latest.update({TableName(d, t): schema for d, t, schema in change.structure})
+    kept: list[SchemaChange] = []
+    discovered: set[TableName] = set()
+    for change in observed:
+        ((database, table, schema),) = change.structure
+        name = TableName(database, table)
+        # also of a known table: rows that come late may be older than what it was known from
+        unknown = timeline.owner(name, change.position) is None and name not in discovered
+        if unknown or (not change.fallback and latest.get(name) != schema):
+            discovered.add(name)
+            latest[name] = schema
+            kept.append(change)
+    return kept

@@ -1,0 +1,61 @@
+"""Records without positions are ordered by their partition first, and by the tool's clock between partitions."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.contract import Records
+from airflow_provider_cdc.core.formats.given_positions import GivenPositions
+
+PLACES = [("t", 0), ("t", 1)]
+
+
+def changes(partition: int, times: list[tuple[int, int]], first: int = 0) -> pa.RecordBatch:
+    """Rows of one partition, each with (tool time in ms, source time in s)."""
+    out = ChangeColumns()
+    for place, (tool, source) in enumerate(times):
+        out.add(place, "row", op="insert", source_time=source * 1_000_000, tool_time=tool)
+    offsets = list(range(first, first + len(times)))
+    return out.batch(Records("t", partition, offsets, [0] * len(times), [None] * len(times), [b""] * len(times)))
+
+
+def order(*batches: pa.RecordBatch, seq: int = 1) -> list[tuple[int, int]]:
+    given = GivenPositions(seq, PLACES)
+    rows = [row for batch in batches for row in given.fill(batch).to_pylist()]
+    return [(row["partition"], row["offset"]) for row in sorted(rows, key=lambda row: row["position"])]
+
+
+def test_partitions_interleave_by_the_tools_clock() -> None:
+    assert order(changes(0, [(10, 1), (30, 1)]), changes(1, [(20, 1), (40, 1)])) == [(0, 0), (1, 0), (0, 1), (1, 1)]
+
+
+def test_a_clock_that_runs_backwards_never_changes_the_order_of_a_partition() -> None:
+    assert order(changes(0, [(30, 9), (10, 1), (20, 5)])) == [(0, 0), (0, 1), (0, 2)]
+
+
+def test_source_time_decides_between_records_built_in_the_same_millisecond() -> None:
+    assert order(changes(0, [(10, 7)]), changes(1, [(10, 6)])) == [(1, 0), (0, 0)]
+
+
+def test_blocks_of_a_partition_give_the_same_order_as_the_whole() -> None:
+    whole = GivenPositions(3, PLACES).fill(changes(0, [(5, 1), (9, 1), (2, 8), (9, 2)])).column("position").to_pylist()
+    given = GivenPositions(3, PLACES)
+    blocks = [given.fill(changes(0, [(5, 1), (9, 1)])), given.fill(changes(0, [(2, 8), (9, 2)], first=2))]
+    assert [p for block in blocks for p in block.column("position").to_pylist()] == whole
+
+
+def test_a_later_batch_is_later_whatever_its_clocks_say() -> None:
+    old = GivenPositions(9, PLACES).fill(changes(0, [(999, 999)])).column("position")[0].as_py()
+    new = GivenPositions(10, PLACES).fill(changes(0, [(1, 1)])).column("position")[0].as_py()
+    assert old < new
+
+
+def test_rows_of_one_record_keep_their_order_beyond_ten() -> None:
+    out = ChangeColumns()
+    for number in range(12):
+        out.add(0, "row", op="insert", number=number)
+    batch = GivenPositions(1, PLACES).fill(out.batch(Records("t", 0, [5], [None], [None], [b""])))
+    positions = batch.column("position").to_pylist()
+    assert positions == sorted(positions)
+    assert len(set(positions)) == 12
