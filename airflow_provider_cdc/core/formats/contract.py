@@ -78,11 +78,13 @@ class Description:
     :param names: member names of its images, in order.
     :param key: names of the key's columns; None when the record does not say.
     :param details: per column name what the format knows beyond the name, None without types.
+    :param complete: whether ``names`` are all columns of the table; a partial image names those it has.
     """
 
     names: tuple[str, ...]
     key: tuple[str, ...] | None
     details: Mapping[str, Any] | None
+    complete: bool = True
 
 
 class Format(Protocol):
@@ -102,6 +104,7 @@ class Format(Protocol):
     updates_move_keys: bool  # whether an update may carry another key before than after
     ddl_among_rows: bool  # whether schema changes come in the data topics, not in a topic of their own
     splits_partitions: bool  # whether pieces of one partition may be read apart; never where ``order`` is ``second``
+    partial_images: bool  # whether a column that an update's after image lacks is unchanged; else such a row fails
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order, as :data:`CHANGE_SCHEMA`; never raises for bad bytes."""

@@ -79,6 +79,7 @@ class WireFormat:
     updates_move_keys = False  # a moved key is a delete and an insert (B1)
     ddl_among_rows = False
     splits_partitions = True
+    partial_images = False
     options = debezium_columns.OPTIONS
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
