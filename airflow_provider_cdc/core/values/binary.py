@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.model.encoding import Encoding
 from airflow_provider_cdc.core.model.schema import ColumnType
+from airflow_provider_cdc.core.values import byte_texts
 from airflow_provider_cdc.core.values.field import Field, Misfit, Reason
-from airflow_provider_cdc.core.values.scalar import base64_url_bytes, hex_bytes
+
+_DECODERS: dict[Encoding, Callable[[Any], bytes]] = {
+    Encoding.BASE64_URL: byte_texts.base64_url_bytes,
+    Encoding.HEX: byte_texts.hex_bytes,
+    Encoding.LATIN1_BYTES: byte_texts.latin1_bytes,
+    Encoding.BYTE_LIST: byte_texts.list_bytes,
+}
 
 
-def base64_url(values: Sequence[Any], field: Field) -> pa.Array:
-    """Convert texts in the URL-safe alphabet."""
-    return targeted(pa.array([None if text is None else base64_url_bytes(text) for text in values], pa.binary()), field)
-
-
-def hexadecimal(values: Sequence[Any], field: Field) -> pa.Array:
-    """Convert texts of hexadecimal digits."""
-    return targeted(pa.array([None if text is None else hex_bytes(text) for text in values], pa.binary()), field)
+def from_texts(values: Sequence[Any], field: Field) -> pa.Array:
+    """Convert bytes that stand in JSON as text or as a list."""
+    decode = _DECODERS[field.encoded.encoding]
+    return targeted(pa.array([None if value is None else decode(value) for value in values], pa.binary()), field)
 
 
 def targeted(values: pa.Array, field: Field) -> pa.Array:

@@ -15,6 +15,7 @@ from airflow_provider_cdc.core.values import binary, decimals, temporal
 from airflow_provider_cdc.core.values.exact import from_texts
 from airflow_provider_cdc.core.values.field import NOT_BOOLEAN, Field, Misfit, Reason
 from airflow_provider_cdc.core.values.fit import commas, scale_of
+from airflow_provider_cdc.core.values.labels import labels
 
 _DIGITS = b"0123456789-"
 _PLAIN = b"0123456789-+."
@@ -181,8 +182,12 @@ _CONVERTERS: dict[Encoding, _Converter] = {
     Encoding.NUMBER: _number,
     Encoding.BOOLEAN: _boolean,
     Encoding.BASE64: _base64,
-    Encoding.BASE64_URL: _lossless(binary.base64_url),
-    Encoding.HEX: _lossless(binary.hexadecimal),
+    Encoding.BASE64_URL: _lossless(binary.from_texts),
+    Encoding.HEX: _lossless(binary.from_texts),
+    Encoding.LATIN1_BYTES: _lossless(binary.from_texts),
+    Encoding.BYTE_LIST: _lossless(binary.from_texts),
+    Encoding.ENUM_INDEX: _lossless(labels),
+    Encoding.SET_BITMASK: _lossless(labels),
     Encoding.EPOCH_DAYS: _lossless(temporal.epoch),
     Encoding.EPOCH_MILLIS: _lossless(temporal.epoch),
     Encoding.EPOCH_MICROS: _lossless(temporal.epoch),
@@ -194,6 +199,7 @@ _CONVERTERS: dict[Encoding, _Converter] = {
     Encoding.ZONED_TEXT: _lossless(temporal.zoned),
     Encoding.DECIMAL_BASE64: _lossless(decimals.decimal_base64),
     Encoding.BITS_LE: _lossless(decimals.bits),
+    Encoding.BITS_BE: _lossless(decimals.bits),
     Encoding.WRAPPED_UNSIGNED: _lossless(decimals.wrapped_unsigned),
     Encoding.GEOMETRY: _geometry,
 }

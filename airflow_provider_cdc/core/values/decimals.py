@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from airflow_provider_cdc.core.model.encoding import Encoding
 from airflow_provider_cdc.core.values.exact import rescaled
 from airflow_provider_cdc.core.values.field import Field, Misfit, Reason
 from airflow_provider_cdc.core.values.fit import plain_decimal
@@ -31,7 +32,9 @@ def decimal_base64(values: Sequence[Any], field: Field) -> pa.Array:
 
 
 def bits(values: Sequence[Any], field: Field) -> pa.Array:
-    """Convert little-endian bytes of BIT(n)."""
+    """Convert bytes of BIT(n)."""
+    if field.encoded.encoding is Encoding.BITS_BE:
+        values = [None if raw is None else raw[::-1] for raw in values]
     array = pa.array(values, pa.binary())
     words = _little_endian(array)
     if words["high"].any() or (words["low"] >> np.uint64((field.type.length or 1) - 1) > 1).any():

@@ -36,6 +36,8 @@ class Reason(StrEnum):
     FRACTION = "fraction_lost"  # digits that are not zero beyond the scale or the precision
     BASE64 = "base64_invalid"
     HEX = "hex_invalid"
+    BYTE = "byte_invalid"  # a character above U+00FF, or a number below -128 or above 255
+    LABELS = "labels_unknown"  # a number stands for an ENUM or SET whose labels are not known
     DATE = "date_invalid"
     TIME = "time_invalid"
     LENGTH = "too_long"

@@ -40,14 +40,15 @@ def given_up(error: civil.NotOnCalendar, lost: Counter[str]) -> None:
 
 
 def _to_integer(value: Any, field: Field, lost: Counter[str]) -> int:
-    number = _integral(value)
+    number = integral(value)
     bits = field.target.bit_width - 1
     if not -(1 << bits) <= number < 1 << bits:
         raise Misfit(Reason.RANGE)
     return number
 
 
-def _integral(value: Any) -> int:
+def integral(value: Any) -> int:
+    """Return a whole number exactly."""
     if isinstance(value, (bool, int)):
         return int(value)
     if isinstance(value, str) and len(value) < 100 and _INTEGER.fullmatch(value):
@@ -115,7 +116,7 @@ def _to_float(value: Any, field: Field, lost: Counter[str]) -> Any:
 
 
 def _to_boolean(value: Any, field: Field, lost: Counter[str]) -> bool:
-    number = _integral(value)
+    number = integral(value)
     if number not in (0, 1):
         if field.type.name != "tinyint":
             raise Misfit(Reason.RANGE)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from binascii import Error as BadBase64
-from binascii import a2b_base64, unhexlify
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from airflow_provider_cdc.core.model.encoding import Encoding
-from airflow_provider_cdc.core.values import civil
+from airflow_provider_cdc.core.values import byte_texts, civil, labels
 from airflow_provider_cdc.core.values.field import Field, Misfit, Reason
 from airflow_provider_cdc.core.values.fit import Moment, fit, given_up
 
@@ -83,41 +81,31 @@ def _string(datum: Any) -> str:
     raise Misfit(Reason.TOKEN)
 
 
-def _base64(datum: Any, field: Field) -> bytes:
-    return base64_bytes(_string(datum))
+def _bytes(decode: Callable[[str], bytes]) -> Callable[[Any, Field], bytes]:
+    return lambda datum, field: decode(_string(datum))
 
 
-def _base64_url(datum: Any, field: Field) -> bytes:
-    return base64_url_bytes(_string(datum))
+def _byte_list(datum: Any, field: Field) -> bytes:
+    if isinstance(datum, list):
+        if any(isinstance(number, bool) for number in datum):
+            raise Misfit(Reason.BYTE)
+        return byte_texts.list_bytes(datum)
+    return byte_texts.list_bytes(_string(datum))
 
 
-def _hex(datum: Any, field: Field) -> bytes:
-    return hex_bytes(_string(datum))
+def _label(datum: Any, field: Field) -> str:
+    return labels.label_of(_numeral(datum), field.type)
 
 
-def base64_bytes(text: str) -> bytes:
-    """Decode base64 with its padding and nothing else in it."""
-    try:
-        return a2b_base64(text, strict_mode=True)
-    except (BadBase64, ValueError):
-        raise Misfit(Reason.BASE64) from None
+def _members(datum: Any, field: Field) -> str:
+    return labels.members_of(_numeral(datum), field.type)
 
 
-def base64_url_bytes(text: str) -> bytes:
-    """Decode the URL-safe alphabet, with or without padding."""
-    if "+" in text or "/" in text:
-        raise Misfit(Reason.BASE64)
-    if "=" not in text:
-        text += "=" * (-len(text) % 4)
-    return base64_bytes(text.replace("-", "+").replace("_", "/"))
-
-
-def hex_bytes(text: str) -> bytes:
-    """Decode hexadecimal digits of either case."""
-    try:
-        return unhexlify(text)
-    except (BadBase64, ValueError):
-        raise Misfit(Reason.HEX) from None
+def _numeral(datum: Any) -> str:
+    """Return a number's text, be it a JSON number or in a JSON string."""
+    if isinstance(datum, str):
+        return datum
+    raise Misfit(Reason.TOKEN)
 
 
 def _integer(datum: Any) -> int:
@@ -163,7 +151,7 @@ def _moment(text: str, **how: bool) -> Moment:
 def _decimal_base64(datum: Any, field: Field) -> Any:
     if isinstance(datum, Number):
         return datum
-    raw = base64_bytes(_string(datum))
+    raw = byte_texts.base64_bytes(_string(datum))
     if not raw:
         raise Misfit(Reason.NUMBER)
     return scaled(int.from_bytes(raw, "big", signed=True), field.encoded.scale or 0)
@@ -177,7 +165,8 @@ def scaled(unscaled: int, scale: int) -> Decimal:
 def _bits(datum: Any, field: Field) -> int:
     if isinstance(datum, bool):
         return int(datum)
-    bits = int.from_bytes(base64_bytes(_string(datum)), "little")
+    order: Literal["little", "big"] = "little" if field.encoded.encoding is Encoding.BITS_LE else "big"
+    bits = int.from_bytes(byte_texts.base64_bytes(_string(datum)), order)
     if bits >> (field.type.length or 1):
         raise Misfit(Reason.RANGE)
     return bits
@@ -194,16 +183,20 @@ def _geometry(datum: Any, field: Field) -> Any:
     if not isinstance(datum, dict) or "wkb" not in datum:
         raise Misfit(Reason.TOKEN)
     wkb = datum["wkb"]
-    return None if wkb is None else base64_bytes(_string(wkb))
+    return None if wkb is None else byte_texts.base64_bytes(_string(wkb))
 
 
 _READERS: dict[Encoding, Callable[[Any, Field], Any]] = {
     Encoding.TEXT: _text,
     Encoding.NUMBER: _number,
     Encoding.BOOLEAN: _boolean,
-    Encoding.BASE64: _base64,
-    Encoding.BASE64_URL: _base64_url,
-    Encoding.HEX: _hex,
+    Encoding.BASE64: _bytes(byte_texts.base64_bytes),
+    Encoding.BASE64_URL: _bytes(byte_texts.base64_url_bytes),
+    Encoding.HEX: _bytes(byte_texts.hex_bytes),
+    Encoding.LATIN1_BYTES: _bytes(byte_texts.latin1_bytes),
+    Encoding.BYTE_LIST: _byte_list,
+    Encoding.ENUM_INDEX: _label,
+    Encoding.SET_BITMASK: _members,
     Encoding.EPOCH_DAYS: _epoch,
     Encoding.EPOCH_MILLIS: _epoch,
     Encoding.EPOCH_MICROS: _epoch,
@@ -215,6 +208,7 @@ _READERS: dict[Encoding, Callable[[Any, Field], Any]] = {
     Encoding.ZONED_TEXT: _zoned,
     Encoding.DECIMAL_BASE64: _decimal_base64,
     Encoding.BITS_LE: _bits,
+    Encoding.BITS_BE: _bits,
     Encoding.WRAPPED_UNSIGNED: _wrapped,
     Encoding.GEOMETRY: _geometry,
 }
