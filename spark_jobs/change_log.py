@@ -65,11 +65,13 @@ class LogWriter:
         # a name of its own per attempt: a task that runs twice leaves a file that no manifest names
         self._name = f"{folder}/{uuid.uuid4().hex}.parquet"
         self._batches: list[pa.RecordBatch] = []
+        self.rows = 0
         self.descriptions: list[dict[str, str]] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take row changes and errors of one decoded batch."""
         self._batches.append(batch)
+        self.rows += batch.num_rows
 
     def close(self) -> list[Group]:
         """Write the file, a row group per table."""

@@ -57,7 +57,8 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
     given = None
     if wire.order == "second":
         given = GivenPositions(job.seq, [(chunk.topic, chunk.partition) for chunk in job.chunks])
-    writer = LogWriter(storage, log_folder(f"_cdc/{job.pipeline}", job.seq), describe=job.schema_topic is None)
+    folder, describe = log_folder(f"_cdc/{job.pipeline}", job.seq), job.schema_topic is None
+    writer = LogWriter(storage, folder, describe)
     report = LandReport()
     gc.disable()  # nothing here makes cycles, and millions of small objects make collections dear
     try:
@@ -66,12 +67,19 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
             report.size += sum(map(len, filter(None, records.values)))
             changes = wire.decode(records)
             _take(wire, changes if given is None else given.fill(changes), writer, report)
-        report.groups = writer.close()
-        report.descriptions = writer.descriptions
+            if writer.rows >= job.policy["chunk_records"]:  # a partition that cannot be split: bound the memory
+                _finish(writer, report)
+                writer = LogWriter(storage, folder, describe)
+        _finish(writer, report)
     finally:
         gc.enable()
         pa.default_memory_pool().release_unused()  # the worker lives on beside others that need it now
     return asdict(report)
+
+
+def _finish(writer: LogWriter, report: LandReport) -> None:
+    report.groups += writer.close()
+    report.descriptions += writer.descriptions
 
 
 def _take(wire: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandReport) -> None:
