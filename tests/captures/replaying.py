@@ -23,11 +23,15 @@ class Lake:
 
     root: Path | str
     bootstrap: str
-    schema_topic: str
+    schema_topic: str | None = None
+    format: str = "debezium-json"
+    options: dict[str, str] = field(default_factory=dict)
+    tables: dict[str, Any] = field(default_factory=dict)
     storage: dict[str, str] = field(default_factory=dict)
     ends: dict[Partition, int] = field(default_factory=dict)
     states: dict[str, TableState] = field(default_factory=dict)
     schema_changes: list[dict[str, Any]] = field(default_factory=list)
+    quarantine_limit: int = 5
     seq: int = 0
     quarantined: int = 0
 
@@ -42,13 +46,13 @@ class Lake:
             self.seq,
             f"2026-01-01T00:00:{self.seq:02d}+00:00",
             str(self.root),
-            "debezium-json",
-            {},
+            self.format,
+            self.options,
             self.schema_topic,
             {"bootstrap.servers": self.bootstrap},
             chunks,
-            RunPolicy(quarantine_limit=5).document(),
-            {},
+            RunPolicy(quarantine_limit=self.quarantine_limit).document(),
+            self.tables,
             list(range(1, self.seq)),
             self.schema_changes,
             list(self.states.values()),
