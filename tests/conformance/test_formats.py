@@ -1,4 +1,4 @@
-"""What every registered format must do, on the real traffic recorded for it."""
+"""What every registered format must do: golden records, splits, truncated and mutated bytes, order."""
 
 from __future__ import annotations
 
@@ -7,33 +7,51 @@ from collections import defaultdict
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Format, Records
 from airflow_provider_cdc.core.formats.registry import format_names, open_format
+from tests.conformance.golden import Golden, differing, load, records_of
 from tests.stack.capture import Record, read
 
 CAPTURES = Path(__file__).parents[1] / "captures" / "data"
-FIXTURES = {"debezium-json": ["public-a", "public-b", "public-c"]}
+# real traffic, where there is a recording of it
+RECORDED = {
+    "debezium-json": ["public-a", "public-b", "public-c"],
+    "canal-json": ["canal-my8-f", "canal-mdb-f"],
+    "canal-protobuf": ["canal-my8-b", "canal-mdb-b"],
+}
+KINDS = {"row", "schema", "progress", "transaction", "ignored", "error"}
+IMAGE = ("op", "database", "table", "before", "after")
 
 
 @pytest.fixture(params=format_names())
-def wire(request: pytest.FixtureRequest) -> Format:
-    return open_format(request.param)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=[name for name in format_names() if name in RECORDED])
+def recorded(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def opened(name: str, golden: Golden) -> Format:
+    return open_format(name, dict(golden.options))
 
 
 @cache
-def partitions(name: str) -> dict[tuple[str, int], list[Record]]:
-    found: dict[tuple[str, int], list[Record]] = defaultdict(list)
-    for capture in FIXTURES[name]:
+def partitions(name: str) -> list[list[Record]]:
+    found: dict[tuple[str, str, int], list[Record]] = defaultdict(list)
+    for capture in RECORDED[name]:
         for record in read(CAPTURES / capture):
-            found[record.topic, record.partition].append(record)
-    return found
+            found[capture, record.topic, record.partition].append(record)
+    return list(found.values())
 
 
-def records_of(group: list[Record]) -> Records:
+def recorded_records(group: list[Record]) -> Records:
     return Records(
         group[0].topic,
         group[0].partition,
@@ -45,75 +63,216 @@ def records_of(group: list[Record]) -> Records:
     )
 
 
-def plain(batches: list[pa.RecordBatch]) -> list[dict]:
+def lone(values: list[bytes], keys: list[bytes | None]) -> Records:
+    """Return records that have nothing to do with each other."""
+    return Records("t", 0, list(range(len(values))), [0] * len(values), keys, values, [None] * len(values))
+
+
+def plain(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
     return [row for batch in batches for row in batch.to_pylist()]
 
 
-def test_every_format_has_recorded_traffic() -> None:
-    assert set(format_names()) == set(FIXTURES)
+# ---- golden records
 
 
-def test_real_traffic_decodes_without_error_in_the_common_schema(wire: Format) -> None:
-    rows = 0
-    for group in partitions(wire.name).values():
-        batch = wire.decode(records_of(group))
+def test_every_format_has_golden_records_of_every_kind_it_carries(name: str) -> None:
+    stated = [change for group in load(name) for item in group for change in item.changes]
+    kinds = {change.get("kind") for change in stated}
+    carries = open_format(name, dict(load(name)[0][0].options)).carries
+    wanted = {"rows": "row", "ddl": "schema", "progress": "progress", "transactions": "transaction"}
+    assert {wanted[what] for what in carries if what in wanted} <= kinds
+    assert "error" in kinds
+    assert len(stated) >= 10
+
+
+def test_golden_records_decode_to_what_is_stated(name: str) -> None:
+    wrong = []
+    for group in load(name):
+        batch = opened(name, group[0]).decode(records_of(group))
         assert batch.schema.equals(CHANGE_SCHEMA)
-        assert "error" not in batch.column("kind").to_pylist()
+        batch.validate(full=True)
+        changes = batch.to_pylist()
+        stated = [change for item in group for change in item.changes]
+        if len(changes) != len(stated):
+            wrong.append(f"{group[0].why}: {len(changes)} changes instead of {len(stated)}: {changes}")
+            continue
+        for change, expected in zip(changes, stated, strict=True):
+            assert change["kind"] in KINDS
+            wrong += [f"{group[0].why}: {text}" for text in differing(change, expected)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_rows_describe_exactly_the_columns_they_carry(name: str) -> None:
+    for group in load(name):
+        wire = opened(name, group[0])
+        for change in wire.decode(records_of(group)).to_pylist():
+            if change["kind"] != "row" or change["columns"] is None:
+                continue
+            description = wire.describe(change["columns"])
+            for image in (change["before"], change["after"]):
+                if image is not None and not wire.partial_images:
+                    assert set(pa_members(image)) <= set(description.names), group[0].why
+
+
+def pa_members(image: str) -> list[str]:
+    import json
+
+    return list(json.loads(image))
+
+
+# ---- bytes that are not what they should be
+
+
+@cache
+def _values(name: str) -> list[tuple[Golden, bytes]]:
+    """Return the golden records that stand alone."""
+    return [(g[0], g[0].value) for g in load(name) if len(g) == 1 and g[0].value]
+
+
+def test_every_truncation_gives_the_same_rows_or_errors(name: str) -> None:
+    for golden, value in _values(name):
+        wire = opened(name, golden)
+        whole = {tuple(c[n] for n in IMAGE) for c in plain([wire.decode(lone([value], [golden.key]))])}
+        cuts = [value[:n] for n in range(0, len(value), max(1, len(value) // 300))]
+        batch = wire.decode(lone(cuts, [golden.key] * len(cuts)))
+        batch.validate(full=True)
+        changes = batch.to_pylist()
+        assert {change["offset"] for change in changes} == set(range(len(cuts))), golden.why
+        for change in changes:
+            assert change["kind"] in KINDS
+            if change["kind"] == "row":
+                assert tuple(change[n] for n in IMAGE) in whole, golden.why
+
+
+def test_ten_thousand_mutations_give_changes_or_errors(name: str) -> None:
+    chance = random.Random(7)
+    values = _values(name)
+    for golden, value in values:
+        wire = opened(name, golden)
+        mutated = [_mutated(value, chance) for _ in range(-(-10_000 // len(values)))]
+        batch = wire.decode(lone(mutated, [golden.key] * len(mutated)))
+        assert batch.schema.equals(CHANGE_SCHEMA)
+        batch.validate(full=True)
+        assert set(batch.column("offset").to_pylist()) == set(range(len(mutated))), golden.why
+        assert set(batch.column("kind").cast(pa.string()).to_pylist()) <= KINDS
+        for columns in {c for c in batch.column("columns").to_pylist() if c is not None}:
+            wire.describe(columns)
+
+
+def _mutated(value: bytes, chance: random.Random) -> bytes:
+    data = bytearray(value)
+    for _ in range(chance.randint(1, 4)):
+        place = chance.randrange(len(data))
+        match chance.randrange(4):
+            case 0:
+                data[place] = chance.randrange(256)
+            case 1:
+                del data[place : place + chance.randint(1, 30)]
+            case 2:
+                data[place:place] = bytes(chance.randrange(256) for _ in range(chance.randint(1, 5)))
+            case _:
+                data[place:place] = data[: chance.randint(1, 50)]
+        if not data:
+            break
+    return bytes(data)
+
+
+def test_one_wrong_byte_never_changes_a_value_that_it_does_not_touch(name: str) -> None:
+    chance = random.Random(11)
+    for golden, value in _values(name):
+        wire = opened(name, golden)
+        whole = plain([wire.decode(lone([value], [golden.key]))])
+        places = [chance.randrange(len(value)) for _ in range(100)]
+        mutated = [value[:p] + bytes([chance.randrange(256)]) + value[p + 1 :] for p in places]
+        for change in plain([wire.decode(lone(mutated, [golden.key] * len(mutated)))]):
+            if change["kind"] == "row":
+                assert _touched(whole, change) <= 2, f"{golden.why}: byte {places[change['offset']]}"
+
+
+def _touched(whole: list[dict[str, Any]], change: dict[str, Any]) -> int:
+    """Return how many columns of a row differ, at least, from any row of the whole record."""
+    counts = [99]
+    for row in whole:
+        if row["kind"] == "row" and row["index"] == change["index"]:
+            members = [(a, b) for name in ("before", "after") for a, b in _pairs(row[name], change[name])]
+            counts.append(sum(1 for a, b in members if a != b) if members else 0)
+    return min(counts)
+
+
+def _pairs(one: str | None, other: str | None) -> list[tuple[Any, Any]]:
+    import json
+
+    if one is None or other is None:
+        return []
+    left, right = json.loads(one, parse_float=str), json.loads(other, parse_float=str)
+    return [(value, right[key]) for key, value in left.items() if key in right]
+
+
+def test_no_bytes_at_all_are_no_change_or_an_error(name: str) -> None:
+    golden = load(name)[0][0]
+    records = Records("t", 0, [0, 1], [None, None], [None, b"k"], [b"", None], [None, None])
+    kinds = opened(name, golden).decode(records).column("kind").to_pylist()
+    assert len(kinds) == 2
+    assert set(kinds) <= {"error", "ignored"}
+
+
+# ---- order
+
+
+def test_a_formats_order_and_reading_fit_together(name: str) -> None:
+    wire = open_format(name, dict(load(name)[0][0].options))
+    assert wire.order in ("exact", "second")
+    assert wire.order == "exact" or not wire.splits_partitions
+    assert wire.name == name
+    assert wire.summary
+
+
+def test_positions_stand_where_the_format_is_exact(name: str) -> None:
+    for group in load(name):
+        wire = opened(name, group[0])
+        for change in wire.decode(records_of(group)).to_pylist():
+            if change["kind"] in ("row", "schema") and wire.order == "second":
+                assert change["position"] is None
+                assert change["tool_time"] is not None or change["source_time"] is not None, group[0].why
+
+
+# ---- real traffic
+
+
+def test_real_traffic_decodes_in_the_common_schema(recorded: str) -> None:
+    wire, rows = open_format(recorded), 0
+    for group in partitions(recorded):
+        batch = wire.decode(recorded_records(group))
+        assert batch.schema.equals(CHANGE_SCHEMA)
+        if recorded == "debezium-json":
+            assert "error" not in batch.column("kind").to_pylist()
         assert batch.column("offset").to_pylist() == sorted(batch.column("offset").to_pylist())
         rows += batch.num_rows
     assert rows > 10_000
 
 
-def test_any_split_of_the_input_gives_the_same_changes(wire: Format) -> None:
-    chance = random.Random(1)
-    for group in partitions(wire.name).values():
-        whole = plain([open_format(wire.name).decode(records_of(group))])
+def test_any_split_of_the_input_gives_the_same_changes(recorded: str) -> None:
+    chance, wire = random.Random(1), open_format(recorded)
+    for group in partitions(recorded):
+        whole = plain([open_format(recorded).decode(recorded_records(group))])
         cuts = sorted({0, len(group), *(chance.randrange(len(group) + 1) for _ in range(5))})
-        parts = [records_of(group[a:b]) for a, b in pairwise(cuts)]
+        parts = [recorded_records(group[a:b]) for a, b in pairwise(cuts)]
         assert plain([wire.decode(part) for part in parts]) == whole
 
 
-def test_positions_of_rows_and_schema_changes_are_one_order(wire: Format) -> None:
+def test_any_split_of_golden_records_gives_the_same_changes(name: str) -> None:
+    groups = [group for group in load(name) if group[0].options == load(name)[0][0].options]
+    wire = opened(name, groups[0][0])
+    together = records_of([item for group in groups for item in group])
+    whole = [tuple(c[n] for n in (*IMAGE, "kind", "position", "index")) for c in plain([wire.decode(together)])]
+    apart = plain([opened(name, groups[0][0]).decode(records_of(group)) for group in groups])
+    assert [tuple(c[n] for n in (*IMAGE, "kind", "position", "index")) for c in apart] == whole
+
+
+def test_positions_of_rows_and_schema_changes_are_one_order(recorded: str) -> None:
+    wire = open_format(recorded)
     if wire.order != "exact":
         pytest.skip("the format states no exact order")
-    for (topic, _), group in partitions(wire.name).items():
-        positions = [p for p in wire.decode(records_of(group)).column("position").to_pylist() if p is not None]
-        assert positions == sorted(positions), topic
-
-
-def test_every_truncation_gives_changes_or_errors(wire: Format) -> None:
-    groups = [group for group in partitions(wire.name).values() if group[0].value]
-    for group in groups[:: max(1, len(groups) // 20)]:
-        value = group[0].value or b""
-        cuts = [value[:n] for n in range(0, len(value), max(1, len(value) // 300))]
-        batch = wire.decode(Records("t", 0, list(range(len(cuts))), [0] * len(cuts), [None] * len(cuts), cuts))
-        assert set(batch.column("kind").to_pylist()) <= {"error", "ignored"}
-        assert len(batch) == len(cuts)
-
-
-def test_ten_thousand_mutations_give_changes_or_errors(wire: Format) -> None:
-    chance = random.Random(7)
-    values = [r.value for group in partitions(wire.name).values() for r in group if r.value]
-    mutated = []
-    for _ in range(10_000):
-        data = bytearray(chance.choice(values))
-        for _ in range(chance.randint(1, 4)):
-            place = chance.randrange(len(data))
-            match chance.randrange(4):
-                case 0:
-                    data[place] = chance.randrange(256)
-                case 1:
-                    del data[place : place + chance.randint(1, 30)]
-                case 2:
-                    data[place:place] = bytes(chance.randrange(256) for _ in range(chance.randint(1, 5)))
-                case _:
-                    data[place:place] = data[: chance.randint(1, 50)]
-            if not data:
-                break
-        mutated.append(bytes(data))
-    batch = wire.decode(Records("t", 0, list(range(10_000)), [0] * 10_000, [None] * 10_000, mutated))
-    assert batch.schema.equals(CHANGE_SCHEMA)
-    assert len(batch) == 10_000
-    batch.validate(full=True)
-    for columns in {c for c in batch.column("columns").to_pylist() if c is not None}:
-        wire.describe(columns)
+    for group in partitions(recorded):
+        positions = [p for p in wire.decode(recorded_records(group)).column("position").to_pylist() if p is not None]
+        assert positions == sorted(positions), group[0].topic

@@ -53,8 +53,8 @@ class Event:
 
     :param file: number of the binlog file; ``pos`` rises strictly inside it, ``number`` counts all events from 1.
     :param time_ms: source time, milliseconds since the epoch, whole seconds, never falling.
-    :param sent_ms: when the tool builds and sends the record, milliseconds since the epoch, always rising; an event that
-        is sent again has the same number and place, and a later ``sent_ms``.
+    :param sent_ms: when the tool builds and sends the record, milliseconds since the epoch, always rising; an event
+        that is sent again has the same number and place, and a later ``sent_ms``.
     :param transaction: number of the transaction, rising; several events may share it.
     """
 

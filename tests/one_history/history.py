@@ -20,7 +20,8 @@ CREATES = {
         " su SMALLINT UNSIGNED, me MEDIUMINT, i INT, iu INT UNSIGNED, b BIGINT, bu BIGINT UNSIGNED, d DECIMAL(20,4),"
         " dd DECIMAL(38,10), f FLOAT, db DOUBLE, b1 BIT(1), b8 BIT(8), b64 BIT(64), c CHAR(10), v VARCHAR(50), t TEXT,"
         " bi BINARY(4), vb VARBINARY(16), bl BLOB, da DATE, dt DATETIME, dt6 DATETIME(6), ts TIMESTAMP NULL,"
-        " ts3 TIMESTAMP(3) NULL, tm TIME, tm6 TIME(6), y YEAR, e ENUM('small','it''s','größe'), s SET('a','b','c'), j JSON)"
+        " ts3 TIMESTAMP(3) NULL, tm TIME, tm6 TIME(6), y YEAR, e ENUM('small','it''s','größe'), s SET('a','b','c'),"
+        " j JSON)"
     ),
     "lines": (
         "CREATE TABLE `lines` (order_id INT NOT NULL, no SMALLINT NOT NULL, qty DECIMAL(12,3), note VARCHAR(40),"
@@ -83,7 +84,7 @@ class Source:
         yield alter(
             0.2,
             "lines",
-            "ALTER TABLE `lines` ADD COLUMN extra VARCHAR(20) NOT NULL DEFAULT 'it''s', ADD price DECIMAL(9,2) NULL AFTER qty",
+            "ALTER TABLE `lines` ADD extra VARCHAR(20) NOT NULL DEFAULT 'it''s', ADD price DECIMAL(9,2) NULL AFTER qty",
         )
         yield alter(0.35, "lines", "ALTER TABLE `lines` DROP COLUMN note")
         yield alter(0.5, "lines", "ALTER TABLE `lines` CHANGE extra label VARCHAR(30) NOT NULL DEFAULT 'x' FIRST")
@@ -225,12 +226,8 @@ class Source:
 def _carried(row: Image, before: TableSchema, after: TableSchema) -> Image:
     """Return a stored row as an ALTER leaves it: columns keep their id, new ones get their default."""
     values = {column.id: row[column.name] for column in before.columns}
-    return {
-        column.name: values[column.id]
-        if column.id in values
-        else (None if column.default is None else column.default.text)
-        for column in after.columns
-    }
+    defaults = {column.id: column.default.text for column in after.columns if column.default}
+    return {column.name: values.get(column.id, defaults.get(column.id)) for column in after.columns}
 
 
 def history(seed: int, steps: int = 120, *, ddl: bool = True) -> History:
