@@ -13,7 +13,7 @@ ARGS ?=
 PINS := pyproject.toml constraints.txt tests/stack/s3-requirements.txt tests/stack/broker.lock \
 	airflow_provider_cdc/jars/spark.lock
 
-.PHONY: help setup test lint demo bench wheel clean
+.PHONY: help setup test lint proto demo bench wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ lint: setup ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+proto: setup ## generate the modules of proto/*.proto
+	$(BIN)/python proto/generate.py
 
 demo: setup ## a web shop's CDC log through Kafka, Airflow and Spark into Delta tables
 	$(BIN)/python -m tests.demo $(ARGS)

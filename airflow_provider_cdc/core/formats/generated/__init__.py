@@ -1,0 +1,1 @@
+"""Modules that ``make proto`` generates from ``proto/*.proto``; never edited by hand."""
