@@ -10,11 +10,11 @@ class Encoding(StrEnum):
     """How one JSON token of an image stands for a value of the source."""
 
     TEXT = "text"  # JSON string with the value as the database prints it
-    NUMBER = "number"  # JSON number
+    NUMBER = "number"  # JSON number; a string with one in it is taken slowly: TEXT where a tool always writes strings
     BOOLEAN = "boolean"  # JSON true or false
     BASE64 = "base64"
     BASE64_URL = "base64_url"
-    HEX = "hex"
+    HEX = "hex"  # with or without 0x before it
     EPOCH_DAYS = "epoch_days"
     EPOCH_MILLIS = "epoch_millis"  # civil time as if UTC
     EPOCH_MICROS = "epoch_micros"
@@ -29,13 +29,13 @@ class Encoding(StrEnum):
     WRAPPED_UNSIGNED = "wrapped_unsigned"  # unsigned 64-bit number written as signed
     GEOMETRY = "geometry"  # object with base64 member wkb
     LATIN1_BYTES = "latin1_bytes"  # JSON string, each character one byte (U+0000 to U+00FF)
-    BYTE_LIST = "byte_list"  # JSON list of numbers, -128 to 255
-    CHARSET_BYTES = "charset_bytes"  # base64 of text in the character set ``Encoded.charset``
+    BYTE_LIST = "byte_list"  # JSON list of numbers -128 to 255, or a JSON string with such a list in it
+    CHARSET_BYTES = "charset_bytes"  # base64 of text in ``Encoded.charset``; the bytes as they are for binary columns
     ENUM_INDEX = "enum_index"  # number of an ENUM's label from 1, as JSON number or string; 0 is the invalid value ''
-    SET_BITMASK = "set_bitmask"  # SET as number, lowest bit the first member; JSON number or string
+    SET_BITMASK = "set_bitmask"  # SET as number, lowest bit the first member, of 64 maybe signed; JSON number or string
     BITS_BE = "bits_be"  # base64, big-endian
     EPOCH_SECONDS = "epoch_seconds"  # seconds since the epoch, maybe with a fraction, JSON number or string
-    EPOCH_MILLIS_TEXT = "epoch_millis_text"  # milliseconds since the epoch, maybe with a fraction, JSON number or string
+    EPOCH_MILLIS_TEXT = "epoch_millis_text"  # milliseconds since the epoch, as for seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,11 @@ class Encoded:
     :param name: member name in the image.
     :param encoding: how its tokens stand for values.
     :param scale: fraction digits for ``decimal_base64``.
-    :param charset: MySQL's name of the character set for ``charset_bytes``.
-    :param zone: time zone (IANA name or offset) between civil time and instants, None is UTC: of the civil texts of a
-        TIMESTAMP column, and of the civil time that a DATETIME column's epoch numbers were made from.
+    :param charset: MySQL's name of the character set for ``charset_bytes``, None is UTF-8.
+    :param zone: time zone (IANA name or offset such as ``+08:00``) between civil time and instants, None is UTC: of the
+        civil texts (``text``, ``iso_text``, ``charset_bytes``) of a TIMESTAMP column, and of the civil time that a
+        DATETIME or DATE column's epoch numbers were made from. Of a civil time that the clocks showed twice the earlier
+        instant is taken and counted as ``ambiguous_time``; one that they never showed fails.
     """
 
     name: str

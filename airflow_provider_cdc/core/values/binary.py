@@ -37,6 +37,12 @@ def targeted(values: pa.Array, field: Field) -> pa.Array:
     raise Misfit(Reason.TARGET)
 
 
+def is_ascii(values: pa.Array) -> bool:
+    """Say whether no byte is above 127; the array is no slice."""
+    data = values.buffers()[2]
+    return data is None or not len(data) or bool(np.frombuffer(data, np.uint8).max() < 128)
+
+
 def padded(values: pa.Array, column: ColumnType) -> pa.Array:
     """Put back the zero bytes that tools strip from the end of BINARY(n)."""
     if column.name != "binary" or not len(values):

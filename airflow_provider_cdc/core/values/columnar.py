@@ -11,15 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.model.encoding import Encoding
-from airflow_provider_cdc.core.values import binary, decimals, temporal
-from airflow_provider_cdc.core.values.exact import from_texts
+from airflow_provider_cdc.core.values import binary, charsets, decimals, temporal, zones
+from airflow_provider_cdc.core.values.exact import DIGITS, NUMERALS, PLAIN, from_texts, only
 from airflow_provider_cdc.core.values.field import NOT_BOOLEAN, Field, Misfit, Reason
 from airflow_provider_cdc.core.values.fit import commas, scale_of
 from airflow_provider_cdc.core.values.labels import labels
-
-_DIGITS = b"0123456789-"
-_PLAIN = b"0123456789-+."
-_NUMERALS = _PLAIN + b"eE"
 
 
 def convert_column(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
@@ -28,26 +24,33 @@ def convert_column(values: Sequence[Any], field: Field, lost: Counter[str]) -> p
 
 
 def _text(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
-    texts = pa.array(values, pa.string())
+    return _of_texts(pa.array(values, pa.string()), field, lost)
+
+
+def _of_texts(texts: pa.Array, field: Field, lost: Counter[str]) -> pa.Array:
     target = field.target
     if pa.types.is_string(target):
-        return _labels(texts, field)
+        return _texts(texts, field, lost)
     if pa.types.is_signed_integer(target):
-        return _only(texts, _DIGITS).cast(target)
+        return only(texts, DIGITS).cast(target)
     if pa.types.is_decimal128(target):
-        return from_texts(_only(texts, _PLAIN), target)
+        return from_texts(only(texts, PLAIN), target)
     if pa.types.is_floating(target):
-        return _finite(_only(texts, _NUMERALS).cast(target))
+        return _finite(only(texts, NUMERALS).cast(target))
     if pa.types.is_timestamp(target) or pa.types.is_date32(target):
         return temporal.moments(texts, field, lost)
     if pa.types.is_boolean(target):
-        return _boolean_of(_only(texts, _DIGITS).cast(pa.int64()), field, lost)
+        return _boolean_of(only(texts, DIGITS).cast(pa.int64()), field, lost)
     if pa.types.is_binary(target):
         return binary.padded(texts.cast(target), field.type)
     raise Misfit(Reason.TARGET)
 
 
-def _labels(texts: pa.Array, field: Field) -> pa.Array:
+def _texts(texts: pa.Array, field: Field, lost: Counter[str]) -> pa.Array:
+    if zones.zone_of_texts(field):
+        return temporal.moments(texts, field, lost)
+    if field.type.name == "decimal":
+        return _decimal_texts(texts, field)
     for spelling, label in commas(field.type.labels).items():
         texts = pc.if_else(pc.equal(texts, spelling), label, texts)
     return texts
@@ -67,9 +70,9 @@ def _number(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array
         return pa.ListArray.from_arrays(*_list_parts(values), mask=_nulls(values))
     texts = _raw_texts(values)
     if pa.types.is_decimal128(target):
-        return from_texts(_only(texts, _PLAIN), target)
+        return from_texts(only(texts, PLAIN), target)
     if pa.types.is_string(target):
-        return _decimal_texts(texts, field)
+        return _decimal_texts(texts, field) if field.type.name == "decimal" else texts
     raise Misfit(Reason.TARGET)
 
 
@@ -94,15 +97,14 @@ def _raw_texts(values: Sequence[Any]) -> pa.Array:
     """Return the texts of numbers; a null is a token too."""
     tokens = [None if raw is None else bytes(raw) for raw in values]
     texts = pa.array([None if token == b"null" else token for token in tokens], pa.binary()).cast(pa.string())
-    return _only(texts, _NUMERALS)
+    return only(texts, NUMERALS)
 
 
 def _decimal_texts(texts: pa.Array, field: Field) -> pa.Array:
-    if field.type.name == "decimal":
-        scale = scale_of(field)
-        shape = rf"^(?:-?[1-9][0-9]*|0|-0\.0*[1-9])\.[0-9]{{{scale}}}$" if scale else r"^(?:-?[1-9][0-9]*|0)$"
-        if pc.all(pc.match_substring_regex(texts, shape)).as_py() is False:
-            raise Misfit(Reason.NUMBER)
+    scale = scale_of(field)
+    shape = rf"^(?:-?[1-9][0-9]*|0|-0\.0*[1-9])\.[0-9]{{{scale}}}$" if scale else r"^(?:-?[1-9][0-9]*|0)$"
+    if pc.all(pc.match_substring_regex(texts, shape)).as_py() is False:
+        raise Misfit(Reason.NUMBER)
     return texts
 
 
@@ -131,25 +133,19 @@ def _base64(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array
     return binary.targeted(pa.array(values, pa.binary()), field)
 
 
+def _charset(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
+    raw = pa.array(values, pa.binary())
+    if pa.types.is_binary(field.target):
+        return binary.targeted(raw, field)
+    charset = field.encoded.charset
+    decode = charsets.decoder(charset)
+    if charsets.is_utf8(charset) or (charsets.is_ascii_based(charset) and binary.is_ascii(raw)):
+        return _of_texts(raw.cast(pa.string()), field, lost)
+    return _text([None if value is None else decode(value) for value in values], field, lost)
+
+
 def _geometry(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
     return binary.targeted(pa.array([None if value is None else value.wkb for value in values], pa.binary()), field)
-
-
-def _only(texts: pa.Array, allowed: bytes) -> pa.Array:
-    """Let pass numbers in digits only: Arrow also takes 0x1F, nan and inf."""
-    data = texts.buffers()[2]
-    if data is not None and not _ALLOWED[allowed][np.frombuffer(data, np.uint8)].all():
-        raise Misfit(Reason.NUMBER)
-    return texts
-
-
-def _table(allowed: bytes) -> Any:
-    table: Any = np.zeros(256, bool)
-    table[list(allowed)] = True
-    return table
-
-
-_ALLOWED = {allowed: _table(allowed) for allowed in (_DIGITS, _PLAIN, _NUMERALS)}
 
 
 def _finite(numbers: pa.Array) -> pa.Array:
@@ -182,6 +178,7 @@ _CONVERTERS: dict[Encoding, _Converter] = {
     Encoding.NUMBER: _number,
     Encoding.BOOLEAN: _boolean,
     Encoding.BASE64: _base64,
+    Encoding.CHARSET_BYTES: _charset,
     Encoding.BASE64_URL: _lossless(binary.from_texts),
     Encoding.HEX: _lossless(binary.from_texts),
     Encoding.LATIN1_BYTES: _lossless(binary.from_texts),
@@ -192,6 +189,8 @@ _CONVERTERS: dict[Encoding, _Converter] = {
     Encoding.EPOCH_MILLIS: _lossless(temporal.epoch),
     Encoding.EPOCH_MICROS: _lossless(temporal.epoch),
     Encoding.EPOCH_NANOS: _lossless(temporal.epoch),
+    Encoding.EPOCH_SECONDS: _lossless(temporal.epoch),
+    Encoding.EPOCH_MILLIS_TEXT: _lossless(temporal.epoch),
     Encoding.TIME_MILLIS: _lossless(temporal.time),
     Encoding.TIME_MICROS: _lossless(temporal.time),
     Encoding.TIME_NANOS: _lossless(temporal.time),

@@ -1,12 +1,36 @@
-"""Decimals in Arrow without its silent wrap-around: Arrow multiplies beyond 38 digits and does not notice."""
+"""Numbers in Arrow without its liberties: it multiplies beyond 38 digits and does not notice, and it reads 0x1F."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.values.field import Misfit, Reason
 from airflow_provider_cdc.core.values.types import MAX_DIGITS
+
+DIGITS = b"0123456789-"
+PLAIN = b"0123456789-+."
+NUMERALS = PLAIN + b"eE"
+
+
+def only(texts: pa.Array, allowed: bytes) -> pa.Array:
+    """Let pass numbers in digits only: Arrow also takes 0x1F, nan and inf."""
+    data = texts.buffers()[2]
+    if data is not None and not _ALLOWED[allowed][np.frombuffer(data, np.uint8)].all():
+        raise Misfit(Reason.NUMBER)
+    return texts
+
+
+def _table(allowed: bytes) -> Any:
+    table: Any = np.zeros(256, bool)
+    table[list(allowed)] = True
+    return table
+
+
+_ALLOWED = {allowed: _table(allowed) for allowed in (DIGITS, PLAIN, NUMERALS)}
 
 
 def rescaled(values: pa.Array, target: pa.DataType) -> pa.Array:
@@ -32,3 +56,9 @@ def from_texts(texts: pa.Array, target: pa.DataType) -> pa.Array:
         if whole > MAX_DIGITS - target.scale:
             raise Misfit(Reason.RANGE)
     return texts.cast(target)
+
+
+def unscaled(numbers: pa.Array) -> pa.Array:
+    """Return decimals of at most 18 digits without their point, as integers; the array is no slice."""
+    words = np.frombuffer(numbers.buffers()[1], np.int64)[: 2 * len(numbers) : 2] if len(numbers) else []
+    return pa.array(words, pa.int64(), mask=np.asarray(numbers.is_null()) if numbers.null_count else None)

@@ -37,6 +37,8 @@ class Reason(StrEnum):
     BASE64 = "base64_invalid"
     HEX = "hex_invalid"
     BYTE = "byte_invalid"  # a character above U+00FF, or a number below -128 or above 255
+    CHARSET = "charset_unknown"
+    ZONE = "zone_invalid"  # not a time zone, or a civil time that its clocks never show
     LABELS = "labels_unknown"  # a number stands for an ENUM or SET whose labels are not known
     DATE = "date_invalid"
     TIME = "time_invalid"
@@ -54,4 +56,5 @@ class Misfit(Exception):
 
 ZERO_DATE = "zero_date"  # lossy: 0000-00-00 became NULL
 INVALID_DATE = "invalid_date"  # lossy: 2023-02-31 or 2023-05-00, which MySQL can store, became NULL
+AMBIGUOUS_TIME = "ambiguous_time"  # a civil time that a clock showed twice was taken as the earlier instant
 NOT_BOOLEAN = "tinyint_as_boolean"  # lossy: a TINYINT(1) beyond 0 and 1 became true

@@ -15,15 +15,16 @@ import pyarrow as pa
 from airflow_provider_cdc.core.values import civil
 from airflow_provider_cdc.core.values.field import INVALID_DATE, NOT_BOOLEAN, ZERO_DATE, Field, Misfit, Reason
 
-_INTEGER = re.compile(r"[+-]?[0-9]+")
+INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _MAX_EXPONENT = 400  # beyond any MySQL number; without a bound 1e9999 would make 10 000 digits
 
 
 class Moment(NamedTuple):
-    """Microseconds since 1970, civil or UTC."""
+    """Microseconds since 1970, civil or UTC; ``ambiguous`` if its text also stands for a later instant."""
 
     micros: int
+    ambiguous: bool = False
 
 
 def fit(value: Any, field: Field, lost: Counter[str]) -> Any:
@@ -51,7 +52,7 @@ def integral(value: Any) -> int:
     """Return a whole number exactly."""
     if isinstance(value, (bool, int)):
         return int(value)
-    if isinstance(value, str) and len(value) < 100 and _INTEGER.fullmatch(value):
+    if isinstance(value, str) and len(value) < 100 and INTEGER.fullmatch(value):
         return int(value)
     number = exact(value)
     if number != number.to_integral_value():
@@ -147,7 +148,7 @@ def _to_date(value: Any, field: Field, lost: Counter[str]) -> int:
 
 def _to_string(value: Any, field: Field, lost: Counter[str]) -> str:
     if isinstance(value, str):
-        if field.type.name == "decimal" and type(value) is not str:  # a JSON number: MySQL prints no exponent
+        if field.type.name == "decimal":  # some tools write an exponent, or cut zeros off (canal sheet 10.4)
             return plain_decimal(exact(value), field)
         return commas(field.type.labels).get(str(value), str(value))
     if isinstance(value, bytes):

@@ -8,12 +8,16 @@ from decimal import Decimal
 from typing import Any, Literal
 
 import msgspec
+import pyarrow as pa
 
 from airflow_provider_cdc.core.model.encoding import Encoding
-from airflow_provider_cdc.core.values import byte_texts, civil, labels
-from airflow_provider_cdc.core.values.field import Field, Misfit, Reason
-from airflow_provider_cdc.core.values.fit import Moment, fit, given_up
+from airflow_provider_cdc.core.model.schema import ColumnType
+from airflow_provider_cdc.core.values import byte_texts, charsets, civil, labels, zones
+from airflow_provider_cdc.core.values.field import AMBIGUOUS_TIME, Field, Misfit, Reason
+from airflow_provider_cdc.core.values.fit import INTEGER, Moment, exact, fit, given_up, unscaled_of
 
+_BOOLEANS = {"true": True, "false": False}
+_ONE_BIT = (ColumnType("bit", 1), ColumnType("tinyint", 1))
 _UNITS = {
     Encoding.EPOCH_DAYS: (civil.DAY, 1),
     Encoding.EPOCH_MILLIS: (1000, 1),
@@ -40,7 +44,12 @@ def value_of(token: bytes, field: Field, lost: Counter[str]) -> Any:
         meaning = _READERS[field.encoded.encoding](datum, field)
     except civil.NotOnCalendar as error:
         return given_up(error, lost)
-    return None if meaning is None else fit(meaning, field, lost)
+    if meaning is None:
+        return None
+    value = fit(meaning, field, lost)
+    if isinstance(meaning, Moment) and meaning.ambiguous:
+        lost[AMBIGUOUS_TIME] += 1
+    return value
 
 
 def _datum(token: bytes) -> Any:
@@ -58,21 +67,34 @@ def _datum(token: bytes) -> Any:
 
 
 def _text(datum: Any, field: Field) -> Any:
-    if isinstance(datum, (str, bool)):
+    if isinstance(datum, bool):
         return datum
-    raise Misfit(Reason.TOKEN)
+    text = _numeral(datum)
+    if text in _BOOLEANS and field.type in _ONE_BIT:
+        return _BOOLEANS[text]
+    if not zones.zone_of_texts(field):
+        return datum
+    try:
+        return _moment(text, field)
+    except civil.NotOnCalendar:
+        return datum
 
 
 def _number(datum: Any, field: Field) -> Any:
-    if isinstance(datum, (Number, bool, list)):
+    """Take what is, or what in a JSON string would be, a number; a list is a VECTOR's."""
+    if isinstance(datum, (Number, bool, list)) or (isinstance(datum, str) and pa.types.is_list(field.target)):
         return datum
-    raise Misfit(Reason.TOKEN)
+    return _boolean(datum, field)
 
 
 def _boolean(datum: Any, field: Field) -> Any:
     if isinstance(datum, (Number, bool)):
         return datum
-    raise Misfit(Reason.TOKEN)
+    text = _string(datum)
+    if text in _BOOLEANS and field.type in _ONE_BIT:
+        return _BOOLEANS[text]
+    exact(text)
+    return Number(text)
 
 
 def _string(datum: Any) -> str:
@@ -108,12 +130,20 @@ def _numeral(datum: Any) -> str:
     raise Misfit(Reason.TOKEN)
 
 
+def _charset(datum: Any, field: Field) -> Any:
+    raw = byte_texts.base64_bytes(_string(datum))
+    if pa.types.is_binary(field.target):
+        return raw
+    return _text(charsets.decoder(field.encoded.charset)(raw), field)
+
+
 def _integer(datum: Any) -> int:
-    if not isinstance(datum, Number):
-        raise Misfit(Reason.TOKEN)
+    text = _numeral(datum)
+    if not INTEGER.fullmatch(text):
+        raise Misfit(Reason.NUMBER)
     try:
-        return int(datum)
-    except ValueError:
+        return int(text)
+    except ValueError:  # thousands of digits
         raise Misfit(Reason.NUMBER) from None
 
 
@@ -126,7 +156,29 @@ def _micros(datum: Any, field: Field) -> int:
 
 
 def _epoch(datum: Any, field: Field) -> Moment:
-    return Moment(civil.in_range(_micros(datum, field)))
+    return _since_1970(_micros(datum, field), field)
+
+
+def _epoch_text(datum: Any, field: Field) -> Any:
+    text = _numeral(datum)
+    if text.startswith("0000-"):  # OMS writes a zero TIMESTAMP so (oceanbase-oms sheet 7.4)
+        return _zero_date(text)
+    digits = 6 if field.encoded.encoding is Encoding.EPOCH_SECONDS else 3
+    return _since_1970(unscaled_of(exact(text), digits), field)
+
+
+def _zero_date(text: str) -> str:
+    try:
+        civil.moment(text)
+    except civil.NotOnCalendar:
+        return text
+    raise Misfit(Reason.NUMBER)
+
+
+def _since_1970(micros: int, field: Field) -> Moment:
+    civil.in_range(micros)
+    zone = zones.zone_of_numbers(field)
+    return Moment(zones.civil_of(micros, zone) if zone else micros)
 
 
 def _time(datum: Any, field: Field) -> str:
@@ -137,15 +189,17 @@ def _iso(datum: Any, field: Field) -> Any:
     text = _string(datum)
     if field.type.name == "time":
         return civil.time_text(civil.duration(text.removesuffix("Z")), civil.fraction_digits(field.type))
-    return _moment(text, civil_z=True)
+    return _moment(text, field, civil_z=True)
 
 
 def _zoned(datum: Any, field: Field) -> Moment:
-    return _moment(_string(datum), zone=True)
+    return Moment(civil.moment(_string(datum), zone=True))
 
 
-def _moment(text: str, **how: bool) -> Moment:
-    return Moment(civil.moment(text, **how))
+def _moment(text: str, field: Field, civil_z: bool = False) -> Moment:
+    micros = civil.moment(text, civil_z=civil_z)
+    zone = zones.zone_of_texts(field)
+    return Moment(*zones.instant_of(micros, zone)) if zone else Moment(micros)
 
 
 def _decimal_base64(datum: Any, field: Field) -> Any:
@@ -192,6 +246,7 @@ _READERS: dict[Encoding, Callable[[Any, Field], Any]] = {
     Encoding.BOOLEAN: _boolean,
     Encoding.BASE64: _bytes(byte_texts.base64_bytes),
     Encoding.BASE64_URL: _bytes(byte_texts.base64_url_bytes),
+    Encoding.CHARSET_BYTES: _charset,
     Encoding.HEX: _bytes(byte_texts.hex_bytes),
     Encoding.LATIN1_BYTES: _bytes(byte_texts.latin1_bytes),
     Encoding.BYTE_LIST: _byte_list,
@@ -201,6 +256,8 @@ _READERS: dict[Encoding, Callable[[Any, Field], Any]] = {
     Encoding.EPOCH_MILLIS: _epoch,
     Encoding.EPOCH_MICROS: _epoch,
     Encoding.EPOCH_NANOS: _epoch,
+    Encoding.EPOCH_SECONDS: _epoch_text,
+    Encoding.EPOCH_MILLIS_TEXT: _epoch_text,
     Encoding.TIME_MILLIS: _time,
     Encoding.TIME_MICROS: _time,
     Encoding.TIME_NANOS: _time,

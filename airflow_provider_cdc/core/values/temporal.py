@@ -10,11 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.model.encoding import Encoding
-from airflow_provider_cdc.core.values import civil
-from airflow_provider_cdc.core.values.field import ZERO_DATE, Field, Misfit, Reason
+from airflow_provider_cdc.core.values import civil, zones
+from airflow_provider_cdc.core.values.exact import PLAIN, from_texts, only, unscaled
+from airflow_provider_cdc.core.values.field import AMBIGUOUS_TIME, ZERO_DATE, Field, Misfit, Reason
 
 _PER_UNIT = {Encoding.EPOCH_DAYS: civil.DAY, Encoding.EPOCH_MILLIS: 1000, Encoding.TIME_MILLIS: 1000}
 _NANOS = frozenset({Encoding.EPOCH_NANOS, Encoding.TIME_NANOS})
+_DECIMALS = {Encoding.EPOCH_SECONDS: 6, Encoding.EPOCH_MILLIS_TEXT: 3}  # digits from the unit to µs
 _ZERO_TEXTS = pa.array(
     ["0000-00-00", "0000-00-00 00:00:00", *("0000-00-00 00:00:00." + "0" * digits for digits in range(1, 7))]
 )
@@ -28,7 +30,10 @@ def epoch(values: Sequence[Any], field: Field) -> pa.Array:
         _within(days, civil.FIRST_DAY, civil.LAST_DAY)
         return days.view(target)
     micros = _micros(values, field.encoded.encoding)
-    _within(micros, civil.FIRST_DAY * civil.DAY, (civil.LAST_DAY + 1) * civil.DAY - 1)
+    _within_years(micros)
+    zone = zones.zone_of_numbers(field)
+    if zone:
+        micros = _within_years(zones.civil_column(micros, zone))
     if pa.types.is_timestamp(target):
         return micros.view(target)
     if pa.types.is_date32(target):
@@ -60,7 +65,7 @@ def iso(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
 def zoned(values: Sequence[Any], field: Field) -> pa.Array:
     """Convert ISO 8601 texts with an offset; Arrow demands one."""
     moments_utc = pa.array(values, pa.string()).cast(pa.timestamp("us", "UTC"))
-    _within_years(moments_utc)
+    _within_years(moments_utc.view(pa.int64()))
     if pa.types.is_timestamp(field.target):
         return moments_utc.view(field.target)
     if pa.types.is_string(field.target) and field.type.name != "date":
@@ -70,16 +75,26 @@ def zoned(values: Sequence[Any], field: Field) -> pa.Array:
 
 def moments(texts: pa.Array, field: Field, lost: Counter[str]) -> pa.Array:
     """Convert dates and date-times as the database prints them."""
-    if not (pa.types.is_date32(field.target) or pa.types.is_timestamp(field.target)):
+    target, zone = field.target, zones.zone_of_texts(field)
+    if not (pa.types.is_date32(target) or pa.types.is_timestamp(target) or (zone and pa.types.is_string(target))):
         raise Misfit(Reason.TARGET)  # ISO texts for a text column are rewritten one by one
     zero = pc.is_in(texts, _ZERO_TEXTS)
     count = pc.sum(zero).as_py()
     if count:
+        if pa.types.is_string(target):
+            raise Misfit(Reason.DATE)  # they stay as they are
         texts = pc.if_else(zero, None, texts)
-    result = texts.cast(pa.date32() if pa.types.is_date32(field.target) else pa.timestamp("us"))
-    if pa.types.is_timestamp(field.target):
-        _within_years(result)
-        result = result.view(field.target)
+    result = texts.cast(pa.date32() if pa.types.is_date32(target) else pa.timestamp("us"))
+    if not pa.types.is_date32(target):
+        result = _within_years(result.view(pa.int64()))
+        if zone:
+            result, twice = zones.instant_column(result, zone)
+            _within_years(result)
+            if twice:
+                lost[AMBIGUOUS_TIME] += twice
+        result = result.view(pa.timestamp("us") if pa.types.is_string(target) else target)
+    if pa.types.is_string(target):
+        return moment_texts(result, civil.fraction_digits(field.type))
     if count:
         lost[ZERO_DATE] += count
     return result
@@ -120,6 +135,8 @@ def _dates(micros: pa.Array) -> pa.Array:
 
 
 def _micros(values: Sequence[Any], encoding: Encoding) -> pa.Array:
+    if encoding in _DECIMALS:
+        return _decimals(values, _DECIMALS[encoding])
     numbers = pa.array(values, pa.int64())
     if encoding in _NANOS:
         if pc.any(pc.not_equal(_rest(numbers, 1000), 0)).as_py():
@@ -127,6 +144,15 @@ def _micros(values: Sequence[Any], encoding: Encoding) -> pa.Array:
         return pc.divide(numbers, 1000)
     factor = _PER_UNIT.get(encoding, 1)
     return pc.multiply_checked(numbers, factor) if factor > 1 else numbers
+
+
+def _decimals(values: Sequence[Any], digits: int) -> pa.Array:
+    """Return numbers, or texts of numbers, times 10^``digits``."""
+    try:
+        texts = pa.array(values, pa.string())
+    except pa.ArrowTypeError:
+        return pc.multiply_checked(pa.array(values, pa.int64()), 10**digits)
+    return unscaled(from_texts(only(texts, PLAIN), pa.decimal128(18, digits)))
 
 
 def _time_iso(texts: pa.Array, digits: int) -> pa.Array:
@@ -155,5 +181,6 @@ def _within(numbers: pa.Array, low: int, high: int) -> None:
         raise Misfit(Reason.RANGE)
 
 
-def _within_years(values: pa.Array) -> None:
-    _within(values.view(pa.int64()), civil.FIRST_DAY * civil.DAY, (civil.LAST_DAY + 1) * civil.DAY - 1)
+def _within_years(micros: pa.Array) -> pa.Array:
+    _within(micros, civil.FIRST_DAY * civil.DAY, (civil.LAST_DAY + 1) * civil.DAY - 1)
+    return micros

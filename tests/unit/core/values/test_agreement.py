@@ -42,6 +42,8 @@ TYPES = [
     ColumnType("bit", 64),
     ColumnType("varchar", 10),
     ColumnType("enum", labels=("a", "b,c", "x\\,y", "x,y")),
+    ColumnType("set", labels=("a", "b,c", "x", "é")),
+    ColumnType("set", labels=tuple(f"m{i}" for i in range(64))),
     ColumnType("json"),
     ColumnType("binary", 4),
     ColumnType("varbinary", 4),
@@ -53,17 +55,37 @@ TOKENS = (Path(__file__).parent / "tokens.txt").read_bytes().splitlines()
 TOKENS += [b'"\xff"', b'"\xc0\x80"', b'"\xed\xa0\x80"', b'"a\xff\xfeb"', b'{"wkb":"\xff"}']
 
 
+ZONED = {
+    Encoding.TEXT,
+    Encoding.ISO_TEXT,
+    Encoding.EPOCH_MILLIS,
+    Encoding.EPOCH_MICROS,
+    Encoding.EPOCH_SECONDS,
+    Encoding.EPOCH_MILLIS_TEXT,
+}
+
+
 def fields() -> list[Field]:
     chosen = []
     for column in TYPES:
         targets = {arrow_type(column), arrow_type(column, TypeOptions(True, "string"))}
         chosen += [
-            Field(Encoded("c", encoding, scale), column, target)
+            Field(encoded, column, target)
             for target in targets
             for encoding in Encoding
-            for scale in ((0, 2, 40) if encoding is Encoding.DECIMAL_BASE64 else (None,))
+            for encoded in variants(encoding)
         ]
     return chosen
+
+
+def variants(encoding: Encoding) -> list[Encoded]:
+    if encoding is Encoding.DECIMAL_BASE64:
+        return [Encoded("c", encoding, scale) for scale in (0, 2, 40)]
+    if encoding is Encoding.CHARSET_BYTES:
+        return [Encoded("c", encoding, charset=name) for name in ("utf8mb4", "latin1", "gbk", "utf16", "swahili", None)]
+    if encoding in ZONED:
+        return [Encoded("c", encoding, zone=zone) for zone in (None, "Europe/Berlin", "-09:30", "Mars/Olympus")]
+    return [Encoded("c", encoding)]
 
 
 def one_by_one(token: bytes, field: Field) -> tuple[list[Any], str | None, Counter[str]]:

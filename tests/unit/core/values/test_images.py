@@ -58,7 +58,7 @@ def test_the_last_of_equal_members_wins() -> None:
     images = ['{"a":1,"a":2}', '{"a":"x","a":3}', '{"a":4,"a":"x"}', '{"a":5,"\\u0061":6}']
     result = type_images(pa.array(images), [field])
     assert result.columns[0].to_pylist() == [2, 3, None, 6]
-    assert result.failures == [Failure(2, "a", "token_unexpected")]
+    assert result.failures == [Failure(2, "a", "number_invalid")]
 
 
 @pytest.mark.parametrize(
