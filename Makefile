@@ -13,6 +13,9 @@ ARGS ?=
 PINS := pyproject.toml constraints.txt tests/stack/s3-requirements.txt tests/stack/broker.lock \
 	airflow_provider_cdc/jars/spark.lock
 
+# Demo and tests start hundreds of processes: each would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup test lint proto demo bench wheel clean
 
 help: ## list the commands
