@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -43,12 +43,32 @@ CHANGE_SCHEMA = pa.schema(
 )
 
 
+Headers = Sequence[tuple[str, bytes | None]] | None
+
+
+class Part(NamedTuple):
+    """One record as part of a group: records that only make sense together.
+
+    :param sender: the records of one sender follow and count on each other, those of others may stand between them.
+    :param number: running number that the sender gave the record in its partition, None where it gave none.
+    :param place: place in the group, from 0.
+    :param total: records in the group.
+    """
+
+    sender: str
+    number: int | None
+    place: int
+    total: int
+
+
 @dataclass(slots=True)
 class Records:
     """Kafka records of one partition, in offset order, as columns.
 
     :param timestamps: milliseconds since the epoch, None where the record has none.
     :param headers: name and value pairs a record, None where it has none.
+    :param heard: for formats with groups: the senders known from earlier records of the partition, with the last
+        running number of each.
     """
 
     topic: str
@@ -57,7 +77,8 @@ class Records:
     timestamps: Sequence[int | None]
     keys: Sequence[bytes | None]
     values: Sequence[bytes | None]
-    headers: Sequence[Sequence[tuple[str, bytes | None]] | None] = field(default_factory=list)
+    headers: Sequence[Headers] = field(default_factory=list)
+    heard: Mapping[str, int | None] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -128,4 +149,16 @@ class Format(Protocol):
 
     def infer(self, description: Description) -> TableSchema | None:
         """Return a schema made from the record's own description, or None when it carries no types."""
+        ...
+
+
+@runtime_checkable
+class Grouped(Protocol):
+    """What a format has besides, if some of its records only make sense together.
+
+    ``decode`` then needs whole groups (:func:`core.formats.groups.whole_groups`), and a range never ends inside one.
+    """
+
+    def part_of(self, value: bytes | None, headers: Headers) -> Part | None:
+        """Return which part of a group a record is, or None where it is no part of any."""
         ...
