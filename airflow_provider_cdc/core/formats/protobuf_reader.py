@@ -13,10 +13,10 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 
-# ptars 0.0.25 follows nested unknown groups on the stack without a limit, for each byte about 64 bytes of stack: a
-# message of a hundred thousand group starts ends the process. Longer ones than this are parsed by protobuf first, which
-# stops at a depth of 100.
-_UNCHECKED = 4096
+# ptars 0.0.25 follows nested unknown groups on the stack without a limit, about 80 bytes of it for each: a message of a
+# hundred thousand group starts ends the process. One with more bytes that could be group starts than this is parsed by
+# protobuf first, which stops at a depth of 100.
+_GROUPS = 16_384
 
 
 class MessageReader:
@@ -40,17 +40,24 @@ class MessageReader:
         """
         malformed: np.ndarray = np.zeros(len(data), bool)
         sizes = pc.binary_length(data).to_numpy(zero_copy_only=False)
-        for place in np.flatnonzero(sizes > _UNCHECKED):
-            try:
-                self._message.FromString(data[int(place)].as_py())
-            except DecodeError:
-                malformed[place] = True
+        for place in np.flatnonzero(sizes > _GROUPS):
+            malformed[place] = not self._is_shallow(data[int(place)].as_buffer())
         data = _emptied(data, malformed)
         batch = self._convert(data)
         if batch is None:
             self._search(data, 0, malformed)
             batch = self._convert(_emptied(data, malformed))
         return batch, malformed
+
+    def _is_shallow(self, data: pa.Buffer) -> bool:
+        # the low bits of a tag's first byte are its wire type, 3 starts a group
+        if np.count_nonzero(np.frombuffer(data, np.uint8) & 7 == 3) <= _GROUPS:
+            return True
+        try:
+            self._message.FromString(data.to_pybytes())
+        except DecodeError:
+            return False
+        return True
 
     def _convert(self, data: pa.Array) -> pa.RecordBatch | None:
         """Return the columns, None if a message is malformed: ptars does not say which."""
