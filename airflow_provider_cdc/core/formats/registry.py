@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 # name -> module with a class ``WireFormat(options)``
 FORMATS = {
+    "canal-json": "airflow_provider_cdc.core.formats.canal_json",
     "debezium-json": "airflow_provider_cdc.core.formats.debezium_json",
+    "drs-json": "airflow_provider_cdc.core.formats.drs_json",
+    "drs-json-c": "airflow_provider_cdc.core.formats.drs_json_c",
+    "oms-canal": "airflow_provider_cdc.core.formats.oms_canal",
+    "oms-shareplex": "airflow_provider_cdc.core.formats.oms_shareplex",
 }
 
 
