@@ -50,6 +50,8 @@ class Encoded:
         civil texts (``text``, ``iso_text``, ``charset_bytes``) of a TIMESTAMP column, and of the civil time that a
         DATETIME or DATE column's epoch numbers were made from. Of a civil time that the clocks showed twice the earlier
         instant is taken and counted as ``ambiguous_time``; one that they never showed fails.
+    :param labels: members that the numbers of ``enum_index`` and ``set_bitmask`` count, where the record states them;
+        empty is the column's. Of a record that stands a little off its schema change only they are right.
     """
 
     name: str
@@ -57,3 +59,4 @@ class Encoded:
     scale: int | None = None
     charset: str | None = None
     zone: str | None = None
+    labels: tuple[str, ...] = ()

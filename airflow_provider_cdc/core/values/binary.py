@@ -37,6 +37,13 @@ def targeted(values: pa.Array, field: Field) -> pa.Array:
     raise Misfit(Reason.TARGET)
 
 
+def of_texts(texts: pa.Array, field: Field) -> pa.Array:
+    """Put text into a binary column as UTF-8; a U+FFFD says that the tool read bytes as text that were none."""
+    if pc.any(pc.match_substring(texts, "\ufffd")).as_py():
+        raise Misfit(Reason.TEXT)
+    return padded(texts.cast(field.target), field.type)
+
+
 def is_ascii(values: pa.Array) -> bool:
     """Say whether no byte is above 127; the array is no slice."""
     data = values.buffers()[2]

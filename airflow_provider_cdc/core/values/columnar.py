@@ -42,7 +42,7 @@ def _of_texts(texts: pa.Array, field: Field, lost: Counter[str]) -> pa.Array:
     if pa.types.is_boolean(target):
         return _boolean_of(only(texts, DIGITS).cast(pa.int64()), field, lost)
     if pa.types.is_binary(target):
-        return binary.padded(texts.cast(target), field.type)
+        return binary.of_texts(texts, field)
     raise Misfit(Reason.TARGET)
 
 

@@ -196,6 +196,8 @@ def commas(labels: tuple[str, ...]) -> dict[str, str]:
 
 def _to_binary(value: Any, field: Field, lost: Counter[str]) -> bytes:
     if isinstance(value, str):
+        if "\ufffd" in value:  # the tool read bytes as text that were none
+            raise Misfit(Reason.TEXT)
         value = value.encode()
     if not isinstance(value, bytes):
         raise Misfit(Reason.TARGET)

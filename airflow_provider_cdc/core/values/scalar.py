@@ -116,11 +116,11 @@ def _byte_list(datum: Any, field: Field) -> bytes:
 
 
 def _label(datum: Any, field: Field) -> str:
-    return labels.label_of(_numeral(datum), field.type)
+    return labels.label_of(_numeral(datum), labels.known(field))
 
 
 def _members(datum: Any, field: Field) -> str:
-    return labels.members_of(_numeral(datum), field.type)
+    return labels.members_of(_numeral(datum), labels.known(field))
 
 
 def _numeral(datum: Any) -> str:
