@@ -36,6 +36,9 @@ class Encoding(StrEnum):
     BITS_BE = "bits_be"  # base64, big-endian
     EPOCH_SECONDS = "epoch_seconds"  # seconds since the epoch, maybe with a fraction, JSON number or string
     EPOCH_MILLIS_TEXT = "epoch_millis_text"  # milliseconds since the epoch, as for seconds
+    # a date-time in one of several forms: JSON string with civil time, maybe a zone's name or offset behind a blank, or
+    # with seconds since the epoch; JSON number of milliseconds since the epoch
+    MOMENT_TEXT = "moment_text"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.model.encoding import Encoding
 from airflow_provider_cdc.core.model.schema import ColumnType
-from airflow_provider_cdc.core.values import byte_texts
+from airflow_provider_cdc.core.values import byte_texts, geometry
 from airflow_provider_cdc.core.values.field import Field, Misfit, Reason
+from airflow_provider_cdc.core.values.types import GEOMETRIES
 
 _DECODERS: dict[Encoding, Callable[[Any], bytes]] = {
     Encoding.BASE64_URL: byte_texts.base64_url_bytes,
@@ -25,7 +26,14 @@ _DECODERS: dict[Encoding, Callable[[Any], bytes]] = {
 def from_texts(values: Sequence[Any], field: Field) -> pa.Array:
     """Convert bytes that stand in JSON as text or as a list."""
     decode = _DECODERS[field.encoded.encoding]
-    return targeted(pa.array([None if value is None else decode(value) for value in values], pa.binary()), field)
+    return from_bytes([None if value is None else decode(value) for value in values], field)
+
+
+def from_bytes(values: Sequence[Any], field: Field) -> pa.Array:
+    """Convert what a tool says are the bytes of a value; those of a geometry may be MySQL's own."""
+    if field.type.name in GEOMETRIES:
+        values = [None if value is None else geometry.wkb(value) for value in values]
+    return targeted(pa.array(values, pa.binary()), field)
 
 
 def targeted(values: pa.Array, field: Field) -> pa.Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from airflow_provider_cdc.core.values.exact import DIGITS, NUMERALS, PLAIN, from
 from airflow_provider_cdc.core.values.field import NOT_BOOLEAN, Field, Misfit, Reason
 from airflow_provider_cdc.core.values.fit import commas, scale_of
 from airflow_provider_cdc.core.values.labels import labels
+from airflow_provider_cdc.core.values.scalar import is_civil
+from airflow_provider_cdc.core.values.types import GEOMETRIES
 
 
 def convert_column(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
@@ -41,7 +44,7 @@ def _of_texts(texts: pa.Array, field: Field, lost: Counter[str]) -> pa.Array:
         return temporal.moments(texts, field, lost)
     if pa.types.is_boolean(target):
         return _boolean_of(only(texts, DIGITS).cast(pa.int64()), field, lost)
-    if pa.types.is_binary(target):
+    if pa.types.is_binary(target) and field.type.name not in GEOMETRIES:
         return binary.of_texts(texts, field)
     raise Misfit(Reason.TARGET)
 
@@ -129,19 +132,27 @@ def _boolean_of(numbers: pa.Array, field: Field, lost: Counter[str]) -> pa.Array
     return numbers.cast(pa.bool_())
 
 
-def _base64(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
-    return binary.targeted(pa.array(values, pa.binary()), field)
-
-
 def _charset(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
-    raw = pa.array(values, pa.binary())
     if pa.types.is_binary(field.target):
-        return binary.targeted(raw, field)
+        return binary.from_bytes(values, field)
+    raw = pa.array(values, pa.binary())
     charset = field.encoded.charset
     decode = charsets.decoder(charset)
     if charsets.is_utf8(charset) or (charsets.is_ascii_based(charset) and binary.is_ascii(raw)):
         return _of_texts(raw.cast(pa.string()), field, lost)
     return _text([None if value is None else decode(value) for value in values], field, lost)
+
+
+def _moment_text(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
+    """Convert texts of the form that the first one has; the others are converted one by one."""
+    first = next((value for value in values if value is not None), None)
+    if isinstance(first, str) and not is_civil(first):
+        encoding = Encoding.EPOCH_SECONDS
+    elif pa.types.is_string(field.target):
+        raise Misfit(Reason.TARGET)  # texts are rewritten one by one
+    else:
+        encoding = Encoding.TEXT
+    return convert_column(values, replace(field, encoded=replace(field.encoded, encoding=encoding)), lost)
 
 
 def _geometry(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
@@ -177,7 +188,7 @@ _CONVERTERS: dict[Encoding, _Converter] = {
     Encoding.TEXT: _text,
     Encoding.NUMBER: _number,
     Encoding.BOOLEAN: _boolean,
-    Encoding.BASE64: _base64,
+    Encoding.BASE64: _lossless(binary.from_bytes),
     Encoding.CHARSET_BYTES: _charset,
     Encoding.BASE64_URL: _lossless(binary.from_texts),
     Encoding.HEX: _lossless(binary.from_texts),
@@ -191,6 +202,7 @@ _CONVERTERS: dict[Encoding, _Converter] = {
     Encoding.EPOCH_NANOS: _lossless(temporal.epoch),
     Encoding.EPOCH_SECONDS: _lossless(temporal.epoch),
     Encoding.EPOCH_MILLIS_TEXT: _lossless(temporal.epoch),
+    Encoding.MOMENT_TEXT: _moment_text,
     Encoding.TIME_MILLIS: _lossless(temporal.time),
     Encoding.TIME_MICROS: _lossless(temporal.time),
     Encoding.TIME_NANOS: _lossless(temporal.time),

@@ -37,6 +37,7 @@ class Reason(StrEnum):
     BASE64 = "base64_invalid"
     HEX = "hex_invalid"
     BYTE = "byte_invalid"  # a character above U+00FF, or a number below -128 or above 255
+    GEOMETRY = "geometry_invalid"  # neither WKB nor MySQL's own form of it
     CHARSET = "charset_unknown"
     ZONE = "zone_invalid"  # not a time zone, or a civil time that its clocks never show
     LABELS = "labels_unknown"  # a number stands for an ENUM or SET whose labels are not known

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.values import civil
 from airflow_provider_cdc.core.values.field import INVALID_DATE, NOT_BOOLEAN, ZERO_DATE, Field, Misfit, Reason
+from airflow_provider_cdc.core.values.types import GEOMETRIES
 
 INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
@@ -195,7 +196,7 @@ def commas(labels: tuple[str, ...]) -> dict[str, str]:
 
 
 def _to_binary(value: Any, field: Field, lost: Counter[str]) -> bytes:
-    if isinstance(value, str):
+    if isinstance(value, str) and field.type.name not in GEOMETRIES:
         if "\ufffd" in value:  # the tool read bytes as text that were none
             raise Misfit(Reason.TEXT)
         value = value.encode()

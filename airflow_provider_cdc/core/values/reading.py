@@ -37,6 +37,7 @@ _TOKENS: dict[Encoding, Any] = {
     Encoding.EPOCH_SECONDS: int | str,
     Encoding.EPOCH_MILLIS_TEXT: int | str,
     Encoding.CHARSET_BYTES: bytes,
+    Encoding.MOMENT_TEXT: str,
     Encoding.GEOMETRY: Geometry,
     **dict.fromkeys((Encoding.TEXT, Encoding.BASE64_URL, Encoding.HEX, Encoding.ISO_TEXT, Encoding.ZONED_TEXT), str),
     **dict.fromkeys((Encoding.EPOCH_DAYS, Encoding.EPOCH_MILLIS, Encoding.EPOCH_MICROS, Encoding.EPOCH_NANOS), int),

@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.model.encoding import Encoding
 from airflow_provider_cdc.core.model.schema import ColumnType
-from airflow_provider_cdc.core.values import byte_texts, charsets, civil, labels, zones
+from airflow_provider_cdc.core.values import byte_texts, charsets, civil, geometry, labels, zones
 from airflow_provider_cdc.core.values.field import AMBIGUOUS_TIME, Field, Misfit, Reason
-from airflow_provider_cdc.core.values.fit import INTEGER, Moment, exact, fit, given_up, unscaled_of
+from airflow_provider_cdc.core.values.fit import INTEGER, Moment, exact, fit, given_up, integral, unscaled_of
+from airflow_provider_cdc.core.values.types import GEOMETRIES
 
 _BOOLEANS = {"true": True, "false": False}
 _ONE_BIT = (ColumnType("bit", 1), ColumnType("tinyint", 1))
@@ -104,15 +105,20 @@ def _string(datum: Any) -> str:
 
 
 def _bytes(decode: Callable[[str], bytes]) -> Callable[[Any, Field], bytes]:
-    return lambda datum, field: decode(_string(datum))
+    return lambda datum, field: _stored(decode(_string(datum)), field)
+
+
+def _stored(raw: bytes, field: Field) -> bytes:
+    return geometry.wkb(raw) if field.type.name in GEOMETRIES else raw
 
 
 def _byte_list(datum: Any, field: Field) -> bytes:
     if isinstance(datum, list):
         if any(isinstance(number, bool) for number in datum):
             raise Misfit(Reason.BYTE)
-        return byte_texts.list_bytes(datum)
-    return byte_texts.list_bytes(_string(datum))
+    else:
+        _string(datum)
+    return _stored(byte_texts.list_bytes(datum), field)
 
 
 def _label(datum: Any, field: Field) -> str:
@@ -133,7 +139,7 @@ def _numeral(datum: Any) -> str:
 def _charset(datum: Any, field: Field) -> Any:
     raw = byte_texts.base64_bytes(_string(datum))
     if pa.types.is_binary(field.target):
-        return raw
+        return _stored(raw, field)
     return _text(charsets.decoder(field.encoded.charset)(raw), field)
 
 
@@ -202,6 +208,37 @@ def _moment(text: str, field: Field, civil_z: bool = False) -> Moment:
     return Moment(*zones.instant_of(micros, zone)) if zone else Moment(micros)
 
 
+def _moment_text(datum: Any, field: Field) -> Any:
+    if isinstance(datum, Number):
+        return _since_1970(integral(datum) * 1000, field)
+    text = _string(datum)
+    if not is_civil(text):
+        return _since_1970(unscaled_of(exact(text), 6), field)
+    day, _, rest = text.partition(" ")
+    clock, _, zone = rest.partition(" ")
+    if zone:
+        return _named_zone(f"{day} {clock}", zone, field)
+    try:
+        return _moment(text, field)
+    except civil.NotOnCalendar:
+        return datum  # given up, or kept as text, by what the target is
+
+
+def _named_zone(text: str, zone: str, field: Field) -> Moment:
+    moment = Moment(*zones.instant_of(civil.moment(text), zone))
+    if field.type.name == "timestamp":
+        return moment
+    own = zones.zone_of_numbers(field)
+    if not own:
+        raise Misfit(Reason.ZONE)  # a civil time without its zone would be another one
+    return Moment(zones.civil_of(moment.micros, own))
+
+
+def is_civil(text: str) -> bool:
+    """Say whether a text is a date or a date-time, not a number."""
+    return "-" in text[1:]
+
+
 def _decimal_base64(datum: Any, field: Field) -> Any:
     if isinstance(datum, Number):
         return datum
@@ -258,6 +295,7 @@ _READERS: dict[Encoding, Callable[[Any, Field], Any]] = {
     Encoding.EPOCH_NANOS: _epoch,
     Encoding.EPOCH_SECONDS: _epoch_text,
     Encoding.EPOCH_MILLIS_TEXT: _epoch_text,
+    Encoding.MOMENT_TEXT: _moment_text,
     Encoding.TIME_MILLIS: _time,
     Encoding.TIME_MICROS: _time,
     Encoding.TIME_NANOS: _time,
