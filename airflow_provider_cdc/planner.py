@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import SourceError
@@ -12,6 +13,9 @@ from airflow_provider_cdc.core.ledger import SYNC, Batch, Lease, Ledger, Offsets
 from airflow_provider_cdc.core.plan.progress import SLACK_MS, Mark, PartitionFacts
 from airflow_provider_cdc.core.plan.ranges import Range, plan_range
 from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, Place, Watermarks
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.core.formats.contract import Format, Part
 
 MarkOf = Callable[[KafkaRecord], Mark | None]
 """What a record says about time; None where it says nothing."""
@@ -21,6 +25,12 @@ PROBE_RECORDS = 200
 
 TAIL_RECORDS = 20
 """Last records of one partition looked at to learn how far it is."""
+
+GROUP_RECORDS = 50
+"""Last records of one partition looked at first, to find where no group of records is open."""
+
+INTERLEAVED_RECORDS = 500
+"""As many at least where several senders share a partition: the open group's sender may not be the last heard of."""
 
 
 class Log(Protocol):
@@ -44,9 +54,7 @@ class Log(Protocol):
 
 def marks_of(pipeline: CdcPipeline) -> MarkOf:
     """Return what the pipeline's format knows of a record's time."""
-    from airflow_provider_cdc.core.formats.registry import open_format
-
-    wire = open_format(pipeline.source.format, pipeline.source.options)
+    wire = _format(pipeline)
 
     def mark(record: KafkaRecord) -> Mark | None:
         progress = wire.progress_of(record.topic, record.key, record.value)
@@ -55,6 +63,12 @@ def marks_of(pipeline: CdcPipeline) -> MarkOf:
         return Mark(record.offset, progress.source_time_ms, record.timestamp_ms, progress.heartbeat)
 
     return mark
+
+
+def _format(pipeline: CdcPipeline) -> Format:
+    from airflow_provider_cdc.core.formats.registry import open_format
+
+    return open_format(pipeline.source.format, pipeline.source.options)
 
 
 def observe(
@@ -114,6 +128,7 @@ def plan_batch(
         return stored
     last = ledger.last(pipeline.name, SYNC)
     planned = _range(pipeline, log, None if last is None else last.end, until, mark_of, accept_loss)
+    planned = end_between_groups(planned, log, _format(pipeline), pipeline.source.data_topics(list(planned.end)))
     batch = ledger.plan(lease, planned.start, planned.end, until, SYNC)
     if planned.empty:
         lost = [f"{loss.topic}/{loss.partition}: {loss.start} to {loss.end - 1}" for loss in planned.lost]
@@ -163,6 +178,42 @@ def _range(
         selects=lambda topic: topic == source.schema_topic or bool(source.data_topics([topic])),
         accept_loss=accept_loss,
     )
+
+
+def end_between_groups(planned: Range, log: Log, wire: Format, topics: Sequence[str]) -> Range:
+    """Move a range's ends back to where no group of records is open; what is left out comes with the next batch.
+
+    A partition that is one open group gets no records. Nothing changes for formats without groups.
+
+    :param topics: those with such records.
+    """
+    from airflow_provider_cdc.core.formats.contract import Grouped
+    from airflow_provider_cdc.core.formats.groups import last_cut
+
+    if not isinstance(wire, Grouped):
+        return planned
+    ends = {topic: dict(partitions) for topic, partitions in planned.end.items()}
+    left = {(part.topic, part.partition): (part.start, part.end) for part in planned.slices() if part.topic in topics}
+    count = GROUP_RECORDS
+    while left:
+        windows = {place: (max(start, end - count), end) for place, (start, end) in left.items()}
+        for place, records in log.read(windows, count).items():
+            start = left[place][0]
+            parts = [wire.part_of(record.value, record.headers) for record in records]
+            all_seen = windows[place][0] == start
+            cut = last_cut(parts, from_start=all_seen)
+            if not all_seen and (cut is None or (_interleaved(parts) and count < INTERLEAVED_RECORDS)):
+                continue
+            if cut != len(records):
+                topic, partition = place
+                ends[topic][partition] = records[cut].offset if cut else start
+            del left[place]
+        count *= 10
+    return replace(planned, end=ends)
+
+
+def _interleaved(parts: Sequence[Part | None]) -> bool:
+    return any(part is not None and part.sender for part in parts)
 
 
 def _demand(pipeline: CdcPipeline, data: list[str], existing: list[str]) -> None:

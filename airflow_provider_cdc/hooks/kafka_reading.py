@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,7 @@ class KafkaRecord:
     """One record.
 
     :param timestamp_ms: milliseconds since the epoch, None where the record has none.
+    :param headers: name and value pairs, None where it has none.
     """
 
     topic: str
@@ -41,6 +42,7 @@ class KafkaRecord:
     timestamp_ms: int | None
     key: bytes | None
     value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]] | None = None
 
 
 # Neither concerns a reader that is assigned its partitions.
@@ -106,6 +108,7 @@ def _finished(message: Any, window: tuple[int, int], records: list[KafkaRecord],
                 stamp if kind else None,
                 message.key(),
                 message.value(),
+                message.headers(),
             )
         )
     return message.offset() >= end - 1 or len(records) >= count
