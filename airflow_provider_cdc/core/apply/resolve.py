@@ -117,20 +117,18 @@ def _last_clear(rows: pa.Table, timeline: TableTimeline) -> str | None:
 def _keyed(typer: RowTyper, places: np.ndarray, last: int, schema: TableSchema, clear: bool, wire: Format) -> Part:
     ops = typer.changes.column("op").cast(pa.string()).take(pa.array(places))
     deleting = pc.equal(ops, "delete").to_numpy(zero_copy_only=False) if len(places) else np.zeros(0, dtype=bool)
-    events: list[tuple[pa.Table, np.ndarray, bool]] = []
-    keys, kept = typer.typed(places[~deleting], "after", last, key_only=True)
-    events.append((keys, kept, True))
-    keys, kept = typer.typed(places[deleting], "before", last, key_only=True)
-    events.append((keys, kept, False))
+    events = [
+        (typer.typed(places[~deleting], "after", last, key_only=True), True),
+        (typer.typed(places[deleting], "before", last, key_only=True), False),
+    ]
     if wire.updates_move_keys:
         # an update that says nothing of the row before has not moved its key
         told = pc.is_valid(typer.changes.column("before").take(pa.array(places)))
         updating = pc.and_(pc.equal(ops, "update"), told).to_numpy(zero_copy_only=False)
-        keys, kept = typer.typed(places[updating], "before", last, key_only=True)
-        events.append((keys, kept, False))
-    together = pa.concat_tables([keys for keys, _, _ in events])
-    where = np.concatenate([kept for _, kept, _ in events])
-    fills = np.concatenate([np.full(len(kept), fill, dtype=np.int8) for _, kept, fill in events])
+        events.append((typer.typed(places[updating], "before", last, key_only=True), False))
+    together = pa.concat_tables([keys.rows for keys, _ in events])
+    where = np.concatenate([keys.places for keys, _ in events])
+    fills = np.concatenate([np.full(len(keys.places), fill, dtype=np.int8) for keys, fill in events])
     # of one row the key it leaves stands before the key it takes
     order = np.lexsort((fills, where))
     together, where, fills = together.take(pa.array(order)), where[order], fills[order]
@@ -138,7 +136,7 @@ def _keyed(typer: RowTyper, places: np.ndarray, last: int, schema: TableSchema, 
         return Part(last, schema, clear, typer.mapper.rows({}, 0, last, last), together)
     winners = newest(group_numbers(together.columns))
     filled = winners[fills[winners] == 1]
-    upserts, _ = typer.typed(where[filled], "after", last)
+    upserts = typer.typed(where[filled], "after", last).rows
     deletes = together.take(pa.array(winners[fills[winners] == 0]))
     return Part(last, schema, clear, upserts, deletes)
 
@@ -148,9 +146,8 @@ def _multiset(typer: RowTyper, places: np.ndarray, last: int, schema: TableSchem
     ops = typer.changes.column("op").cast(pa.string()).take(pa.array(places))
     added = pc.is_in(ops, pa.array(["snapshot", "insert", "update"])).to_numpy(zero_copy_only=False)
     removed = pc.is_in(ops, pa.array(["delete", "update"])).to_numpy(zero_copy_only=False)
-    adds, _ = typer.typed(places[added], "after", last)
-    removes, _ = typer.typed(places[removed], "before", last)
-    return Part(last, schema, clear, adds, removes)
+    adds, removes = typer.typed(places[added], "after", last), typer.typed(places[removed], "before", last)
+    return Part(last, schema, clear, adds.rows, removes.rows)
 
 
 def identities(rows: pa.Table) -> Places:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,12 +16,29 @@ from airflow_provider_cdc.core.ddl.timeline import TableTimeline
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.contract import Description, Format
 from airflow_provider_cdc.core.model.schema import Column, TableSchema
-from airflow_provider_cdc.core.values.images import Field, type_images
+from airflow_provider_cdc.core.values.images import Field, Typed, type_images
 from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
 
 
 class SchemaMissing(DataError):
     """A row's own description does not fit the schema known for its position: a DDL is still missing."""
+
+
+ABSENT = "column_absent"  # an image lacks a column of its table, and nothing says that it is unchanged
+
+
+@dataclass(slots=True)
+class TypedRows:
+    """Typed images.
+
+    :param rows: columns of a schema, or of its key.
+    :param places: rows by place, ascending; those that failed are not among them.
+    :param absent: by column's name, of each row whether its image lacks the column; only where some image does.
+    """
+
+    rows: pa.Table
+    places: np.ndarray
+    absent: dict[str, np.ndarray]
 
 
 @dataclass(slots=True)
@@ -52,9 +70,9 @@ class RowTyper:
         for epoch, text, places in self._spans(np.arange(len(self.epochs))):
             if text is None:
                 continue
-            said = frozenset(self._description(text).names)
+            said = self._description(text)
             # a truncate has no images
-            if said and said != self._names(epoch):
+            if said.names and not self._fits(said, epoch):
                 nearest = self._nearest(epoch, said) if self.wire.order == "second" else None
                 if nearest is not None:
                     self.epochs[places] = nearest
@@ -67,80 +85,112 @@ class RowTyper:
                     hint="it is applied as soon as the schema change arrives; check that source.schema_topic is read",
                 )
 
-    def _names(self, epoch: int) -> frozenset[str]:
-        return frozenset(column.name for column in self.timeline.epochs[epoch].schema.columns)
+    def _fits(self, said: Description, epoch: int) -> bool:
+        names, known = set(said.names), {column.name for column in self.timeline.epochs[epoch].schema.columns}
+        return names == known if said.complete else names <= known
 
-    def _nearest(self, epoch: int, said: frozenset[str]) -> int | None:
-        """Return the epoch nearest to one, of two the later, that has exactly these columns."""
-        fitting = [other for other in range(len(self.timeline.epochs)) if self._names(other) == said]
+    def _nearest(self, epoch: int, said: Description) -> int | None:
+        """Return the epoch nearest to one, of two the later, that has these columns."""
+        fitting = [other for other in range(len(self.timeline.epochs)) if self._fits(said, other)]
         return min(fitting, key=lambda other: (abs(other - epoch), -other), default=None)
 
     def typed(
-        self, places: np.ndarray, image: str, target: int, *, key_only: bool = False
-    ) -> tuple[pa.Table, np.ndarray]:
+        self, places: np.ndarray, image: str, target: int, *, key_only: bool = False, partial: bool = False
+    ) -> TypedRows:
         """Type one image of chosen rows under their own epochs and map them to epoch ``target``.
 
         :param places: rows by place, ascending.
         :param image: ``before`` or ``after``.
         :param key_only: only the key's columns of the target's schema.
-        :return: the typed rows and the places they came from: both without the rows that failed.
+        :param partial: whether updates may lack columns; else a row whose image lacks one fails.
         """
         wanted = self.timeline.epochs[target].schema
-        tables, kept = [], []
-        for epoch, text, chosen in self._spans(places):
-            table, good = self._group(epoch, text, chosen, image, wanted if key_only else None, target)
-            tables.append(table)
-            kept.append(good)
-        if not tables:
+        groups = [
+            self._group(epoch, text, chosen, image, wanted if key_only else None, target, partial)
+            for epoch, text, chosen in self._spans(places)
+        ]
+        if not groups:
             empty = self.mapper.rows({}, 0, target, target)
-            return (empty.select([c.name for c in wanted.key_columns]) if key_only else empty), places
-        order = np.concatenate(kept)
-        together = pa.concat_tables(tables)
-        if len(tables) > 1:
-            ranks = np.argsort(order, kind="stable")
-            together, order = together.take(pa.array(ranks)), order[ranks]
-        return together, order
+            return TypedRows(empty.select([c.name for c in wanted.key_columns]) if key_only else empty, places, {})
+        return groups[0] if len(groups) == 1 else _together(groups)
 
     def _group(
-        self, epoch: int, text: str | None, places: np.ndarray, image: str, key_of: TableSchema | None, target: int
-    ) -> tuple[pa.Table, np.ndarray]:
+        self,
+        epoch: int,
+        text: str | None,
+        places: np.ndarray,
+        image: str,
+        key_of: TableSchema | None,
+        target: int,
+        partial: bool,
+    ) -> TypedRows:
         description = None if text is None else self._description(text)
-        schema = self.timeline.epochs[epoch].schema
+        schema, wanted = self.timeline.epochs[epoch].schema, self.timeline.epochs[target].schema
         columns = [c for c in schema.columns if key_of is None or c.id in key_of.key]
+        places, images = self._images(places, image)
+        result = type_images(images, [self._field(column, description) for column in columns])
+        arrays = {column.id: values for column, values in zip(columns, result.columns, strict=True)}
+        absent = {
+            column.id: mask.to_numpy(zero_copy_only=False)
+            for column, mask in zip(columns, result.absent, strict=True)
+            if mask is not None
+        }
+        bad = self._unfit(places, result) | self._lacking(places, columns, absent, partial)
+        if bad:
+            keep: Any = np.ones(len(places), dtype=bool)
+            keep[sorted(bad)] = False
+            mask = pa.array(keep)
+            arrays, places = {i: values.filter(mask) for i, values in arrays.items()}, places[keep]
+            absent = {i: lacks[keep] for i, lacks in absent.items()}
+        rows = self.mapper.rows(arrays, len(places), epoch, target)
+        if key_of is not None:
+            rows = rows.select([c.name for c in key_of.key_columns])
+        names = {i: column.name for i in absent if (column := wanted.column(i)) and absent[i].any()}
+        return TypedRows(rows, places, {name: absent[i] for i, name in names.items()})
+
+    def _images(self, places: np.ndarray, image: str) -> tuple[np.ndarray, pa.Array]:
+        """Return images of rows; the rows that have none fail."""
         images = self.changes.column(image).take(pa.array(places)).combine_chunks()
         if isinstance(images, pa.ChunkedArray):
             images = pa.concat_arrays(images.chunks) if images.num_chunks else pa.array([], pa.string())
-        places, images = self._without_missing(places, images)
-        fields = [self._field(column, description) for column in columns]
-        result = type_images(images, fields)
-        arrays = {column.id: values for column, values in zip(columns, result.columns, strict=True)}
-        bad = sorted({failure.row for failure in result.failures})
-        for failure in result.failures:
-            self.failures.append(
-                RowFailure(**self._place(int(places[failure.row])), column=failure.column, reason=failure.reason)
-            )
-        for reason, count in result.lossy.items():
-            self.lossy[reason] = self.lossy.get(reason, 0) + count
-        if bad:
-            keep: Any = np.ones(len(places), dtype=bool)
-            keep[bad] = False
-            mask = pa.array(keep)
-            arrays, places = {i: values.filter(mask) for i, values in arrays.items()}, places[keep]
-        table = self.mapper.rows(arrays, len(places), epoch, target)
-        if key_of is not None:
-            table = table.select([c.name for c in key_of.key_columns])
-        return table, places
-
-    def _without_missing(self, places: np.ndarray, images: pa.Array) -> tuple[np.ndarray, pa.Array]:
-        """Return the rows that carry the image; the others fail."""
         if not images.null_count:
             return places, images
         there = images.is_valid()
         mask = there.to_numpy(zero_copy_only=False)
         for place in places[~mask]:
-            self.failures.append(RowFailure(**self._place(int(place)), column="", reason="image_missing"))
+            self.fail(int(place), "", "image_missing")
         kept: np.ndarray = places[mask]
         return kept, images.filter(there)
+
+    def _unfit(self, places: np.ndarray, result: Typed) -> set[int]:
+        """Note what did not convert; returns the rows it is in."""
+        for reason, count in result.lossy.items():
+            self.lossy[reason] = self.lossy.get(reason, 0) + count
+        for failure in result.failures:
+            self.fail(int(places[failure.row]), failure.column, failure.reason)
+        return {failure.row for failure in result.failures}
+
+    def _lacking(
+        self, places: np.ndarray, columns: Sequence[Column], absent: Mapping[int, np.ndarray], partial: bool
+    ) -> set[int]:
+        """Note which rows lack a column that they must have; returns them. NULL would be another value."""
+        found: dict[int, str] = {}
+        if absent:
+            ops = self.changes.column("op").take(pa.array(places)).cast(pa.string())
+            bound = (
+                pc.not_equal(ops, "update").to_numpy(zero_copy_only=False) if partial else np.ones(len(places), bool)
+            )
+            for column in columns:
+                if column.id in absent:
+                    for row in np.flatnonzero(absent[column.id] & bound).tolist():
+                        found.setdefault(row, column.name)
+        for row, name in found.items():
+            self.fail(int(places[row]), name, ABSENT)
+        return set(found)
+
+    def fail(self, place: int, column: str, reason: str) -> None:
+        """Note that a row is left out."""
+        self.failures.append(RowFailure(**self._place(place), column=column, reason=reason))
 
     def _field(self, column: Column, description: Description | None) -> Field:
         encoded = self.wire.encoding_of(column.name, column.type, description)
@@ -172,3 +222,15 @@ class RowTyper:
 
     def _place(self, place: int) -> dict[str, Any]:
         return {name: self.changes.column(name)[place].as_py() for name in ("topic", "partition", "offset")}
+
+
+def _together(groups: Sequence[TypedRows]) -> TypedRows:
+    """Put groups into the order of their places."""
+    places = np.concatenate([group.places for group in groups])
+    ranks = np.argsort(places, kind="stable")
+    rows = pa.concat_tables([group.rows for group in groups]).take(pa.array(ranks))
+    absent = {}
+    for name in dict.fromkeys(name for group in groups for name in group.absent):
+        masks = [group.absent.get(name, np.zeros(len(group.places), bool)) for group in groups]
+        absent[name] = np.concatenate(masks)[ranks]
+    return TypedRows(rows, places[ranks], absent)

@@ -1,0 +1,65 @@
+"""Resolving: what images lack is told, never made NULL."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from airflow_provider_cdc.core.apply.delta import Delta
+from airflow_provider_cdc.core.apply.resolve import resolve
+from airflow_provider_cdc.core.apply.typing_rows import SchemaMissing
+from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.values.types import TypeOptions
+from tests.unit.core.apply.changes import change, failures, table_of, timeline_of
+
+CREATE = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(9))"
+
+
+def resolved(*rows: dict[str, Any], create: str = CREATE, wire: str = "debezium-json") -> Delta:
+    return resolve(table_of(rows), timeline_of(create), None, open_format(wire), TypeOptions())
+
+
+@pytest.mark.parametrize("op", ["snapshot", "insert", "update"])
+def test_a_row_that_lacks_a_column_fails_where_images_are_full(op: str) -> None:
+    delta = resolved(change(1, op, None, {"id": 1, "a": 1}), change(2, op, None, {"id": 2, "a": None, "b": None}))
+    assert failures(delta) == [(1, "b", "column_absent")]
+    assert delta.parts[-1].upserts.to_pylist() == [{"id": 2, "a": None, "b": None}]
+
+
+def test_a_delete_needs_the_key_alone() -> None:
+    delta = resolved(change(1, "delete", {"id": 1}), change(2, "delete", {"a": 1, "b": "x"}))
+    assert delta.parts[-1].deletes.to_pylist() == [{"id": 1}]
+    assert failures(delta) == [(2, "id", "column_absent")]
+
+
+def test_a_table_without_key_needs_whole_rows() -> None:
+    delta = resolved(
+        change(1, "insert", None, {"a": 1}),
+        change(2, "delete", {"a": 1}),
+        change(3, "insert", None, {"a": 1, "b": None}),
+        create="CREATE TABLE t (a INT, b INT)",
+    )
+    assert failures(delta) == [(1, "b", "column_absent"), (2, "b", "column_absent")]
+    assert delta.parts[-1].upserts.to_pylist() == [{"a": 1, "b": None}]
+
+
+def test_a_row_that_lacks_several_columns_is_one_failure() -> None:
+    assert failures(resolved(change(1, "insert", None, {"id": 1}))) == [(1, "a", "column_absent")]
+
+
+def test_a_description_that_says_another_table_waits_for_the_schema_change() -> None:
+    said = '{"columns": [{"field": "id"}, {"field": "a"}], "key": ["id"]}'
+    with pytest.raises(SchemaMissing):
+        resolved(change(1, "insert", None, {"id": 1, "a": 1}, columns=said))
+
+
+def test_a_description_that_is_not_complete_may_leave_out_columns_but_not_add_one() -> None:
+    def said(*names: str) -> str:
+        return json.dumps({"columns": names, "complete": False})
+
+    rows = [change(1, "delete", {"id": 1}, columns=said("id"))]
+    assert resolved(*rows, wire="oms-shareplex").parts[-1].deletes.num_rows == 1
+    with pytest.raises(SchemaMissing):
+        resolved(change(1, "delete", {"id": 1}, columns=said("id", "new")), wire="oms-shareplex")
