@@ -1,0 +1,135 @@
+"""What Canal says of columns, and how it writes their values (specs/canal.md, sections 4.4, 5.2 and 10.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import msgspec
+
+from airflow_provider_cdc.core.ddl.type_text import parse_type
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.formats.contract import Description
+from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
+from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
+from airflow_provider_cdc.core.values.types import BINARIES, GEOMETRIES
+
+# MariaDB's JSON is a text column that Canal takes for a BLOB; -4 is what servers before 1.1.7 say of a NULL (4.4, 10.4)
+_BYTES = frozenset({2004, -4})
+# columns that services add to tables without a key; no statement ever names them (4.4)
+_HIDDEN = frozenset({"__#alibaba_rds_row_id#__", "#alibaba_rds_row_id#", "_drds_implicit_id_"})
+# TiCDC leaves out lengths (9.1): the widest type of the family holds every value
+_WITHOUT_LENGTH = {"varchar": ColumnType("longtext"), "varbinary": ColumnType("longblob")}
+
+
+class ColumnDetail(msgspec.Struct, array_like=True, frozen=True):
+    """One column of a record.
+
+    :param member: its name as images spell it.
+    :param type: ``mysqlType``, None where the record does not say.
+    :param as_bytes: whether a JSON column's text comes as one character for each UTF-8 byte.
+    """
+
+    member: str
+    type: str | None = None
+    as_bytes: bool = False
+
+
+class _Columns(msgspec.Struct, omit_defaults=True):
+    columns: list[ColumnDetail]
+    key: list[str] | None = None
+    complete: bool = True
+
+
+_columns = msgspec.json.Decoder(_Columns)
+
+
+def details_of(
+    names: Sequence[str], types: Mapping[str, str | None], sql_types: Mapping[str, int]
+) -> list[ColumnDetail]:
+    """Return what a record says of the columns that one of its images has."""
+    return [ColumnDetail(name, types.get(name), _json_as_bytes(types.get(name), sql_types.get(name))) for name in names]
+
+
+def _json_as_bytes(kind: str | None, sql_type: int | None) -> bool:
+    return sql_type in _BYTES and is_json(kind)
+
+
+def is_json(kind: str | None) -> bool:
+    """Say whether a ``mysqlType`` is JSON."""
+    return kind is not None and kind.lower() == "json"
+
+
+def columns_text(columns: list[ColumnDetail], key: Sequence[str] | None, *, complete: bool = True) -> str:
+    """Return the ``columns`` text.
+
+    :param key: names of the key's columns, None where the record does not say.
+    :param complete: whether these are all columns of the table.
+    """
+    return msgspec.json.encode(_Columns(columns, None if key is None else list(key), complete)).decode()
+
+
+def describe(columns: str) -> Description:
+    """Read what :func:`columns_text` wrote, with names as the database has them."""
+    data = _columns.decode(columns)
+    if all(item.type is None for item in data.columns):
+        return Description(tuple(item.member for item in data.columns), _key(data.key), None, data.complete)
+    details = {_unquoted(item.member): item for item in data.columns if item.member not in _HIDDEN}
+    key = None if data.key is None else [_unquoted(name) for name in data.key]
+    return Description(tuple(details), _key(key), details, data.complete)
+
+
+def _key(names: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if names is None or _HIDDEN.intersection(names) else tuple(names)
+
+
+def _unquoted(name: str) -> str:
+    """Return a name whose backticks Canal left doubled, as they stood in the DDL (10.4)."""
+    halved = name.replace("``", "`")
+    return halved if name == halved.replace("`", "``") else name
+
+
+def encoding_of(name: str, column: ColumnType, description: Description | None, zone: str | None) -> Encoded:
+    """Return how a column stands in the images.
+
+    The record's own ``mysqlType`` decides where there is one: it holds for its row wherever that stands among the DDL.
+
+    :param zone: time zone of TIMESTAMP texts, None is UTC.
+    """
+    known = None if description is None or description.details is None else description.details.get(name)
+    detail = ColumnDetail(name) if known is None else known
+    kind = (None if detail.type is None else column_type(detail.type)) or column
+    if kind.name in BINARIES or kind.name in GEOMETRIES or detail.as_bytes:
+        return Encoded(detail.member, Encoding.LATIN1_BYTES)
+    if kind.name in ("enum", "set"):
+        number = Encoding.ENUM_INDEX if kind.name == "enum" else Encoding.SET_BITMASK
+        # how Canal spells a backslash in a label is not known: those of the DDL count then
+        labels = () if any("\\" in label for label in kind.labels) else kind.labels
+        return Encoded(detail.member, number, labels=labels)
+    return Encoded(detail.member, Encoding.TEXT, zone=zone if kind.name == "timestamp" else None)
+
+
+@lru_cache(maxsize=4096)
+def column_type(text: str) -> ColumnType | None:
+    """Return the type that a ``mysqlType`` spells, None where it cannot be known."""
+    try:
+        return parse_type(text)
+    except DataError:
+        return _WITHOUT_LENGTH.get(text.lower())
+
+
+def inferred_schema(description: Description) -> TableSchema | None:
+    """Return a schema made from what a record says; None where it lacks the key or a type."""
+    if description.details is None or not description.key or not description.complete:
+        return None
+    columns = []
+    for number, name in enumerate(description.names, 1):
+        text = description.details[name].type
+        kind = None if text is None else column_type(text)
+        if kind is None:
+            return None
+        columns.append(Column(number, name, kind, nullable=name not in description.key))
+    by_name = {column.name: column.id for column in columns}
+    if not by_name.keys() >= set(description.key):
+        return None
+    return TableSchema(tuple(columns), tuple(by_name[name] for name in description.key))

@@ -1,0 +1,292 @@
+"""Canal's flat JSON (``flatMessage=true``), as Canal, TiCDC and others write it (specs/canal.md, 5 and 9.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+import pyarrow as pa
+
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.formats import canal_columns
+from airflow_provider_cdc.core.formats.canal_statements import changes_tables, session_database
+from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
+from airflow_provider_cdc.core.model.encoding import Encoded
+from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
+from airflow_provider_cdc.core.values.zones import is_zone
+
+# milliseconds up to the year 9999: what a timestamp column can hold
+_Millis = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
+
+# INIT are the rows of a full load
+_ROW_OPS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "INIT": "snapshot"}
+_DDL = frozenset({"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
+_PROTOBUF = (b"\x18\x07", b"\x10\x01\x18\x07")  # how a Packet begins (5.1)
+_REMEMBERED = 4096  # distinct descriptions by their bytes; TiCDC writes one table's in ever other orders (9.1)
+
+
+class Refused(ValueError):
+    """A record that is understood and cannot be applied.
+
+    :param code: stable error code.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class _Extension(msgspec.Struct, gc=False):
+    """TiCDC's ``_tidb``; large rows may be left out of the message."""
+
+    onlyHandleKey: bool = False
+    claimCheckLocation: str = ""
+
+
+class _Message(msgspec.Struct, gc=False):
+    """Any record."""
+
+    type: str | None = None
+    isDdl: bool | None = None
+    database: str | None = None
+    table: str | None = None
+    data: list[msgspec.Raw] | None = None
+    old: list[msgspec.Raw] | None = None
+    es: _Millis | None = None
+    ts: _Millis | None = None
+    sql: str | None = None
+    pkNames: msgspec.Raw = msgspec.Raw()
+    mysqlType: msgspec.Raw = msgspec.Raw()
+    sqlType: msgspec.Raw = msgspec.Raw()
+    extension: _Extension | None = msgspec.field(default=None, name="_tidb")
+
+
+class _Time(msgspec.Struct, gc=False):
+    type: str | None = None
+    es: _Millis | None = None
+
+
+class _Table:
+    """What records with the same bytes in ``mysqlType`` and ``pkNames`` say.
+
+    :param types: type text by column.
+    :param key: names of the key's columns, None where the record does not say.
+    """
+
+    def __init__(self, types: Mapping[str, str | None], key: tuple[str, ...] | None) -> None:
+        self.types = types
+        self.key = key
+        self.json = tuple(name for name, kind in types.items() if canal_columns.is_json(kind))
+        self.numbers: dict[Any, int] = {}  # of the columns texts, by names of an image and what else they say
+
+
+_message = msgspec.json.Decoder(_Message)
+_time = msgspec.json.Decoder(_Time)
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_texts = msgspec.json.Decoder(dict[str, str | None] | None)
+_names = msgspec.json.Decoder(list[str] | None)
+_numbers = msgspec.json.Decoder(dict[str, int] | None)
+_encoder = msgspec.json.Encoder()
+
+
+class WireFormat:
+    """``canal-json``: rows and DDL in the data topics, without positions."""
+
+    name = "canal-json"
+    summary = "Canal flat JSON (MySQL, MariaDB), also as written by TiCDC"
+    order = "second"
+    carries = frozenset({"rows", "ddl", "progress", "types"})
+    updates_move_keys = True
+    ddl_among_rows = True
+    splits_partitions = False
+    partial_images = False  # nothing tells an image that lacks unchanged columns from one older than a column
+    options: Mapping[str, str] = {
+        "timezone": "time zone of Canal's JVM, in which it writes TIMESTAMP: a name or an offset (default UTC)"
+    }
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        self._zone = (options or {}).get("timezone")
+        if self._zone is not None and not is_zone(self._zone):
+            raise ConfigurationError([f"source.options.timezone: {self._zone!r} is no time zone"])
+        self._columns_texts: list[str] = []
+        self._columns_numbers: dict[str, int] = {}
+        self._tables: dict[tuple[bytes, bytes], _Table] = {}
+
+    def decode(self, records: Records) -> pa.RecordBatch:
+        """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
+        out = ChangeColumns(self._columns_texts)
+        for place, value in enumerate(records.values):
+            if value is None:
+                out.add(place, "ignored")
+                continue
+            try:
+                message = _message.decode(value)
+                op = _ROW_OPS.get(message.type or "")
+                if op is not None:
+                    self._rows(out, place, message, op)
+                else:
+                    _other(out, place, message)
+            except Refused as refusal:
+                out.error(place, refusal.code, str(refusal), None, value)
+            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+                out.error(place, "record.malformed", f"no Canal message: {_reason(error, value)}", None, value)
+        return out.batch(records)
+
+    def _rows(self, out: ChangeColumns, place: int, message: _Message, op: str) -> None:
+        _check(message, op)
+        images = message.data or ()
+        table = self._table(message)
+        json_types = (_numbers.decode(message.sqlType) or {}) if table.json and message.sqlType else {}
+        time = None if message.es is None else message.es * 1000
+        rows = []
+        for number, image in enumerate(images):
+            members = _members.decode(image)
+            before = after = bytes(image)
+            if op == "update":
+                before = _before(message, number, members, table)
+            columns = self._columns(table, tuple(members), json_types, op)
+            rows.append(
+                (
+                    place,
+                    number,
+                    "row",
+                    op,
+                    message.database,
+                    message.table,
+                    None,
+                    None,
+                    None,
+                    time,
+                    before if op in ("update", "delete") else None,
+                    None if op == "delete" else after,
+                    columns,
+                )
+            )
+        first = len(out.changes)
+        out.changes += rows
+        for change in range(first, len(out.changes)):
+            out.note(change, "tool_time", message.ts)
+
+    def _table(self, message: _Message) -> _Table:
+        mark = (bytes(message.mysqlType), bytes(message.pkNames))
+        table = self._tables.get(mark)
+        if table is None:
+            types, key = _texts.decode(mark[0] or b"null"), _names.decode(mark[1] or b"null")
+            if len(self._tables) >= _REMEMBERED:
+                self._tables.clear()
+            table = self._tables[mark] = _Table(types or {}, tuple(key) if key else None)
+        return table
+
+    def _columns(self, table: _Table, names: tuple[str, ...], sql_types: Mapping[str, int], op: str) -> int:
+        """Return the number of the ``columns`` text for an image with these members."""
+        json_types = tuple(map(sql_types.get, table.json)) if table.json else ()
+        only_key = op == "delete" and table.key is not None and set(names) == set(table.key)
+        mark = (names, json_types, only_key)
+        number = table.numbers.get(mark)
+        if number is None:
+            details = canal_columns.details_of(names, table.types, sql_types)
+            text = canal_columns.columns_text(details, table.key, complete=not only_key)
+            number = self._columns_numbers.setdefault(text, len(self._columns_texts))
+            if number == len(self._columns_texts):
+                self._columns_texts.append(text)
+            table.numbers[mark] = number
+        return number
+
+    def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
+        """Return the source time of any record; only TiCDC's watermarks say that nothing older follows anywhere."""
+        if value is None:
+            return None
+        try:
+            message = _time.decode(value)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+        return Progress(message.es, message.type == "TIDB_WATERMARK") if message.es else None
+
+    def describe(self, columns: str) -> Description:
+        """Read the ``columns`` text of a change."""
+        return canal_columns.describe(columns)
+
+    def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
+        """Return how a column stands in the images."""
+        return canal_columns.encoding_of(name, column, description, self._zone)
+
+    def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
+        """Return nothing: schema changes come as statements only."""
+        return []
+
+    def infer(self, description: Description) -> TableSchema | None:
+        """Return a schema made from ``mysqlType`` and ``pkNames``."""
+        return canal_columns.inferred_schema(description)
+
+
+def _check(message: _Message, op: str) -> None:
+    """Refuse a row change that does not say which rows changed and how."""
+    if not message.data:
+        if message.sql:
+            text = "rows were changed by a statement, which cannot be applied: set binlog_format=ROW in the source"
+            raise Refused("record.statement_format", text)
+        raise ValueError("a row change without rows")
+    if message.isDdl or not message.database or not message.table:
+        raise ValueError("rows without database or table, or marked as DDL")
+    if message.extension is not None:
+        if message.extension.claimCheckLocation:
+            raise Refused("record.rows_elsewhere", "TiCDC put the row into a storage of its own (claim-check)")
+        if message.extension.onlyHandleKey and op != "delete":
+            raise Refused("record.partial_image", "TiCDC left out all columns but the key of a large row")
+    if op == "update" and len(message.old or ()) != len(message.data):
+        text = "old does not have an entry for each row, so none can be told its former values (Canal before 1.1.7)"
+        raise Refused("record.old_incomplete", text)
+
+
+def _before(message: _Message, number: int, members: dict[str, msgspec.Raw], table: _Table) -> bytes:
+    """Return the image before an update: that after it, with the members of ``old`` (5.2)."""
+    old = _members.decode((message.old or ())[number])
+    if not old and table.key is None:
+        text = "neither a key nor a former value: the row cannot be found; set binlog_row_image=FULL in the source"
+        raise Refused("record.partial_image", text)
+    if not old.keys() <= members.keys():
+        raise ValueError("old has a column that data lacks")
+    if any(bytes(members[name])[:6] == b'"JSON_' for name in table.json if name in members):
+        text = "a JSON column comes as a change to its former value; set binlog_row_value_options='' in the source"
+        raise Refused("record.partial_json", text)
+    return _encoder.encode({**members, **old})
+
+
+def _other(out: ChangeColumns, place: int, message: _Message) -> None:
+    """Add what is no row change."""
+    time = None if message.es is None else message.es * 1000
+    sql, database = message.sql or "", message.database or ""
+    if message.data:
+        raise ValueError("rows of an unknown type of change")
+    if message.type == "TIDB_WATERMARK":
+        out.add(place, "progress", source_time=time, tool_time=message.ts)
+    elif message.type == "XACOMMIT":
+        name = sql.removeprefix("XA COMMIT").strip()
+        out.add(place, "transaction", op="commit", transaction_id=name, source_time=time, tool_time=message.ts)
+    elif message.type == "XAROLLBACK":
+        text = "a prepared XA transaction was rolled back; its rows were sent before and cannot be told from others"
+        raise Refused("record.xa_rollback", text)
+    elif message.type == "QUERY" and not message.isDdl and sql and not changes_tables(sql, database):
+        out.add(place, "ignored")  # the statement that rows of other records come from
+    elif sql and (message.isDdl or message.type in _DDL or message.type == "QUERY"):
+        out.add(
+            place,
+            "schema",
+            database=database,
+            table=message.table or None,
+            source_time=time,
+            tool_time=message.ts,
+            statement=sql,
+            default_database=session_database(sql, database, message.table or ""),
+        )
+    else:
+        raise ValueError("neither rows, DDL, annotation nor watermark")
+
+
+def _reason(error: Exception, value: bytes) -> str:
+    """Return the error's text without what it may quote of the data."""
+    if value.startswith(_PROTOBUF):
+        return "this is Canal's protobuf form (canal.mq.flatMessage=false)"
+    return str(error).split(" - at `$", 1)[0][:120]
