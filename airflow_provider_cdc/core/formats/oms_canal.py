@@ -1,0 +1,219 @@
+"""The method "Canal" of OceanBase Migration Service (OMS): Canal's members, with values as OMS writes them.
+
+Numbers are JSON numbers, bytes base64, TIMESTAMP an epoch; there is no place in the source's log, and the text of a
+schema change is empty (specs/oceanbase-oms.md, sections 4, 7 and 10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+import pyarrow as pa
+
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.formats import oms_columns
+from airflow_provider_cdc.core.formats.canal_statements import session_database
+from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
+from airflow_provider_cdc.core.formats.oms_source import OPTIONS, Source
+from airflow_provider_cdc.core.model.encoding import Encoded
+from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
+
+# milliseconds up to the year 9999: what a timestamp column can hold
+_Millis = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
+
+# ROW is a row of the full load elsewhere in OMS; of this method the sheet says to accept it (section 4)
+_ROW_OPS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "ROW": "snapshot"}
+# what a schema change without text still says by its type, in Canal's words; RENAME says too little
+_TEXTLESS = {"TRUNCATE": "TRUNCATE TABLE {}.{}", "ERASE": "DROP TABLE {}.{}"}
+_UNTOLD = "RENAME"
+
+
+class _Message(msgspec.Struct, gc=False):
+    """Any record; ``sqlType`` is not needed, it tells types less exactly than ``mysqlType`` (section 10, 14)."""
+
+    database: str | None = None
+    table: str | None = None
+    type: str | None = None
+    data: list[msgspec.Raw] | None = None
+    old: list[msgspec.Raw] | None = None
+    pkNames: msgspec.Raw = msgspec.Raw()
+    mysqlType: msgspec.Raw = msgspec.Raw()
+    es: _Millis | None = None
+    ts: _Millis | None = None
+    isDdl: bool | None = None
+    sql: str | None = None
+
+
+class _Times(msgspec.Struct, gc=False):
+    es: _Millis | None = None
+    type: str | None = None
+
+
+_message = msgspec.json.Decoder(_Message)
+_times = msgspec.json.Decoder(_Times)
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_types = msgspec.json.Decoder(dict[str, str | None] | None)
+_names = msgspec.json.Decoder(list[str] | None)
+_decoder = msgspec.json.Decoder()
+
+
+class WireFormat:
+    """``oms-canal``: rows of the method Canal."""
+
+    name = "oms-canal"
+    summary = "OceanBase OMS, method Canal"
+    order = "second"
+    carries = frozenset({"rows", "types"})
+    updates_move_keys = True
+    # schema changes are records among the rows, even if their text is empty: rows tell of unknown tables only, since
+    # their types have no lengths and a renamed column would look like a dropped and an added one
+    ddl_among_rows = True
+    splits_partitions = False
+    partial_images = False
+    options = OPTIONS
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        self._source = Source(options or {})
+        if self._source.problems:
+            raise ConfigurationError(self._source.problems)
+        self._texts: list[str] = []
+        self._numbers: dict[Any, int] = {}
+
+    def decode(self, records: Records) -> pa.RecordBatch:
+        """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
+        out = ChangeColumns(self._texts)
+        for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
+            if value is None:
+                out.add(place, "ignored")
+                continue
+            try:
+                message = _message.decode(value)
+                op = _ROW_OPS.get(message.type or "")
+                if op is not None and not message.isDdl:
+                    self._rows(out, place, message, op)
+                elif message.isDdl or (message.data is None and message.sql):
+                    self._schema_change(out, place, message, key, value)
+                else:
+                    raise ValueError("unknown type")
+            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+                reason = str(error).split(" - at `$", 1)[0][:120]
+                out.error(place, "record.malformed", f"no OMS Canal message: {reason}", key, value)
+        return out.batch(records)
+
+    def _rows(self, out: ChangeColumns, place: int, message: _Message, op: str) -> None:
+        if not message.data or not message.database or not message.table:
+            raise ValueError("a row without data, database or table")
+        time = None if message.es is None else message.es * 1000
+        olds = message.old or [] if op == "update" else None
+        if olds is not None and len(olds) != len(message.data):
+            raise ValueError("an update whose old does not have an entry for each row of data")
+        changes: list[tuple[Any, ...]] = []
+        for number, data in enumerate(message.data):
+            members = _members.decode(data)
+            if not members:
+                raise ValueError("a row without columns")
+            image = bytes(data)
+            before, after = (image, None) if op == "delete" else (None, image)
+            if olds is not None:
+                before = _before(members, olds[number])
+            columns = self._columns(message, tuple(members))
+            where = message.database, message.table, None, None, None
+            changes.append((place, number, "row", op, *where, time, before, after, columns))
+        first = len(out.changes)
+        out.changes.extend(changes)
+        for row in range(first, len(out.changes)):
+            out.note(row, "tool_time", message.ts)
+
+    def _schema_change(
+        self, out: ChangeColumns, place: int, message: _Message, key: bytes | None, value: bytes
+    ) -> None:
+        """Take the text of a schema change, or what its type says where the text is empty, as documented."""
+        statement = message.sql or ""
+        if not statement.strip():
+            if message.type == _UNTOLD:
+                out.error(place, "record.ddl_without_text", "a RENAME that does not say what it renamed", key, value)
+                return
+            statement = _said_by_type(message)
+        out.add(
+            place,
+            "schema",
+            database=message.database or "",
+            table=message.table or None,
+            source_time=None if message.es is None else message.es * 1000,
+            tool_time=message.ts,
+            statement=statement,
+            default_database=session_database(statement, message.database or "", message.table or ""),
+        )
+
+    def _columns(self, message: _Message, members: tuple[str, ...]) -> int:
+        """Return the number of the ``columns`` text for a row."""
+        mark = members, bytes(message.mysqlType), bytes(message.pkNames)
+        number = self._numbers.get(mark)
+        if number is None:
+            text = _columns_text(*mark)
+            number = self._numbers[mark] = len(self._texts)
+            self._texts.append(text)
+        return number
+
+    def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
+        """Return the source time of a record; the method is not known to have heartbeats."""
+        if value is None:
+            return None
+        try:
+            message = _times.decode(value)
+        except (msgspec.MsgspecError, RecursionError):
+            return None
+        return None if message.es is None or message.type is None else Progress(message.es, heartbeat=False)
+
+    def describe(self, columns: str) -> Description:
+        """Read the ``columns`` text of a change."""
+        data = _decoder.decode(columns)
+        types = dict(data["columns"])
+        key = None if data["key"] is None else tuple(data["key"])
+        return Description(tuple(types), key, None if None in types.values() else types)
+
+    def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
+        """Return how a column stands in the images."""
+        said = None if description is None or description.details is None else description.details.get(name)
+        return oms_columns.encoding(name, column, said=said, oracle=self._source.oracle, zone=self._source.zone)
+
+    def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
+        """Return nothing: schema changes carry no structure."""
+        return []
+
+    def infer(self, description: Description) -> TableSchema | None:
+        """Return a schema made from type names, which have no lengths; None where the key or a type is not known."""
+        if description.details is None:
+            return None
+        return oms_columns.inferred_schema(
+            description.names, description.key, description.details, oracle=self._source.oracle
+        )
+
+
+def _before(members: dict[str, msgspec.Raw], old: msgspec.Raw) -> bytes:
+    """Return the row before an update: as after it, but for the columns that ``old`` lists.
+
+    A sample lists a column that the row does not have (section 10, 12): none is invented.
+    """
+    changed = _members.decode(old)
+    return msgspec.json.encode({**members, **{name: token for name, token in changed.items() if name in members}})
+
+
+def _columns_text(members: tuple[str, ...], types: bytes, key: bytes) -> str:
+    """Return the ``columns`` text; the key counts only if the row has all its columns (section 10, 13)."""
+    known = (_types.decode(types) if types else None) or {}
+    names = [] if key == b"null" else _names.decode(key) if key else None
+    told = names if names is not None and set(names) <= set(members) else None
+    return msgspec.json.encode({"columns": [(name, known.get(name)) for name in members], "key": told}).decode()
+
+
+def _said_by_type(message: _Message) -> str:
+    template = _TEXTLESS.get(message.type or "")
+    if template is None:
+        return ""
+    if not message.database or not message.table:
+        raise ValueError(f"{message.type} without database or table")
+    return template.format(*("`" + name.replace("`", "``") + "`" for name in (message.database, message.table)))
