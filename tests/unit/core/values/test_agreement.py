@@ -62,6 +62,7 @@ ZONED = {
     Encoding.EPOCH_MICROS,
     Encoding.EPOCH_SECONDS,
     Encoding.EPOCH_MILLIS_TEXT,
+    Encoding.MOMENT_TEXT,
 }
 
 
