@@ -51,6 +51,9 @@ def changes(wire: Format, lines: Iterable[bytes | None]) -> Iterator[dict[str, A
 
     :param lines: the lines; None stands for a rest that cannot be read.
     """
+    from airflow_provider_cdc.core.formats.contract import Grouped
+
+    buffer = sys.maxsize if isinstance(wire, Grouped) else _BUFFER  # groups of records must not be cut
     told: list[tuple[int, dict[str, Any]]] = []
     records: dict[tuple[str, int], Records] = {}
     places: dict[tuple[str, int, int], int] = {}
@@ -61,7 +64,7 @@ def changes(wire: Format, lines: Iterable[bytes | None]) -> Iterator[dict[str, A
         else:
             _take(records, entry)
             places.setdefault((entry["topic"], entry["partition"], entry["offset"]), number)
-        if (number + 1) % _BUFFER == 0:
+        if (number + 1) % buffer == 0:
             yield from _flush(wire, told, records, places)
     yield from _flush(wire, told, records, places)
 

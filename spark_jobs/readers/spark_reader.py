@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.documents import Chunk, JobDocument
 from airflow_provider_cdc.core.errors import ConfigurationError, SourceError, UnavailableError
-from airflow_provider_cdc.core.formats.contract import Records
+from airflow_provider_cdc.core.formats.contract import Format, Grouped, Headers, Records
 from airflow_provider_cdc.core.formats.registry import open_format
 
 if TYPE_CHECKING:
@@ -98,15 +98,20 @@ def read_with_spark(
             "failOnDataLoss": "true",
             "kafka.isolation.level": "read_committed",
             "kafkaConsumer.pollTimeoutMs": stall,
+            "includeHeaders": str(bool(_headers(wire))).lower(),
             **({"minPartitions": str(job.parallelism)} if wire.splits_partitions else {}),
         }
     ).load()
-    columns = frame.select("topic", "partition", "offset", "timestamp", "key", "value")
+    columns = frame.select("topic", "partition", "offset", "timestamp", "key", "value", *_headers(wire))
     try:
         rows = columns.mapInArrow(_landing(job, secrets), "report string").collect()
     except Exception as error:  # Py4J gives no narrower type
         raise _explained(error, job) from None
     return [json.loads(row["report"]) for row in rows]
+
+
+def _headers(wire: Format) -> list[str]:
+    return ["headers"] if isinstance(wire, Grouped) else []
 
 
 def _offsets(chunks: Sequence[Chunk]) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
@@ -148,7 +153,12 @@ def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[Records]:
                 times.to_pylist(),
                 part.column("key").to_pylist(),
                 part.column("value").to_pylist(),
+                _header_pairs(part.column("headers")) if "headers" in part.schema.names else [],
             )
+
+
+def _header_pairs(headers: pa.Array) -> list[Headers]:
+    return [found and [(item["key"], item["value"]) for item in found] for found in headers.to_pylist()]
 
 
 def _explained(error: Exception, job: JobDocument) -> Exception:

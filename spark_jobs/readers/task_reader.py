@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from airflow_provider_cdc.core.documents import Chunk
@@ -12,6 +13,7 @@ from airflow_provider_cdc.core.formats.contract import Records
 
 BATCH_RECORDS = 20_000
 BATCH_BYTES = 32 << 20
+LOOK_BACK = 16  # records before a chunk that tell a grouped format how far the senders were
 
 # fetch.queue.backoff.ms: the default of 1 s idles the consumer each time its queue was full (2.5 to 3 x in wall)
 _TUNING = {
@@ -30,12 +32,15 @@ _TUNING = {
 }
 
 
-def read_chunks(chunks: Sequence[Chunk], config: dict[str, Any], *, stall_seconds: float = 60.0) -> Iterator[Records]:
+def read_chunks(
+    chunks: Sequence[Chunk], config: dict[str, Any], *, stall_seconds: float = 60.0, grouped: bool = False
+) -> Iterator[Records]:
     """Yield the committed records of chunks, each partition's in offset order.
 
     :param chunks: at most one per partition.
     :param config: librdkafka configuration (bootstrap servers, security).
     :param stall_seconds: give up when nothing arrives for so long.
+    :param grouped: read headers too, and a few records before each chunk.
     :raises SourceError: offsets are gone or beyond the log's end.
     :raises UnavailableError: the broker does not answer.
     """
@@ -46,17 +51,32 @@ def read_chunks(chunks: Sequence[Chunk], config: dict[str, Any], *, stall_second
         return
     consumer = Consumer({**config, **_TUNING})
     try:
+        if grouped:
+            wanted = [_with_context(consumer, chunk, stall_seconds) for chunk in wanted]
         consumer.assign([TopicPartition(chunk.topic, chunk.partition, chunk.start) for chunk in wanted])
-        yield from _Reading(consumer, wanted, stall_seconds).batches()
+        yield from _Reading(consumer, wanted, stall_seconds, grouped).batches()
     finally:
         consumer.close()
+
+
+def _with_context(consumer: Any, chunk: Chunk, timeout: float) -> Chunk:
+    """Let a chunk begin a few records earlier, as far as the log has them."""
+    from confluent_kafka import KafkaException, TopicPartition
+
+    try:
+        low = consumer.get_watermark_offsets(TopicPartition(chunk.topic, chunk.partition), timeout=timeout)[0]
+    except KafkaException as error:
+        where = {"topic": chunk.topic, "partition": chunk.partition}
+        raise UnavailableError("kafka.unreachable", error.args[0].name(), where=where) from None
+    return replace(chunk, start=min(chunk.start, max(low, chunk.start - LOOK_BACK)))
 
 
 class _Reading:
     """One consumer's way through its chunks."""
 
-    def __init__(self, consumer: Any, chunks: Sequence[Chunk], stall_seconds: float) -> None:
+    def __init__(self, consumer: Any, chunks: Sequence[Chunk], stall_seconds: float, headers: bool = False) -> None:
         self._consumer = consumer
+        self._headers = headers
         self._stall = stall_seconds
         self._open = {(chunk.topic, chunk.partition): chunk for chunk in chunks}
         self._next = {(chunk.topic, chunk.partition): chunk.start for chunk in chunks}
@@ -102,6 +122,8 @@ class _Reading:
                 records.timestamps.append(timestamp if kind else None)  # type: ignore[attr-defined]
                 records.keys.append(message.key())  # type: ignore[attr-defined]
                 records.values.append(value)  # type: ignore[attr-defined]
+                if self._headers:
+                    records.headers.append(message.headers())  # type: ignore[attr-defined]
                 self._size += len(value or b"")
                 self._next[here] = offset + 1
                 count += 1

@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.documents import Chunk, JobDocument
 from airflow_provider_cdc.core.errors import DataError
-from airflow_provider_cdc.core.formats.contract import Format, Records
+from airflow_provider_cdc.core.formats.contract import Format, Grouped, Records
 from airflow_provider_cdc.core.formats.given_positions import GivenPositions
+from airflow_provider_cdc.core.formats.groups import whole_groups
 from airflow_provider_cdc.core.formats.registry import open_format
 from spark_jobs.change_log import Group, LogWriter, log_folder
 from spark_jobs.readers.task_reader import read_chunks
@@ -47,13 +48,17 @@ class LandReport:
 def land_chunks(job: JobDocument, chunks: Sequence[Chunk], secrets: dict[str, dict[str, str]]) -> dict[str, Any]:
     """Read chunks with the task reader and land them."""
     config = {**job.kafka, **secrets.get("kafka", {})}
-    return land(job, read_chunks(chunks, config, stall_seconds=job.policy["land_deadline_seconds"]), secrets)
+    grouped = isinstance(open_format(job.format, job.format_options), Grouped)
+    source = read_chunks(chunks, config, stall_seconds=job.policy["land_deadline_seconds"], grouped=grouped)
+    return land(job, source, secrets)
 
 
 def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[str, str]]) -> dict[str, Any]:
     """Decode records and write their rows to the change log; a reader gives each partition's in offset order."""
     storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
     wire = open_format(job.format, job.format_options)
+    if isinstance(wire, Grouped):
+        source = whole_groups(source, wire, {(chunk.topic, chunk.partition): chunk.start for chunk in job.chunks})
     given = None
     if wire.order == "second":
         given = GivenPositions(job.seq, [(chunk.topic, chunk.partition) for chunk in job.chunks])
