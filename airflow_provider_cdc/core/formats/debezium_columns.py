@@ -1,19 +1,12 @@
-"""What Debezium says of columns: embedded Connect schemas, keys, ``tableChanges``, the connector's handling modes."""
+"""How Debezium writes the values of a column: by the embedded schema, or by the connector's handling modes."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-import msgspec
-
-from airflow_provider_cdc.core.ddl.type_text import parse_type
-from airflow_provider_cdc.core.errors import DataError
-from airflow_provider_cdc.core.formats.contract import Description
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
-from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableSchema
+from airflow_provider_cdc.core.model.schema import ColumnType
 from airflow_provider_cdc.core.values.types import BINARIES, GEOMETRIES
 
 # option -> (default of the connector, values); names are those of the connector's own configuration.
@@ -59,31 +52,6 @@ _BINARY_MODES = {
 }
 
 
-class _ColumnSchema(msgspec.Struct):
-    """What must hold of a column in an embedded schema for it to be used."""
-
-    field: str
-    type: str = ""
-    optional: bool = True
-    name: str | None = None
-    parameters: dict[str, str] | None = None
-
-
-class _Member(msgspec.Struct):
-    field: str | None = None
-    fields: list[msgspec.Raw] | None = None
-
-
-class _Envelope(msgspec.Struct):
-    fields: list[_Member] | None = None
-
-
-_decoder = msgspec.json.Decoder()
-_envelope_decoder = msgspec.json.Decoder(_Envelope)
-_column_decoder = msgspec.json.Decoder(_ColumnSchema)
-_key_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
-
-
 def option_problems(options: Mapping[str, str]) -> list[str]:
     """Return one sentence for each option whose value the connector does not know."""
     return [
@@ -91,50 +59,6 @@ def option_problems(options: Mapping[str, str]) -> list[str]:
         for name, value in options.items()
         if name in MODES and value not in MODES[name][1]
     ]
-
-
-def value_fields(schema: bytes) -> tuple[str, ...] | None:
-    """Return the row columns of an embedded envelope schema as JSON texts (hashable), None when it is no row's.
-
-    :raises msgspec.MsgspecError: a column is not described as Connect does.
-    """
-    for member in _envelope_decoder.decode(schema).fields or ():
-        if member.field == "after" and member.fields is not None:
-            for item in member.fields:
-                _column_decoder.decode(item)
-            return tuple(bytes(item).decode() for item in member.fields)
-    return None
-
-
-def key_names(key: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """Return the names of a key's columns, in key order, behind the bytes that every key of these names begins with.
-
-    The bytes are empty where only the whole key tells the names.
-    """
-    members = _key_decoder.decode(key)
-    if set(members) != {"schema", "payload"}:
-        return b"", tuple(members)
-    payload = bytes(members["payload"])
-    names = tuple(_key_decoder.decode(payload))
-    head = key[: len(key) - len(payload) - 1]
-    return (head if key[len(head) : -1] == payload and head.endswith(b":") else b""), names
-
-
-def columns_text(fields: tuple[str, ...], key: tuple[str, ...] | None, typed: bool) -> str:
-    """Return the ``columns`` text.
-
-    :param fields: columns as JSON texts where ``typed``, else bare names.
-    """
-    items = [msgspec.Raw(item.encode()) if typed else {"field": item} for item in fields]
-    return msgspec.json.encode({"columns": items, "key": key or ()}).decode()
-
-
-def describe(columns: str) -> Description:
-    """Read what :func:`columns_text` wrote."""
-    data = _decoder.decode(columns)
-    details = {item["field"]: item for item in data["columns"]}
-    typed = all("type" in item for item in details.values())
-    return Description(tuple(details), tuple(data["key"]), details if typed else None)
 
 
 def described_encoding(name: str, column: ColumnType, detail: Mapping[str, Any], modes: Mapping[str, str]) -> Encoded:
@@ -205,116 +129,3 @@ def _temporal(column: ColumnType, mode: str) -> Encoding:
     if mode == "connect" or (mode == "adaptive" and digits <= 3):
         return Encoding.TIME_MILLIS
     return Encoding.TIME_NANOS if mode == "nanoseconds" else Encoding.TIME_MICROS
-
-
-def structures(table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
-    """Read ``tableChanges``: (database, table, structure, or None when dropped) in order; column ids count from 1."""
-    result = []
-    for change in _decoder.decode(table_changes):
-        names = re.findall(r'"((?:[^"]|"")*)"', change["id"])
-        if len(names) < 2:
-            raise ValueError("a table change whose id names no table")
-        # of a rename the id holds old and new name one after the other: the new one stands last
-        database, table = (part.replace('""', '"') for part in names[-2:])
-        result.append((database, table, _table_schema(change["table"]) if change.get("table") else None))
-    return result
-
-
-def _table_schema(table: Mapping[str, Any]) -> TableSchema:
-    columns = tuple(_column(i, item) for i, item in enumerate(sorted(table["columns"], key=lambda c: c["position"]), 1))
-    by_name = {column.name: column.id for column in columns}
-    return TableSchema(columns, tuple(by_name[name] for name in table.get("primaryKeyColumnNames") or ()))
-
-
-def _column(number: int, item: Mapping[str, Any]) -> Column:
-    text = item.get("defaultValueExpression")
-    return Column(
-        number,
-        item["name"],
-        _column_type(item),
-        nullable=bool(item.get("optional", True)),
-        default=None if text is None else Default("constant", text),
-        generated=bool(item.get("generated")),
-        auto_increment=bool(item.get("autoIncremented")),
-    )
-
-
-def _column_type(item: Mapping[str, Any]) -> ColumnType:
-    """Return the type of a ``tableChanges`` column by writing it as SQL and reading that."""
-    spelling = item["typeName"].split()
-    place = next(
-        (i for i, word in enumerate(spelling) if word.lower() in ("unsigned", "zerofill", "signed")), len(spelling)
-    )
-    arguments = [str(item[part]) for part in ("length", "scale") if item.get(part) is not None]
-    labels = item.get("enumValues")
-    if labels:
-        arguments = ["'" + _label(text).replace("\\", "\\\\").replace("'", "''") + "'" for text in labels]
-    name, more = " ".join(spelling[:place]), spelling[place:]
-    try:
-        kind = parse_type(
-            " ".join([name + (f"({','.join(arguments)})" if arguments else ""), *more]), item.get("charsetName")
-        )
-    except DataError:  # a length beside a type that takes none
-        kind = parse_type(" ".join([name, *more]), item.get("charsetName"))
-    return replace(kind, charset=item.get("charsetName"))
-
-
-def _label(text: str) -> str:
-    return text[1:-1].replace("''", "'") if len(text) > 1 and text[0] == text[-1] == "'" else text
-
-
-_INFERRED = {
-    "int8": ColumnType("tinyint"),
-    "int16": ColumnType("smallint"),
-    "int32": ColumnType("int"),
-    "int64": ColumnType("bigint"),
-    "float32": ColumnType("float"),
-    "float": ColumnType("float"),
-    "float64": ColumnType("double"),
-    "double": ColumnType("double"),
-    "boolean": ColumnType("bit", 1),
-    "string": ColumnType("longtext"),
-    "bytes": ColumnType("longblob"),
-}
-_INFERRED_LOGICAL = {
-    "io.debezium.time.Date": ColumnType("date"),
-    "org.apache.kafka.connect.data.Date": ColumnType("date"),
-    "io.debezium.time.Timestamp": ColumnType("datetime", 3),
-    "org.apache.kafka.connect.data.Timestamp": ColumnType("datetime", 3),
-    "io.debezium.time.MicroTimestamp": ColumnType("datetime", 6),
-    "io.debezium.time.NanoTimestamp": ColumnType("datetime", 6),
-    "io.debezium.time.Time": ColumnType("time", 3),
-    "org.apache.kafka.connect.data.Time": ColumnType("time", 3),
-    "io.debezium.time.MicroTime": ColumnType("time", 6),
-    "io.debezium.time.NanoTime": ColumnType("time", 6),
-    "io.debezium.time.ZonedTimestamp": ColumnType("timestamp", 6),
-    "io.debezium.time.Year": ColumnType("year"),
-    "io.debezium.data.Json": ColumnType("json"),
-}
-
-
-def inferred_schema(description: Description) -> TableSchema | None:
-    """Return a schema made from the Connect types of a record; None without types."""
-    if description.details is None:
-        return None
-    columns = []
-    for number, name in enumerate(description.names, 1):
-        detail = description.details[name]
-        columns.append(Column(number, name, _inferred_type(detail), nullable=bool(detail.get("optional", True))))
-    by_name = {column.name: column.id for column in columns}
-    return TableSchema(tuple(columns), tuple(by_name[name] for name in description.key or () if name in by_name))
-
-
-def _inferred_type(detail: Mapping[str, Any]) -> ColumnType:
-    logical, parameters = detail.get("name") or "", detail.get("parameters") or {}
-    if logical in _INFERRED_LOGICAL:
-        return _INFERRED_LOGICAL[logical]
-    if logical == "org.apache.kafka.connect.data.Decimal":
-        return ColumnType(
-            "decimal", int(parameters.get("connect.decimal.precision", 38)), int(parameters.get("scale", 0))
-        )
-    if logical == "io.debezium.data.Bits":
-        return ColumnType("bit", int(parameters.get("length", 64)))
-    if logical.startswith("io.debezium.data.geometry."):
-        return ColumnType("geometry")
-    return _INFERRED.get(detail.get("type", ""), ColumnType("longtext"))

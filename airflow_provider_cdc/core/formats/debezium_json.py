@@ -6,17 +6,19 @@ Field lists and their history: specs/debezium-dtle.md, B1 to B4 and B9.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import pyarrow as pa
 
 from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.core.formats import debezium_columns
+from airflow_provider_cdc.core.formats import connect_columns, debezium_columns, debezium_table_changes
+from airflow_provider_cdc.core.formats.binlog_files import FileNumbers
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.connect_columns import ColumnTexts
+from airflow_provider_cdc.core.formats.connect_envelope import NO_VALUE, EnvelopeReader, Message, reason_of
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
 from airflow_provider_cdc.core.model.encoding import Encoded
-from airflow_provider_cdc.core.model.position import binlog_file_number
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
@@ -27,7 +29,6 @@ _RowCount = Annotated[int, msgspec.Meta(ge=0, le=9_999_999_999)]
 
 _ROW_OPS = {"r": "snapshot", "c": "insert", "u": "update", "d": "delete", "t": "truncate"}
 _NULL = b"null"
-_NEWEST_PREFIXES = 64  # distinct embedded schemas remembered per partition; a table's changes only with DDL
 
 
 class _Source(msgspec.Struct, gc=False):
@@ -44,8 +45,8 @@ class _Source(msgspec.Struct, gc=False):
     gtid: str | None = None
 
 
-class _Payload(msgspec.Struct, gc=False):
-    """Any message of the connector: row, schema change, transaction mark or heartbeat."""
+class _Payload(Message, gc=False):
+    """Any message of the connector: row, schema change, transaction mark, heartbeat or notification."""
 
     op: str | None = None
     source: _Source | None = None
@@ -57,16 +58,7 @@ class _Payload(msgspec.Struct, gc=False):
     tableChanges: msgspec.Raw = msgspec.Raw()
     status: str | None = None
     id: str | None = None
-
-
-class _Enveloped(msgspec.Struct):
-    schema: msgspec.Raw = msgspec.Raw()
-    payload: msgspec.Raw = msgspec.Raw()
-
-
-_payload = msgspec.json.Decoder(_Payload)
-_enveloped = msgspec.json.Decoder(_Enveloped)
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+    aggregate_type: str | None = None
 
 
 class WireFormat:
@@ -87,60 +79,36 @@ class WireFormat:
         if problems:
             raise ConfigurationError(problems)
         self._modes = {**{name: default for name, (default, _) in debezium_columns.MODES.items()}, **(options or {})}
-        self._prefixes: dict[bytes, tuple[str, ...] | None] = {}
-        self._texts: list[str] = []
-        self._numbers: dict[Any, int] = {}
-        self._key_head = b""
-        self._key_names: tuple[str, ...] | None = None
-        self._last_fields: Any = None
-        self._last_columns = 0
-        self._files: dict[str, int] = {}
+        self._reader = EnvelopeReader(_Payload)
+        self._columns = ColumnTexts()
+        self._files = FileNumbers()
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        out = ChangeColumns(self._texts)
-        prefix, fields = b"", None
+        out = ChangeColumns(self._columns.texts)
+        read = self._reader.read
         for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
-            if value is None:
+            if value is None or value == NO_VALUE:
                 out.add(place, "ignored")  # tombstone
                 continue
             try:
-                if prefix and value.startswith(prefix) and value[-1:] == b"}":
-                    message = _payload.decode(memoryview(value)[len(prefix) : -1])
-                else:
-                    prefix, fields, message = self._open(value)
+                columns, message = read(value)
                 if message.op is not None and message.source is not None:
-                    self._row(out, place, message, message.source, key, fields)
+                    self._row(out, place, message, message.source, key, columns)
                 else:
-                    self._other(out, place, message, key, value)
+                    self._other(out, place, message)
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-                out.error(place, "record.malformed", f"no Debezium message: {_reason(error)}", key, value)
+                out.error(place, "record.malformed", f"no Debezium message: {reason_of(error)}", key, value)
         return out.batch(records)
 
-    def _open(self, value: bytes) -> tuple[bytes, Any, _Payload]:
-        """Decode a message whose embedded schema is another than before; returns what stands before its payload."""
-        for prefix, fields in self._prefixes.items():
-            if value.startswith(prefix) and value[-1:] == b"}":
-                return prefix, fields, _payload.decode(memoryview(value)[len(prefix) : -1])
-        enveloped = _enveloped.decode(value)
-        if not enveloped.payload:
-            return b"", None, _payload.decode(value)
-        if bytes(enveloped.schema) in (b"", _NULL):
-            return b"", None, _payload.decode(enveloped.payload)
-        fields = debezium_columns.value_fields(bytes(enveloped.schema))
-        message = _payload.decode(enveloped.payload)
-        # the same bytes before the payload mean the same schema: later messages are compared, not parsed
-        size = len(value) - len(enveloped.payload) - 1
-        prefix = value[:size]
-        if value[size:-1] == bytes(enveloped.payload) and prefix.rstrip().endswith(b":"):
-            if len(self._prefixes) >= _NEWEST_PREFIXES:
-                self._prefixes.pop(next(iter(self._prefixes)))
-            self._prefixes[prefix] = fields
-            return prefix, fields, message
-        return b"", fields, message
-
     def _row(
-        self, out: ChangeColumns, place: int, message: _Payload, source: _Source, key: bytes | None, fields: Any
+        self,
+        out: ChangeColumns,
+        place: int,
+        message: _Payload,
+        source: _Source,
+        key: bytes | None,
+        columns: tuple[str, ...] | None,
     ) -> None:
         op = _ROW_OPS.get(message.op or "")
         if op is None:
@@ -153,7 +121,8 @@ class WireFormat:
         lacks = before == _NULL if op == "delete" else after == _NULL and op != "truncate"
         if lacks or source.table is None or source.db is None:
             raise ValueError(f"a row of op {message.op} without its image, database or table")
-        file = None if source.file is None or source.pos is None else self._file(source.file)
+        if source.file is None or source.pos is None:
+            raise ValueError("a row without its place in a binlog")
         out.changes.append(
             (
                 place,
@@ -162,30 +131,30 @@ class WireFormat:
                 op,
                 source.db,
                 source.table,
-                file,
+                self._files[source.file],
                 source.pos,
                 source.row or 0,
-                _source_time(source),
+                source.ts_us or _source_time(source),
                 None if before == _NULL else before,
                 None if after == _NULL else after,
-                None if image == _NULL else self._columns(fields, image, key),
+                None if image == _NULL else self._columns.number(columns, key, (source.db, source.table), image),
             )
         )
         if source.gtid:
             out.note(len(out.changes) - 1, "transaction_id", source.gtid)
 
-    def _other(self, out: ChangeColumns, place: int, message: _Payload, key: bytes | None, value: bytes) -> None:
+    def _other(self, out: ChangeColumns, place: int, message: _Payload) -> None:
         source = message.source
         if message.ddl is not None or message.tableChanges:
             if source is None or source.file is None or source.pos is None:
-                raise ValueError("a schema change without its place in the source's log")
+                raise ValueError("a schema change without its place in a binlog")
             changes = bytes(message.tableChanges)
             out.add(
                 place,
                 "schema",
                 database=message.databaseName or source.db or "",
                 table=source.table or None,
-                file=self._file(source.file),
+                file=self._files[source.file],
                 pos=source.pos,
                 row=0,
                 source_time=_source_time(source),
@@ -208,39 +177,17 @@ class WireFormat:
             and not message.after
         ):
             out.add(place, "progress", source_time=message.ts_ms * 1000)
-        elif bytes(value).strip() == b'{"schema":null,"payload":null}':
-            out.add(place, "ignored")
+        elif message.aggregate_type is not None and message.id is not None:
+            out.add(place, "ignored")  # notification
         else:
             raise ValueError("neither row, schema change, transaction mark nor heartbeat")
-
-    def _file(self, file: str) -> int:
-        number = self._files.get(file)
-        if number is None:
-            number = self._files[file] = binlog_file_number(file)
-        return number
-
-    def _columns(self, fields: Any, image: bytes, key: bytes | None) -> int:
-        """Return the number of the ``columns`` text for a row."""
-        if key is None or not self._key_head or not key.startswith(self._key_head):
-            self._key_head, self._key_names = (b"", None) if key is None else debezium_columns.key_names(key)
-            self._last_fields = None
-        if fields is not None and fields is self._last_fields:  # one table's rows stand together: no text is looked up
-            return self._last_columns
-        typed = fields is not None
-        mark = (fields if typed else tuple(_members.decode(image)), self._key_names, typed)
-        number = self._numbers.get(mark)
-        if number is None:
-            number = self._numbers[mark] = len(self._texts)
-            self._texts.append(debezium_columns.columns_text(*mark))
-        self._last_fields, self._last_columns = fields, number
-        return number
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
         """Return the source time of a row or the time of a heartbeat."""
         if value is None:
             return None
         try:
-            message = self._open(value)[2]
+            message = self._reader.read(value)[1]
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
         if message.source is not None:
@@ -252,7 +199,7 @@ class WireFormat:
 
     def describe(self, columns: str) -> Description:
         """Read the ``columns`` text of a change."""
-        return debezium_columns.describe(columns)
+        return connect_columns.describe(columns)
 
     def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
         """Return how a column stands in the images, by the record's schema or by the stated handling modes."""
@@ -263,11 +210,11 @@ class WireFormat:
 
     def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
         """Read ``tableChanges``."""
-        return debezium_columns.structures(table_changes)
+        return debezium_table_changes.structures(table_changes)
 
     def infer(self, description: Description) -> TableSchema | None:
         """Return a schema made from the embedded schema's types."""
-        return debezium_columns.inferred_schema(description)
+        return connect_columns.inferred_schema(description)
 
 
 def _source_time(source: _Source) -> int | None:
@@ -276,8 +223,3 @@ def _source_time(source: _Source) -> int | None:
     if source.ts_ms is not None:
         return source.ts_ms * 1000
     return None if source.ts_sec is None else source.ts_sec * 1_000_000
-
-
-def _reason(error: Exception) -> str:
-    """Return the error's text without what it may quote of the data."""
-    return str(error).split(" - at `$", 1)[0][:120]

@@ -1,0 +1,265 @@
+"""What records of Kafka Connect's JSON converter say of a row's columns: embedded schemas, keys, member names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from airflow_provider_cdc.core.formats.contract import Description
+from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
+
+
+class _ColumnSchema(msgspec.Struct):
+    """What must hold of a column in an embedded schema for it to be used."""
+
+    field: str
+    type: str = ""
+    optional: bool = True
+    name: str | None = None
+    parameters: dict[str, str] | None = None
+
+
+class _Member(msgspec.Struct):
+    field: str | None = None
+    fields: list[msgspec.Raw] | None = None
+
+
+class _Envelope(msgspec.Struct):
+    fields: list[_Member] | None = None
+
+
+_decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+_envelope_decoder = msgspec.json.Decoder(_Envelope)
+_column_decoder = msgspec.json.Decoder(_ColumnSchema)
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def row_columns(schema: bytes) -> tuple[str, ...] | None:
+    """Return the row columns of an embedded envelope schema as JSON texts (hashable), None when it is no row's.
+
+    :raises msgspec.MsgspecError: a column is not described as Connect does.
+    """
+    for member in _envelope_decoder.decode(schema).fields or ():
+        if member.field == "after" and member.fields is not None:
+            for item in member.fields:
+                _column_decoder.decode(item)
+            return tuple(bytes(item).decode() for item in member.fields)
+    return None
+
+
+class KeyNames:
+    """Names of the columns of one table's keys, in key order; keys that begin with the same bytes are not parsed."""
+
+    def __init__(self) -> None:
+        self._head = b""
+        self._names: tuple[str, ...] | None = None
+        self._check: msgspec.json.Decoder[Any] | None = None
+
+    def names(self, key: bytes) -> tuple[str, ...]:
+        """Return the names; the same object for the same names in a row.
+
+        :raises msgspec.MsgspecError: it is no JSON object.
+        """
+        if self._names is not None:
+            if self._head:
+                if key.startswith(self._head):
+                    return self._names
+            elif self._check is not None:
+                try:
+                    self._check.decode(key)
+                    return self._names
+                except msgspec.ValidationError:
+                    pass
+        return self._parsed(key)
+
+    def _parsed(self, key: bytes) -> tuple[str, ...]:
+        members = _members.decode(key)
+        head, check = b"", None
+        if set(members) == {"schema", "payload"}:
+            payload = bytes(members["payload"])
+            names = tuple(_members.decode(payload))
+            before = key[: len(key) - len(payload) - 1]
+            if key[len(before) : -1] == payload and before.endswith(b":"):
+                head = before
+        else:
+            names = tuple(members)
+            # the check does not see the order, which a key of several columns has
+            check = _check_of(names) if len(names) == 1 and names == self._names else None
+        if names != self._names:
+            self._names = names
+        self._head, self._check = head, check
+        assert self._names is not None
+        return self._names
+
+
+class MemberNames:
+    """Member names of one table's images, sorted.
+
+    Equal images in a row are recognised by a compiled check, for a third of what listing their members costs: their
+    order, which no one needs, is not seen by it.
+    """
+
+    def __init__(self) -> None:
+        self._names: tuple[str, ...] = ()
+        self._check: msgspec.json.Decoder[Any] | None = None
+
+    def names(self, image: bytes) -> tuple[str, ...]:
+        """Return an image's member names; the same object for the same names.
+
+        :raises msgspec.MsgspecError: it is no JSON object.
+        """
+        if self._check is not None:
+            try:
+                self._check.decode(image)
+                return self._names
+            except msgspec.ValidationError:
+                self._check = None
+        names = tuple(sorted(_members.decode(image)))
+        if names == self._names:  # the second time: a check is worth making
+            self._check = _check_of(names)
+            return self._names
+        self._names = names
+        return names
+
+
+def _check_of(names: tuple[str, ...]) -> msgspec.json.Decoder[Any] | None:
+    """Return a decoder that takes objects with exactly these members, None where a name does not allow one."""
+    fields = [(f"f{number}", msgspec.Raw) for number in range(len(names))]
+    rename = {f"f{number}": name for number, name in enumerate(names)}
+    try:
+        return msgspec.json.Decoder(
+            msgspec.defstruct("Members", fields, rename=rename, forbid_unknown_fields=True, gc=False)
+        )
+    except ValueError:  # a quote, a backslash or a control character in a name
+        return None
+
+
+class ColumnTexts:
+    """The ``columns`` texts of rows, numbered in the order they first came: they are long and repeat."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._numbers: dict[Any, int] = {}
+        self._tables: dict[tuple[str, str], _Newest] = {}
+        self._newest = _Newest()  # of the row before
+
+    def number(
+        self,
+        columns: tuple[str, ...] | None,
+        key: bytes | None,
+        table: tuple[str, str],
+        image: bytes,
+        snapshot: bool | None = None,
+    ) -> int:
+        """Return the number of the text that a row has.
+
+        :param columns: as its embedded schema gives them; without one the members of ``image`` are told.
+        :param table: database and table.
+        :param snapshot: told with the columns where it changes how values are read.
+        :raises msgspec.MsgspecError: the key or the image is no JSON object.
+        """
+        newest = self._newest
+        if columns is None or columns is not newest.columns:
+            newest = self._tables.get(table) or self._tables.setdefault(table, _Newest())
+            self._newest = newest
+        names = newest.key.names(key) if key is not None else None
+        typed = columns is not None
+        if columns is None:
+            columns = newest.members.names(image)
+        if columns is newest.columns and names is newest.key_names and snapshot is newest.snapshot:
+            return newest.number
+        mark = (columns, names, snapshot, typed)
+        number = self._numbers.get(mark)
+        if number is None:
+            number = self._numbers[mark] = len(self.texts)
+            self.texts.append(_text(columns, names, snapshot, typed))
+        newest.columns, newest.key_names, newest.snapshot, newest.number = columns, names, snapshot, number
+        return number
+
+
+class _Newest:
+    """What the newest row of one table was told to have; rows that follow mostly have the same."""
+
+    __slots__ = ("columns", "key", "key_names", "members", "number", "snapshot")
+
+    def __init__(self) -> None:
+        self.members = MemberNames()
+        self.key = KeyNames()
+        self.columns: tuple[str, ...] | None = None
+        self.key_names: tuple[str, ...] | None = None
+        self.snapshot: bool | None = None
+        self.number = -1
+
+
+def _text(columns: tuple[str, ...], key: tuple[str, ...] | None, snapshot: bool | None, typed: bool) -> str:
+    items = [msgspec.Raw(item.encode()) if typed else {"field": item} for item in columns]
+    more = {} if snapshot is None else {"snapshot": snapshot}
+    return msgspec.json.encode({"columns": items, "key": key or (), **more}).decode()
+
+
+def describe(columns: str) -> Description:
+    """Read a ``columns`` text; ``snapshot``, where it is told, is told of each column."""
+    data = _decoder.decode(columns)
+    more = {"snapshot": data["snapshot"]} if "snapshot" in data else {}
+    details = {item["field"]: {**item, **more} for item in data["columns"]}
+    typed = all("type" in item for item in details.values())
+    return Description(tuple(details), tuple(data["key"]), details if typed else None)
+
+
+_INFERRED = {
+    "int8": ColumnType("tinyint"),
+    "int16": ColumnType("smallint"),
+    "int32": ColumnType("int"),
+    "int64": ColumnType("bigint"),
+    "float32": ColumnType("float"),
+    "float": ColumnType("float"),
+    "float64": ColumnType("double"),
+    "double": ColumnType("double"),
+    "boolean": ColumnType("bit", 1),
+    "string": ColumnType("longtext"),
+    "bytes": ColumnType("longblob"),
+}
+_INFERRED_LOGICAL = {
+    "io.debezium.time.Date": ColumnType("date"),
+    "org.apache.kafka.connect.data.Date": ColumnType("date"),
+    "io.debezium.time.Timestamp": ColumnType("datetime", 3),
+    "org.apache.kafka.connect.data.Timestamp": ColumnType("datetime", 3),
+    "io.debezium.time.MicroTimestamp": ColumnType("datetime", 6),
+    "io.debezium.time.NanoTimestamp": ColumnType("datetime", 6),
+    "io.debezium.time.Time": ColumnType("time", 3),
+    "org.apache.kafka.connect.data.Time": ColumnType("time", 3),
+    "io.debezium.time.MicroTime": ColumnType("time", 6),
+    "io.debezium.time.NanoTime": ColumnType("time", 6),
+    "io.debezium.time.ZonedTimestamp": ColumnType("timestamp", 6),
+    "io.debezium.time.Year": ColumnType("year"),
+    "io.debezium.data.Json": ColumnType("json"),
+}
+
+
+def inferred_schema(description: Description) -> TableSchema | None:
+    """Return a schema made from the Connect types of a record; None without types."""
+    if description.details is None:
+        return None
+    columns = []
+    for number, name in enumerate(description.names, 1):
+        detail = description.details[name]
+        columns.append(Column(number, name, _inferred_type(detail), nullable=bool(detail.get("optional", True))))
+    by_name = {column.name: column.id for column in columns}
+    return TableSchema(tuple(columns), tuple(by_name[name] for name in description.key or () if name in by_name))
+
+
+def _inferred_type(detail: Mapping[str, Any]) -> ColumnType:
+    logical, parameters = detail.get("name") or "", detail.get("parameters") or {}
+    if logical in _INFERRED_LOGICAL:
+        return _INFERRED_LOGICAL[logical]
+    if logical == "org.apache.kafka.connect.data.Decimal":
+        return ColumnType(
+            "decimal", int(parameters.get("connect.decimal.precision", 38)), int(parameters.get("scale", 0))
+        )
+    if logical == "io.debezium.data.Bits":
+        return ColumnType("bit", int(parameters.get("length", 64)))
+    if logical.startswith("io.debezium.data.geometry."):
+        return ColumnType("geometry")
+    return _INFERRED.get(detail.get("type", ""), ColumnType("longtext"))
