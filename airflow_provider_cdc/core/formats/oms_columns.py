@@ -95,9 +95,10 @@ def encoding(
         return Encoded(name, Encoding.BASE64)
     if kind == "time":
         return Encoded(name, Encoding.ISO_TEXT)  # zeros at the end of its fraction are left out
-    if kind == "timestamp":
-        civil = oracle or word in ("DATETIME", "ZONED_DATETIME")
-        return Encoded(name, Encoding.TEXT if civil else Encoding.EPOCH_SECONDS, zone=zone)
+    if kind == "timestamp" and said is None and not oracle:
+        return Encoded(name, Encoding.EPOCH_SECONDS, zone=zone)
+    if kind in ("datetime", "timestamp"):
+        return Encoded(name, Encoding.MOMENT_TEXT, zone=zone)  # civil, civil with a zone, seconds, milliseconds
     return Encoded(name, Encoding.TEXT)
 
 

@@ -211,7 +211,7 @@ def test_progress_is_the_source_time_of_a_record() -> None:
 def test_types_of_an_oracle_tenant_are_taken_as_such() -> None:
     wire = open_format("oms-canal", {"dbType": "OB_ORACLE", "timezone": "Asia/Shanghai"})
     encoded = wire.encoding_of("c", ColumnType("timestamp", 6), None)
-    assert (encoded.encoding, encoded.zone) == (Encoding.TEXT, "Asia/Shanghai")
+    assert (encoded.encoding, encoded.zone) == (Encoding.MOMENT_TEXT, "Asia/Shanghai")
     with pytest.raises(DataError, match="decimal"):
         wire.encoding_of("c", ColumnType("double"), None)
 
