@@ -21,18 +21,22 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from airflow_provider_cdc.core.formats.registry import format_names
 from tests.bench.contestants import (
     Arena,
     Bare,
     BareEnvelope,
     Contestant,
     Decode,
+    FormatEnvelope,
     HandWritten,
     Inline,
     Land,
     Ours,
+    Plain,
 )
 from tests.bench.data import SCHEMA_TOPIC, Feed, differences, produce
+from tests.bench.formats_data import TABLE, Orders, pipeline_of, records_of, typed
 from tests.bench.measure import Measured, measure
 from tests.bench.report import Cell, Figures, table, targets
 from tests.stack.broker import Broker
@@ -51,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--who", default="", help="only contestants that have this text in their name; several apart by ;"
     )
+    parser.add_argument("--format-changes", type=int, default=100_000, help="changes of each format (default 100000)")
     parser.add_argument("--quick", action="store_true", help="50000 changes, 1 and 20 tables, one round")
     parser.add_argument("--json", type=Path, default=RESULT, help=f"where the figures go (default {RESULT.name})")
     parser.add_argument("--folder", type=Path, help="where to work (default: a temporary folder, removed at the end)")
@@ -58,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if given.quick:
         given.changes, given.tables, given.rounds = min(given.changes, 50_000), [1, 20], 1
+        given.format_changes = min(given.format_changes, 20_000)
     given.folder and given.folder.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="cdc-bench-", dir=given.folder))
     bench = None
@@ -103,6 +109,31 @@ class Bench:
         self._scenario("10 messages", 10, 1)
         self._scenario("10 000 changes", 10_000, 1)
 
+        for wire in format_names():
+            self._format(wire, self._given.format_changes)
+
+    # ---- one wire format
+
+    def _format(self, wire: str, changes: int) -> None:
+        """The same orders as one tool writes them: its floors, landing, and the whole batch."""
+        case = f"format {wire}"
+        if not self._wanted(case):
+            return
+        orders = Orders()
+        arena = Arena(self._folder, self._broker.bootstrap, [TABLE], pipeline=pipeline_of(wire))
+        rows = f"bench.{wire}.rows"
+        with self._topics({rows: 2, f"bench.{wire}.schema": 1}):
+            begin = time.monotonic()
+            count, size = produce(self._broker.bootstrap, records_of(wire, orders, changes, 2))
+            say(f"{case}: {count} records, {size / 1e6:.0f} MB, produced in {time.monotonic() - begin:.0f} s")
+            arena.ranges = self._ranges({rows: 2})
+            spark, inline = Ours(arena), Inline(arena)
+            truth = {TABLE: typed(orders.content)}
+            self._warm_up(spark)
+            self._round(case, [spark, inline], changes, lambda: truth)
+            self._round(case, [Land(arena, inline), FormatEnvelope(arena)], changes, None)
+            self._round(case, [Decode(arena, inline), Plain(arena, inline)], changes, None)
+
     # ---- one source
 
     def _scenario(
@@ -123,7 +154,7 @@ class Bench:
         arena = Arena(self._folder, self._broker.bootstrap, feed.table_names, embedded=embedded)
         spark, inline, hand = Ours(arena), Inline(arena), HandWritten(arena)
         everybody: list[Contestant] = [spark, inline, *([hand] if tables <= self._given.hand_tables else [])]
-        with self._topics(feed):
+        with self._topics({**feed.topics, SCHEMA_TOPIC: 1}):
             produce(self._broker.bootstrap, feed.schema_records())
             arena.ranges = self._produce(name, feed, changes)
             expected = feed.expected
@@ -150,8 +181,7 @@ class Bench:
                 self._round(case["double"], [spark, hand], 2 * changes, expected)
 
     @contextlib.contextmanager
-    def _topics(self, feed: Feed) -> Iterator[None]:
-        topics = {**feed.topics, SCHEMA_TOPIC: 1}
+    def _topics(self, topics: dict[str, int]) -> Iterator[None]:
         self._broker.create_topics(topics)
         try:
             yield
@@ -167,11 +197,14 @@ class Bench:
         begin = time.monotonic()
         count, size = produce(self._broker.bootstrap, feed.batch(changes))
         say(f"{name}: {count} records, {size / 1e6:.0f} MB, produced in {time.monotonic() - begin:.0f} s")
+        return self._ranges(feed.topics, before)
+
+    def _ranges(self, topics: dict[str, int], before: Any = None) -> Any:
         from confluent_kafka import Consumer, TopicPartition
 
         consumer = Consumer({"bootstrap.servers": self._broker.bootstrap, "group.id": "bench", "log_level": 3})
         ranges: dict[str, dict[int, tuple[int, int]]] = {}
-        for topic, partitions in feed.topics.items():
+        for topic, partitions in topics.items():
             for partition in range(partitions):
                 end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)[1]
                 start = before[topic][partition][1] if before else 0
@@ -338,7 +371,7 @@ def _cell(case: str, who: Contestant, changes: int, runs: list[Measured], equal:
         if "start" in cell:
             told = f"until the engine works {cell['start']:.2f} s, land {cell['land']:.2f}"
             cell["note"] = f"{told}, apply and the end {cell['apply']:.2f}"
-    if isinstance(who, Decode):
+    if isinstance(who, (Decode, Plain)):
         told = [json.loads(run.output) for run in good if run.output.strip()]
         if told:
             cell["microseconds"] = min(item["microseconds"] for item in told)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from airflow_provider_cdc.jars import SPARK_LOCK, fetch, jar_cache
 from airflow_provider_cdc.java import find_java
@@ -19,11 +20,15 @@ Ranges = Mapping[str, Mapping[int, tuple[int, int]]]
 """Offsets from (inclusive) to (exclusive) by topic and partition."""
 
 
+DEBEZIUM = {"topics": DATA_TOPICS, "format": "debezium-json", "schema_topic": SCHEMA_TOPIC}
+
+
 @dataclass
 class Arena:
     """What all contestants are given.
 
     ranges: the data topics' offsets that are to be read now; ours finds them out itself.
+    pipeline: source and tables as ours states them.
     """
 
     folder: Path
@@ -31,6 +36,7 @@ class Arena:
     tables: list[str] = field(default_factory=list)
     ranges: Ranges = field(default_factory=dict)
     embedded: bool = True
+    pipeline: Mapping[str, Any] = field(default_factory=lambda: {"source": DEBEZIUM})
 
     @property
     def ranges_text(self) -> str:
@@ -88,12 +94,8 @@ class Ours(Contestant):
         super().fresh()
         pipeline = {
             "name": "bench",
-            "source": {
-                "connection": "bench_kafka",
-                "topics": DATA_TOPICS,
-                "format": "debezium-json",
-                "schema_topic": SCHEMA_TOPIC,
-            },
+            **self.arena.pipeline,
+            "source": {"connection": "bench_kafka", **self.arena.pipeline["source"]},
             "sink": {"type": "delta", "root": str(self.root)},
             "policy": {"engine": self.engine},
             "ledger": f"sqlite:///{self.folder}/ledger.db",
@@ -227,6 +229,25 @@ class Decode(Land):
 
     def command(self) -> list[str]:
         return [sys.executable, "-m", "tests.bench.parts", "decode", str(self._ours.job()), "60000"]
+
+
+class Plain(Land):
+    """The same records through a plain decoder that makes a dict of every row."""
+
+    name = "plain decoder"
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-m", "tests.bench.parts", "plain", str(self._ours.job()), "60000"]
+
+
+class FormatEnvelope(Contestant):
+    """The bare consumer loop, taking only each record's outermost message apart."""
+
+    name = "bare loop, envelope"
+
+    def command(self) -> list[str]:
+        name = self.arena.pipeline["source"]["format"]
+        return [sys.executable, "-m", "tests.bench.envelopes", self.arena.bootstrap, self.arena.ranges_text, name]
 
 
 def _spark_home() -> Path:

@@ -1,4 +1,5 @@
-"""Single stages in one process, for the bench: `python -m tests.bench.parts land JOB ROOT` and `... decode JOB COUNT`.
+"""Single stages in one process, for the bench: `python -m tests.bench.parts land JOB ROOT`, `... decode JOB COUNT`
+and `... plain JOB COUNT`, the last with a plain decoder that makes a dict of every row.
 
 Both take the job document of a batch that ran, so that they do exactly what its tasks did.
 """
@@ -17,12 +18,16 @@ def main() -> None:
     land = verbs.add_parser("land")
     land.add_argument("job", type=Path)
     land.add_argument("root")
-    decode = verbs.add_parser("decode")
-    decode.add_argument("job", type=Path)
-    decode.add_argument("records", type=int)
+    for verb in ("decode", "plain"):
+        decode = verbs.add_parser(verb)
+        decode.add_argument("job", type=Path)
+        decode.add_argument("records", type=int)
     given = parser.parse_args()
     document = json.loads(given.job.read_text(encoding="utf-8"))
-    print(json.dumps(_land(document, given.root) if given.verb == "land" else _decode(document, given.records)))
+    if given.verb == "land":
+        print(json.dumps(_land(document, given.root)))
+    else:
+        print(json.dumps(_decode(document, given.records, plain=given.verb == "plain")))
 
 
 def _land(document: dict, root: str) -> dict:
@@ -32,20 +37,24 @@ def _land(document: dict, root: str) -> dict:
 
     job = JobDocument.from_document({**document, "sink_root": root})
     begin = time.process_time()
-    rows = sum(land_chunks(job, group, {})["records"] for group in _reading_groups(job.chunks, job.parallelism))
+    groups = _reading_groups(job.chunks, job.parallelism, job.policy["chunk_records"])
+    rows = sum(land_chunks(job, group, {})["records"] for group in groups)
     return {"records": rows, "cpu": time.process_time() - begin}
 
 
-def _decode(document: dict, records: int) -> dict:
+def _decode(document: dict, records: int, plain: bool) -> dict:
     """Decode records that were read before, three times; returns the least CPU time for one."""
     import gc
 
     from airflow_provider_cdc.core.documents import JobDocument
+    from airflow_provider_cdc.core.formats.contract import Records
     from airflow_provider_cdc.core.formats.registry import open_format
     from spark_jobs.readers.task_reader import read_chunks
+    from tests.bench.envelopes import plain_decoder
 
     job = JobDocument.from_document(document)
-    batches, left = [], records
+    batches: list[Records] = []
+    left = records
     for chunk in sorted(job.chunks, key=lambda chunk: chunk.start - chunk.end):
         for batch in read_chunks([chunk], job.kafka) if left > 0 else ():
             batches.append(batch)
@@ -53,11 +62,15 @@ def _decode(document: dict, records: int) -> dict:
             if left <= 0:
                 break
     gc.disable()
-    times, rows = [], 0
+    times, rows = [], sum(map(len, batches))
     for _ in range(3):
         wires = {batch.topic: open_format(job.format, job.format_options) for batch in batches}
+        each = plain_decoder(job.format, job.format_options)
         begin = time.process_time()
-        rows = sum(wires[batch.topic].decode(batch).num_rows for batch in batches)
+        if plain:
+            sum(len(each(value)) for batch in batches for value in batch.values if value)
+        else:
+            sum(wires[batch.topic].decode(batch).num_rows for batch in batches)
         times.append(time.process_time() - begin)
     return {"records": rows, "cpu": min(times), "microseconds": round(min(times) / rows * 1e6, 2)}
 

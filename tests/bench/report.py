@@ -45,6 +45,10 @@ class Figures:
     def __init__(self, cells: Iterable[Cell]) -> None:
         self._cells = {(cell["case"], cell["who"]): cell for cell in cells}
 
+    def cases(self) -> Iterable[tuple[str, str]]:
+        """Return every (case, contestant)."""
+        return self._cells.keys()
+
     def value(self, case: str, who: str, name: str) -> float | None:
         cell = self._cells.get((case, who))
         return None if cell is None else cell.get(name)
@@ -99,6 +103,15 @@ def targets(figures: Figures) -> list[Target]:
         wall = figures.value(case, ours, "wall")
         share = None if wall is None or not whole or start is None else max(0.0, wall - start) / whole * 100
         found.append(Target(f"{case}: time after the JVM's start", share, 5, unit="%"))
+    for case in sorted({case for case, _ in figures.cases() if case.startswith("format ")}):
+        ratio = figures.ratio((case, "land alone"), (case, "bare loop, envelope"), "cpu")
+        if not case.endswith(("protobuf", "avro")):
+            found.append(Target(f"{case}: land against the bare consumer, cpu", ratio, 2.5))
+        faster = figures.ratio((case, "plain decoder"), (case, "decode alone"), "microseconds")
+        limit = 3 if case.endswith("protobuf") else 1
+        found.append(Target(f"{case}: plain decoder against ours", faster, limit, at_least=True))
+        peak = figures.value(case, ours, "peak")
+        found.append(Target(f"{case}: peak memory", None if peak is None else peak / 1e9, 2, unit="GB"))
     found.append(Target("empty batch, wall", figures.value("nothing new", ours, "wall"), 1, unit="s"))
     found.append(
         Target(

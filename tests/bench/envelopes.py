@@ -1,0 +1,129 @@
+"""The floors beside a format's decoder: its envelope alone, and a plain decoder that makes a dict of every row.
+
+`python -m tests.bench.envelopes BOOTSTRAP RANGES FORMAT [--nothing]` is a bare consumer loop over one format's records.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+from collections.abc import Callable
+from typing import Any
+
+Decode = Callable[[bytes], Any]
+
+
+def envelope_decoder(name: str, sample: bytes) -> Decode:
+    """Return what only takes a record's outermost message apart."""
+    if name == "drs-avro":
+        return len  # Avro has no envelope: nothing can be found without reading all before it
+    if name.endswith("protobuf"):
+        return _envelope_message(name)
+    import msgspec
+
+    members = list(json.loads(sample))
+    # members that are no Python names are renamed; every one is found and skipped over
+    fields = [(f"f{i}", msgspec.Raw, msgspec.Raw()) for i in range(len(members))]
+    rename = {f"f{i}": member for i, member in enumerate(members)}
+    return msgspec.json.Decoder(msgspec.defstruct("Envelope", fields, rename=rename, gc=False)).decode
+
+
+def _envelope_message(name: str) -> Decode:
+    if name == "canal-protobuf":
+        from airflow_provider_cdc.core.formats.generated import canal_packet_pb2
+
+        return lambda value: canal_packet_pb2.Messages.FromString(canal_packet_pb2.Packet.FromString(value).body)
+    from airflow_provider_cdc.core.formats.generated import dts_pb2
+
+    return dts_pb2.Envelope.FromString  # type: ignore[no-any-return]
+
+
+def plain_decoder(name: str, options: dict[str, str]) -> Decode:
+    """Return what a skilled user writes first: each record to Python objects, each row to a dict; returns the rows."""
+    if name == "canal-protobuf":
+        return _plain_canal
+    if name == "dts-protobuf":
+        return _plain_dts
+    if name == "drs-avro":
+        return _plain_avro(options)
+    return lambda value: [json.loads(value)]
+
+
+def _plain_canal(value: bytes) -> list[dict[str, Any]]:
+    from airflow_provider_cdc.core.formats.generated import canal_entry_pb2, canal_packet_pb2
+
+    rows = []
+    for item in canal_packet_pb2.Messages.FromString(canal_packet_pb2.Packet.FromString(value).body).messages:
+        entry = canal_entry_pb2.Entry.FromString(item)
+        if entry.entryType != canal_entry_pb2.ROWDATA:
+            continue
+        for row in canal_entry_pb2.RowChange.FromString(entry.storeValue).rowDatas:
+            images = [
+                {column.name: None if column.isNull else column.value for column in columns}
+                for columns in (row.beforeColumns, row.afterColumns)
+            ]
+            rows.append({"table": entry.header.tableName, "before": images[0], "after": images[1]})
+    return rows
+
+
+def _plain_dts(value: bytes) -> list[dict[str, Any]]:
+    from google.protobuf.json_format import MessageToDict
+
+    from airflow_provider_cdc.core.formats.generated import dts_pb2
+
+    envelope = dts_pb2.Envelope.FromString(value)
+    return [MessageToDict(item) for item in dts_pb2.Entries.FromString(envelope.data).items]
+
+
+def _plain_avro(options: dict[str, str]) -> Decode:
+    import io
+
+    import fastavro
+
+    schema = fastavro.parse_schema(json.loads(options["schema"]))
+    return lambda value: [fastavro.schemaless_reader(io.BytesIO(value), schema)]
+
+
+def main() -> None:
+    """Read the ranges in one process, decoding each record's envelope or nothing at all."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bootstrap")
+    parser.add_argument("ranges", type=json.loads)
+    parser.add_argument("format")
+    given = parser.parse_args()
+    consumer = Consumer(
+        {
+            "bootstrap.servers": given.bootstrap,
+            "group.id": "bare",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "isolation.level": "read_committed",
+            "fetch.queue.backoff.ms": 5,
+            "queued.min.messages": 100_000,
+        }
+    )
+    ends = {(t, int(p)): end for t, spans in given.ranges.items() for p, (start, end) in spans.items() if end > start}
+    consumer.assign([TopicPartition(t, p, given.ranges[t][str(p)][0]) for t, p in ends])
+    gc.disable()
+    count, decode = 0, None
+    while ends:
+        for message in consumer.consume(20_000, timeout=0.2):
+            if message.error() is not None:
+                raise SystemExit(str(message.error()))
+            value = message.value()
+            if value:
+                decode = decode or envelope_decoder(given.format, value)
+                decode(value)
+                count += 1
+            place = (message.topic(), message.partition())
+            if message.offset() + 1 >= ends.get(place, 1 << 62):
+                del ends[place]
+    consumer.close()
+    print(json.dumps({"records": count}))
+
+
+if __name__ == "__main__":
+    main()

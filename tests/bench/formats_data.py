@@ -1,0 +1,140 @@
+"""The same orders in every wire form, written by the writers of `tests/one_history`, and the table they leave."""
+
+from __future__ import annotations
+
+import importlib
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import pyarrow as pa
+
+from airflow_provider_cdc.core.formats.registry import open_format
+from tests.bench.data import EXPECTED
+from tests.one_history.events import Ddl, Event, Image, Row, Writer
+from tests.one_history.history import DATABASE, START_MS, structure
+from tests.one_history.truth import in_lake
+from tests.stack.capture import Record
+
+TABLE = "orders"
+CREATE = (
+    "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, customer VARCHAR(64) NOT NULL, email VARCHAR(120),"
+    " street VARCHAR(120) NOT NULL, note VARCHAR(255) NOT NULL, amount DECIMAL(12,2) NOT NULL, quantity INT NOT NULL,"
+    " created DATETIME NOT NULL, weight DOUBLE, due DATE, status TINYINT NOT NULL, updated TIMESTAMP NOT NULL)"
+)
+_WORDS = [
+    "order",
+    "parcel",
+    "café",
+    "storage",
+    "Łódź",
+    "market",
+    '"quoted"',
+    "street",
+    "corner",
+    "東京",
+    "north",
+    "winter",
+]
+
+
+def writer_of(name: str) -> Writer:
+    """Return the writer of a format."""
+    writer: Writer = importlib.import_module(f"tests.one_history.{name.replace('-', '_')}_writer").Writer()
+    return writer
+
+
+@dataclass
+class Orders:
+    """A deterministic workload: inserts (45 %), updates (45 %), deletes (10 %) of one table.
+
+    content: the rows that are there after the events given out so far, by key.
+    """
+
+    seed: int = 1
+    content: dict[int, Image] = field(default_factory=dict)
+
+    def events(self, changes: int) -> Iterator[Event]:
+        """Give out the CREATE TABLE and so many row changes."""
+        chance = random.Random(self.seed)
+        schema = structure([CREATE], TABLE)
+        assert schema is not None
+        yield Event(1, 1, 4, START_MS, START_MS, 1, Ddl(CREATE, DATABASE, TABLE, schema))
+        keys: list[int] = []
+        for number in range(2, changes + 2):
+            what = chance.random()
+            if what < 0.45 or not keys:
+                key = number
+                keys.append(key)
+                before, after = None, self._row(chance, key)
+            else:
+                place = chance.randrange(len(keys))
+                key = keys[place]
+                before = self.content[key]
+                after = {**before, **_changed(chance)} if what < 0.9 else None
+                if after is None:
+                    keys[place] = keys[-1]
+                    keys.pop()
+            if after is None:
+                del self.content[key]
+            else:
+                self.content[key] = after
+            op = "insert" if before is None else "delete" if after is None else "update"
+            time = START_MS + number // 100 * 1000
+            row = Row(op, DATABASE, TABLE, schema, before, after)
+            yield Event(number, 1 + number // 100_000, 4 + 200 * number, time, START_MS + number, number, row)
+
+    @staticmethod
+    def _row(chance: random.Random, key: int) -> Image:
+        return {
+            "id": key,
+            "customer": f"{chance.choice(_WORDS)} {key}",
+            "email": None if chance.random() < 0.1 else f"customer{key}@example.org",
+            "street": " ".join(chance.choices(_WORDS, k=5)),
+            "note": " ".join(chance.choices(_WORDS, k=12)),
+            **_changed(chance),
+            "created": f"2026-05-{1 + key % 28:02d} 10:11:{key % 60:02d}",
+            "weight": None if chance.random() < 0.1 else chance.randrange(10_000) / 8,
+            "due": None if chance.random() < 0.1 else f"2026-06-{1 + key % 30:02d}",
+        }
+
+
+def _changed(chance: random.Random) -> dict[str, int | Decimal | str]:
+    return {
+        "amount": Decimal(chance.randrange(10**9)).scaleb(-2),
+        "quantity": chance.randrange(1000),
+        "status": chance.randrange(8),
+        "updated": f"2026-07-{1 + chance.randrange(28):02d} 01:02:{chance.randrange(60):02d}",
+    }
+
+
+def typed(content: Mapping[int, Image]) -> pa.Table:
+    """Return rows as the lake holds them, by DESIGN section 8."""
+    schema = structure([CREATE], TABLE)
+    assert schema is not None
+    rows = [{c.name: in_lake(row[c.name], c.type) for c in schema.columns} for row in content.values()]
+    return pa.Table.from_pylist(rows, EXPECTED)
+
+
+def records_of(name: str, orders: Orders, changes: int, partitions: int) -> Iterator[Record]:
+    """Write the events as a tool does, to ``bench.<format>.rows`` and, where it has one, ``bench.<format>.schema``."""
+    writer = writer_of(name)
+    ends: dict[tuple[str, int], int] = {}
+    for event in orders.events(changes):
+        if writer.creates and not isinstance(event.what, Row):
+            continue
+        for message in writer.write(event, partitions):
+            place = (f"bench.{name}.{message.topic}", message.partition)
+            offset = ends[place] = ends.get(place, -1) + 1
+            yield Record(*place, offset, event.sent_ms, message.key, message.value, message.headers)
+
+
+def pipeline_of(name: str) -> dict[str, object]:
+    """Return what a pipeline says of its source and tables to read these records."""
+    writer = writer_of(name)
+    source: dict[str, object] = {"topics": [f"bench.{name}.rows"], "format": name, "options": dict(writer.options)}
+    if not open_format(name, writer.options).ddl_among_rows and not writer.creates:
+        source["schema_topic"] = f"bench.{name}.schema"
+    tables = {f"{DATABASE}.{TABLE}": {"create": CREATE}} if writer.creates else {}
+    return {"source": source, "tables": tables}
