@@ -22,8 +22,10 @@ class Encoding(StrEnum):
     TIME_MILLIS = "time_millis"  # signed duration, TIME may be negative or above 24 h
     TIME_MICROS = "time_micros"
     TIME_NANOS = "time_nanos"
+    TIME_MICROS_UNSCALED = "time_micros_unscaled"  # the declared fraction digits taken for µs: 1.5 s are 1000005
     ISO_TEXT = "iso_text"  # ISO 8601 date, time or date-time without a zone, or with Z meaning civil time
-    ZONED_TEXT = "zoned_text"  # ISO 8601 with an offset: an instant
+    ZONED_TEXT = "zoned_text"  # ISO 8601 with an offset: an instant; for a TIMESTAMP, Go's zero time is a zero date
+    YEAR_SINCE_1900 = "year_since_1900"  # YEAR less 1900; what is below 100 then made a year again as MySQL would
     DECIMAL_BASE64 = "decimal_base64"  # big-endian two's complement, scale beside it
     BITS_LE = "bits_le"  # base64, little-endian
     WRAPPED_UNSIGNED = "wrapped_unsigned"  # unsigned 64-bit number written as signed

@@ -206,6 +206,8 @@ _CONVERTERS: dict[Encoding, _Converter] = {
     Encoding.TIME_MILLIS: _lossless(temporal.time),
     Encoding.TIME_MICROS: _lossless(temporal.time),
     Encoding.TIME_NANOS: _lossless(temporal.time),
+    Encoding.TIME_MICROS_UNSCALED: _lossless(temporal.time),
+    Encoding.YEAR_SINCE_1900: _lossless(temporal.years),
     Encoding.ISO_TEXT: temporal.iso,
     Encoding.ZONED_TEXT: _lossless(temporal.zoned),
     Encoding.DECIMAL_BASE64: _lossless(decimals.decimal_base64),

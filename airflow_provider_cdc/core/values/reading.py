@@ -42,6 +42,7 @@ _TOKENS: dict[Encoding, Any] = {
     **dict.fromkeys((Encoding.TEXT, Encoding.BASE64_URL, Encoding.HEX, Encoding.ISO_TEXT, Encoding.ZONED_TEXT), str),
     **dict.fromkeys((Encoding.EPOCH_DAYS, Encoding.EPOCH_MILLIS, Encoding.EPOCH_MICROS, Encoding.EPOCH_NANOS), int),
     **dict.fromkeys((Encoding.TIME_MILLIS, Encoding.TIME_MICROS, Encoding.TIME_NANOS, Encoding.WRAPPED_UNSIGNED), int),
+    **dict.fromkeys((Encoding.TIME_MICROS_UNSCALED, Encoding.YEAR_SINCE_1900), int),
 }
 
 

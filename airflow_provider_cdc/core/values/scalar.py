@@ -191,6 +191,15 @@ def _time(datum: Any, field: Field) -> str:
     return civil.time_text(_micros(datum, field), civil.fraction_digits(field.type))
 
 
+def _unscaled_time(datum: Any, field: Field) -> str:
+    digits = civil.fraction_digits(field.type)
+    return civil.time_text(civil.scaled_time(_integer(datum), digits), digits)
+
+
+def _year(datum: Any, field: Field) -> int:
+    return civil.year_since_1900(_integer(datum))
+
+
 def _iso(datum: Any, field: Field) -> Any:
     text = _string(datum)
     if field.type.name == "time":
@@ -198,8 +207,12 @@ def _iso(datum: Any, field: Field) -> Any:
     return _moment(text, field, civil_z=True)
 
 
-def _zoned(datum: Any, field: Field) -> Moment:
-    return Moment(civil.moment(_string(datum), zone=True))
+def _zoned(datum: Any, field: Field) -> Any:
+    micros = civil.moment(_string(datum), zone=True)
+    if micros == civil.GO_ZERO and field.type.name == "timestamp":
+        digits = civil.fraction_digits(field.type)
+        return "0000-00-00 00:00:00" + ("." + "0" * digits if digits else "")
+    return Moment(micros)
 
 
 def _moment(text: str, field: Field, civil_z: bool = False) -> Moment:
@@ -299,6 +312,8 @@ _READERS: dict[Encoding, Callable[[Any, Field], Any]] = {
     Encoding.TIME_MILLIS: _time,
     Encoding.TIME_MICROS: _time,
     Encoding.TIME_NANOS: _time,
+    Encoding.TIME_MICROS_UNSCALED: _unscaled_time,
+    Encoding.YEAR_SINCE_1900: _year,
     Encoding.ISO_TEXT: _iso,
     Encoding.ZONED_TEXT: _zoned,
     Encoding.DECIMAL_BASE64: _decimal_base64,

@@ -49,7 +49,25 @@ def time(values: Sequence[Any], field: Field) -> pa.Array:
     """Convert durations to the text of a TIME."""
     if not pa.types.is_string(field.target):
         raise Misfit(Reason.TARGET)
-    return time_texts(_micros(values, field.encoded.encoding), civil.fraction_digits(field.type))
+    digits = civil.fraction_digits(field.type)
+    micros = _micros(values, field.encoded.encoding)
+    if field.encoded.encoding is Encoding.TIME_MICROS_UNSCALED:
+        micros = _scaled_times(micros, digits)
+    return time_texts(micros, digits)
+
+
+def years(values: Sequence[Any], field: Field) -> pa.Array:
+    """Convert years that had 1900 taken off."""
+    if not pa.types.is_signed_integer(field.target):
+        raise Misfit(Reason.TARGET)
+    numbers = pa.array(values, pa.int64())
+    added = pa.nulls(len(numbers), pa.int64())
+    for low, high, more in civil.YEARS_SINCE_1900:
+        inside = pc.and_(pc.greater_equal(numbers, low), pc.less_equal(numbers, high))
+        added = pc.if_else(inside, more, added)
+    if added.null_count != numbers.null_count:
+        raise Misfit(Reason.RANGE)
+    return pc.add(numbers, added).cast(field.target)
 
 
 def iso(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
@@ -65,7 +83,9 @@ def iso(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
 def zoned(values: Sequence[Any], field: Field) -> pa.Array:
     """Convert ISO 8601 texts with an offset; Arrow demands one."""
     moments_utc = pa.array(values, pa.string()).cast(pa.timestamp("us", "UTC"))
-    _within_years(moments_utc.view(pa.int64()))
+    micros = _within_years(moments_utc.view(pa.int64()))
+    if field.type.name == "timestamp" and pc.min(micros).as_py() == civil.GO_ZERO:
+        raise Misfit(Reason.DATE)  # a zero date among them
     if pa.types.is_timestamp(field.target):
         return moments_utc.view(field.target)
     if pa.types.is_string(field.target) and field.type.name != "date":
@@ -153,6 +173,16 @@ def _decimals(values: Sequence[Any], digits: int) -> pa.Array:
     except pa.ArrowTypeError:
         return pc.multiply_checked(pa.array(values, pa.int64()), 10**digits)
     return unscaled(from_texts(only(texts, PLAIN), pa.decimal128(18, digits)))
+
+
+def _scaled_times(micros: pa.Array, digits: int) -> pa.Array:
+    """Return durations whose ``digits`` of a fraction were taken for µs as they stand."""
+    amounts = pc.abs_checked(micros)
+    fraction = _rest(amounts, civil.SECOND)
+    if pc.any(pc.greater_equal(fraction, 10**digits)).as_py():
+        raise Misfit(Reason.FRACTION)
+    scaled = pc.add(pc.subtract(amounts, fraction), pc.multiply(fraction, 10 ** (6 - digits)))
+    return pc.if_else(pc.less(micros, 0), pc.negate(scaled), scaled)
 
 
 def _time_iso(texts: pa.Array, digits: int) -> pa.Array:

@@ -108,6 +108,28 @@ GOOD: list[tuple[Encoding, int | None, ColumnType, list[tuple[bytes, Any]]]] = [
         ColumnType("time", 6),
         [(b"-45296123456", "-12:34:56.123456"), (b"3020399999999", "838:59:59.999999"), (b"0", "00:00:00.000000")],
     ),
+    (
+        E.TIME_MICROS_UNSCALED,
+        None,
+        ColumnType("time", 1),
+        [(b"3723000001", "01:02:03.1"), (b"-3723000009", "-01:02:03.9"), (b"0", "00:00:00.0")],
+    ),
+    (E.TIME_MICROS_UNSCALED, None, ColumnType("time", 6), [(b"-2880123100000", "-800:02:03.100000")]),
+    (E.TIME_MICROS_UNSCALED, None, ColumnType("time"), [(b"86399000000", "23:59:59")]),
+    (
+        E.YEAR_SINCE_1900,
+        None,
+        ColumnType("year"),
+        [
+            (b"122", 2022),
+            (b"2050", 1950),
+            (b"1999", 1999),
+            (b"100", 2000),
+            (b"255", 2155),
+            (b"2001", 1901),
+            (b"-1900", 0),
+        ],
+    ),
     (E.TIME_MILLIS, None, ColumnType("time"), [(b"-1000", "-00:00:01"), (b"360000000", "100:00:00")]),
     (E.TIME_NANOS, None, ColumnType("time", 3), [(b"1000000", "00:00:00.001")]),
     (E.ISO_TEXT, None, ColumnType("date"), [(b'"2023-11-30Z"', "2023-11-30"), (b'"2023-11-30"', "2023-11-30")]),
@@ -200,6 +222,19 @@ BAD: list[tuple[Encoding, int | None, ColumnType, list[tuple[bytes, str]]]] = [
     ),
     (E.EPOCH_NANOS, None, ColumnType("datetime", 6), [(b"1", "fraction_lost")]),
     (E.TIME_MICROS, None, ColumnType("time", 3), [(b"1", "fraction_lost"), (b"3020400000000", "out_of_range")]),
+    (
+        E.TIME_MICROS_UNSCALED,
+        None,
+        ColumnType("time", 1),
+        [(b"3723100000", "fraction_lost"), (b"3020400000000", "out_of_range"), (b"1e3", "number_invalid")],
+    ),
+    (E.TIME_MICROS_UNSCALED, None, ColumnType("time"), [(b"1", "fraction_lost")]),
+    (
+        E.YEAR_SINCE_1900,
+        None,
+        ColumnType("year"),
+        [(b"0", "out_of_range"), (b"99", "out_of_range"), (b"2000", "out_of_range"), (b"2070", "out_of_range")],
+    ),
     (E.ZONED_TEXT, None, ColumnType("timestamp", 6), [(b'"2023-11-30T12:34:56"', "date_invalid")]),
     (E.ZONED_TEXT, None, ColumnType("timestamp", 6), [(b'"2023-11-30T12:34:56.1234567Z"', "fraction_lost")]),
     (
@@ -249,6 +284,15 @@ def test_invalid_dates_become_null_and_are_counted() -> None:
         tokens, Field(Encoded("c", Encoding.TEXT), column, arrow_type(column, TypeOptions(zero_dates="string")))
     )
     assert kept.columns[0].to_pylist() == [json.loads(token) for token in tokens]
+
+
+def test_gos_zero_time_is_a_zero_date() -> None:
+    column, tokens = ColumnType("timestamp", 1), [b'"0001-01-01T00:00:00Z"', b'"2020-01-01T00:00:00Z"']
+    result = typed(tokens, Field(Encoded("c", Encoding.ZONED_TEXT), column, arrow_type(column)))
+    assert shown(result.columns[0]) == [None, "2020-01-01 00:00:00.000000Z"]
+    assert (result.lossy, result.failures) == ({"zero_date": 1}, [])
+    kept = typed(tokens, Field(Encoded("c", Encoding.ZONED_TEXT), column, pa.string()))
+    assert kept.columns[0].to_pylist() == ["0000-00-00 00:00:00.0", "2020-01-01 00:00:00.0"]
 
 
 def test_dates_as_text_look_as_the_database_prints_them() -> None:
