@@ -138,8 +138,9 @@ class Record(NamedTuple):
 
     topic: str
     partition: int
-    key: bytes
+    key: bytes | None
     value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 @dataclass
@@ -433,10 +434,10 @@ def produce(bootstrap: str, records: Iterator[Record]) -> tuple[int, int]:
         }
     )
     count = size = 0
-    for topic, partition, key, value in records:
+    for topic, partition, key, value, headers in records:
         while True:
             try:
-                producer.produce(topic, value, key, partition, on_delivery=told)
+                producer.produce(topic, value, key, partition, on_delivery=told, headers=list(headers))
                 break
             except BufferError:
                 producer.poll(0.1)

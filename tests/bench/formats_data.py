@@ -11,11 +11,10 @@ from decimal import Decimal
 import pyarrow as pa
 
 from airflow_provider_cdc.core.formats.registry import open_format
-from tests.bench.data import EXPECTED
+from tests.bench.data import EXPECTED, Record
 from tests.one_history.events import Ddl, Event, Image, Row, Writer
 from tests.one_history.history import DATABASE, START_MS, structure
 from tests.one_history.truth import in_lake
-from tests.stack.capture import Record
 
 TABLE = "orders"
 CREATE = (
@@ -120,14 +119,12 @@ def typed(content: Mapping[int, Image]) -> pa.Table:
 def records_of(name: str, orders: Orders, changes: int, partitions: int) -> Iterator[Record]:
     """Write the events as a tool does, to ``bench.<format>.rows`` and, where it has one, ``bench.<format>.schema``."""
     writer = writer_of(name)
-    ends: dict[tuple[str, int], int] = {}
     for event in orders.events(changes):
         if writer.creates and not isinstance(event.what, Row):
             continue
         for message in writer.write(event, partitions):
-            place = (f"bench.{name}.{message.topic}", message.partition)
-            offset = ends[place] = ends.get(place, -1) + 1
-            yield Record(*place, offset, event.sent_ms, message.key, message.value, message.headers)
+            topic = f"bench.{name}.{message.topic}"
+            yield Record(topic, message.partition, message.key, message.value, message.headers)
 
 
 def pipeline_of(name: str) -> dict[str, object]:
