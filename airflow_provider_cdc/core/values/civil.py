@@ -108,7 +108,7 @@ def scaled_time(micros: int, digits: int) -> int:
     seconds, fraction = divmod(abs(micros), SECOND)
     if fraction >= 10**digits:
         raise Misfit(Reason.FRACTION)
-    scaled = seconds * SECOND + fraction * 10 ** (6 - digits)
+    scaled: int = seconds * SECOND + fraction * 10 ** (6 - digits)
     return -scaled if micros < 0 else scaled
 
 

@@ -46,13 +46,13 @@ def zone_of_numbers(field: Field) -> str | None:
 
 @lru_cache(maxsize=256)
 def _zone(name: str) -> tzinfo:
-    match = _OFFSET.fullmatch(name)
-    if match:
-        offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
-        return timezone(-offset if match[1] == "-" else offset)
     if name in ("UTC", "Z"):
         return UTC
+    match = _OFFSET.fullmatch(name)
     try:
+        if match:
+            offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
+            return timezone(-offset if match[1] == "-" else offset)
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
         raise Misfit(Reason.ZONE) from None
