@@ -15,7 +15,7 @@ from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSche
 from airflow_provider_cdc.core.values.types import BINARIES, GEOMETRIES
 
 # MariaDB's JSON is a text column that Canal takes for a BLOB; -4 is what servers before 1.1.7 say of a NULL (4.4, 10.4)
-_BYTES = frozenset({2004, -4})
+BYTES = frozenset({2004, -4})
 # columns that services add to tables without a key; no statement ever names them (4.4)
 _HIDDEN = frozenset({"__#alibaba_rds_row_id#__", "#alibaba_rds_row_id#", "_drds_implicit_id_"})
 # TiCDC leaves out lengths (9.1): the widest type of the family holds every value
@@ -52,7 +52,7 @@ def details_of(
 
 
 def _json_as_bytes(kind: str | None, sql_type: int | None) -> bool:
-    return sql_type in _BYTES and is_json(kind)
+    return sql_type in BYTES and is_json(kind)
 
 
 def is_json(kind: str | None) -> bool:
@@ -98,15 +98,20 @@ def encoding_of(name: str, column: ColumnType, description: Description | None, 
     """
     known = None if description is None or description.details is None else description.details.get(name)
     detail = ColumnDetail(name) if known is None else known
-    kind = (None if detail.type is None else column_type(detail.type)) or column
+    stated = None if detail.type is None else column_type(detail.type)
+    kind = stated or column
     if kind.name in BINARIES or kind.name in GEOMETRIES or detail.as_bytes:
         return Encoded(detail.member, Encoding.LATIN1_BYTES)
     if kind.name in ("enum", "set"):
         number = Encoding.ENUM_INDEX if kind.name == "enum" else Encoding.SET_BITMASK
-        # how Canal spells a backslash in a label is not known: those of the DDL count then
-        labels = () if any("\\" in label for label in kind.labels) else kind.labels
-        return Encoded(detail.member, number, labels=labels)
+        return Encoded(detail.member, number, labels=_labels(stated))
     return Encoded(detail.member, Encoding.TEXT, zone=zone if kind.name == "timestamp" else None)
+
+
+def _labels(stated: ColumnType | None) -> tuple[str, ...]:
+    """Return the labels that a record's numbers count, if it states them for certain."""
+    # how Canal spells a backslash in a label is not known: those of the DDL count then
+    return () if stated is None or any("\\" in label for label in stated.labels) else stated.labels
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,451 @@
+"""Canal's flat JSON: rows with several images a record, DDL with little around it, and what cannot be applied."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from airflow_provider_cdc.core.errors import ConfigurationError, KnownValuesError
+from airflow_provider_cdc.core.formats.contract import Description, Records
+from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
+from airflow_provider_cdc.core.model.schema import ColumnType
+
+TIMES = {"es": 1_700_000_000_000, "ts": 1_700_000_000_780}
+NAMED = {"database": "shop", "table": "t", "id": 3, "isDdl": False, "sql": "", **TIMES}
+
+
+def message(**members: object) -> dict[str, Any]:
+    """Return a message with every member that Canal 1.1.7 writes."""
+    empty = {"data": None, "old": None, "pkNames": None, "mysqlType": None, "sqlType": None, "gtid": ""}
+    return {**NAMED, **empty, **members}
+
+
+def rows(kind: str, data: list[Any], **members: object) -> dict[str, Any]:
+    types = dict.fromkeys(data[0], "VARCHAR(9)") if data and data[0] else {}
+    return message(type=kind, data=data, **{"mysqlType": types, "pkNames": ["id"], **members})
+
+
+def ddl(kind: str, sql: str, **members: object) -> dict[str, Any]:
+    return message(type=kind, sql=sql, **{"isDdl": True, **members})
+
+
+def changes(*values: object, **options: str) -> list[dict[str, Any]]:
+    raw = [v if v is None or isinstance(v, bytes) else json.dumps(v, ensure_ascii=False).encode() for v in values]
+    count = len(raw)
+    records = Records("shop_t", 1, list(range(count)), [1000] * count, [None] * count, raw)
+    return open_format("canal-json", options).decode(records).to_pylist()
+
+
+def described(value: dict[str, Any]) -> Description:
+    (change,) = changes(value)
+    return open_format("canal-json").describe(change["columns"])
+
+
+def encoded(name: str, column: ColumnType, description: Description | None, **options: str) -> Encoded:
+    return open_format("canal-json", options).encoding_of(name, column, description)
+
+
+def images(change: dict[str, Any]) -> tuple[Any, Any]:
+    before, after = change["before"], change["after"]
+    return before and json.loads(before), after and json.loads(after)
+
+
+# ---- rows
+
+
+def test_every_row_of_a_record_is_a_change_with_its_number() -> None:
+    found = changes(rows("INSERT", [{"id": "1"}, {"id": "2"}, {"id": "3"}]), rows("DELETE", [{"id": "4"}]))
+    assert [(c["offset"], c["index"], c["op"]) for c in found] == [
+        (0, 0, "insert"),
+        (0, 1, "insert"),
+        (0, 2, "insert"),
+        (1, 0, "delete"),
+    ]
+    assert [images(c) for c in found[2:]] == [(None, {"id": "3"}), ({"id": "4"}, None)]
+
+
+def test_a_row_has_both_times_and_no_position() -> None:
+    (change,) = changes(rows("INSERT", [{"id": "1"}]))
+    assert change["position"] is None
+    assert change["source_time"].timestamp() == 1_700_000_000
+    assert change["tool_time"].timestamp() == pytest.approx(1_700_000_000.78)
+
+
+def test_each_old_belongs_to_the_data_at_its_place() -> None:
+    data = [{"id": "1", "v": "a", "w": "x"}, {"id": "2", "v": None, "w": "y"}]
+    found = changes(rows("UPDATE", data, old=[{"v": None}, {"v": "b", "w": "y"}]))
+    assert [images(c)[0] for c in found] == [{"id": "1", "v": None, "w": "x"}, {"id": "2", "v": "b", "w": "y"}]
+    assert [images(c)[1] for c in found] == data
+
+
+def test_tokens_of_both_images_stay_as_they_were_received() -> None:
+    value = (
+        b'{"type":"UPDATE","database":"shop","table":"t","es":1,"ts":1,"pkNames":["id"],"data":[ {"id":"1",'
+        b'"a" : 1.10,"b":"\\u00e9\xc3\xa9\\/","c":12345678901234567890123456789012345678901.0} ],"old":[{"a":1e400}]}'
+    )
+    (change,) = changes(value)
+    assert change["after"] == (
+        '{"id":"1","a" : 1.10,"b":"\\u00e9é\\/","c":12345678901234567890123456789012345678901.0}'
+    )
+    assert change["before"] == (
+        '{"id":"1","a":1e400,"b":"\\u00e9é\\/","c":12345678901234567890123456789012345678901.0}'
+    )
+
+
+def test_a_value_of_a_megabyte_is_kept() -> None:
+    long = "x" * (1 << 20)
+    (change,) = changes(rows("UPDATE", [{"id": "1", "v": long, "w": "b"}], old=[{"w": "a"}]))
+    assert images(change) == ({"id": "1", "v": long, "w": "a"}, {"id": "1", "v": long, "w": "b"})
+
+
+def test_of_a_doubled_member_both_images_mean_the_last() -> None:
+    value = (
+        b'{"type":"UPDATE","database":"shop","table":"t","es":1,"ts":1,"pkNames":["id"],'
+        b'"data":[{"id":"1","v":"a","v":"b"}],"old":[{"id":"0"}]}'
+    )
+    (change,) = changes(value)
+    assert images(change) == ({"id": "0", "v": "b"}, {"id": "1", "v": "b"})
+
+
+def test_old_with_every_column_is_the_whole_row_before() -> None:
+    (change,) = changes(rows("UPDATE", [{"id": "2", "v": "b"}], old=[{"v": "a", "id": "1"}]))
+    assert images(change)[0] == {"id": "1", "v": "a"}
+
+
+def test_a_full_load_row_is_a_snapshot() -> None:
+    (change,) = changes(rows("INIT", [{"id": "1"}], old=[]))
+    assert (change["op"], images(change)) == ("snapshot", (None, {"id": "1"}))
+
+
+def test_invalid_utf8_in_one_row_leaves_the_others() -> None:
+    value = json.dumps(rows("INSERT", [{"id": "1"}, {"id": "@"}, {"id": "3"}])).encode().replace(b"@", b"\xff")
+    found = changes(value)
+    assert [(c["kind"], c["error_code"]) for c in found] == [
+        ("row", None),
+        ("error", "record.not_utf8"),
+        ("row", None),
+    ]
+
+
+# ---- what cannot be applied
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [
+        (message(type="INSERT", sql="INSERT INTO t VALUES (1)"), "record.statement_format"),
+        (message(type="DELETE", sql="DELETE FROM t WHERE id=1"), "record.statement_format"),
+        (rows("UPDATE", [{"id": "1"}, {"id": "2"}], old=[{}]), "record.old_incomplete"),
+        (rows("UPDATE", [{"id": "1"}], old=[]), "record.old_incomplete"),
+        (rows("UPDATE", [{"id": "1"}], old=None), "record.old_incomplete"),
+        (rows("UPDATE", [{"a": "9"}], old=[{}], pkNames=None), "record.partial_image"),
+        (rows("UPDATE", [{"id": "1"}], old=[{}], _tidb={"onlyHandleKey": True}), "record.partial_image"),
+        (rows("INSERT", [{"id": "1"}], _tidb={"claimCheckLocation": "s3:/c/1.json"}), "record.rows_elsewhere"),
+        (message(type="XAROLLBACK", sql="XA ROLLBACK X'7832',X'',1", database="", table=""), "record.xa_rollback"),
+    ],
+)
+def test_a_record_that_cannot_be_applied_says_why(value: dict[str, Any], code: str) -> None:
+    (change,) = changes(value)
+    assert (change["kind"], change["error_code"]) == ("error", code)
+    assert change["raw"] == json.dumps(value, ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b"{}",
+        b'{"type":"INSERT"',
+        rows("INSERT", []),
+        rows("INSERT", [None]),
+        rows("INSERT", [["a"]]),
+        rows("UPDATE", [{"id": "1"}], old=[None]),
+        rows("UPDATE", [{"id": "1"}], old=[{"other": "1"}]),
+        rows("INSERT", [{"id": "1"}], table=None),
+        rows("INSERT", [{"id": "1"}], database=""),
+        rows("INSERT", [{"id": "1"}], isDdl=True),
+        rows("MERGE", [{"id": "1"}]),
+        rows("ALTER", [{"id": "1"}]),
+        rows("INSERT", [{"id": "1"}], es="yesterday"),
+        rows("INSERT", [{"id": "1"}], es=10**18),
+        rows("INSERT", [{"id": "1"}], pkNames="id"),
+        message(type="ALTER", isDdl=True),
+        message(type="MHEARTBEAT"),
+        message(type=None),
+    ],
+)
+def test_what_is_no_message_is_an_error_without_its_values(value: object) -> None:
+    (change,) = changes(value)
+    assert (change["kind"], change["error_code"]) == ("error", "record.malformed")
+    assert "yesterday" not in change["error"]
+
+
+def test_a_partial_json_update_is_refused() -> None:
+    data = {"id": "1", "j": "JSON_REPLACE(`j`, '$.a', 5)"}
+    types = {"id": "INT", "j": "JSON"}
+    (change,) = changes(rows("UPDATE", [data], old=[{"j": '{"a": 1}'}], mysqlType=types))
+    assert change["error_code"] == "record.partial_json"
+    text = {**types, "j": "TEXT"}
+    (change,) = changes(rows("UPDATE", [data], old=[{"j": "b"}], mysqlType=text))
+    assert change["kind"] == "row"
+
+
+def test_a_refused_record_leaves_none_of_its_rows() -> None:
+    found = changes(rows("UPDATE", [{"id": "1"}, {"id": "2"}], old=[{"id": "0"}, {"other": "1"}]))
+    assert [c["kind"] for c in found] == ["error"]
+
+
+def test_an_update_of_a_table_without_key_has_its_whole_row_before() -> None:
+    (change,) = changes(rows("UPDATE", [{"a": "1", "c": "9.0"}], old=[{"c": "1.10"}], pkNames=None))
+    assert images(change)[0] == {"a": "1", "c": "1.10"}
+    assert described(rows("INSERT", [{"a": "1"}], pkNames=None)).key is None
+
+
+# ---- statements
+
+
+@pytest.mark.parametrize("kind", ["CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX", "QUERY"])
+def test_ddl_is_a_schema_change(kind: str) -> None:
+    (change,) = changes(ddl(kind, "ALTER TABLE t ADD c INT"))
+    assert (change["kind"], change["statement"]) == ("schema", "ALTER TABLE t ADD c INT")
+    assert (change["database"], change["table"], change["default_database"]) == ("shop", "t", "shop")
+    assert change["source_time"].timestamp() == 1_700_000_000
+    assert change["tool_time"] is not None
+
+
+@pytest.mark.parametrize("kind", ["CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"])
+def test_ddl_of_servers_that_do_not_mark_it_is_a_schema_change(kind: str) -> None:
+    (change,) = changes(ddl(kind, "TRUNCATE t", isDdl=False))
+    assert change["kind"] == "schema"
+
+
+@pytest.mark.parametrize(
+    ("sql", "database", "kind"),
+    [
+        ("CREATE DATABASE shop", "shop", "schema"),
+        ("/* by admin */ drop database shop", "shop", "schema"),
+        ("ALTER TABLE t ADD s POINT SRID 4326", "", "schema"),
+        ("-- why\n# and\n/*!40000 ALTER TABLE t ENABLE KEYS */", "", "schema"),
+        ("CREATE TABLE ctas AS SELECT id FROM t", "", "ignored"),
+        ("INSERT INTO t VALUES (1)", "", "ignored"),
+        ("/* ALTER */ INSERT INTO t VALUES (1)", "", "ignored"),
+        ("SET @a := 5", "", "ignored"),
+        ("'", "", "ignored"),
+    ],
+)
+def test_an_unmarked_query_is_ddl_by_its_first_word_only(sql: str, database: str, kind: str) -> None:
+    (change,) = changes(message(type="QUERY", sql=sql, database=database, table=""))
+    assert change["kind"] == kind
+
+
+@pytest.mark.parametrize(
+    ("sql", "database", "table", "session"),
+    [
+        ("ALTER TABLE t ADD c INT", "shop", "t", "shop"),
+        ("ALTER TABLE far.t ADD c INT", "far", "t", "far"),
+        ("RENAME TABLE a TO b, b TO c", "shop", "b", "shop"),
+        ("RENAME TABLE a TO far.b", "far", "b", ""),
+        ("RENAME TABLE far.a TO b", "shop", "b", "shop"),
+        ("ALTER TABLE a RENAME TO far.b", "far", "b", ""),
+        ("CREATE TABLE far.a LIKE b", "far", "a", ""),
+        ("CREATE TABLE a LIKE far.b", "shop", "a", "shop"),
+        ("DROP TABLE far.a, b", "far", "a", ""),
+        ("DROP TABLE far.a, a", "far", "a", ""),
+        ("RENAME TABLE nonsense", "shop", "t", "shop"),
+    ],
+)
+def test_the_database_of_unqualified_names_is_told_only_where_it_is_certain(
+    sql: str, database: str, table: str, session: str
+) -> None:
+    (change,) = changes(ddl("RENAME", sql, database=database, table=table))
+    assert (change["database"], change["default_database"]) == (database, session)
+
+
+def test_an_xa_commit_is_a_transaction_mark() -> None:
+    (change,) = changes(message(type="XACOMMIT", sql="XA COMMIT X'7831',X'',1", database="", table=""))
+    assert (change["kind"], change["op"], change["transaction_id"]) == ("transaction", "commit", "X'7831',X'',1")
+
+
+# ---- progress
+
+
+def test_any_record_tells_progress_and_a_watermark_is_a_heartbeat() -> None:
+    wire = open_format("canal-json")
+    watermark = message(type="TIDB_WATERMARK", database="", table="")
+    for value, heartbeat in ((rows("INSERT", [{"id": "1"}]), False), (ddl("ALTER", "x"), False), (watermark, True)):
+        progress = wire.progress_of("t", None, json.dumps(value).encode())
+        assert progress is not None
+        assert (progress.source_time_ms, progress.heartbeat) == (1_700_000_000_000, heartbeat)
+    assert changes(watermark)[0]["kind"] == "progress"
+
+
+@pytest.mark.parametrize("value", [None, b"", b"x", b"[1]", b'{"es":0}', b'{"es":"1"}', b'{"type":"INSERT"}'])
+def test_a_record_without_a_time_tells_no_progress(value: bytes | None) -> None:
+    assert open_format("canal-json").progress_of("t", None, value) is None
+
+
+# ---- columns
+
+
+def test_a_row_tells_names_key_and_types() -> None:
+    description = described(
+        rows("INSERT", [{"id": "1", "v": None}], mysqlType={"id": "INT(11) unsigned", "v": "varchar(10)"})
+    )
+    assert (description.names, description.key, description.complete) == (("id", "v"), ("id",), True)
+    schema = open_format("canal-json").infer(description)
+    assert schema is not None
+    assert [(c.name, str(c.type), c.nullable) for c in schema.columns] == [
+        ("id", "int(11) unsigned", False),
+        ("v", "varchar(10)", True),
+    ]
+    assert [c.name for c in schema.key_columns] == ["id"]
+
+
+def test_names_are_those_of_the_image_not_of_the_types() -> None:
+    types = {"v": "INT", "id": "INT"}
+    found = changes(rows("INSERT", [{"id": "1", "v": "1"}, {"id": "2"}, {"id": "3", "w": "1"}], mysqlType=types))
+    wire = open_format("canal-json")
+    assert [wire.describe(c["columns"]).names for c in found] == [("id", "v"), ("id",), ("id", "w")]
+    assert wire.infer(wire.describe(found[2]["columns"])) is None
+
+
+def test_types_in_another_order_give_the_same_text() -> None:
+    data = [{"id": "1", "v": "1"}]
+    found = changes(
+        rows("INSERT", data, mysqlType={"id": "int", "v": "int"}),
+        rows("INSERT", data, mysqlType={"v": "int", "id": "int"}, sqlType={"id": 4, "v": -5}),
+    )
+    assert found[0]["columns"] == found[1]["columns"]
+
+
+def test_without_types_only_names_are_told() -> None:
+    description = described(rows("INSERT", [{"id": "1"}], mysqlType=None))
+    assert (description.names, description.key, description.details) == (("id",), ("id",), None)
+    assert open_format("canal-json").infer(description) is None
+
+
+def test_a_delete_with_nothing_but_the_key_is_partial() -> None:
+    assert not described(rows("DELETE", [{"id": "1"}])).complete
+    assert described(rows("DELETE", [{"id": "1", "v": "1"}])).complete
+    assert described(rows("INSERT", [{"id": "1"}])).complete
+
+
+def test_a_doubled_backtick_in_a_name_is_one() -> None:
+    types = {"or``der": "INT", "a`b": "INT"}
+    description = described(rows("INSERT", [dict.fromkeys(types, "1")], mysqlType=types, pkNames=["or``der"]))
+    assert (description.names, description.key) == (("or`der", "a`b"), ("or`der",))
+    assert encoded("or`der", ColumnType("int"), description).name == "or``der"
+    assert encoded("a`b", ColumnType("int"), description).name == "a`b"
+
+
+@pytest.mark.parametrize("name", ["__#alibaba_rds_row_id#__", "#alibaba_rds_row_id#", "_drds_implicit_id_"])
+def test_columns_that_a_service_hides_are_hidden(name: str) -> None:
+    types = {"v": "INT", name: "BIGINT"}
+    description = described(rows("INSERT", [dict.fromkeys(types, "1")], mysqlType=types, pkNames=[name]))
+    assert (description.names, description.key) == (("v",), None)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("DECIMAL(5,2) unsigned", ColumnType("decimal", 5, 2, unsigned=True)),
+        ("INT(8) unsigned zerofill", ColumnType("int", 8, unsigned=True)),
+        ("DOUBLE PRECISION(10,7) unsigned zerofill", ColumnType("double", 10, 7, unsigned=True)),
+        ("double(53)", ColumnType("double")),
+        ("NUMERIC(20,0)", ColumnType("decimal", 20, 0)),
+        ("SERIAL", ColumnType("bigint", unsigned=True)),
+        ("BOOL", ColumnType("tinyint", 1)),
+        ("ENUM('x''y','a,b','')", ColumnType("enum", labels=("x'y", "a,b", ""))),
+        ("varchar", ColumnType("longtext")),
+        ("varbinary", ColumnType("longblob")),
+        ("bigint unsigned", ColumnType("bigint", unsigned=True)),
+    ],
+)
+def test_types_are_read_as_canal_and_ticdc_spell_them(text: str, kind: ColumnType) -> None:
+    schema = open_format("canal-json").infer(described(rows("INSERT", [{"id": "1"}], mysqlType={"id": text})))
+    assert schema is not None
+    assert schema.columns[0].type == kind
+
+
+@pytest.mark.parametrize("text", ["enum", "set", "hyperint(3)", "", None])
+def test_a_type_that_cannot_be_known_is_not_inferred(text: str | None) -> None:
+    types = {"id": "INT", "v": text}
+    assert open_format("canal-json").infer(described(rows("INSERT", [{"id": "1", "v": "1"}], mysqlType=types))) is None
+
+
+# ---- how values are written
+
+
+@pytest.mark.parametrize(
+    "names", ["tinyint bigint decimal float double bit year", "date time datetime", "char text json"]
+)
+def test_most_values_are_text(names: str) -> None:
+    for name in names.split():
+        assert encoded("c", ColumnType(name), None) == Encoded("c", Encoding.TEXT)
+
+
+@pytest.mark.parametrize("name", ["binary", "varbinary", "tinyblob", "blob", "longblob", "geometry", "point"])
+def test_bytes_are_one_character_each(name: str) -> None:
+    assert encoded("c", ColumnType(name), None) == Encoded("c", Encoding.LATIN1_BYTES)
+
+
+def test_enum_and_set_are_numbers_of_the_records_own_labels() -> None:
+    types = {"id": "INT", "e": "ENUM('b','a')", "s": "set('x','y')", "w": "ENUM('a\\\\b')"}
+    description = described(rows("INSERT", [dict.fromkeys(types, "1")], mysqlType=types))
+    old = ColumnType("enum", labels=("a", "b"))
+    assert encoded("e", old, description) == Encoded("e", Encoding.ENUM_INDEX, labels=("b", "a"))
+    assert encoded("s", ColumnType("set"), description) == Encoded("s", Encoding.SET_BITMASK, labels=("x", "y"))
+    assert encoded("w", old, description) == Encoded("w", Encoding.ENUM_INDEX)
+    assert encoded("e", old, None) == Encoded("e", Encoding.ENUM_INDEX)
+
+
+def test_mariadb_json_comes_as_the_bytes_of_its_text() -> None:
+    types = {"id": "INT", "j": "JSON", "k": "json", "b": "BLOB"}
+    data = [dict.fromkeys(types, "1")]
+    json_type = ColumnType("json")
+
+    def encodings(**sql_types: int) -> list[Encoding]:
+        description = described(rows("INSERT", data, mysqlType=types, sqlType={"id": 4, "b": 2004, **sql_types}))
+        return [encoded(name, json_type, description).encoding for name in ("j", "k")]
+
+    assert encodings(j=2004, k=2004) == [Encoding.LATIN1_BYTES] * 2
+    assert encodings(j=-4, k=12) == [Encoding.LATIN1_BYTES, Encoding.TEXT]  # NULL before 1.1.7
+    assert encodings(j=12, k=1111) == [Encoding.TEXT] * 2  # MySQL, a value and NULL
+    assert encodings() == [Encoding.TEXT] * 2
+
+
+def test_the_records_type_decides_how_a_value_is_written() -> None:
+    types = {"id": "INT", "cb": "CHAR(5)", "b": "BLOB", "x": "unheard_of"}
+    description = described(rows("INSERT", [dict.fromkeys(types, "1")], mysqlType=types))
+    # CHAR(5) CHARACTER SET binary is read as text by Canal
+    assert encoded("cb", ColumnType("binary", 5), description).encoding is Encoding.TEXT
+    assert encoded("b", ColumnType("text"), description).encoding is Encoding.LATIN1_BYTES
+    assert encoded("x", ColumnType("blob"), description).encoding is Encoding.LATIN1_BYTES
+
+
+def test_timestamps_are_in_the_stated_zone_and_datetimes_in_none() -> None:
+    zone = "Asia/Shanghai"
+    assert encoded("c", ColumnType("timestamp", 3), None, timezone=zone) == Encoded("c", Encoding.TEXT, zone=zone)
+    assert encoded("c", ColumnType("datetime", 3), None, timezone=zone) == Encoded("c", Encoding.TEXT)
+    assert encoded("c", ColumnType("timestamp"), None) == Encoded("c", Encoding.TEXT)
+
+
+def test_an_option_that_is_wrong_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="timezone"):
+        open_format("canal-json", {"timezone": "Mars/Olympus"})
+    with pytest.raises(ConfigurationError, match="unknown option"):
+        open_format("canal-json", {"zone": "UTC"})
+    with pytest.raises(KnownValuesError):
+        open_format("canal-jsn")
+    open_format("canal-json", {"timezone": "+08:00"})
+
+
+def test_a_protobuf_record_is_named_as_such() -> None:
+    for prefix in ("18072a", "100118072a"):
+        (change,) = changes(bytes.fromhex(prefix) + b"rest")
+        assert change["error"] == "no Canal message: this is Canal's protobuf form (canal.mq.flatMessage=false)"
