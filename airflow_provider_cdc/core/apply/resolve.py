@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.delta import Delta, Part
 from airflow_provider_cdc.core.apply.mapping import Mapper, barriers
+from airflow_provider_cdc.core.apply.partial import Completion, StoredRows, key_events, with_keys_before
 from airflow_provider_cdc.core.apply.rows import Places, group_numbers, newest
+from airflow_provider_cdc.core.apply.stored import ReadRows, Stored
 from airflow_provider_cdc.core.apply.typing_rows import RowTyper
 from airflow_provider_cdc.core.ddl.timeline import TableTimeline
 from airflow_provider_cdc.core.formats.contract import Format
@@ -28,6 +32,8 @@ def resolve(
     *,
     base_position: str = "",
     truncates: bool = True,
+    applied: pa.Table | None = None,
+    read: ReadRows | None = None,
 ) -> Delta:
     """Resolve the changes of one table.
 
@@ -36,13 +42,20 @@ def resolve(
     :param base: schema that the stored rows lie under, None when nothing is stored.
     :param base_position: newest position that the stored rows went through; clears up to it are done.
     :param truncates: whether TRUNCATE empties the table; if not, it is passed over.
+    :param applied: changes that the stored rows went through and that late ones have to be compared with.
+    :param read: reads stored rows, for updates whose images are partial.
     :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
+    :raises RewindNeeded: partial images came too late for the stored rows.
     """
+    if applied is not None:
+        changes = pa.concat_tables([changes, applied])
     rows, epochs = _prepare(changes, timeline)
     mapper = Mapper(timeline.epochs, timeline.fills, options)
     typer = RowTyper(rows, epochs, timeline, wire, options, mapper)
     typer.check()
     epochs = typer.epochs
+    known = pa.chunked_array([], pa.string()) if applied is None else applied.column("position")
+    stored = Stored(read, base, known, mapper, timeline.epochs)
     ops = rows.column("op").cast(pa.string())
     cleared = _last_clear(rows, timeline) if truncates else None
     keep = pc.not_equal(ops, "truncate")
@@ -58,10 +71,12 @@ def resolve(
     for last in _part_ends(timeline, first, clear_epoch):
         begin = delta.parts[-1].epoch + 1 if delta.parts else 0
         chosen = places[(epochs[places] >= begin) & (epochs[places] <= last)]
-        schema = timeline.epochs[last].schema
         clear = clear_epoch is not None and not delta.parts
-        build = _keyed if schema.key else _multiset
-        delta.parts.append(build(typer, chosen, last, schema, clear, wire))
+        if timeline.epochs[last].schema.key:
+            part = _keyed(typer, chosen, last, clear, partial(stored.before, tuple(delta.parts), clear, last), stored)
+        else:
+            part = _multiset(typer, chosen, last, clear)
+        delta.parts.append(part)
     return delta
 
 
@@ -114,40 +129,52 @@ def _last_clear(rows: pa.Table, timeline: TableTimeline) -> str | None:
     return max([*truncates, *timeline.clears], default=None)
 
 
-def _keyed(typer: RowTyper, places: np.ndarray, last: int, schema: TableSchema, clear: bool, wire: Format) -> Part:
-    ops = typer.changes.column("op").cast(pa.string()).take(pa.array(places))
+def _keyed(typer: RowTyper, places: Places, last: int, clear: bool, stored_rows: StoredRows, stored: Stored) -> Part:
+    schema, wire = typer.timeline.epochs[last].schema, typer.wire
+    if wire.partial_images:
+        places = _without_repeats(typer.changes, places)  # a key left twice would seem to have lost its row
+    keys, where, fills = _key_events(typer, places, last)
+    if not keys.num_rows:
+        return Part(last, schema, clear, typer.mapper.rows({}, 0, last, last), keys)
+    winners = newest(group_numbers(keys.columns))
+    filled = winners[fills[winners]]
+    upserts = typer.typed(where[filled], "after", last, partial=wire.partial_images)
+    deletes = keys.take(pa.array(winners[~fills[winners]]))
+    if not upserts.absent:
+        return Part(last, schema, clear, upserts.rows, deletes)
+    events = key_events(typer, keys, where, fills)
+    applied = stored.went_through(typer.changes.column("position").take(pa.array(where)))
+    completion = Completion(typer, events, keys, last, stored_rows, applied)
+    return Part(last, schema, clear, completion.completed(upserts, where[filled]), deletes)
+
+
+def _key_events(typer: RowTyper, places: Places, last: int) -> tuple[pa.Table, Places, np.ndarray]:
+    """Return every key that a row takes or leaves, the row's place, and whether it takes it; in source order."""
+    wire, ops = typer.wire, typer.changes.column("op").cast(pa.string()).take(pa.array(places))
     deleting = pc.equal(ops, "delete").to_numpy(zero_copy_only=False) if len(places) else np.zeros(0, dtype=bool)
-    events = [
-        (typer.typed(places[~deleting], "after", last, key_only=True), True),
-        (typer.typed(places[deleting], "before", last, key_only=True), False),
-    ]
-    if wire.updates_move_keys:
+    after = typer.typed(places[~deleting], "after", last, key_only=True, partial=wire.partial_images)
+    before = [typer.typed(places[deleting], "before", last, key_only=True)]
+    if wire.updates_move_keys or wire.partial_images:
         # an update that says nothing of the row before has not moved its key
         told = pc.is_valid(typer.changes.column("before").take(pa.array(places)))
         updating = pc.and_(pc.equal(ops, "update"), told).to_numpy(zero_copy_only=False)
-        events.append((typer.typed(places[updating], "before", last, key_only=True), False))
-    together = pa.concat_tables([keys.rows for keys, _ in events])
-    where = np.concatenate([keys.places for keys, _ in events])
-    fills = np.concatenate([np.full(len(keys.places), fill, dtype=np.int8) for keys, fill in events])
+        before.append(typer.typed(places[updating], "before", last, key_only=True))
+        after = with_keys_before(typer, after, before[-1])
+    keys = pa.concat_tables([after.rows, *(left.rows for left in before)])
+    where = np.concatenate([after.places, *(left.places for left in before)])
+    fills = np.arange(len(where)) < len(after.places)
     # of one row the key it leaves stands before the key it takes
     order = np.lexsort((fills, where))
-    together, where, fills = together.take(pa.array(order)), where[order], fills[order]
-    if not together.num_rows:
-        return Part(last, schema, clear, typer.mapper.rows({}, 0, last, last), together)
-    winners = newest(group_numbers(together.columns))
-    filled = winners[fills[winners] == 1]
-    upserts = typer.typed(where[filled], "after", last).rows
-    deletes = together.take(pa.array(winners[fills[winners] == 0]))
-    return Part(last, schema, clear, upserts, deletes)
+    return keys.take(pa.array(order)), where[order], fills[order]
 
 
-def _multiset(typer: RowTyper, places: np.ndarray, last: int, schema: TableSchema, clear: bool, wire: Format) -> Part:
+def _multiset(typer: RowTyper, places: Places, last: int, clear: bool) -> Part:
     places = _without_repeats(typer.changes, places)
     ops = typer.changes.column("op").cast(pa.string()).take(pa.array(places))
     added = pc.is_in(ops, pa.array(["snapshot", "insert", "update"])).to_numpy(zero_copy_only=False)
     removed = pc.is_in(ops, pa.array(["delete", "update"])).to_numpy(zero_copy_only=False)
     adds, removes = typer.typed(places[added], "after", last), typer.typed(places[removed], "before", last)
-    return Part(last, schema, clear, adds.rows, removes.rows)
+    return Part(last, typer.timeline.epochs[last].schema, clear, adds.rows, removes.rows)
 
 
 def identities(rows: pa.Table) -> Places:
@@ -161,9 +188,10 @@ def identities(rows: pa.Table) -> Places:
     )
 
 
-def _without_repeats(rows: pa.Table, places: np.ndarray) -> np.ndarray:
+def _without_repeats(rows: pa.Table, places: Places) -> Places:
     """Drop rows sent again; snapshot rows share a position and are never dropped."""
-    if not len(places):
+    positions = rows.column("position").take(pa.array(places))
+    if _ascending(positions):
         return places
     chosen = rows.take(pa.array(places))
     ops = chosen.column("op").cast(pa.string())
