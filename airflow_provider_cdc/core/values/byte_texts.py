@@ -62,6 +62,6 @@ def list_bytes(value: Any) -> bytes:
         pass  # some are negative, or none is a byte
     except TypeError:
         raise Misfit(Reason.BYTE) from None
-    if not all(-128 <= number <= 255 for number in value):
+    if min(value) < -128 or max(value) > 255:
         raise Misfit(Reason.BYTE)
     return bytes([number & 255 for number in value])

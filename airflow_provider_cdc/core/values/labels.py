@@ -43,7 +43,7 @@ def label_of(index: Any, counted: tuple[str, ...]) -> str:
 def members_of(bits: Any, counted: tuple[str, ...]) -> str:
     """Return the members whose bits are set, the lowest bit first; of 64 bits the number may be written as signed."""
     number = integral(bits)
-    if number < 0 and len(counted) == _SET_LIMIT:
+    if len(counted) == _SET_LIMIT and -(1 << _SET_LIMIT - 1) <= number < 0:
         number += 1 << _SET_LIMIT
     if not 0 <= number < 1 << len(counted):
         raise Misfit(Reason.RANGE)
