@@ -15,7 +15,7 @@ from airflow_provider_cdc.core.model.encoding import Encoding
 from airflow_provider_cdc.core.values import binary, charsets, decimals, temporal, zones
 from airflow_provider_cdc.core.values.exact import DIGITS, NUMERALS, PLAIN, from_texts, only
 from airflow_provider_cdc.core.values.field import NOT_BOOLEAN, Field, Misfit, Reason
-from airflow_provider_cdc.core.values.fit import commas, scale_of
+from airflow_provider_cdc.core.values.fit import scale_of, spellings
 from airflow_provider_cdc.core.values.labels import labels
 from airflow_provider_cdc.core.values.scalar import is_civil
 from airflow_provider_cdc.core.values.types import GEOMETRIES
@@ -54,7 +54,7 @@ def _texts(texts: pa.Array, field: Field, lost: Counter[str]) -> pa.Array:
         return temporal.moments(texts, field, lost)
     if field.type.name == "decimal":
         return _decimal_texts(texts, field)
-    for spelling, label in commas(field.type.labels).items():
+    for spelling, label in spellings(field.type.labels).items():
         texts = pc.if_else(pc.equal(texts, spelling), label, texts)
     return texts
 

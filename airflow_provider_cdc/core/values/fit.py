@@ -151,7 +151,7 @@ def _to_string(value: Any, field: Field, lost: Counter[str]) -> str:
     if isinstance(value, str):
         if field.type.name == "decimal":  # some tools write an exponent, or cut zeros off (canal sheet 10.4)
             return plain_decimal(exact(value), field)
-        return commas(field.type.labels).get(str(value), str(value))
+        return spellings(field.type.labels).get(str(value), str(value))
     if isinstance(value, bytes):
         try:
             return value.decode()
@@ -189,10 +189,13 @@ def _date_or_moment(micros: int, field: Field) -> str:
 
 
 @lru_cache(maxsize=1024)
-def commas(labels: tuple[str, ...]) -> dict[str, str]:
-    """Return the ENUM labels that some tools write with a backslash before the comma, by that spelling."""
-    written = {label.replace(",", "\\,"): label for label in labels if "," in label}
-    return {spelling: label for spelling, label in written.items() if spelling not in labels}
+def spellings(labels: tuple[str, ...]) -> dict[str, str]:
+    """Return ENUM labels by what some tools write for them: a backslash before the comma, or no quotes (dtle)."""
+    written: dict[str, list[str]] = {}
+    for label in labels:
+        for spelling in {label.replace(",", "\\,"), label.replace("'", "")} - {*labels}:
+            written.setdefault(spelling, []).append(label)
+    return {spelling: meant[0] for spelling, meant in written.items() if len(meant) == 1}
 
 
 def _to_binary(value: Any, field: Field, lost: Counter[str]) -> bytes:
