@@ -150,7 +150,7 @@ class ColumnTexts:
         columns: tuple[str, ...] | None,
         key: bytes | None,
         table: tuple[str, str],
-        image: bytes,
+        image: bytes = b"",
         snapshot: bool | None = None,
     ) -> int:
         """Return the number of the text that a row has.
