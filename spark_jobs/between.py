@@ -165,6 +165,12 @@ class Between:
             back_to,
         )
 
+    def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:
+        """Return a task anew, from a state that holds nothing from a position on."""
+        timeline, state = self.now.tables[task.table_id], self._states.get(task.table_id)
+        back_to = min(rewind_to, task.rewind_to or rewind_to)
+        return self._task(timeline, state, self._spans(timeline, self._by_name), back_to)
+
     def _start(
         self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
     ) -> tuple[TableState | None, str | None, list[Span]]:

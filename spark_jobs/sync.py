@@ -15,7 +15,7 @@ from airflow_provider_cdc.core.ddl.timeline import SchemaChange
 from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result
 from airflow_provider_cdc.core.errors import CdcError, DataError, SinkError
 from airflow_provider_cdc.core.formats.registry import open_format
-from spark_jobs.between import Between, History
+from spark_jobs.between import Between, History, Work
 from spark_jobs.change_log import Group, Manifest, log_folder
 from spark_jobs.readers.spark_reader import read_with_spark
 from spark_jobs.states import state_after, still_parked, unowned
@@ -169,10 +169,8 @@ def _apply(
     fresh, later = _due(job, [*history.deferred(), *landed["schema_changes"]])
     between = Between(job, manifest, fresh, _observed(job, landed), history)
     work = between.work()
-    bundles = _bundles(work.tasks, job.parallelism)
-    say(f"apply: {len(work.tasks)} tables in {len(bundles)} tasks, {len(between.fresh)} new schema changes")
-    answers = run(partial(_apply_tasks, job, secrets), bundles)
-    reports = {report["table_id"]: report for answer in answers for report in answer}
+    say(f"apply: {len(work.tasks)} tables, {len(between.fresh)} new schema changes")
+    reports = _run_tasks(job, secrets, run, between, work)
     if session is not None:
         _commit_staged(job, session, storage, work.tasks, reports)
     states = [state_after(job, task, reports[task.table_id]) for task in work.tasks] + work.settled
@@ -246,6 +244,25 @@ def _bundles(tasks: Sequence[ApplyTask], parallelism: int) -> list[list[dict[str
         bundles[lightest].append(task.document())
         loads[lightest] += task.rows + 2_000  # a commit costs about as much as typing so many rows
     return [bundle for bundle in bundles if bundle]
+
+
+def _run_tasks(
+    job: JobDocument, secrets: Secrets, run: Runner, between: Between, work: Work
+) -> dict[str, dict[str, Any]]:
+    """Run the tasks and return their reports by table; tables that have to go back are run again from there."""
+    reports: dict[str, dict[str, Any]] = {}
+    due = work.tasks
+    while due:
+        answers = run(partial(_apply_tasks, job, secrets), _bundles(due, job.parallelism))
+        reports.update({report["table_id"]: report for answer in answers for report in answer})
+        due = [
+            between.again(task, reports[task.table_id]["rewind_to"])
+            for task in due
+            if reports[task.table_id]["status"] == "rewind"
+        ]
+        anew = {task.table_id: task for task in due}
+        work.tasks = [anew.get(task.table_id, task) for task in work.tasks]
+    return reports
 
 
 def _apply_tasks(job: JobDocument, secrets: Secrets, bundle: list[dict[str, Any]]) -> list[dict[str, Any]]:

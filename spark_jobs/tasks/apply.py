@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.apply.content import after_parts
 from airflow_provider_cdc.core.apply.delta import Delta
 from airflow_provider_cdc.core.apply.mapping import Mapper, arrow_schema
+from airflow_provider_cdc.core.apply.partial import RewindNeeded
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, identities, resolve
 from airflow_provider_cdc.core.apply.typing_rows import SchemaMissing
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
@@ -90,7 +91,11 @@ class ApplyTask:
 
 @dataclass(slots=True)
 class ApplyReport:
-    """What came of one table: ``committed`` (or staged), ``unchanged``, ``repeated``, ``waiting`` or ``parked``."""
+    """What came of one table.
+
+    :param status: ``committed`` (or staged), ``unchanged``, ``repeated``, ``waiting``, ``parked``, or ``rewind``:
+        nothing was done, the table has to go back behind ``rewind_to`` first.
+    """
 
     table_id: str
     status: str
@@ -104,6 +109,7 @@ class ApplyReport:
     action: str = ""
     owes: bool = False
     seconds: float = 0.0
+    rewind_to: str | None = None
 
 
 def apply(
@@ -119,6 +125,8 @@ def apply(
         report = _Table(job, task, {**job.storage, **secrets.get("storage", {})}, stage).run()
     except SchemaMissing as error:
         report = ApplyReport(task.table_id, "waiting", reason=str(error), error=error.document())
+    except RewindNeeded as error:
+        report = ApplyReport(task.table_id, "rewind", reason=str(error), rewind_to=error.position)
     except CdcError as error:
         if isinstance(error, Transient):
             raise
@@ -162,14 +170,17 @@ class _Table:
             return ApplyReport(task.table_id, "repeated", target.version, **told)
         self._guard(target)
         base_schema = TableSchema.from_document(task.base.schema) if task.base and task.base.schema else None
+        fresh, applied = self._changes()
         delta = resolve(
-            self._changes(base_schema),
+            fresh,
             self._timeline,
             base_schema,
             open_format(self._job.format, self._job.format_options),
             self._types,
             base_position=task.base.applied_position if task.base else "",
             truncates=self._policy.on_truncate == "apply",
+            applied=applied,
+            read=self._stored,
         )
         budget = self._policy.quarantine_limit
         if len(delta.failures) > budget:
@@ -231,11 +242,12 @@ class _Table:
                 hint="restore the table to the expected version, then run again",
             )
 
-    def _changes(self, base_schema: TableSchema | None) -> pa.Table:
+    def _changes(self) -> tuple[pa.Table, pa.Table | None]:
+        """Return the changes to resolve, and those applied before that late ones have to be compared with."""
         task = self._task
         fresh = self._read(task.spans)
         if task.late_from is None or not task.context:
-            return fresh
+            return fresh, None
         before = self._read(task.context)
         before = before.filter(pc.greater_equal(before.column("position"), task.late_from))
         # newest per key over old and new changes: what was applied wins again where it is newer; without a key a row
@@ -244,7 +256,7 @@ class _Table:
             pc.or_(self._in_keyed_epoch(before), pc.equal(before.column("op").cast(pa.string()), "truncate"))
         )
         keyed = self._in_keyed_epoch(fresh)
-        return pa.concat_tables([fresh.filter(keyed), _unknown(fresh.filter(pc.invert(keyed)), before), again])
+        return pa.concat_tables([fresh.filter(keyed), _unknown(fresh.filter(pc.invert(keyed)), before)]), again
 
     def _in_keyed_epoch(self, rows: pa.Table) -> pa.ChunkedArray:
         keyed = pa.chunked_array([pa.repeat(bool(self._timeline.epochs[0].schema.key), rows.num_rows)])
@@ -301,10 +313,11 @@ class _Table:
         version = self._writer.commit(target, action)
         return action.verb, version
 
-    def _stored(self) -> pa.Table:
+    def _stored(self, keys: pa.Table | None = None) -> pa.Table:
+        """Return the rows that the result starts from; with keys those that may have one of them."""
         base = self._task.base
         assert base is not None and base.version is not None
-        return DeltaLocation(base.location, self._options, base.version).rows()
+        return DeltaLocation(base.location, self._options, base.version).rows(keys)
 
 
 def _same_layout(old: TableSchema | None, new: TableSchema, options: TypeOptions) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
@@ -139,11 +140,15 @@ class DeltaLocation:
         """Return whether the table holds no file at all, read from its log alone."""
         return not self.table.file_uris()
 
-    def rows(self) -> pa.Table:
-        """Return all rows, columns in the table's order."""
+    def rows(self, keys: pa.Table | None = None) -> pa.Table:
+        """Return all rows, columns in the table's order; with keys only those that may have one of them."""
         reader = QueryBuilder().register("t", self.table).execute("SELECT * FROM t")
         schema = pa.schema(self.table.schema().to_arrow())
-        return normal(pa.table(reader.read_all()), schema)
+        if keys is None:
+            return normal(pa.table(reader.read_all()), schema)
+        return pa.concat_tables(
+            [schema.empty_table(), *(_having(normal(pa.table(batch), schema), keys) for batch in reader)]
+        )
 
     def merge(self, upserts: pa.Table, deletes: pa.Table, key: Sequence[str], commit: Commit) -> None:
         """Replace or add one row per key, remove the rows of deleted keys, one commit."""
@@ -199,6 +204,13 @@ class DeltaLocation:
                 where={"location": self.location},
                 hint="nothing of it is visible; run again when the store answers",
             ) from error
+
+
+def _having(rows: pa.Table, keys: pa.Table) -> pa.Table:
+    """Return the rows whose key columns each have a value that some key has there."""
+    for name in keys.column_names:
+        rows = rows.filter(pc.is_in(rows.column(name), keys.column(name).combine_chunks()))
+    return rows
 
 
 def normal(rows: pa.Table, schema: pa.Schema) -> pa.Table:

@@ -91,7 +91,7 @@ def reader(partitions: Partitions) -> Callable[..., Iterator[Records]]:
     """Return what reads chunks of this log, each in two pieces, those of all chunks mixed, as Kafka hands them out."""
 
     def read_chunks(
-        chunks: Sequence[Chunk], config: dict[str, Any], *, stall_seconds: float = 60.0
+        chunks: Sequence[Chunk], config: dict[str, Any], *, stall_seconds: float = 60.0, grouped: bool = False
     ) -> Iterator[Records]:
         middles = [(chunk.start + chunk.end) // 2 for chunk in chunks]
         pieces = [(chunk, chunk.start, middle) for chunk, middle in zip(chunks, middles, strict=True)]
