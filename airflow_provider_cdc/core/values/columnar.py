@@ -17,7 +17,7 @@ from airflow_provider_cdc.core.values.exact import DIGITS, NUMERALS, PLAIN, from
 from airflow_provider_cdc.core.values.field import NOT_BOOLEAN, Field, Misfit, Reason
 from airflow_provider_cdc.core.values.fit import scale_of, spellings
 from airflow_provider_cdc.core.values.labels import labels
-from airflow_provider_cdc.core.values.scalar import is_civil
+from airflow_provider_cdc.core.values.moments import is_civil
 from airflow_provider_cdc.core.values.types import GEOMETRIES
 
 
