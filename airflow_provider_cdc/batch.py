@@ -117,6 +117,7 @@ class _Run:
     # ---- job
 
     def _job(self) -> tuple[JobDocument, dict[str, dict[str, str]]]:
+        from airflow_provider_cdc.core.formats.registry import portable_options
         from airflow_provider_cdc.hooks.kafka_config import SECRETS
 
         pipeline, batch = self._pipeline, self._batch
@@ -132,7 +133,7 @@ class _Run:
             created_at=batch.planned_at.isoformat(),
             sink_root=pipeline.sink.root.rstrip("/"),
             format=pipeline.source.format,
-            format_options=pipeline.source.options,
+            format_options=portable_options(pipeline.source.format, pipeline.source.options),
             schema_topic=pipeline.source.schema_topic,
             kafka={key: value for key, value in self._kafka.items() if key not in SECRETS},
             chunks=self._chunks(parallelism),

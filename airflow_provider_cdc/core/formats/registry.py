@@ -15,9 +15,14 @@ if TYPE_CHECKING:
 FORMATS = {
     "canal-json": "airflow_provider_cdc.core.formats.canal_json",
     "debezium-json": "airflow_provider_cdc.core.formats.debezium_json",
+    "drs-avro": "airflow_provider_cdc.core.formats.drs_avro",
     "drs-json": "airflow_provider_cdc.core.formats.drs_json",
     "drs-json-c": "airflow_provider_cdc.core.formats.drs_json_c",
+    "dtle-json": "airflow_provider_cdc.core.formats.dtle_json",
     "oms-canal": "airflow_provider_cdc.core.formats.oms_canal",
+    "oms-dataworks": "airflow_provider_cdc.core.formats.oms_dataworks",
+    "oms-default": "airflow_provider_cdc.core.formats.oms_default",
+    "oms-default-extended": "airflow_provider_cdc.core.formats.oms_default_extended",
     "oms-shareplex": "airflow_provider_cdc.core.formats.oms_shareplex",
 }
 
@@ -46,3 +51,13 @@ def open_format(name: str, options: Mapping[str, str] | None = None) -> Format:
         raise ConfigurationError(unknown)
     opened: Format = kind(given)
     return opened
+
+
+def portable_options(name: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Return options that hold on every machine: a module's ``prepare``, where it has one, reads the files they name.
+
+    :raises ConfigurationError: a file cannot be read, or an option is missing.
+    """
+    prepare = getattr(importlib.import_module(FORMATS[name]), "prepare", dict)
+    prepared: dict[str, str] = prepare(options)
+    return prepared
