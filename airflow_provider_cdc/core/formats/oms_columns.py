@@ -87,7 +87,7 @@ def encoding(
             where={"column": name},
             hint="state the column as DECIMAL(p,s), or as LONGTEXT to keep all digits, under tables.<name>.create",
         )
-    if kind in _NUMBERS or (word in _UNSCALED and kind not in BINARIES):
+    if kind in _NUMBERS:
         return Encoded(name, Encoding.NUMBER)
     if kind == "bit":
         return Encoded(name, Encoding.BITS_BE)  # leading zero bytes may be missing: only the number counts (7.4)
@@ -99,7 +99,7 @@ def encoding(
         return Encoded(name, Encoding.EPOCH_SECONDS, zone=zone)
     if kind in ("datetime", "timestamp"):
         return Encoded(name, Encoding.MOMENT_TEXT, zone=zone)  # civil, civil with a zone, seconds, milliseconds
-    return Encoded(name, Encoding.TEXT)
+    return Encoded(name, Encoding.NUMBER if word in _UNSCALED else Encoding.TEXT)
 
 
 def inferred_schema(
@@ -124,12 +124,12 @@ def inferred_schema(
 
 def column_type(said: str, *, oracle: bool = False) -> ColumnType | None:
     """Return a type that holds every value of a record's type name, None for a name without a known meaning."""
-    if "(" in said and not oracle:
+    word = said.upper().partition("(")[0].strip()
+    if "(" in said and (word in _UNSCALED or not oracle):
         try:
             return parse_type(said)
         except DataError:
             return None
-    word = said.upper().partition("(")[0].strip()
     if oracle and word == "FLOAT":
         return _TEXT  # decimal there
     if oracle and word == "DATE":

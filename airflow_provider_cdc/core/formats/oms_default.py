@@ -1,0 +1,291 @@
+"""OceanBase OMS, serialization method Default (specs oceanbase-oms, sections 2, 7, 8 and 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import msgspec
+import pyarrow as pa
+
+from airflow_provider_cdc.core.formats import oms_images
+from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
+from airflow_provider_cdc.core.formats.oms_columns import is_oceanbase, speaks_oracle
+from airflow_provider_cdc.core.formats.oms_options import NULL_IN_BOTH, TIMEZONE, OmsOptions
+from airflow_provider_cdc.core.formats.oms_positions import NOWHERE, NoPosition, Place, change_place, snapshot_place
+from airflow_provider_cdc.core.model.encoding import Encoded
+from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
+
+_ROW_OPS = {"ROW": "snapshot", "INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
+_KEY_SEPARATOR = "\x01"
+_LIGHT_TYPE = "__light_type"
+_SECONDS_DIGITS = 11  # of a time in seconds; a longer one is in another unit
+_ABSENT = (b"", b"null", b"{}")
+
+
+class _Meta(msgspec.Struct, gc=False):
+    """Members needed of ``allMetaData``; samples lack most of those that the text promises (section 10, 8)."""
+
+    db: str | None = None
+    table_name: str | None = None
+    dbType: str | None = None
+    record_primary_key: str | None = None
+    storeDataSequence: int | str | None = None
+    timestamp: int | str | None = None
+    transId: int | str | None = None
+    uniqueId: int | str | None = None
+
+
+class _Message(msgspec.Struct, gc=False):
+    allMetaData: _Meta
+    recordType: str | None = None
+    prevStruct: msgspec.Raw = msgspec.Raw()
+    postStruct: msgspec.Raw = msgspec.Raw()
+
+
+class _Ddl(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    ddl: str
+    types: msgspec.Raw = msgspec.field(name=_LIGHT_TYPE, default=msgspec.Raw())
+
+
+class _LightType(msgspec.Struct, gc=False):
+    schemaType: str
+
+
+_message = msgspec.json.Decoder(_Message)
+_ddl = msgspec.json.Decoder(_Ddl)
+_light_types = msgspec.json.Decoder(dict[str, _LightType])
+
+
+class _Table(oms_images.Images):
+    """What records of one table have in common: its name, and how their images end in ``__light_type``."""
+
+    def __init__(self, descriptions: oms_images.Descriptions, meta: _Meta, tenant: str | None) -> None:
+        self.database, self.name = _database_of(meta, tenant), meta.table_name or ""
+        if not self.database or not self.name:
+            raise ValueError("a row without database or table")
+        names = (meta.record_primary_key or "").split(_KEY_SEPARATOR)
+        super().__init__(descriptions, tuple(name for name in names if name), speaks_oracle(meta.dbType))
+        self._tail = self._light = self._taken = b""
+
+    def without_types(self, image: bytes) -> tuple[bytes, bytes]:
+        """Return an image without its ``__light_type``, and that (empty where it has none)."""
+        if self._tail and image.endswith(self._tail):  # unbalanced where it ends a nested object: then nothing fits
+            return image[: -len(self._tail)] + b"}", self._light
+        members = oms_images.members_of(image)
+        light = bytes(members.pop(_LIGHT_TYPE, b""))
+        if not light:
+            return image, light
+        tail = b',"' + _LIGHT_TYPE.encode() + b'":' + light + b"}"
+        if members and image.endswith(tail):
+            self._tail, self._light = tail, light
+        return msgspec.json.encode(members), light
+
+    def take_types(self, light: bytes) -> None:
+        """Take the types of the row to be described."""
+        if light != self._taken:
+            self._taken = light
+            self.state_types({name: item.schemaType for name, item in _light_types.decode(light or b"{}").items()})
+
+
+class WireFormat:
+    """``oms-default``: rows of the full load and of changes, DDL and heartbeats in one stream."""
+
+    name = "oms-default"
+    summary = "OceanBase OMS, method Default"
+    order = "exact"
+    carries = frozenset({"rows", "ddl", "progress"})
+    updates_move_keys = True
+    ddl_among_rows = True
+    splits_partitions = True
+    partial_images = False
+    light_types = False  # whether images hold the types of their columns
+    options: Mapping[str, str] = {
+        "sequenceEnabled": "true | false (default true): as in the OMS task, whether changes carry storeDataSequence",
+        "tenant": "name of the OceanBase tenant that stands before the database (default: whichever stands there)",
+        "timezone": TIMEZONE,
+        "null_in_both": NULL_IN_BOTH,
+    }
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        self._options = OmsOptions(options or {}, sequenced=True)
+        if not self._options.sequenced:
+            self.order, self.splits_partitions = "second", False
+        self.partial_images = self._options.null_is_unchanged
+        self._descriptions = oms_images.Descriptions()
+        self._tables: dict[tuple[str | None, ...], _Table] = {}
+
+    def decode(self, records: Records) -> pa.RecordBatch:
+        """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
+        out = ChangeColumns(self._descriptions.texts)
+        for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
+            if value is None:
+                out.add(place, "ignored")
+                continue
+            try:
+                message = _open(value)
+                kind = message.recordType or _kind_of(message)
+                if kind in _ROW_OPS:
+                    self._row(out, place, _ROW_OPS[kind], message, records.timestamps[place])
+                elif kind == "DDL":
+                    self._schema_change(out, place, message)
+                elif kind == "HEARTBEAT":
+                    _heartbeat(out, place, message.allMetaData)
+                else:
+                    raise ValueError("unknown recordType")
+            except NoPosition as error:
+                out.error(place, "record.without_position", str(error), key, value)
+            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+                reason = str(error).split(" - at `$", 1)[0][:120]
+                out.error(place, "record.malformed", f"no OMS Default message: {reason}", key, value)
+        return out.batch(records)
+
+    def _row(self, out: ChangeColumns, place: int, op: str, message: _Message, written_ms: int | None) -> None:
+        meta = message.allMetaData
+        before, after = _image(message.prevStruct), _image(message.postStruct)
+        if (before is not None) != (op in ("update", "delete")) or (after is not None) != (op != "delete"):
+            raise ValueError(f"{op} with other images than it has")
+        table = self._table(meta)
+        if self.light_types:
+            before, after = _without_types(table, before, after)
+        where = self._place(meta, op, written_ms)
+        after, columns = table.described(before, after, self._options.null_is_unchanged)
+        time = _micros(meta.timestamp)
+        out.changes.append((place, 0, "row", op, table.database, table.name, *where, time, before, after, columns))
+        if op == "snapshot" and not self._options.sequenced:
+            out.note(len(out.changes) - 1, "tool_time", 0)  # older than every change, and no clock tells when
+        if transaction := meta.transId or meta.uniqueId:
+            out.note(len(out.changes) - 1, "transaction_id", str(transaction))
+
+    def _schema_change(self, out: ChangeColumns, place: int, message: _Message) -> None:
+        meta = message.allMetaData
+        statement = _ddl.decode(message.postStruct).ddl if message.postStruct else ""
+        if not statement.strip():
+            raise ValueError("DDL without its text")
+        database = _database_of(meta, self._options.tenant)
+        file, pos, row = self._place(meta, "ddl", None)
+        out.add(
+            place,
+            "schema",
+            database=database,
+            table=meta.table_name or None,
+            file=file,
+            pos=pos,
+            row=row,
+            source_time=_micros(meta.timestamp),
+            transaction_id=str(meta.transId or meta.uniqueId or "") or None,
+            statement=statement,
+            default_database=database,
+        )
+
+    def _place(self, meta: _Meta, op: str, written_ms: int | None) -> Place:
+        if not self._options.sequenced:
+            return NOWHERE
+        return snapshot_place(written_ms) if op == "snapshot" else change_place(meta.storeDataSequence)
+
+    def _table(self, meta: _Meta) -> _Table:
+        mark = (meta.db, meta.table_name, meta.dbType, meta.record_primary_key)
+        table = self._tables.get(mark)
+        if table is None:
+            table = self._tables[mark] = _Table(self._descriptions, meta, self._options.tenant)
+        return table
+
+    def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
+        """Return the source time of a change or of a heartbeat."""
+        if value is None:
+            return None
+        try:
+            message = _open(value)
+            time = _micros(message.allMetaData.timestamp)
+            kind = message.recordType or _kind_of(message)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+        return None if time is None or kind == "ROW" else Progress(time // 1000, heartbeat=kind == "HEARTBEAT")
+
+    def describe(self, columns: str) -> Description:
+        """Read the ``columns`` text of a change."""
+        return oms_images.describe(columns)
+
+    def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
+        """Return how a column stands in the images."""
+        return oms_images.encoding_of(name, column, description, self._options.zone)
+
+    def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
+        """Return nothing: schema changes carry no structure."""
+        return []
+
+    def infer(self, description: Description) -> TableSchema | None:
+        """Return a schema made from the types that images hold, None where they hold none or not all."""
+        return oms_images.inferred_schema(description)
+
+
+def _open(value: bytes) -> _Message:
+    try:
+        return _message.decode(value)
+    except msgspec.DecodeError:
+        # the separator of key values may stand bare in the text (section 10, 25)
+        if b"\x01" not in value:
+            raise
+        return _message.decode(value.replace(b"\x01", b"\\u0001"))
+
+
+def _kind_of(message: _Message) -> str:
+    """Return what a message without ``recordType`` must be (section 10, 6)."""
+    before, after = _image(message.prevStruct), _image(message.postStruct)
+    if after is None:
+        if before is None and message.allMetaData.timestamp is None:
+            raise ValueError("neither recordType, image nor time")
+        return "HEARTBEAT" if before is None else "DELETE"
+    if before is not None:
+        return "UPDATE"
+    return "DDL" if set(oms_images.members_of(after)) == {"ddl"} else "INSERT"
+
+
+def _without_types(table: _Table, before: bytes | None, after: bytes | None) -> tuple[bytes | None, bytes | None]:
+    """Return both images without their types; of a delete only the one before has any."""
+    light = b""
+    if before is not None:
+        before, light = table.without_types(before)
+    if after is not None:
+        after, newer = table.without_types(after)
+        light = newer or light
+    table.take_types(light)
+    return before, after
+
+
+def _image(raw: msgspec.Raw) -> bytes | None:
+    image = bytes(raw)
+    empty = image in _ABSENT or (image[1:2].isspace() and image[1:-1].isspace())
+    return None if empty else image
+
+
+def _heartbeat(out: ChangeColumns, place: int, meta: _Meta) -> None:
+    time = _micros(meta.timestamp)
+    if time is None:
+        out.add(place, "ignored")  # what ``checkpoint`` says of one partition is not known
+    else:
+        out.add(place, "progress", source_time=time)
+
+
+def _database_of(meta: _Meta, tenant: str | None) -> str:
+    """Return the database without the tenant before it.
+
+    Of another tenant than the stated one the whole name stays, so that tables of two tenants never mix.
+    """
+    name = meta.db or ""
+    if tenant is not None:
+        return name.removeprefix(f"{tenant}.")
+    _, dot, rest = name.partition(".")
+    return rest if dot and is_oceanbase(meta.dbType) else name
+
+
+@lru_cache(maxsize=4096)  # the same for all changes of one second
+def _micros(seconds: int | str | None) -> int | None:
+    """Return a time in seconds as microseconds."""
+    if seconds is None or seconds == "":
+        return None
+    text = str(seconds)
+    if not text.isascii() or not text.isdigit() or len(text) > _SECONDS_DIGITS:
+        raise ValueError("a timestamp that is not in seconds")
+    return int(text) * 1_000_000

@@ -1,0 +1,14 @@
+"""OceanBase OMS, serialization method DefaultExtendColumnType (specs oceanbase-oms, section 3)."""
+
+from __future__ import annotations
+
+from airflow_provider_cdc.core.formats import oms_default
+
+
+class WireFormat(oms_default.WireFormat):
+    """``oms-default-extended``: Default whose images name the types of their columns in ``__light_type``."""
+
+    name = "oms-default-extended"
+    summary = "OceanBase OMS, method DefaultExtendColumnType"
+    carries = frozenset({"rows", "ddl", "progress", "types"})
+    light_types = True

@@ -1,0 +1,45 @@
+"""Options of OMS's methods Default and Dataworks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.values.zones import is_zone
+
+TIMEZONE = "zone between civil times and instants, an IANA name or an offset (default UTC)"
+NULL_IN_BOTH = (
+    "null | unchanged (default null): what NULL in both images of an update means; newer OMS editions write it for a "
+    "LOB that did not change"
+)
+
+
+class OmsOptions:
+    """Option values, checked.
+
+    :param sequenced: the value of ``sequenceEnabled`` where none is stated.
+    :ivar sequenced: whether records carry a sequence, and so a position.
+    :ivar zone: time zone of civil times, None is UTC.
+    :ivar tenant: the tenant whose name stands before the database, None where any does.
+    :ivar null_is_unchanged: whether NULL in both images of an update says that the column did not change.
+    :raises ConfigurationError: an option has a value that is not known.
+    """
+
+    def __init__(self, options: Mapping[str, str], *, sequenced: bool) -> None:
+        sequence = options.get("sequenceEnabled", "true" if sequenced else "false")
+        null = options.get("null_in_both", "null")
+        self.zone = options.get("timezone")
+        self.tenant = options.get("tenant")
+        problems = []
+        if sequence not in ("true", "false"):
+            problems.append(f"source.options.sequenceEnabled: {sequence!r} is not one of true, false")
+        if null not in ("null", "unchanged"):
+            problems.append(f"source.options.null_in_both: {null!r} is not one of null, unchanged")
+        if self.zone is not None and not is_zone(self.zone):
+            problems.append(f"source.options.timezone: {self.zone!r} is neither a time zone's name nor an offset")
+        if self.tenant is not None and (not self.tenant or "." in self.tenant):
+            problems.append(f"source.options.tenant: {self.tenant!r} is no name of a tenant")
+        if problems:
+            raise ConfigurationError(problems)
+        self.sequenced = sequence == "true"
+        self.null_is_unchanged = null == "unchanged"
