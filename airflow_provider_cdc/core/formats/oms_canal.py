@@ -12,12 +12,12 @@ from typing import Annotated, Any
 import msgspec
 import pyarrow as pa
 
-from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.core.formats import oms_columns
+from airflow_provider_cdc.core.formats import oms_images
 from airflow_provider_cdc.core.formats.canal_statements import session_database
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
-from airflow_provider_cdc.core.formats.oms_source import OPTIONS, Source
+from airflow_provider_cdc.core.formats.oms_columns import speaks_oracle
+from airflow_provider_cdc.core.formats.oms_options import DB_TYPE, NULL_IN_BOTH, TIMEZONE, OmsOptions
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 
@@ -54,10 +54,8 @@ class _Times(msgspec.Struct, gc=False):
 
 _message = msgspec.json.Decoder(_Message)
 _times = msgspec.json.Decoder(_Times)
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _types = msgspec.json.Decoder(dict[str, str | None] | None)
 _names = msgspec.json.Decoder(list[str] | None)
-_decoder = msgspec.json.Decoder()
 
 
 class WireFormat:
@@ -73,18 +71,17 @@ class WireFormat:
     ddl_among_rows = True
     splits_partitions = False
     partial_images = False
-    options = OPTIONS
+    options: Mapping[str, str] = {"dbType": DB_TYPE, "timezone": TIMEZONE, "null_in_both": NULL_IN_BOTH}
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
-        self._source = Source(options or {})
-        if self._source.problems:
-            raise ConfigurationError(self._source.problems)
-        self._texts: list[str] = []
+        self._options = OmsOptions(options or {}, sequenced=False)
+        self.partial_images = self._options.null_is_unchanged
+        self._descriptions = oms_images.Descriptions()
         self._numbers: dict[Any, int] = {}
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        out = ChangeColumns(self._texts)
+        out = ChangeColumns(self._descriptions.texts)
         for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
             if value is None:
                 out.add(place, "ignored")
@@ -112,14 +109,19 @@ class WireFormat:
             raise ValueError("an update whose old does not have an entry for each row of data")
         changes: list[tuple[Any, ...]] = []
         for number, data in enumerate(message.data):
-            members = _members.decode(data)
+            members = oms_images.members_of(data)
             if not members:
                 raise ValueError("a row without columns")
-            image = bytes(data)
-            before, after = (image, None) if op == "delete" else (None, image)
+            image, names = bytes(data), tuple(members)
+            before: bytes | None = None
+            after: bytes | None = image
+            complete = True
             if olds is not None:
-                before = _before(members, olds[number])
-            columns = self._columns(message, tuple(members))
+                before, after, names = self._update(members, image, oms_images.members_of(olds[number]))
+                complete = len(names) == len(members)
+            elif op == "delete":
+                before, after = image, None
+            columns = self._columns(message, names, complete)
             where = message.database, message.table, None, None, None
             changes.append((place, number, "row", op, *where, time, before, after, columns))
         first = len(out.changes)
@@ -148,14 +150,33 @@ class WireFormat:
             default_database=session_database(statement, message.database or "", message.table or ""),
         )
 
-    def _columns(self, message: _Message, members: tuple[str, ...]) -> int:
+    def _update(
+        self, members: dict[str, msgspec.Raw], image: bytes, old: dict[str, msgspec.Raw]
+    ) -> tuple[bytes, bytes, tuple[str, ...]]:
+        """Return both images of an update and the columns of the one after it.
+
+        The row before is as after, but for the columns that ``old`` lists. A sample lists a column that the row does
+        not have (section 10, 12): none is invented.
+        """
+        if not old.keys() <= members.keys():
+            old = {name: token for name, token in old.items() if name in members}
+        before = {**members, **old}
+        names = tuple(members)
+        if self._options.null_is_unchanged:
+            image, names = oms_images.without_unchanged_nulls(before, members)
+        return msgspec.json.encode(before), image, names
+
+    def _columns(self, message: _Message, names: tuple[str, ...], complete: bool) -> int:
         """Return the number of the ``columns`` text for a row."""
-        mark = members, bytes(message.mysqlType), bytes(message.pkNames)
+        mark = names, bytes(message.mysqlType), bytes(message.pkNames), complete
         number = self._numbers.get(mark)
         if number is None:
-            text = _columns_text(*mark)
-            number = self._numbers[mark] = len(self._texts)
-            self._texts.append(text)
+            types = (_types.decode(message.mysqlType) if message.mysqlType else None) or {}
+            said = {name: text for name, text in types.items() if text is not None}
+            # null is a table without key; a record that lacks the member does not say
+            key = tuple(_names.decode(message.pkNames) or ()) if message.pkNames else None
+            oracle = speaks_oracle(self._options.source)
+            number = self._numbers[mark] = self._descriptions.number(names, key, said, oracle, complete)
         return number
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
@@ -170,15 +191,11 @@ class WireFormat:
 
     def describe(self, columns: str) -> Description:
         """Read the ``columns`` text of a change."""
-        data = _decoder.decode(columns)
-        types = dict(data["columns"])
-        key = None if data["key"] is None else tuple(data["key"])
-        return Description(tuple(types), key, None if None in types.values() else types)
+        return oms_images.describe(columns)
 
     def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
         """Return how a column stands in the images."""
-        said = None if description is None or description.details is None else description.details.get(name)
-        return oms_columns.encoding(name, column, said=said, oracle=self._source.oracle, zone=self._source.zone)
+        return oms_images.encoding_of(name, column, description, self._options.zone)
 
     def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
         """Return nothing: schema changes carry no structure."""
@@ -186,28 +203,7 @@ class WireFormat:
 
     def infer(self, description: Description) -> TableSchema | None:
         """Return a schema made from type names, which have no lengths; None where the key or a type is not known."""
-        if description.details is None:
-            return None
-        return oms_columns.inferred_schema(
-            description.names, description.key, description.details, oracle=self._source.oracle
-        )
-
-
-def _before(members: dict[str, msgspec.Raw], old: msgspec.Raw) -> bytes:
-    """Return the row before an update: as after it, but for the columns that ``old`` lists.
-
-    A sample lists a column that the row does not have (section 10, 12): none is invented.
-    """
-    changed = _members.decode(old)
-    return msgspec.json.encode({**members, **{name: token for name, token in changed.items() if name in members}})
-
-
-def _columns_text(members: tuple[str, ...], types: bytes, key: bytes) -> str:
-    """Return the ``columns`` text; the key counts only if the row has all its columns (section 10, 13)."""
-    known = (_types.decode(types) if types else None) or {}
-    names = [] if key == b"null" else _names.decode(key) if key else None
-    told = names if names is not None and set(names) <= set(members) else None
-    return msgspec.json.encode({"columns": [(name, known.get(name)) for name in members], "key": told}).decode()
+        return oms_images.inferred_schema(description)
 
 
 def _said_by_type(message: _Message) -> str:

@@ -1,4 +1,4 @@
-"""What images of OMS's methods Default and Dataworks have in common: members, description, NULL in both images."""
+"""What images of OMS's methods have in common: members, description, NULL in both images."""
 
 from __future__ import annotations
 
@@ -91,13 +91,10 @@ class Images:
         return after, self._number
 
     def _changed(self, before: bytes, after: bytes) -> tuple[bytes, int]:
-        old, new = members_of(before), members_of(after)
-        left = {name: token for name, token in new.items() if token != _NULL or old.get(name) != _NULL}
-        if not left:
-            raise ValueError("an update whose images are NULL throughout")
-        complete = len(left) == len(new)
-        number = self._descriptions.number(tuple(left), self._key, self._types, self._oracle, complete)
-        return msgspec.json.encode(left), number
+        new = members_of(after)
+        image, names = without_unchanged_nulls(members_of(before), new)
+        complete = len(names) == len(new)
+        return image, self._descriptions.number(names, self._key, self._types, self._oracle, complete)
 
     def _known(self, image: bytes) -> bool:
         if self._fits is None:
@@ -107,6 +104,16 @@ class Images:
         except msgspec.ValidationError:
             return False
         return True
+
+
+def without_unchanged_nulls(
+    before: Mapping[str, msgspec.Raw], after: Mapping[str, msgspec.Raw]
+) -> tuple[bytes, tuple[str, ...]]:
+    """Return an update's image after it without what is NULL in both, and the names of what is left."""
+    left = {name: token for name, token in after.items() if token != _NULL or before.get(name) != _NULL}
+    if not left:
+        raise ValueError("an update whose images are NULL throughout")
+    return msgspec.json.encode(left), tuple(left)
 
 
 @lru_cache(maxsize=1024)

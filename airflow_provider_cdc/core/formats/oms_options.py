@@ -1,4 +1,4 @@
-"""Options of OMS's methods Default and Dataworks."""
+"""Options of OMS's methods."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from collections.abc import Mapping
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.values.zones import is_zone
 
+SEQUENCE = "true | false (default true): as in the OMS task, whether changes carry their sequence"
+TENANT = "name of the OceanBase tenant that stands before the database (default: whichever stands there)"
 TIMEZONE = "zone between civil times and instants, an IANA name or an offset (default UTC)"
 NULL_IN_BOTH = (
     "null | unchanged (default null): what NULL in both images of an update means; newer OMS editions write it for a "
     "LOB that did not change"
 )
+
+
+DB_TYPE = "source, in OMS's words: OB_MYSQL, OB_ORACLE, MYSQL, ORACLE, DB2_LUW (default OB_MYSQL)"
+_SOURCES = frozenset({"OB_MYSQL", "OB_ORACLE", "MYSQL", "ORACLE", "DB2_LUW"})
 
 
 class OmsOptions:
@@ -21,6 +27,7 @@ class OmsOptions:
     :ivar sequenced: whether records carry a sequence, and so a position.
     :ivar zone: time zone of civil times, None is UTC.
     :ivar tenant: the tenant whose name stands before the database, None where any does.
+    :ivar source: ``dbType``, for methods whose records do not say it.
     :ivar null_is_unchanged: whether NULL in both images of an update says that the column did not change.
     :raises ConfigurationError: an option has a value that is not known.
     """
@@ -30,6 +37,7 @@ class OmsOptions:
         null = options.get("null_in_both", "null")
         self.zone = options.get("timezone")
         self.tenant = options.get("tenant")
+        self.source = options.get("dbType", "OB_MYSQL")
         problems = []
         if sequence not in ("true", "false"):
             problems.append(f"source.options.sequenceEnabled: {sequence!r} is not one of true, false")
@@ -37,6 +45,8 @@ class OmsOptions:
             problems.append(f"source.options.null_in_both: {null!r} is not one of null, unchanged")
         if self.zone is not None and not is_zone(self.zone):
             problems.append(f"source.options.timezone: {self.zone!r} is neither a time zone's name nor an offset")
+        if self.source not in _SOURCES:
+            problems.append(f"source.options.dbType: {self.source!r} is not one of {', '.join(sorted(_SOURCES))}")
         if self.tenant is not None and (not self.tenant or "." in self.tenant):
             problems.append(f"source.options.tenant: {self.tenant!r} is no name of a tenant")
         if problems:

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 import msgspec
 import pyarrow as pa
 
-from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.core.formats import oms_columns
+from airflow_provider_cdc.core.formats import oms_images
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
-from airflow_provider_cdc.core.formats.oms_sequence import place_of
-from airflow_provider_cdc.core.formats.oms_source import OPTIONS, Source
+from airflow_provider_cdc.core.formats.oms_columns import is_oceanbase, speaks_oracle
+from airflow_provider_cdc.core.formats.oms_options import DB_TYPE, NULL_IN_BOTH, SEQUENCE, TENANT, TIMEZONE, OmsOptions
+from airflow_provider_cdc.core.formats.oms_positions import NOWHERE, NoPosition, Place, change_place, snapshot_place
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 from airflow_provider_cdc.core.values import civil
@@ -23,6 +23,7 @@ from airflow_provider_cdc.core.values.field import Misfit
 from airflow_provider_cdc.core.values.zones import instant_of
 
 _ROW_OPS = {"ins": "insert", "upd": "update", "del": "delete"}
+_NO_SEQUENCE = (None, "", "0", 0, "null")
 _TIMES = 4096  # distinct texts remembered; second precision, so they repeat
 
 
@@ -43,13 +44,7 @@ class _Message(msgspec.Struct, gc=False):
     key: msgspec.Raw = msgspec.Raw()
 
 
-class _NoPlace(Exception):
-    """A change that should say its place and does not."""
-
-
 _message = msgspec.json.Decoder(_Message)
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_decoder = msgspec.json.Decoder()
 
 
 class WireFormat:
@@ -62,63 +57,72 @@ class WireFormat:
     ddl_among_rows = False
     partial_images = True
     options: Mapping[str, str] = {
-        **OPTIONS,
-        "sequenceEnabled": "true | false (default true): whether the task writes meta.scn; without, order is by second",
+        "sequenceEnabled": SEQUENCE,
+        "timezone": TIMEZONE,
+        "tenant": TENANT,
+        "dbType": DB_TYPE,
+        "null_in_both": NULL_IN_BOTH,
     }
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
-        self._source = Source(options or {})
-        sequenced = (options or {}).get("sequenceEnabled", "true")
-        problems = list(self._source.problems)
-        if sequenced not in ("true", "false"):
-            problems.append(f"source.options.sequenceEnabled: {sequenced!r} is not one of true, false")
-        if problems:
-            raise ConfigurationError(problems)
-        self._sequenced = sequenced == "true"
-        self.order = "exact" if self._sequenced else "second"
-        self.splits_partitions = self._sequenced
-        self._texts: list[str] = []
+        self._options = OmsOptions(options or {}, sequenced=True)
+        self.order = "exact" if self._options.sequenced else "second"
+        self.splits_partitions = self._options.sequenced
+        self._oracle = speaks_oracle(self._options.source)
+        self._descriptions = oms_images.Descriptions()
         self._numbers: dict[tuple[tuple[str, ...], bool], int] = {}
+        self._names: dict[str, tuple[str, str]] = {}
         self._times: dict[str, int] = {}
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        out = ChangeColumns(self._texts)
+        out = ChangeColumns(self._descriptions.texts)
         for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
             if value is None:
                 out.add(place, "ignored")
                 continue
             try:
                 self._row(out, place, _open(value), records.timestamps[place])
-            except _NoPlace:
-                text = "a change without scn: set source.options.sequenceEnabled to false if the task writes none"
-                out.error(place, "record.without_position", text, key, value)
+            except NoPosition as error:
+                out.error(place, "record.without_position", str(error), key, value)
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
                 reason = str(error).split(" - at `$", 1)[0][:120]
                 out.error(place, "record.malformed", f"no OMS SharePlex message: {reason}", key, value)
         return out.batch(records)
 
-    def _row(self, out: ChangeColumns, place: int, message: _Message, kafka_millis: int | None) -> None:
+    def _row(self, out: ChangeColumns, place: int, message: _Message, written_ms: int | None) -> None:
         meta = message.meta
         op = _ROW_OPS.get(meta.op)
-        database, _, table = meta.table.rpartition(".")
-        if op is None or not database or not table:
-            raise ValueError("an unknown op, or a table without its database")
+        if op is None:
+            raise ValueError("unknown op")
         before, after, columns = self._images(op, message)
-        time, tool_time = self._time(meta.time), None if self._sequenced else self._time(meta.posttime)
-        position: tuple[int | None, ...] = (None, None, None)
-        if self._sequenced:
-            found = place_of(meta.scn)
-            if found is None and op != "insert":
-                raise _NoPlace
-            if found is None:  # a row of the full load: before every change, in the order of the topic
-                op, found = "snapshot", (0, max(kafka_millis or 0, 0))
-            position = (*found, 0)
-        out.changes.append((place, 0, "row", op, database, table, *position, time, before, after, columns))
-        if tool_time is not None:
-            out.note(len(out.changes) - 1, "tool_time", tool_time // 1000)
+        where: Place = NOWHERE
+        if self._options.sequenced:
+            if op == "insert" and meta.scn in _NO_SEQUENCE:
+                op, where = "snapshot", snapshot_place(written_ms)  # only rows of the full load have none
+            else:
+                where = change_place(meta.scn)
+        time = self._time(meta.time)
+        out.changes.append((place, 0, "row", op, *self._table(meta.table), *where, time, before, after, columns))
+        if not self._options.sequenced and (written := self._time(meta.posttime)) is not None:
+            out.note(len(out.changes) - 1, "tool_time", written // 1000)
         if meta.trans not in (None, ""):
             out.note(len(out.changes) - 1, "transaction_id", str(meta.trans))
+
+    def _table(self, text: str) -> tuple[str, str]:
+        """Return database and table of a qualified name, the database without its tenant."""
+        names = self._names.get(text)
+        if names is None:
+            database, _, table = text.rpartition(".")
+            tenant = self._options.tenant
+            if tenant is not None:
+                database = database.removeprefix(f"{tenant}.")
+            elif is_oceanbase(self._options.source):
+                database = database.partition(".")[2] or database
+            if not database or not table:
+                raise ValueError("a table without its database")
+            names = self._names[text] = database, table
+        return names
 
     def _images(self, op: str, message: _Message) -> tuple[bytes | None, bytes | None, int]:
         """Return both images and the number of the ``columns`` text.
@@ -126,24 +130,28 @@ class WireFormat:
         An update's ``data`` has the changed columns, its ``key`` the row before them, of which samples show all columns
         but the text promises none: what neither has is unchanged.
         """
-        data = _members.decode(message.data)
+        data = oms_images.members_of(message.data)
         if op != "update":
             if not data:
                 raise ValueError("a row without columns")
             image = bytes(message.data)
             columns = self._columns(tuple(data), complete=True)
             return (None, image, columns) if op == "insert" else (image, None, columns)
-        key = _members.decode(message.key)
+        key = oms_images.members_of(message.key)
         if not key:
             raise ValueError("an update without key")
         after = {**key, **data}
-        return bytes(message.key), msgspec.json.encode(after), self._columns(tuple(after), complete=False)
+        if self._options.null_is_unchanged:
+            image, names = oms_images.without_unchanged_nulls(key, after)
+        else:
+            image, names = msgspec.json.encode(after), tuple(after)
+        return bytes(message.key), image, self._columns(names, complete=False)
 
     def _columns(self, names: tuple[str, ...], *, complete: bool) -> int:
         number = self._numbers.get((names, complete))
         if number is None:
-            number = self._numbers[names, complete] = len(self._texts)
-            self._texts.append(msgspec.json.encode({"columns": names, "complete": complete}).decode())
+            number = self._descriptions.number(names, None, {}, self._oracle, complete)
+            self._numbers[names, complete] = number
         return number
 
     def _time(self, text: str | None) -> int | None:
@@ -153,7 +161,7 @@ class WireFormat:
         time = self._times.get(text)
         if time is None:
             try:
-                time = instant_of(civil.moment(text), self._source.zone)[0]
+                time = instant_of(civil.moment(text), self._options.zone or "UTC")[0]
             except Misfit:
                 raise ValueError("a time that is none in the stated timezone") from None
             if len(self._times) >= _TIMES:
@@ -173,12 +181,11 @@ class WireFormat:
 
     def describe(self, columns: str) -> Description:
         """Read the ``columns`` text of a change."""
-        data = _decoder.decode(columns)
-        return Description(tuple(data["columns"]), None, None, data["complete"])
+        return oms_images.describe(columns)
 
     def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
         """Return how a column stands in the images."""
-        return oms_columns.encoding(name, column, oracle=self._source.oracle, zone=self._source.zone)
+        return oms_images.encoding_of(name, column, description, self._options.zone)
 
     def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
         """Return nothing: the method carries no schema changes."""

@@ -120,7 +120,7 @@ def test_columns_are_those_of_the_row_not_of_the_types() -> None:
     short, long = changes(message([{"id": 1}]), message([{"id": 1, "d": 1, "b": None, "x": 2}]))
     assert wire.describe(short["columns"]).names == ("id",)
     assert wire.describe(long["columns"]).names == ("id", "d", "b", "x")
-    assert wire.describe(long["columns"]).details is None
+    assert wire.infer(wire.describe(long["columns"])) is None  # of x no type is told
 
 
 def test_the_same_description_is_the_same_text() -> None:
@@ -210,10 +210,25 @@ def test_progress_is_the_source_time_of_a_record() -> None:
 
 def test_types_of_an_oracle_tenant_are_taken_as_such() -> None:
     wire = open_format("oms-canal", {"dbType": "OB_ORACLE", "timezone": "Asia/Shanghai"})
-    encoded = wire.encoding_of("c", ColumnType("timestamp", 6), None)
+    (change,) = changes(message([{"c": "2020-11-25 00:01:02"}]), dbType="OB_ORACLE")
+    encoded = wire.encoding_of("c", ColumnType("timestamp", 6), wire.describe(change["columns"]))
     assert (encoded.encoding, encoded.zone) == (Encoding.MOMENT_TEXT, "Asia/Shanghai")
     with pytest.raises(DataError, match="decimal"):
-        wire.encoding_of("c", ColumnType("double"), None)
+        wire.encoding_of("c", ColumnType("double"), wire.describe(change["columns"]))
+
+
+def test_null_in_both_images_may_say_that_nothing_changed() -> None:
+    rows = [message([{"id": 1, "d": 2, "b": None}], "UPDATE", old=[{"d": 1}]), message([{"id": 1, "b": None}])]
+    wire = open_format("oms-canal", {"null_in_both": "unchanged"})
+    update, insert = changes(*rows, null_in_both="unchanged")
+    assert wire.partial_images
+    assert (json.loads(update["before"]), json.loads(update["after"])) == (
+        {"id": 1, "d": 1, "b": None},
+        {"id": 1, "d": 2},
+    )
+    assert not wire.describe(update["columns"]).complete
+    assert json.loads(insert["after"]) == {"id": 1, "b": None}
+    assert json.loads(changes(rows[0])[0]["after"]) == {"id": 1, "d": 2, "b": None}
 
 
 def test_wrong_options_are_told_all_at_once() -> None:
