@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from airflow_provider_cdc.core.apply.delta import Delta
 from airflow_provider_cdc.core.apply.resolve import resolve
 from airflow_provider_cdc.core.apply.typing_rows import SchemaMissing
+from airflow_provider_cdc.core.formats.oms_images import Descriptions
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.values.types import TypeOptions
 from tests.unit.core.apply.changes import change, failures, table_of, timeline_of
@@ -57,7 +57,8 @@ def test_a_description_that_says_another_table_waits_for_the_schema_change() -> 
 
 def test_a_description_that_is_not_complete_may_leave_out_columns_but_not_add_one() -> None:
     def said(*names: str) -> str:
-        return json.dumps({"columns": names, "complete": False})
+        descriptions = Descriptions()
+        return descriptions.texts[descriptions.number(names, None, {}, oracle=False, complete=False)]
 
     rows = [change(1, "delete", {"id": 1}, columns=said("id"))]
     assert resolved(*rows, wire="oms-shareplex").parts[-1].deletes.num_rows == 1
