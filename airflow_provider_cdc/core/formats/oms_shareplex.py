@@ -102,9 +102,9 @@ class WireFormat:
                 op, where = "snapshot", snapshot_place(written_ms)  # only rows of the full load have none
             else:
                 where = change_place(meta.scn)
-        time = self._time(meta.time)
+        time, written = self._time(meta.time), None if self._options.sequenced else self._time(meta.posttime)
         out.changes.append((place, 0, "row", op, *self._table(meta.table), *where, time, before, after, columns))
-        if not self._options.sequenced and (written := self._time(meta.posttime)) is not None:
+        if written is not None:
             out.note(len(out.changes) - 1, "tool_time", written // 1000)
         if meta.trans not in (None, ""):
             out.note(len(out.changes) - 1, "transaction_id", str(meta.trans))

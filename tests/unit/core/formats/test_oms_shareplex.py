@@ -124,6 +124,8 @@ def test_without_sequences_order_is_by_second_and_the_time_of_writing() -> None:
     (change,) = changes(message("upd", {"v": 1}, {"id": 1}, scn=None), sequenceEnabled="false")
     assert change["position"] is None
     assert change["tool_time"].timestamp() == 1_606_262_463
+    (bad,) = changes(message("ins", {"id": 1}, posttime="soon"), sequenceEnabled="false")
+    assert bad["kind"] == "error"
 
 
 def test_times_are_civil_in_the_stated_zone() -> None:
