@@ -79,16 +79,22 @@ _DECODE = (
     ),
 )
 
+_DETECT = (
+    Argument(("file",), {"metavar": "FILE", "help": ".jsonl or .jsonl.xz, one record a line; - is stdin"}),
+    _JSON,
+)
+
 _SYNC = (_PIPELINE, _UNTIL, _ACCEPT_LOSS, _JSON)
 
 VERBS = (
     Verb("sync", "sync:sync", "carry out one batch: plan, land, apply, publish", _SYNC),
     Verb("plan", "sync:plan", "show what the next batch would read; records nothing", (_PIPELINE, _UNTIL, _JSON)),
     Verb("decode", "decode:decode", "print the changes that recorded records mean", _DECODE),
+    Verb("detect", "detect:detect", "tell the wire format of recorded records; exits with 3 if undecided", _DETECT),
     Verb("tables", "looking:tables", "show the pipeline's tables and where they stand", (_PIPELINE, _JSON)),
     Verb("ledger", "looking:ledger", "show the pipeline's batches", (_PIPELINE, _JSON)),
     Verb("doctor", "doctor:doctor", "check packages, Java, Spark, broker, ledger and sink", (_MAYBE_PIPELINE, _JSON)),
-    Verb("formats", "looking:formats", "list the wire formats", (_JSON,)),
+    Verb("formats", "looking:formats", "list the wire formats, what each carries and its options", (_JSON,)),
 )
 
 
@@ -119,7 +125,10 @@ def airflow_commands() -> list[Any]:
 def _parser() -> argparse.ArgumentParser:
     from airflow_provider_cdc import __version__
 
-    epilog = "exit codes: 0 done or nothing to do, 2 configuration, 3 data (tables parked, quarantine), 5 try again"
+    epilog = (
+        "exit codes: 0 done or nothing to do, 2 configuration, 3 data (tables parked, quarantine, format undecided), "
+        "5 try again"
+    )
     parser = argparse.ArgumentParser("airflow-cdc", description="CDC logs in Kafka to lakehouse tables.", epilog=epilog)
     parser.add_argument("--version", action="version", version=f"airflow-cdc {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)

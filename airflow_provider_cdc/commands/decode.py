@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
-import lzma
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.commands.printing import CONFIGURATION, DONE, complain, guarded
+from airflow_provider_cdc.commands.record_files import lines, opened, record_of, take
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.formats.contract import Format, Records
 
 _BUFFER = 5_000  # lines decoded at a time; the changes do not depend on it
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_INT64 = 1 << 63
 
 
 def decode(given: Namespace) -> int:
@@ -32,8 +30,8 @@ def decode(given: Namespace) -> int:
         code = DONE
         for file in given.files:
             try:
-                with _opened(file) as stream:
-                    for change in changes(wire, _lines(stream)):
+                with opened(file) as stream:
+                    for change in changes(wire, lines(stream)):
                         print(json.dumps(change, ensure_ascii=False))
             except BrokenPipeError:
                 raise
@@ -46,10 +44,10 @@ def decode(given: Namespace) -> int:
     return guarded(work, as_json=False)
 
 
-def changes(wire: Format, lines: Iterable[bytes | None]) -> Iterator[dict[str, Any]]:
+def changes(wire: Format, given: Iterable[bytes | None]) -> Iterator[dict[str, Any]]:
     """Yield the changes of a file's records in the file's order.
 
-    :param lines: the lines; None stands for a rest that cannot be read.
+    :param given: the lines; None stands for a rest that cannot be read.
     """
     from airflow_provider_cdc.core.formats.contract import Grouped
 
@@ -57,12 +55,12 @@ def changes(wire: Format, lines: Iterable[bytes | None]) -> Iterator[dict[str, A
     told: list[tuple[int, dict[str, Any]]] = []
     records: dict[tuple[str, int], Records] = {}
     places: dict[tuple[str, int, int], int] = {}
-    for number, line in enumerate(lines):
-        entry = _record(line)
+    for number, line in enumerate(given):
+        entry = record_of(line)
         if isinstance(entry, str):
             told.append((number, _broken(line, entry)))
         else:
-            _take(records, entry)
+            take(records, entry)
             places.setdefault((entry["topic"], entry["partition"], entry["offset"]), number)
         if (number + 1) % buffer == 0:
             yield from _flush(wire, told, records, places)
@@ -113,71 +111,6 @@ def _iso(value: int | None, micros: int) -> str | int | None:
 
 def _text(value: bytes | None) -> str | None:
     return None if value is None else base64.b64encode(value).decode("ascii")
-
-
-# ---- lines to records
-
-
-def _opened(file: str) -> Any:
-    if file == "-":
-        return sys.stdin.buffer
-    return lzma.open(file, "rb") if file.endswith(".xz") else open(file, "rb")
-
-
-def _lines(stream: Any) -> Iterator[bytes | None]:
-    try:
-        yield from (line for line in stream if line.strip())
-    except (lzma.LZMAError, EOFError):
-        yield None
-
-
-def _record(line: bytes | None) -> dict[str, Any] | str:
-    """Return a line's record, or what is wrong with it."""
-    if line is None:
-        return "the compressed file ends early or is damaged"
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
-        return "the line is no JSON"
-    if not isinstance(entry, dict):
-        return "the line is no JSON object"
-    if not isinstance(entry.get("topic"), str):
-        return "topic is missing or no text"
-    for name, limit in (("partition", 1 << 31), ("offset", _INT64)):
-        value = entry.get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < limit:
-            return f"{name} is missing or no number"
-    stamp = entry.get("timestamp")
-    if stamp is not None and (not isinstance(stamp, int) or not -_INT64 <= stamp < _INT64):
-        return "timestamp is no number"
-    try:
-        entry["key"], entry["value"] = _bytes(entry.get("key")), _bytes(entry.get("value"))
-        entry["headers"] = [(str(name), _bytes(value)) for name, value in entry.get("headers") or ()]
-    except (binascii.Error, ValueError, TypeError):
-        return "key, value or a header is no base64"
-    return entry
-
-
-def _bytes(text: Any) -> bytes | None:
-    return None if text is None else base64.b64decode(text, validate=True)
-
-
-def _take(records: dict[tuple[str, int], Records], entry: dict[str, Any]) -> None:
-    from airflow_provider_cdc.core.formats.contract import Records
-
-    place = (entry["topic"], entry["partition"])
-    part = records.get(place)
-    if part is None:
-        part = records[place] = Records(*place, [], [], [], [], [])
-    values: Sequence[tuple[Any, Any]] = (
-        (part.offsets, entry["offset"]),
-        (part.timestamps, entry.get("timestamp")),
-        (part.keys, entry["key"]),
-        (part.values, entry["value"]),
-        (part.headers, entry["headers"] or None),
-    )
-    for column, value in values:
-        column.append(value)
 
 
 def _broken(line: bytes | None, why: str) -> dict[str, Any]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from argparse import Namespace
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.commands.printing import DONE, guarded, print_json, print_table
 from airflow_provider_cdc.core.config import CdcPipeline
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.core.formats.contract import Format
 
 
 def tables(given: Namespace) -> int:
@@ -62,31 +65,41 @@ def formats(given: Namespace) -> int:
     def work() -> int:
         from airflow_provider_cdc.core.formats.registry import format_names, open_format
 
-        opened = [open_format(name) for name in format_names()]
-        found = [
-            {
-                "name": wire.name,
-                "summary": wire.summary,
-                "order": wire.order,
-                "carries": sorted(wire.carries),
-                "options": dict(wire.options),
-            }
-            for wire in opened
-        ]
+        found = [_format_document(open_format(name)) for name in format_names()]
         if given.json:
             print_json(found)
         else:
-            print_table(
-                ("format", "order", "carries", "summary"),
-                [(f["name"], f["order"], ", ".join(f["carries"]), f["summary"]) for f in found],
-            )
-            options = [(f["name"], key, text) for f in found for key, text in f["options"].items()]
-            if options:
-                print()
-                print_table(("format", "option", "meaning"), options)
+            _print_formats(found)
         return DONE
 
     return guarded(work, as_json=given.json)
+
+
+def _format_document(wire: Format) -> dict[str, Any]:
+    ddl = "ddl" in wire.carries
+    return {
+        "name": wire.name,
+        "summary": wire.summary,
+        "order": wire.order,
+        "carries": sorted(wire.carries),
+        "ddl": ("among_rows" if wire.ddl_among_rows else "own_topic") if ddl else None,
+        "options": dict(wire.options),
+    }
+
+
+def _print_formats(found: list[dict[str, Any]]) -> None:
+    """Print what each format carries, what its order is worth, and its options."""
+    ddl = {"own_topic": "own topic", "among_rows": "among rows", None: "no"}
+    order = {"exact": "exact", "second": "by the second"}
+    rows = []
+    for item in found:
+        has = ["yes" if what in item["carries"] else "no" for what in ("rows", "progress", "transactions", "types")]
+        rows.append((item["name"], order[item["order"]], has[0], ddl[item["ddl"]], *has[1:], item["summary"]))
+    print_table(("format", "order", "rows", "DDL", "progress", "transactions", "types", "what it is"), rows)
+    options = [(item["name"], key, text) for item in found for key, text in item["options"].items()]
+    if options:
+        print()
+        print_table(("format", "option", "meaning"), options)
 
 
 def table_documents(states: Any) -> list[dict[str, Any]]:

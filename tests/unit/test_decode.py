@@ -109,11 +109,3 @@ def test_what_is_no_file_or_no_format(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "debezium-json" in capsys.readouterr().err
     assert main(["decode", "--format", "debezium-json", "--option", "speed=2", str(tmp_path)]) == 2
     assert "time.precision.mode" in capsys.readouterr().err
-
-
-def test_formats_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["formats", "--json"]) == 0
-    (first, *_) = json.loads(capsys.readouterr().out)
-    assert set(first) == {"name", "summary", "order", "carries", "options"}
-    assert main(["formats"]) == 0
-    assert "debezium-json" in capsys.readouterr().out

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats import canal_columns
+from airflow_provider_cdc.core.formats.canal_evidence import of_canal
 from airflow_provider_cdc.core.formats.canal_statements import changes_tables, session_database
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
@@ -96,6 +97,7 @@ class WireFormat:
 
     name = "canal-json"
     summary = "Canal flat JSON (MySQL, MariaDB), also as written by TiCDC"
+    evidence = staticmethod(of_canal)
     order = "second"
     carries = frozenset({"rows", "ddl", "progress", "types"})
     updates_move_keys = True

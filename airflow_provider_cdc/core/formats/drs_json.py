@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from airflow_provider_cdc.core.formats.canal_evidence import of_drs_json
 from airflow_provider_cdc.core.formats.drs_messages import DrsFormat
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 
@@ -13,6 +14,7 @@ class WireFormat(DrsFormat):
 
     name = "drs-json"
     summary = "Huawei DRS, JSON (MySQL, TaurusDB, DDM)"
+    evidence = staticmethod(of_drs_json)
     options: Mapping[str, str] = {}
     deleted_in = "old"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.formats.canal_evidence import of_drs_json_c
 from airflow_provider_cdc.core.formats.drs_messages import DrsFormat
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.values.zones import is_zone
@@ -18,6 +19,7 @@ class WireFormat(DrsFormat):
 
     name = "drs-json-c"
     summary = "Huawei DRS, JSON-C (MySQL, TaurusDB, DDM)"
+    evidence = staticmethod(of_drs_json_c)
     options: Mapping[str, str] = {
         "timezone": "time zone of TIMESTAMP values, e.g. Asia/Shanghai or +08:00; without it they are refused"
     }

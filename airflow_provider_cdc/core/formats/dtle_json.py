@@ -14,6 +14,7 @@ from airflow_provider_cdc.core.formats.binlog_files import FileNumbers
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.connect_columns import ColumnTexts, describe
 from airflow_provider_cdc.core.formats.connect_envelope import NO_VALUE, EnvelopeReader, Message, reason_of
+from airflow_provider_cdc.core.formats.connect_evidence import of_dtle
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
@@ -76,6 +77,7 @@ class WireFormat:
     ddl_among_rows = False
     splits_partitions = True
     partial_images = False
+    evidence = staticmethod(of_dtle)
     options = OPTIONS
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:

@@ -13,6 +13,7 @@ import msgspec
 import pyarrow as pa
 
 from airflow_provider_cdc.core.formats import oms_images
+from airflow_provider_cdc.core.formats.canal_evidence import of_oms
 from airflow_provider_cdc.core.formats.canal_statements import session_database
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
@@ -63,6 +64,7 @@ class WireFormat:
 
     name = "oms-canal"
     summary = "OceanBase OMS, method Canal"
+    evidence = staticmethod(of_oms)
     order = "second"
     carries = frozenset({"rows", "types"})
     updates_move_keys = True

@@ -12,6 +12,7 @@ from airflow_provider_cdc.core.formats import oms_images
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
 from airflow_provider_cdc.core.formats.oms_columns import is_oceanbase, speaks_oracle
+from airflow_provider_cdc.core.formats.oms_evidence import of_default
 from airflow_provider_cdc.core.formats.oms_options import NULL_IN_BOTH, TIMEZONE, OmsOptions
 from airflow_provider_cdc.core.formats.oms_positions import NOWHERE, NoPosition, Place, change_place, snapshot_place
 from airflow_provider_cdc.core.model.encoding import Encoded
@@ -94,6 +95,7 @@ class WireFormat:
 
     name = "oms-default"
     summary = "OceanBase OMS, method Default"
+    evidence = staticmethod(of_default)
     order = "exact"
     carries = frozenset({"rows", "ddl", "progress"})
     updates_move_keys = True

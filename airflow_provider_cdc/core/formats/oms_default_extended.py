@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_cdc.core.formats import oms_default
+from airflow_provider_cdc.core.formats.oms_evidence import of_default_extended
 
 
 class WireFormat(oms_default.WireFormat):
@@ -10,5 +11,6 @@ class WireFormat(oms_default.WireFormat):
 
     name = "oms-default-extended"
     summary = "OceanBase OMS, method DefaultExtendColumnType"
+    evidence = staticmethod(of_default_extended)
     carries = frozenset({"rows", "ddl", "progress", "types"})
     light_types = True

@@ -1,0 +1,81 @@
+"""Recorded Kafka records in files: one JSON object a line, key, value and headers in base64; ``.xz`` is unpacked."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import lzma
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.core.formats.contract import Records
+
+_INT64 = 1 << 63
+
+
+def opened(file: str) -> Any:
+    """Open a file, packed or not; - is standard input."""
+    if file == "-":
+        return sys.stdin.buffer
+    return lzma.open(file, "rb") if file.endswith(".xz") else open(file, "rb")
+
+
+def lines(stream: Any) -> Iterator[bytes | None]:
+    """Yield the lines that are not blank; None stands for a rest that cannot be read."""
+    try:
+        yield from (line for line in stream if line.strip())
+    except (lzma.LZMAError, EOFError):
+        yield None
+
+
+def record_of(line: bytes | None) -> dict[str, Any] | str:
+    """Return a line's record, or what is wrong with it."""
+    if line is None:
+        return "the compressed file ends early or is damaged"
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return "the line is no JSON"
+    if not isinstance(entry, dict):
+        return "the line is no JSON object"
+    if not isinstance(entry.get("topic"), str):
+        return "topic is missing or no text"
+    for name, limit in (("partition", 1 << 31), ("offset", _INT64)):
+        value = entry.get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < limit:
+            return f"{name} is missing or no number"
+    stamp = entry.get("timestamp")
+    if stamp is not None and (not isinstance(stamp, int) or not -_INT64 <= stamp < _INT64):
+        return "timestamp is no number"
+    try:
+        entry["key"], entry["value"] = _bytes(entry.get("key")), _bytes(entry.get("value"))
+        entry["headers"] = [(str(name), _bytes(value)) for name, value in entry.get("headers") or ()]
+    except (binascii.Error, ValueError, TypeError):
+        return "key, value or a header is no base64"
+    return entry
+
+
+def _bytes(text: Any) -> bytes | None:
+    return None if text is None else base64.b64decode(text, validate=True)
+
+
+def take(records: dict[tuple[str, int], Records], entry: dict[str, Any]) -> None:
+    """Append a record to those of its partition."""
+    from airflow_provider_cdc.core.formats.contract import Records
+
+    place = (entry["topic"], entry["partition"])
+    part = records.get(place)
+    if part is None:
+        part = records[place] = Records(*place, [], [], [], [], [])
+    values: Sequence[tuple[Any, Any]] = (
+        (part.offsets, entry["offset"]),
+        (part.timestamps, entry.get("timestamp")),
+        (part.keys, entry["key"]),
+        (part.values, entry["value"]),
+        (part.headers, entry["headers"] or None),
+    )
+    for column, value in values:
+        column.append(value)

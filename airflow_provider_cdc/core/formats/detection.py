@@ -1,0 +1,135 @@
+"""Which format records are in: what each registered format makes of them, and what they show of their tool."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.formats.contract import Format, Records
+from airflow_provider_cdc.core.formats.evidence import Evidence, Find
+from airflow_provider_cdc.core.formats.registry import format_names, open_format
+
+_LIKELY = 0.9  # share of its records that a format must read; a few may be damaged
+_MEANING = frozenset({"row", "schema", "progress", "transaction"})
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What speaks for a format.
+
+    :param share: of the records that it does not pass over, how many it reads; None where it cannot be tried.
+    :param evidence: sentences for people.
+    :param contradicted: whether more records speak against it than for it.
+    :param fitting: whether records speak for it.
+    """
+
+    format: str
+    share: float | None
+    evidence: str
+    contradicted: bool = False
+    fitting: bool = False
+
+
+@dataclass(frozen=True)
+class Detection:
+    """The answer.
+
+    :param format: None where the records do not decide.
+    :param candidates: the likeliest first; of formats that read none of the records only those that cannot be tried.
+    :param records: records that were looked at: those with a value.
+    """
+
+    format: str | None
+    candidates: tuple[Candidate, ...]
+    records: int
+
+
+@dataclass
+class _Tally:
+    """What a format made of the records."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    read: int = 0
+    failed: int = 0
+    for_it: Counter[str] = field(default_factory=Counter)
+    against_it: Counter[str] = field(default_factory=Counter)
+
+    def candidate(self, name: str) -> Candidate:
+        told = [f"{count} {kind}" for kind, count in self.kinds.most_common() if kind in _MEANING]
+        sentences = [f"read {', '.join(told)}" + (f"; {self.failed} records failed" if self.failed else "")]
+        sentences += [f"for it: {text} ({count} records)" for text, count in self.for_it.most_common(2)]
+        sentences += [f"against it: {text} ({count} records)" for text, count in self.against_it.most_common(2)]
+        share = self.read / (self.read + self.failed)
+        contradicted = self.against_it.total() > self.for_it.total()
+        return Candidate(name, share, "; ".join(sentences), contradicted, bool(self.for_it))
+
+
+def detect(partitions: Sequence[Records]) -> Detection:
+    """Return the format of records, if they tell.
+
+    A format that cannot read nine in ten records, or that more records contradict than speak for, is out. Of several
+    that are left the one that records speak for is the answer.
+
+    :param partitions: the first records of each partition, in offset order.
+    """
+    count = sum(value is not None for records in partitions for value in records.values)
+    candidates: list[Candidate] = []
+    untried: list[Candidate] = []
+    for name in format_names():
+        wire = _opened(name)
+        if isinstance(wire, str):
+            untried.append(Candidate(name, None, wire))
+            continue
+        tally = _tally(wire, partitions)
+        if tally.read:
+            candidates.append(tally.candidate(name))
+    candidates.sort(key=lambda found: (found.contradicted, -(found.share or 0), not found.fitting))
+    answer = _answer(candidates)
+    return Detection(answer, (*candidates, *untried) if answer is None else tuple(candidates), count)
+
+
+def _answer(candidates: Sequence[Candidate]) -> str | None:
+    likely = [found for found in candidates if (found.share or 0) >= _LIKELY and not found.contradicted]
+    if len(likely) > 1:
+        likely = [found for found in likely if found.fitting]
+    return likely[0].format if len(likely) == 1 else None
+
+
+def _opened(name: str) -> Format | str:
+    """Return the format, or why it cannot be tried."""
+    try:
+        wire = open_format(name)
+    except ConfigurationError as error:
+        return f"cannot be tried alone: {'; '.join(error.problems)}"
+    files = [option for option in wire.options if option.endswith("_file")]
+    if files:
+        return f"cannot be tried alone: it is read with what source.options.{files[0]} names"
+    return wire
+
+
+def _tally(wire: Format, partitions: Sequence[Records]) -> _Tally:
+    tally = _Tally()
+    evidence: Find | None = getattr(wire, "evidence", None)
+    for records in partitions:
+        batch = wire.decode(records)
+        kinds_at: dict[int, set[str]] = {}
+        for offset, kind in zip(batch.column("offset").to_pylist(), batch.column("kind").to_pylist(), strict=True):
+            kinds_at.setdefault(offset, set()).add(kind)
+            tally.kinds[kind] += 1
+        tally.failed += sum("error" in kinds for kinds in kinds_at.values())
+        tally.read += sum("error" not in kinds and bool(kinds & _MEANING) for kinds in kinds_at.values())
+        for said in _said(evidence, records):
+            (tally.for_it if said.speaks_for else tally.against_it)[said.sentence] += 1
+    return tally
+
+
+def _said(evidence: Find | None, records: Records) -> Iterator[Evidence]:
+    if evidence is None:
+        return
+    headers = records.headers or [None] * len(records)
+    for key, value, given in zip(records.keys, records.values, headers, strict=True):
+        said = None if value is None else evidence(key, value, given)
+        if said is not None:
+            yield said

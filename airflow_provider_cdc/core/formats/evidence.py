@@ -1,0 +1,32 @@
+"""What one record shows of the tool that wrote it, where several formats could read it.
+
+A format that has lookalikes has a static method ``evidence(key, value, headers)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from airflow_provider_cdc.core.formats.contract import Headers
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A sentence that speaks for a format, or against it."""
+
+    speaks_for: bool
+    sentence: str
+
+
+Find = Callable[[bytes | None, bytes, Headers], Evidence | None]
+
+
+def fits(sentence: str) -> Evidence:
+    """Return evidence for a format."""
+    return Evidence(True, sentence)
+
+
+def contradicts(sentence: str) -> Evidence:
+    """Return evidence against a format."""
+    return Evidence(False, sentence)

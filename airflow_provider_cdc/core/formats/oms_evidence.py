@@ -1,0 +1,51 @@
+"""OMS's methods Default and DefaultExtendColumnType (specs/oceanbase-oms.md, section 11)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from airflow_provider_cdc.core.formats.contract import Headers
+from airflow_provider_cdc.core.formats.evidence import Evidence, contradicts, fits
+
+_Image = dict[str, msgspec.Raw] | None
+
+
+class _Message(msgspec.Struct):
+    recordType: str | None = None
+    prevStruct: _Image = None
+    postStruct: _Image = None
+
+
+_decode = msgspec.json.Decoder(_Message).decode
+
+
+def _is_typed(value: bytes) -> bool | None:
+    """Say whether a row's images name their types; None where there is no row."""
+    try:
+        message = _decode(value)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    images = [image for image in (message.prevStruct, message.postStruct) if image]
+    if not images or message.recordType in (None, "DDL", "HEARTBEAT"):
+        return None
+    return any("__light_type" in image for image in images)
+
+
+def of_default(key: bytes | None, value: bytes, headers: Headers) -> Evidence | None:
+    """Return what speaks for or against the method Default."""
+    match _is_typed(value):
+        case True:
+            return contradicts("images have __light_type, which only DefaultExtendColumnType writes")
+        case False:
+            return fits("images without __light_type")
+    return None
+
+
+def of_default_extended(key: bytes | None, value: bytes, headers: Headers) -> Evidence | None:
+    """Return what speaks for or against the method DefaultExtendColumnType."""
+    match _is_typed(value):
+        case True:
+            return fits("images have __light_type")
+        case False:
+            return contradicts("images lack __light_type")
+    return None
