@@ -218,7 +218,9 @@ class WireFormat:
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
         time = None if payload.timestamp is None else payload.timestamp.eventTime
-        return None if time is None else Progress(time, heartbeat=payload.op == "HEARTBEAT")
+        if time is None or payload.op == "ROW":  # the full load says nothing of changes
+            return None
+        return Progress(time, heartbeat=payload.op == "HEARTBEAT")
 
     def describe(self, columns: str) -> Description:
         """Read the ``columns`` text of a change."""

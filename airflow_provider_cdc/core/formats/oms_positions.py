@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from airflow_provider_cdc.core.formats.oms_sequence import place_of
-
-_MOST_DIGITS = 15  # ten of seconds, "no more than five" of the counter
 Place = tuple[int | None, int | None, int | None]
 NOWHERE: Place = (None, None, None)
+_UNITS = (100_000, 10_000, 1_000, 100, 10, 1)  # the counter has up to five digits and need not be padded
+_FIRST, _BEYOND = 10**9, 10**10  # seconds since the epoch have ten digits
 
 
 class NoPosition(ValueError):
@@ -14,21 +13,22 @@ class NoPosition(ValueError):
 
 
 def change_place(sequence: int | str | None) -> Place:
-    """Return the place of a change by its sequence.
+    """Return the place of a change by its sequence: ten digits of seconds, then a counter.
 
     :raises NoPosition: it has none.
-    :raises ValueError: it is not made of seconds and a counter.
+    :raises ValueError: it is made otherwise: milliseconds, or a number that only counts, would give a wrong order.
     """
-    found = place_of(sequence)
-    if found is None:
+    if not sequence or sequence in ("0", "null"):
         raise NoPosition(
             "a change without a sequence: set source.options.sequenceEnabled to false if the task has it so"
         )
-    seconds, counter = found
-    # milliseconds, or a number that only counts, would be put in a wrong order
-    if not seconds or len(str(sequence)) > _MOST_DIGITS:
-        raise ValueError("a sequence that is not ten digits of seconds and up to five of a counter")
-    return seconds, counter, 0
+    if isinstance(sequence, str):
+        sequence = int(sequence) if sequence.isascii() and sequence.isdigit() and len(sequence) < 20 else -1
+    for unit in _UNITS:
+        seconds, counter = divmod(sequence, unit)
+        if _FIRST <= seconds < _BEYOND:
+            return seconds, counter, 0
+    raise ValueError("a sequence that is not ten digits of seconds and up to five of a counter")
 
 
 def snapshot_place(written_ms: int | None) -> Place:
