@@ -73,7 +73,7 @@ class Message:
 
     partition: int
     key: bytes | None
-    value: bytes
+    value: bytes | None
     topic: str = "rows"
     headers: tuple[tuple[str, bytes], ...] = ()
 
