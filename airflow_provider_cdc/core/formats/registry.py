@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 # name -> module with a class ``WireFormat(options)``
 FORMATS = {
     "canal-json": "airflow_provider_cdc.core.formats.canal_json",
+    "canal-protobuf": "airflow_provider_cdc.core.formats.canal_protobuf",
     "debezium-json": "airflow_provider_cdc.core.formats.debezium_json",
     "drs-avro": "airflow_provider_cdc.core.formats.drs_avro",
     "drs-json": "airflow_provider_cdc.core.formats.drs_json",
     "drs-json-c": "airflow_provider_cdc.core.formats.drs_json_c",
     "dtle-json": "airflow_provider_cdc.core.formats.dtle_json",
+    "dts-protobuf": "airflow_provider_cdc.core.formats.dts_protobuf",
     "oms-canal": "airflow_provider_cdc.core.formats.oms_canal",
     "oms-dataworks": "airflow_provider_cdc.core.formats.oms_dataworks",
     "oms-default": "airflow_provider_cdc.core.formats.oms_default",

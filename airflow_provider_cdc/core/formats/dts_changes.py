@@ -1,0 +1,153 @@
+"""Entries of Tencent DTS to changes, in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.formats.change_columns import binlog_positions
+from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Records
+from airflow_provider_cdc.core.formats.dts_columns import ColumnLists
+from airflow_provider_cdc.core.formats.dts_entries import Entries, counted
+from airflow_provider_cdc.core.formats.dts_images import Problem
+from airflow_provider_cdc.core.formats.generated.dts_pb2 import MessageType
+from airflow_provider_cdc.core.model.change import Kind, Op
+
+# what entries are, by the numbers of their message types
+_KINDS: list[tuple[str, str | None]] = [
+    (Kind.TRANSACTION, Op.BEGIN),
+    (Kind.TRANSACTION, Op.COMMIT),
+    (Kind.ROW, None),
+    (Kind.SCHEMA, None),
+    (Kind.TRANSACTION, Op.ROLLBACK),
+    (Kind.PROGRESS, None),  # HEARTBEAT
+    (Kind.PROGRESS, None),  # CHECKPOINT
+]
+_ROW_OPS: list[str | None] = [Op.INSERT, Op.UPDATE, Op.DELETE]  # by the numbers of DMLType
+
+
+class Changes:
+    """The changes that the entries of some groups are, one after the other.
+
+    :param items: list of ``Entry`` of each group.
+    :param lists: takes the lists of columns.
+    :param utc: whether TIMESTAMP texts are in UTC.
+    """
+
+    def __init__(self, items: pa.ListArray, lists: ColumnLists, *, utc: bool) -> None:
+        self._entries = entries = Entries(items, lists)
+        self._lists = lists
+        before, after, refused, count = [pa.array([], pa.string())], [pa.array([], pa.string())], {}, 0
+        for rows in entries.row_changes():
+            images = rows.images(utc=utc)
+            before.append(images[0])
+            after.append(images[1])
+            refused.update({count + row: problem for row, problem in rows.problems.items()})
+            count += len(images[0])
+        self._before, self._after = pa.concat_arrays(before), pa.concat_arrays(after)
+        counts = entries.rows
+        each = np.where(counts > 0, counts, 1)
+        self._entry: Any = np.repeat(np.arange(len(entries)), each)
+        self._rows = np.flatnonzero((counts > 0)[self._entry])  # the changes that are rows
+        within = counted(each)
+        self._number = _before(each, entries.group)[self._entry] + within
+        self._place = (
+            _before(np.where(_placed(entries), each, 0), entries.group, entries.sequence)[self._entry] + within
+        )
+        self._problems = {int(self._rows[row]): problem for row, problem in refused.items()}
+        firsts = np.cumsum(each) - each
+        self._problems.update({int(firsts[entry]): problem for entry, problem in entries.problems.items()})
+
+    def sizes(self, groups: int) -> Any:
+        """Return the number of changes of each of so many groups."""
+        return np.bincount(self._entries.group[self._entry], minlength=groups)
+
+    def problems(self) -> list[tuple[int, int, Problem]]:
+        """Return what could not be carried: group, number of the change in it, and why."""
+        group = self._entries.group[self._entry]
+        return [(int(group[i]), int(self._number[i]), problem) for i, problem in sorted(self._problems.items())]
+
+    def batch(self, records: Records, places: Any) -> pa.RecordBatch:
+        """Return the changes without problems.
+
+        :param places: the record of each group, in ``records``.
+        """
+        kept: Any = np.ones(len(self._entry), bool)
+        kept[list(self._problems)] = False
+        kept = np.flatnonzero(kept)
+        entry = self._entry[kept]
+        record = pa.array(places[self._entries.group[entry]])
+        arrays = {
+            "topic": pa.repeat(pa.scalar(records.topic), len(kept)),
+            "partition": pa.repeat(pa.scalar(records.partition, pa.int32()), len(kept)),
+            "offset": pa.array(records.offsets, pa.int64()).take(record),
+            "index": pa.array(self._number[kept], pa.int32()),
+            "kafka_time": pa.array(records.timestamps, pa.int64()).take(record).cast(pa.timestamp("ms", "UTC")),
+            **self._of_entries(pa.array(entry)),
+            **self._of_rows(kept, entry),
+        }
+        nothing = {field.name: pa.nulls(len(kept), field.type) for field in CHANGE_SCHEMA if field.name not in arrays}
+        return pa.RecordBatch.from_arrays(
+            [{**nothing, **arrays}[name] for name in CHANGE_SCHEMA.names], schema=CHANGE_SCHEMA
+        )
+
+    def _of_entries(self, entry: pa.Array) -> dict[str, pa.Array]:
+        """Return the columns that all changes of an entry have alike."""
+        entries = self._entries
+        time = pa.array(entries.time * 1_000_000, mask=entries.time == 0)
+        columns = {
+            "database": entries.database.dictionary_encode(),
+            "table": entries.table.dictionary_encode(),
+            "source_time": time.cast(pa.timestamp("us", "UTC")),
+            "transaction_id": entries.transaction(),
+        }
+        if entries.has_ddl:
+            columns["statement"] = pa.array(entries.statement, pa.string())
+            columns["default_database"] = pa.array(entries.default_database, pa.string())
+        return {name: column.take(entry) for name, column in columns.items()}
+
+    def _of_rows(self, kept: Any, entry: Any) -> dict[str, pa.Array]:
+        """Return the columns in which rows differ from other changes."""
+        entries = self._entries
+        kinds = entries.type[entry]
+        is_row = kinds == MessageType.DML
+        row: Any = np.full(len(self._entry), -1)
+        row[self._rows] = np.arange(len(self._rows))
+        image = pa.array(row[kept], mask=~is_row)
+        ops = np.where(is_row, len(_KINDS) + entries.op[entry], kinds)
+        sequence: Any = entries.sequence[entry].astype(np.int64)
+        file: Any = np.zeros(len(kept), np.int64)
+        positions = binlog_positions(file, sequence, self._place[kept])
+        texts = pa.array(self._lists.texts, pa.string())
+        return {
+            "kind": _words([kind for kind, _ in _KINDS], kinds),
+            "op": _words([op for _, op in _KINDS] + _ROW_OPS, ops),
+            "position": pc.if_else(pa.array(_placed(entries)[entry]), positions, None),
+            "before": self._before.take(image),
+            "after": self._after.take(image),
+            "columns": pa.DictionaryArray.from_arrays(pa.array(entries.list[entry], pa.int32(), mask=~is_row), texts),
+        }
+
+
+def _placed(entries: Entries) -> Any:
+    """Return which entries have a place in the source's order: rows and DDL."""
+    return (entries.type == MessageType.DML) | (entries.type == MessageType.DDL)
+
+
+def _words(words: Sequence[str | None], codes: Any) -> pa.Array:
+    """Return words by number."""
+    return pa.array(words, pa.string()).take(pa.array(codes)).dictionary_encode()
+
+
+def _before(counts: Any, *marks: Any) -> Any:
+    """Return for each entry the sum of the counts of those before it that stand together and bear the same marks."""
+    total = np.cumsum(counts) - counts
+    begins: Any = np.ones(len(counts), bool)
+    if len(counts):
+        begins[1:] = np.any([mark[1:] != mark[:-1] for mark in marks], axis=0)
+    start = np.maximum.accumulate(np.where(begins, np.arange(len(counts)), 0))
+    return total - total[start]

@@ -1,0 +1,280 @@
+"""Row images of Tencent DTS: values of many rows, in columns, to JSON object texts.
+
+Values: specs/tencent-dts.md, section 3.
+"""
+
+from __future__ import annotations
+
+from binascii import b2a_base64
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from airflow_provider_cdc.core.formats.dts_columns import HEADS, Carrier, ColumnTables
+from airflow_provider_cdc.core.formats.generated.dts_pb2 import DataType
+from airflow_provider_cdc.core.values.charsets import decoder, is_utf8
+from airflow_provider_cdc.core.values.field import Misfit
+
+# what is to be done with a value
+_NUMERAL, _TEXT, _BASE64, _JSON, _NULL, _REFUSE = range(6)
+
+
+def _actions() -> Any:
+    """Return what is done with a value of each DataType in a column of each carrier; the last row is of unknown ones.
+
+    The value's own type decides, and must be one that the column's type can have (specs, section 3).
+    """
+    actions: Any = np.full((max(DataType.values()) + 2, len(Carrier)), _REFUSE, np.int8)
+    numbers = [Carrier.NUMBER, Carrier.UNSIGNED, Carrier.OTHER]
+    numeric = set(DataType.values()) - {DataType.NIL, DataType.NA, DataType.STRING, DataType.BYTES}
+    actions[np.ix_(sorted(numeric), numbers)] = _NUMERAL
+    actions[DataType.STRING, [Carrier.TEXT, Carrier.TIMESTAMP, *numbers]] = _TEXT
+    for bytes_or_text in (DataType.STRING, DataType.BYTES):
+        actions[bytes_or_text, Carrier.BYTES] = _BASE64
+        actions[bytes_or_text, Carrier.JSON] = _JSON
+    actions[DataType.NIL] = _NULL
+    return actions
+
+
+_ACTIONS = _actions()
+_encode = msgspec.json.Encoder().encode
+
+
+def _escaped(data: Any) -> Any:
+    """Mark the bytes that JSON text cannot have as they are."""
+    return (data < 32) | (data == ord('"')) | (data == ord("\\"))
+
+
+def _no_numeral(data: Any) -> Any:
+    """Mark the bytes that no number has."""
+    signs_and_digits = (data >= ord("+")) & (data <= ord("9")) & (data != ord(",")) & (data != ord("/"))
+    return ~(signs_and_digits | (data == ord("e")) | (data == ord("E")))
+
+
+class Problem(NamedTuple):
+    """Why a row is refused."""
+
+    code: str
+    message: str
+
+
+_WRONG_TYPE = Problem("value.wrong_type", "a value's type is none that its column can have")
+_MALFORMED = Problem("value.malformed", "a value is not what its type says")
+_NEGATIVE = Problem("value.malformed", "a negative number in an unsigned column")
+_NO_TEXT = Problem("value.not_text", "a text is not valid in its character set, or the character set is unknown")
+_NO_JSON = Problem("value.not_json", "a JSON value is no JSON text: MySQL's binary form is not read")
+
+
+class Values:
+    """Messages ``Data`` of many rows.
+
+    :param parts: arrays of them, put one behind the other.
+    """
+
+    def __init__(self, parts: list[pa.StructArray]) -> None:
+        names = [field.name for field in parts[0].type]
+        joined = {name: pa.concat_arrays([part.field(name) for part in parts]) for name in names}
+        kinds = joined["dataType"].to_numpy()
+        unknown = len(_ACTIONS) - 1
+        self.kinds: Any = np.where((kinds >= 0) & (kinds < unknown), kinds, unknown)
+        self.charsets: pa.DictionaryArray = joined["charset"].dictionary_encode()
+        self.numerals = joined["sv"].view(pa.binary())
+        self.contents = joined["bv"]
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+
+class ImageWriter:
+    """Writes images of values.
+
+    :param values: what there is to choose from.
+    :param chosen: the values to write, image after image.
+    :param starts: place in ``chosen`` of each image's first value, and at the end its length.
+    :param columns: column of each chosen value, in ``tables``.
+    :param utc: whether TIMESTAMP texts are in UTC, so that one which says so means the same without.
+    """
+
+    def __init__(
+        self, values: Values, chosen: Any, starts: Any, columns: Any, tables: ColumnTables, *, utc: bool
+    ) -> None:
+        self._values, self._chosen, self._starts, self._columns, self._tables = values, chosen, starts, columns, tables
+        self._utc = utc
+        self._carriers = tables.carriers[columns]
+        self._actions = _ACTIONS[values.kinds[chosen], self._carriers]
+        self._charsets = values.charsets.indices.to_numpy()[chosen]
+        # texts are put together from pieces: numerals, contents, heads, and what is made here
+        self._made = [b"", b'"}', b"}"]
+        self._first_made = 2 * len(values) + len(tables.heads)
+        self._pieces: Any = np.where(self._actions == _NUMERAL, chosen, chosen + len(values))
+        self.problems: dict[int, Problem] = {}  # by image
+
+    def write(self) -> pa.Array:
+        """Return the images, null where there is no value; those with a problem are not to be used."""
+        if not len(self._chosen):
+            return pa.nulls(len(self._starts) - 1, pa.string())
+        self._pieces[self._actions == _NULL] = self._first_made
+        self._refuse(np.flatnonzero(self._actions == _REFUSE), _WRONG_TYPE)
+        self._check_sizes()
+        self._check_numerals()
+        self._texts()
+        self._each(self._actions == _BASE64, lambda charset: partial(b2a_base64, newline=False), _MALFORMED)
+        self._each(self._actions == _JSON, _json, _NO_JSON)
+        return self._joined()
+
+    def _refuse(self, places: Any, problem: Problem) -> None:
+        images: list[int] = np.atleast_1d(np.searchsorted(self._starts, places, "right")).tolist()
+        for image in images:
+            self.problems.setdefault(image - 1, problem)
+
+    def _check_sizes(self) -> None:
+        numerals = np.diff(offsets_of(self._values.numerals))[self._chosen]
+        contents = np.diff(offsets_of(self._values.contents))[self._chosen]
+        is_numeral = self._actions == _NUMERAL
+        wrong = (numerals > 0) != is_numeral
+        wrong |= (contents > 0) & (is_numeral | (self._actions == _NULL))
+        self._refuse(np.flatnonzero(wrong & (self._actions != _REFUSE)), _MALFORMED)
+
+    def _check_numerals(self) -> None:
+        offsets, data = offsets_of(self._values.numerals), _data(self._values.numerals)
+        numerals = np.flatnonzero((self._actions == _NUMERAL) & (offsets[self._chosen] < len(data)))
+        odd = _holders(offsets, _no_numeral(data))
+        if len(odd):
+            self._refuse(numerals[np.isin(self._chosen[numerals], odd)], _MALFORMED)
+        unsigned = numerals[self._carriers[numerals] == Carrier.UNSIGNED]
+        self._refuse(unsigned[data[offsets[self._chosen[unsigned]]] == ord("-")], _NEGATIVE)
+
+    def _texts(self) -> None:
+        texts = self._actions == _TEXT
+        plain = np.array([_is_plain(charset) for charset in self._values.charsets.dictionary.to_pylist()], bool)
+        foreign = texts & ~plain[self._charsets]
+        self._each(foreign, _quoted, _NO_TEXT)
+        texts &= ~foreign
+        if self._utc:
+            stated = texts & (self._carriers == Carrier.TIMESTAMP)
+            stated[stated] = self._end_in_utc(self._chosen[stated])
+            self._each(stated, _without_zone, _NO_TEXT)
+            texts &= ~stated
+        special = _holders(offsets_of(self._values.contents), _escaped(_data(self._values.contents)))
+        if len(special):
+            marked: Any = np.zeros(len(self._values), bool)
+            marked[special] = True
+            self._each(texts & marked[self._chosen], _quoted, _NO_TEXT)
+
+    def _end_in_utc(self, values: Any) -> Any:
+        offsets, data = offsets_of(self._values.contents), _data(self._values.contents)
+        signs = offsets[values + 1] - len("+00:00")
+        inside = signs >= offsets[values]
+        return inside & (data[np.where(inside, signs, 0)] == ord("+"))
+
+    def _each(self, which: Any, converter: Callable[[str], Callable[[bytes], bytes]], problem: Problem) -> None:
+        """Make the texts between quotes of some values one by one.
+
+        :param converter: gives for a character set what makes them.
+        """
+        if not which.any():
+            return
+        names = self._values.charsets.dictionary.to_pylist()
+        for charset in np.unique(self._charsets[which]).tolist():
+            places = np.flatnonzero(which & (self._charsets == charset))
+            try:
+                make = converter(names[charset])
+            except Misfit:
+                self._refuse(places, problem)
+                continue
+            contents = self._values.contents.take(pa.array(self._chosen[places])).to_pylist()
+            for place, content in zip(places.tolist(), contents, strict=True):
+                try:
+                    made = make(content)
+                except (Misfit, ValueError, RecursionError):
+                    self._refuse([place], problem)
+                    continue
+                self._pieces[place] = self._first_made + len(self._made)
+                self._made.append(made)
+
+    def _joined(self) -> pa.Array:
+        """Put the pieces together: a head and a value each, and an end for each image that has any."""
+        starts, values = self._starts.astype(np.int32), len(self._values)
+        has_any = starts[1:] > starts[:-1]
+        ends = np.r_[0, np.cumsum(has_any, dtype=np.int32)]
+        quoted = self._actions != _NULL
+        head = self._columns * len(HEADS) + (2 * values + 3) - quoted
+        head[1:] += 2 - 2 * quoted[:-1]
+        first, last = starts[:-1][has_any], starts[1:][has_any] - 1
+        head[first] = self._columns[first] * len(HEADS) + 2 * values + ~quoted[first]
+        at = 2 * np.arange(len(head), dtype=np.int32) + np.repeat(ends[:-1], np.diff(starts))
+        order: Any = np.empty(2 * len(head) + ends[-1], np.int32)
+        order[at] = head
+        order[at + 1] = self._pieces
+        order[2 * last + 2 + ends[:-1][has_any]] = self._first_made + np.where(quoted[last], 1, 2)
+        pieces = [self._values.numerals, self._values.contents, self._tables.heads, pa.array(self._made, pa.binary())]
+        whole = pa.concat_arrays(pieces).take(pa.array(order))
+        # the pieces lie one behind the other: an image is all bytes from its first to its last
+        offsets = np.ascontiguousarray(offsets_of(whole)[2 * starts + ends])
+        buffers = [pa.array(has_any).buffers()[1], pa.py_buffer(offsets), whole.buffers()[2]]
+        return self._checked(pa.Array.from_buffers(pa.binary(), len(has_any), buffers))
+
+    def _checked(self, images: pa.Array) -> pa.Array:
+        try:
+            return images.cast(pa.string())
+        except pa.ArrowInvalid:
+            broken = [i for i, image in enumerate(images.to_pylist()) if image is not None and not _is_utf8(image)]
+            self.problems.update(dict.fromkeys(broken, _NO_TEXT))
+            mask: Any = np.zeros(len(images), bool)
+            mask[broken] = True
+            return self._checked(pa.array(images.to_numpy(zero_copy_only=False), pa.binary(), mask=mask))
+
+
+def offsets_of(array: pa.Array) -> Any:
+    """Return where the values of a text or binary array begin and end."""
+    return np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, array.offset * 4)
+
+
+def _data(array: pa.Array) -> Any:
+    buffer = array.buffers()[2]
+    return np.frombuffer(b"" if buffer is None else buffer, np.uint8)
+
+
+def _holders(offsets: Any, marked: Any) -> Any:
+    """Return which values hold one of the bytes marked."""
+    return np.unique(np.searchsorted(offsets, np.flatnonzero(marked), "right") - 1)
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _is_plain(charset: str) -> bool:
+    return charset.lower() != "binary" and is_utf8(charset)
+
+
+def _quoted(charset: str) -> Callable[[bytes], bytes]:
+    """Return what makes JSON text of bytes; bytes without a character set in a text column are taken if ASCII."""
+    if _is_plain(charset):
+        return lambda content: _encode(content.decode())[1:-1]
+    decode = decoder("ascii" if charset.lower() == "binary" else charset)
+    return lambda content: _encode(decode(content))[1:-1]
+
+
+def _without_zone(charset: str) -> Callable[[bytes], bytes]:
+    quoted = _quoted(charset)
+    return lambda content: quoted(content.removesuffix(b"+00:00").rstrip(b" "))
+
+
+def _json(charset: str) -> Callable[[bytes], bytes]:
+    decode = decoder(charset)
+
+    def quoted(content: bytes) -> bytes:
+        text = decode(content)
+        msgspec.json.decode(text, type=msgspec.Raw)
+        return _encode(text)[1:-1]
+
+    return quoted
