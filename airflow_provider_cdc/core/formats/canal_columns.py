@@ -125,7 +125,7 @@ def column_type(text: str) -> ColumnType | None:
 
 def inferred_schema(description: Description) -> TableSchema | None:
     """Return a schema made from what a record says; None where it lacks the key or a type."""
-    if description.details is None or not description.key or not description.complete:
+    if description.details is None or description.key is None or not description.complete:
         return None
     columns = []
     for number, name in enumerate(description.names, 1):

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError, Message
 # ptars 0.0.25 follows nested unknown groups on the stack without a limit, about 80 bytes of it for each: a message of a
 # hundred thousand group starts ends the process. One with more bytes that could be group starts than this is parsed by
 # protobuf first, which stops at a depth of 100.
-_GROUPS = 16_384
+_GROUPS = 32_768
 
 
 class MessageReader:
@@ -42,11 +42,11 @@ class MessageReader:
         sizes = pc.binary_length(data).to_numpy(zero_copy_only=False)
         for place in np.flatnonzero(sizes > _GROUPS):
             malformed[place] = not self._is_shallow(data[int(place)].as_buffer())
-        data = _emptied(data, malformed)
+        data = emptied(data, malformed)
         batch = self._convert(data)
         if batch is None:
             self._search(data, 0, malformed)
-            batch = self._convert(_emptied(data, malformed))
+            batch = self._convert(emptied(data, malformed))
         return batch, malformed
 
     def _is_shallow(self, data: pa.Buffer) -> bool:
@@ -82,7 +82,8 @@ class MessageReader:
                 self._search(part, place, malformed)
 
 
-def _emptied(data: pa.Array, chosen: np.ndarray) -> pa.Array:
+def emptied(data: pa.Array, chosen: np.ndarray) -> pa.Array:
+    """Return messages, the chosen ones without any field."""
     return pc.if_else(pa.array(chosen), pa.scalar(b"", data.type), data) if chosen.any() else data
 
 

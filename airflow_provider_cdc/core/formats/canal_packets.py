@@ -1,0 +1,177 @@
+"""Canal's packets to the entries in them, column by column (specs/canal.md, 1, 2, 4 and 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from google.protobuf.message import DecodeError
+
+from airflow_provider_cdc.core.formats.generated.canal_entry_pb2 import ROWDATA, TRANSACTIONEND, UPDATE
+from airflow_provider_cdc.core.formats.generated.canal_packet_pb2 import (
+    ACK,
+    COMPRESSIONCOMPATIBLEPROTO2,
+    MESSAGES,
+    NONE,
+    Ack,
+    Messages,
+    Packet,
+)
+from airflow_provider_cdc.core.formats.generated.canal_record_pb2 import Ends, Record
+from airflow_provider_cdc.core.formats.protobuf_reader import MessageReader, emptied
+
+_MAX_MILLIS = 253_402_300_799_999  # the year 9999: what a timestamp column can hold
+_MAX_ACK_TEXT = 300  # an Ack may hold a stack trace (10.1)
+
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@dataclass(slots=True)
+class Entries:
+    """The entries of some records, in order; arrays have one element an entry.
+
+    :param problems: by place of the record why it is no packet of entries: code and sentence. What stands here of its
+        entries means nothing.
+    :param record: place of the entry's record.
+    :param kind: ``entryType``.
+    :param files: ``logfileName``; with ``offsets`` where the event starts.
+    :param millis: ``executeTime``, 0 where absent.
+    :param event: ``eventType`` of a ROWDATA entry, -1 for others.
+    :param session: database of the session that ran a statement.
+    :param transactions: id of the transaction where the entry tells one.
+    :param rows: RowData of all entries; ``counts`` says how many are an entry's.
+    """
+
+    problems: dict[int, tuple[str, str]]
+    record: Numbers
+    kind: Numbers
+    files: pa.StringArray
+    offsets: Numbers
+    millis: Numbers
+    schemas: pa.StringArray
+    tables: pa.StringArray
+    event: Numbers
+    is_ddl: Flags
+    sql: pa.StringArray
+    session: pa.StringArray
+    transactions: pa.StringArray
+    rows: pa.StructArray
+    counts: Numbers
+
+
+class PacketReader:
+    """Reads records."""
+
+    def __init__(self) -> None:
+        self._records = MessageReader(Record)
+        self._ends = MessageReader(Ends)
+
+    def read(self, values: Sequence[bytes | None]) -> Entries:
+        """Return the entries of these records."""
+        batch, ends, malformed = self._messages(pa.array([value or b"" for value in values], pa.binary()))
+        compression = _numbers(batch.to_struct_array(), "compression", NONE)
+        usual = np.isin(compression, (COMPRESSIONCOMPATIBLEPROTO2, NONE))
+        refused: Flags = malformed | ~usual | (batch.column("type").to_numpy() != MESSAGES)
+        problems = {
+            place: refusal(value) for place in np.flatnonzero(refused).tolist() if (value := values[place]) is not None
+        }
+        messages = pc.struct_field(batch.column("body"), "messages")
+        entries = messages.flatten()
+        header, change = pc.struct_field(entries, "header"), pc.struct_field(entries, "storeValue")
+        kind = _numbers(entries, "entryType", ROWDATA)
+        event = _numbers(change, "eventType", UPDATE)
+        rows = pc.struct_field(change, "rowDatas")
+        found = Entries(
+            problems,
+            pc.list_parent_indices(messages).to_numpy().astype(np.int64),
+            kind,
+            _member(header, "logfileName", ""),
+            _numbers(header, "logfileOffset", 0),
+            _numbers(header, "executeTime", 0),
+            _member(header, "schemaName", ""),
+            _member(header, "tableName", ""),
+            np.where(kind == ROWDATA, event, -1),
+            _member(change, "isDdl", False).to_numpy(zero_copy_only=False),
+            _member(change, "sql", ""),
+            _member(change, "ddlSchemaName", ""),
+            _transactions(header, ends),
+            rows.flatten(),
+            pc.fill_null(pc.list_value_length(rows), 0).to_numpy().astype(np.int64),
+        )
+        for place in np.unique(found.record[(found.millis < 0) | (found.millis > _MAX_MILLIS)]).tolist():
+            problems.setdefault(place, ("record.malformed", "no Canal packet: an entry has an impossible time"))
+        return found
+
+    def _messages(self, data: pa.BinaryArray) -> tuple[pa.RecordBatch, pa.StringArray | None, Flags]:
+        """Return what was read, ids of transactions that end if any does, and which records are malformed."""
+        batch, malformed = self._records.read(data)
+        kinds = pc.struct_field(pc.struct_field(batch.column("body"), "messages").flatten(), "entryType")
+        if not pc.any(pc.equal(kinds, TRANSACTIONEND)).as_py():
+            return batch, None, malformed
+        ends, more = self._ends.read(emptied(data, malformed))
+        if more.any():
+            batch, ends, _ = self._messages(emptied(data, malformed | more))
+            return batch, ends, malformed | more
+        stored = pc.struct_field(pc.struct_field(ends.column("body"), "messages").flatten(), "storeValue")
+        return batch, _member(stored, "transactionId", ""), malformed
+
+
+def refusal(value: bytes) -> tuple[str, str]:
+    """Return why a record is no packet of entries: code and sentence."""
+    try:
+        packet = Packet.FromString(value)
+        if packet.HasField("compression") and packet.compression not in (COMPRESSIONCOMPATIBLEPROTO2, NONE):
+            return "record.compressed", f"the packet is compressed, kind {packet.compression}: Canal never does"
+        if packet.type == ACK:
+            ack = Ack.FromString(packet.body)
+            text = ack.error_message[:_MAX_ACK_TEXT]
+            return "record.refused", f"Canal answered with error {ack.error_code}: {text}"
+        if packet.type != MESSAGES:
+            return "record.malformed", f"no Canal packet of messages but of type {packet.type}"
+    except DecodeError:
+        if value.startswith(b"{"):
+            return "record.malformed", "no Canal packet: this is Canal's flat JSON (canal.mq.flatMessage=true)"
+    return "record.malformed", "no Canal packet: it cannot be read"
+
+
+def entry_bytes(value: bytes, number: int) -> bytes:
+    """Return one entry of a record."""
+    return bytes(Messages.FromString(Packet.FromString(value).body).messages[number])
+
+
+def _member(structs: pa.StructArray, name: str, default: Any) -> pa.Array:
+    # a column whose parents are all there is had without a copy
+    values = pc.struct_field(structs, name) if structs.null_count else structs.field(name)
+    return pc.fill_null(values, default) if values.null_count else values
+
+
+def _numbers(structs: pa.StructArray, name: str, default: int) -> Numbers:
+    numbers: Numbers = _member(structs, name, default).to_numpy().astype(np.int64)
+    return numbers
+
+
+def _transactions(header: pa.StructArray, ends: pa.StringArray | None) -> pa.StringArray:
+    """Return the GTID; without GTIDs, at the end of a transaction, its number (4: ``0`` stands for none).
+
+    ``gtid`` is the whole executed set, a property ``curtGtid`` the transaction's own (4).
+    """
+    none = pa.scalar(None, pa.string())
+    sets = pc.struct_field(header, "gtid")
+    ids = pc.if_else(pc.equal(sets, ""), none, sets)
+    if ends is not None:
+        ids = pc.coalesce(ids, pc.if_else(pc.is_in(ends, pa.array(["", "0"])), none, ends))
+    props = pc.struct_field(header, "props")
+    own = pc.equal(pc.struct_field(props.flatten(), "key"), "curtGtid")
+    if not pc.any(own).as_py():
+        return ids
+    entries = pc.list_parent_indices(props).filter(own).to_numpy()
+    mask: Flags = np.zeros(len(ids), bool)
+    mask[entries] = True
+    last = len(entries) - 1 - np.unique(entries[::-1], return_index=True)[1]
+    values = pc.struct_field(props.flatten(), "value").filter(own).take(pa.array(last))
+    return pc.replace_with_mask(ids, pa.array(mask), values)

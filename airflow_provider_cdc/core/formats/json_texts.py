@@ -1,0 +1,87 @@
+"""JSON texts made from Arrow columns, without Python per value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_Numbers = np.ndarray[Any, np.dtype[np.int64]]
+_Offsets = np.ndarray[Any, np.dtype[np.int32]]
+_Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+_encode = msgspec.json.Encoder().encode
+_ENDS = ('"}', "}", "")  # of an object: after a string, after a bare value, without members
+_VARIANTS = 6  # of a name: see _variants
+
+
+def with_escaped(texts: pa.StringArray) -> tuple[pa.StringArray, _Numbers]:
+    """Return texts with, after them, the escaped forms of those that cannot stand in a JSON string as they are.
+
+    The numbers are, for each text, the place of what can.
+
+    :param texts: without nulls.
+    """
+    places = np.arange(len(texts))
+    data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
+    special = np.flatnonzero((data < 0x20) | (data == ord('"')) | (data == ord("\\")))
+    offsets = text_offsets(texts)
+    special = special[(special >= offsets[0]) & (special < offsets[-1])]
+    if not len(special):
+        return texts, places
+    mask: _Flags = np.zeros(len(texts), bool)
+    mask[np.searchsorted(offsets, special, "right") - 1] = True
+    values = [_encode(text)[1:-1] for text in texts.filter(pa.array(mask)).to_pylist()]
+    places[mask] = len(texts) + np.arange(len(values))
+    return pa.concat_arrays([texts, pa.array(values, pa.binary()).cast(pa.string())]), places
+
+
+def text_offsets(texts: pa.StringArray) -> _Offsets:
+    """Return where each text begins in the array's bytes, and where the last one ends."""
+    offsets: _Offsets = np.frombuffer(texts.buffers()[1] or b"\0\0\0\0", np.int32)
+    return offsets[texts.offset : texts.offset + len(texts) + 1]
+
+
+def object_texts(
+    sizes: _Numbers,
+    names: Sequence[str],
+    name_places: _Numbers,
+    values: pa.StringArray,
+    value_places: _Numbers,
+    bare: _Flags,
+) -> pa.StringArray:
+    """Return JSON objects, null for those without members.
+
+    :param sizes: how many members each object has; the other arguments have one element a member, in order.
+    :param names: distinct names; ``name_places`` says which is a member's.
+    :param values: JSON values as they shall stand there, strings escaped and without quotes; ``value_places`` says
+        which is a member's.
+    :param bare: whether a value is no string and stands without quotes.
+    """
+    pieces = [piece for name in names for piece in _variants(name)]
+    ends = np.cumsum(sizes)
+    first: _Flags = np.zeros(len(name_places), bool)
+    first[(ends - sizes)[sizes > 0]] = True
+    variants = np.where(first, 4, np.roll(bare, 1) * 2) + bare
+    objects = np.arange(len(sizes))
+    # an object's pieces: name and value of each member, then its end
+    places: _Numbers = np.empty(2 * len(name_places) + len(sizes), np.int64)
+    members = 2 * np.arange(len(name_places)) + np.repeat(objects, sizes)
+    places[members] = name_places * _VARIANTS + variants
+    places[members + 1] = len(pieces) + len(_ENDS) + value_places
+    places[2 * ends + objects] = len(pieces) + np.where(sizes > 0, np.append(bare, False)[ends - 1], 2)
+    pool = pa.concat_arrays([pa.array([*pieces, *_ENDS], pa.string()), values]).take(pa.array(places))
+    offsets = pa.array(np.append(0, 2 * ends + objects + 1), pa.int32(), mask=np.append(sizes == 0, False))
+    return pc.binary_join(pa.ListArray.from_arrays(offsets, pool), "")
+
+
+@lru_cache(maxsize=65_536)
+def _variants(name: str) -> tuple[str, ...]:
+    """Return a name as it stands before a string and before a bare value: after a string, after a bare value, first."""
+    text = _encode(name).decode()
+    return tuple(before + text + after for before in ('",', ",", "{") for after in (':"', ":"))
