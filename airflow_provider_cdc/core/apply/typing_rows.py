@@ -105,9 +105,17 @@ class RowTyper:
         :param partial: whether updates may lack columns; else a row whose image lacks one fails.
         """
         wanted = self.timeline.epochs[target].schema
+        # descriptions may be many, one for each set of columns that changed together; few differ in how values stand
+        alike: dict[tuple[int, tuple[Field, ...]], list[np.ndarray]] = {}
+        for epoch, text, chosen in self._spans(places):
+            columns = self._columns(epoch, wanted if key_only else None)
+            description = None if text is None else self._description(text)
+            alike.setdefault((epoch, tuple(self._field(c, description) for c in columns)), []).append(chosen)
         groups = [
-            self._group(epoch, text, chosen, image, wanted if key_only else None, target, partial)
-            for epoch, text, chosen in self._spans(places)
+            self._group(
+                epoch, fields, np.sort(np.concatenate(chosen)), image, wanted if key_only else None, target, partial
+            )
+            for (epoch, fields), chosen in alike.items()
         ]
         if not groups:
             empty = self.mapper.rows({}, 0, target, target)
@@ -117,18 +125,16 @@ class RowTyper:
     def _group(
         self,
         epoch: int,
-        text: str | None,
+        fields: Sequence[Field],
         places: np.ndarray,
         image: str,
         key_of: TableSchema | None,
         target: int,
         partial: bool,
     ) -> TypedRows:
-        description = None if text is None else self._description(text)
-        schema, wanted = self.timeline.epochs[epoch].schema, self.timeline.epochs[target].schema
-        columns = [c for c in schema.columns if key_of is None or c.id in key_of.key]
+        columns, wanted = self._columns(epoch, key_of), self.timeline.epochs[target].schema
         places, images = self._images(places, image)
-        result = type_images(images, [self._field(column, description) for column in columns])
+        result = type_images(images, fields)
         arrays = {column.id: values for column, values in zip(columns, result.columns, strict=True)}
         absent = {
             column.id: mask.to_numpy(zero_copy_only=False)
@@ -147,6 +153,10 @@ class RowTyper:
             rows = rows.select([c.name for c in key_of.key_columns])
         names = {i: column.name for i in absent if (column := wanted.column(i)) and absent[i].any()}
         return TypedRows(rows, places, {name: absent[i] for i, name in names.items()})
+
+    def _columns(self, epoch: int, key_of: TableSchema | None) -> list[Column]:
+        columns = self.timeline.epochs[epoch].schema.columns
+        return [column for column in columns if key_of is None or column.id in key_of.key]
 
     def _images(self, places: np.ndarray, image: str) -> tuple[np.ndarray, pa.Array]:
         """Return images of rows; the rows that have none fail."""
@@ -208,11 +218,13 @@ class RowTyper:
             pc.fill_null(texts.indices, len(texts.dictionary)).to_numpy(zero_copy_only=False).astype(np.int64)[places]
         )
         marks = self.epochs[places] * (len(texts.dictionary) + 1) + codes
+        order = np.argsort(marks, kind="stable")
+        ends = np.flatnonzero(np.diff(marks[order])) + 1
         spans = []
-        for mark in np.unique(marks):
-            epoch, code = divmod(int(mark), len(texts.dictionary) + 1)
+        for chosen in np.split(order, ends):
+            epoch, code = divmod(int(marks[chosen[0]]), len(texts.dictionary) + 1)
             text = None if code == len(texts.dictionary) else texts.dictionary[code].as_py()
-            spans.append((epoch, text, places[marks == mark]))
+            spans.append((epoch, text, places[chosen]))
         return spans
 
     def _description(self, text: str) -> Description:
