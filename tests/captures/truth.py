@@ -23,6 +23,7 @@ GEOMETRY = {
     "multilinestring",
     "multipolygon",
     "geometrycollection",
+    "geomcollection",
 }
 BINARY = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
 
@@ -80,7 +81,7 @@ def expected(value: str | None, kind: str) -> Any:
     if kind in BINARY:
         return value.lower()
     if kind in ("date", "datetime", "timestamp"):
-        return None if value.startswith("0000-00-00") else _moment(value)
+        return None if "-00" in value[:10] else _moment(value)  # zero dates, and dates with a zero month or day
     if kind == "time":
         return _time(value)
     return value

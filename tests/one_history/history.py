@@ -179,7 +179,8 @@ class Source:
             case "decimal":
                 digits, scale = kind.length or 10, kind.scale or 0
                 top = 10**digits - 1
-                return Decimal(chance.choice([0, 1, -1, top, -top, chance.randint(-top, top)])).scaleb(-scale)
+                number = chance.choice([0, 1, -1, top, -top, chance.randint(-top, top)])
+                return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
             case "float":
                 return chance.choice([0.0, 1.5, -2.25, 1024.125, 3.0e10])
             case "double":

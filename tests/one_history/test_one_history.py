@@ -30,28 +30,42 @@ def writer_of(name: str) -> Writer:
 
 
 def deliveries(told: History, order: str, seed: int) -> list[Event]:
-    """Return the events as a tool sends them: three stretches come again some time later.
+    """Return the events as a tool sends them: stretches come again some time later.
 
-    Where records carry no position a repeat cannot be told from a new change, and what moved between partitions is
-    ordered by the tool's clock alone: there keys that moved and tables without key are not sent again.
+    Where records carry no position a repeat cannot be told from a new change: there tables without key are not sent
+    again, nor stretches in which a key moves, since half of a move could seem to come after the whole.
     """
     chance = random.Random(seed)
     sent: list[Event] = []
-    points = set(chance.sample(range(20, len(told.events)), 3))
+    points = set(chance.sample(range(20, len(told.events)), 6))
     for place, event in enumerate(told.events):
         sent.append(event)
         if place in points:
-            sent += [again for again in told.events[place - 12 : place + 1] if order == "exact" or _repeatable(again)]
+            again = told.events[place - 12 : place + 1]
+            if order == "second":
+                again = [] if any(map(_moves, again)) else [one for one in again if _keyed(one)]
+            sent += again
     return [replace(event, sent_ms=told.events[0].sent_ms + 1000 * place) for place, event in enumerate(sent)]
 
 
-def _repeatable(event: Event) -> bool:
-    if not isinstance(event.what, Row):
-        return True
-    keys = [column.name for column in event.what.schema.key_columns]
-    before, after = event.what.before, event.what.after
-    moved = before is not None and after is not None and any(before[key] != after[key] for key in keys)
-    return bool(keys) and not moved
+def _keyed(event: Event) -> bool:
+    return not isinstance(event.what, Row) or bool(event.what.schema.key)
+
+
+def _moves(event: Event) -> bool:
+    row = event.what
+    if not isinstance(row, Row) or row.before is None or row.after is None:
+        return False
+    return any(row.before[column.name] != row.after[column.name] for column in row.schema.key_columns)
+
+
+def cuts(records: list[Record], order: str, seed: int) -> list[dict[tuple[str, int], int]]:
+    """Return where four batches end: each partition anywhere, or all at one moment where only clocks order them."""
+    if order == "exact":
+        return random_cuts(full_ends(records), 4, seed)
+    chance = random.Random(seed)
+    places = sorted(chance.sample(range(1, len(records)), 3))
+    return [{**dict.fromkeys(full_ends(records), 0), **full_ends(records[:place])} for place in [*places, len(records)]]
 
 
 def produced(messages: list[Message], topic: str, sent: list[int]) -> list[Record]:
@@ -81,7 +95,7 @@ def run(name: str, told: History, seed: int, broker: Broker, root: Path, create:
     tables = {f"{DATABASE}.{table}": {"create": text} for table, text in CREATES.items()} if writer.creates else {}
     schema_topic = None if wire.ddl_among_rows or writer.creates else f"{topic}.schema"
     lake = Lake(root, broker.bootstrap, schema_topic, name, dict(writer.options), tables, quarantine_limit=0)
-    for ends in random_cuts(full_ends(records), 4, seed):
+    for ends in cuts(records, wire.order, seed):
         lake.sync_to(ends)
     assert lake.quarantined == 0
     wrong = []
@@ -91,7 +105,9 @@ def run(name: str, told: History, seed: int, broker: Broker, root: Path, create:
             wrong.append(f"{table}: {None if state is None else (state.state, state.reason)}")
             continue
         rows = DeltaLocation(table_location(str(root), DATABASE, table), {}).rows()
-        wrong += [f"{table}: {text[:400]}" for text in problems(rows, schema, told.tables[table])]
+        kept = getattr(writer, "kept", lambda value, kind: value)  # what the tool itself leaves of a value
+        content = [{c.name: kept(row[c.name], c.type) for c in schema.columns} for row in told.tables[table]]
+        wrong += [f"{table}: {text[:400]}" for text in problems(rows, schema, content)]
     return wrong
 
 

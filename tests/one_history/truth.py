@@ -38,11 +38,16 @@ def in_lake(value: Value, kind: ColumnType) -> Any:
             return value
 
 
+def _plain(value: Any) -> Any:
+    """Return an instant as its text: Arrow's UTC and Python's are two objects."""
+    return value.isoformat() if isinstance(value, datetime) and value.tzinfo is not None else value
+
+
 def problems(rows: pa.Table, schema: TableSchema, content: Sequence[Image]) -> list[str]:
     """Return what differs between a table and its source, in words."""
     names = [column.name for column in schema.columns]
     if rows.column_names != names:
         return [f"columns {rows.column_names} instead of {names}"]
-    mine = Counter(repr(tuple(row[name] for name in names)) for row in rows.to_pylist())
-    theirs = Counter(repr(tuple(in_lake(row[c.name], c.type) for c in schema.columns)) for row in content)
+    mine = Counter(repr(tuple(_plain(row[name]) for name in names)) for row in rows.to_pylist())
+    theirs = Counter(repr(tuple(_plain(in_lake(row[c.name], c.type)) for c in schema.columns)) for row in content)
     return [f"+{row}" for row in (mine - theirs).elements()] + [f"-{row}" for row in (theirs - mine).elements()]

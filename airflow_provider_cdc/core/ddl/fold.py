@@ -43,29 +43,40 @@ class Fold:
                 self._alter(change, item)
             case ddl.DropTable(temporary=False):
                 for name in item.names:
-                    self._drop(change, _full(name, change))
+                    self._drop(change, self._full(name, change))
             case ddl.TruncateTable():
-                table_id = self._open.get(_full(item.name, change))
+                table_id = self._open.get(self._full(item.name, change))
                 if table_id:
                     self.timeline.tables[table_id].clears.append(change.position)
             case ddl.RenameTable():
                 for old, new in item.pairs:
-                    self._rename(change, _full(old, change), _full(new, change))
+                    self._rename(change, self._full(old, change), self._full(new, change))
             case ddl.DropDatabase():
                 for full in [full for full in self._open if full.database == item.database]:
                     self._drop(change, full)
             case _:
                 pass
 
+    def _full(self, name: ddl.Name, change: SchemaChange) -> TableName:
+        """Return the whole name; where a tool does not tell the session's database, of the one open table so named."""
+        if name.database is not None:
+            return TableName(name.database, name.table)
+        if change.database:
+            return TableName(change.database, name.table)
+        found = [full for full in self._open if full.table == name.table]
+        for full in found if len(found) > 1 else ():
+            self._block(change, full, f"a statement names {name.table!r} without a database, and several have one")
+        return found[0] if len(found) == 1 else TableName("", name.table)
+
     def _create(self, change: SchemaChange, item: ddl.CreateTable) -> None:
-        name = _full(item.name, change)
+        name = self._full(item.name, change)
         if name in self._open:
             if item.if_not_exists or not item.or_replace:
                 return  # the table stays as it is (a repeated CREATE of a snapshot, say)
             self._drop(change, name)
         known = _structure(change, name)
         working = WorkingTable(change.position)
-        if item.like is not None and (source := self._open.get(_full(item.like, change))):
+        if item.like is not None and (source := self._open.get(self._full(item.like, change))):
             working.copy_structure(self._working[source])
         else:
             working.define(item)
@@ -135,8 +146,8 @@ class Fold:
                     self._fill(change, timeline, name, before, working.schema())
 
     def _alter(self, change: SchemaChange, item: ddl.AlterTable) -> None:
-        name = _full(item.name, change)
-        target = next((_full(a.name, change) for a in item.actions if isinstance(a, ddl.RenameTo)), name)
+        name = self._full(item.name, change)
+        target = next((self._full(a.name, change) for a in item.actions if isinstance(a, ddl.RenameTo)), name)
         table_id = self._open.get(name)
         if table_id is None:
             self._discover(change, target)
@@ -203,10 +214,6 @@ class Fold:
 def _parse(statement: str) -> tuple[ddl.Statement, ...]:
     # a timeline is built before and after a batch's changes, from the same statements
     return tuple(parse(statement))
-
-
-def _full(name: ddl.Name, change: SchemaChange) -> TableName:
-    return TableName(change.database if name.database is None else name.database, name.table)
 
 
 def _structure(change: SchemaChange, name: TableName) -> TableSchema | None:

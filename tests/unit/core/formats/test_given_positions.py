@@ -51,6 +51,14 @@ def test_a_later_batch_is_later_whatever_its_clocks_say() -> None:
     assert old < new
 
 
+def test_what_is_no_change_does_not_set_the_clock() -> None:
+    out = ChangeColumns()
+    out.add(0, "ignored")
+    out.add(1, "row", op="insert", tool_time=10)
+    batch = out.batch(Records("t", 0, [0, 1], [99, 99], [None] * 2, [b""] * 2))
+    assert order(batch, changes(1, [(20, 1)]))[-2:] == [(0, 1), (1, 0)]
+
+
 def test_rows_of_one_record_keep_their_order_beyond_ten() -> None:
     out = ChangeColumns()
     for number in range(12):
