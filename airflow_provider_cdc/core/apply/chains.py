@@ -19,8 +19,10 @@ class KeyEvents:
     :param places: number of the row, rising.
     :param fills: whether the row takes the key, else leaves it.
     :param updates: whether the row is an update.
-    :param moments: number of the event in the source's log; rows of one event share it.
+    :param moments: number of the event in the source's log; rows of one event share it. Without positions: number of
+        the time by the tool's clock.
     :param partitions: number of the partition the row came from.
+    :param exact: whether the order of events of one moment on several partitions is known, or does not matter.
     """
 
     keys: Numbers
@@ -29,6 +31,7 @@ class KeyEvents:
     updates: Flags
     moments: Numbers
     partitions: Numbers
+    exact: bool
 
     def __len__(self) -> int:
         return len(self.places)
@@ -39,7 +42,7 @@ class Chains:
 
     Nodes are the events, then :attr:`unknown`, then a node for each stored row that a chain begins at.
 
-    :ivar unknown: the node of rows that were not there: deleted, or moved away.
+    :ivar unknown: the node of rows that were not there, deleted or moved away, or that nothing tells apart.
     :ivar stored: of each stored row an event that names its key; the row's node is ``unknown + 1 +`` its index.
     """
 
@@ -57,6 +60,8 @@ class Chains:
         self._predecessors: Numbers = np.arange(self.unknown + 1 + len(keys))
         self._predecessors[rows] = np.where(events.fills[before], before, self.unknown)
         self._predecessors[rows[first]] = self.unknown + 1 + np.searchsorted(keys, events.keys[left[first]])
+        if not events.exact:
+            self._predecessors[rows[self._contested(left)]] = self.unknown
         self.begins = self.nearest(events.updates, np.zeros(len(events), bool))
 
     def _left(self, rows: Numbers) -> Numbers:
@@ -90,6 +95,17 @@ class Chains:
             if not beside.any():
                 return before
             before[beside] = previous[before[beside]]
+
+    def _contested(self, left: Numbers) -> Flags:
+        """Return which of these events share key and moment with one of another partition."""
+        events = self._events
+        pairs = np.unique(np.stack([events.keys, events.moments]), axis=1, return_inverse=True)[1].ravel()
+        lowest = np.full(int(pairs.max(initial=0)) + 1, np.iinfo(np.int64).max)
+        highest = np.full(len(lowest), -1)
+        np.minimum.at(lowest, pairs, events.partitions)
+        np.maximum.at(highest, pairs, events.partitions)
+        flags: Flags = (lowest < highest)[pairs][left]
+        return flags
 
     def nearest(self, absent: Flags, broken: Flags) -> Numbers:
         """Return for each event the node that its value comes from: the first along its chain that has one.

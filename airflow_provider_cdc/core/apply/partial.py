@@ -12,9 +12,10 @@ from airflow_provider_cdc.core.apply.chains import Chains, Flags, KeyEvents, Num
 from airflow_provider_cdc.core.apply.rows import group_numbers
 from airflow_provider_cdc.core.apply.typing_rows import ABSENT, RowTyper, TypedRows
 from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.formats.given_positions import moments_and_partitions
 from airflow_provider_cdc.core.model.position import ROW_DIGITS
 
-UNKNOWN = "row_unknown"  # an update lacks columns and the row it changed is not there
+UNKNOWN = "row_unknown"  # an update lacks columns, and the row it changed is not there or cannot be told
 # gives stored rows that have these keys, maybe among others, under the schema that the keys belong to
 StoredRows = Callable[[pa.Table], pa.Table]
 
@@ -54,17 +55,16 @@ def key_events(typer: RowTyper, keys: pa.Table, places: Numbers, fills: Flags) -
 
     :param keys: one key each.
     """
+    exact = typer.wire.order == "exact"
     chosen = typer.changes.select(["op", "position", "topic", "partition"]).take(pa.array(places))
-    # a position ends in the row's number inside its event
-    moments = pc.utf8_slice_codeunits(chosen.column("position"), 0, -1 - ROW_DIGITS)
-    return KeyEvents(
-        group_numbers(keys.columns),
-        places,
-        fills,
-        pc.equal(chosen.column("op").cast(pa.string()), "update").to_numpy(zero_copy_only=False),
-        group_numbers([moments]),
-        group_numbers([chosen.column("topic").cast(pa.string()), chosen.column("partition")]),
-    )
+    if exact:
+        # a position ends in the row's number inside its event
+        moments = group_numbers([pc.utf8_slice_codeunits(chosen.column("position"), 0, -1 - ROW_DIGITS)])
+        partitions = group_numbers([chosen.column("topic").cast(pa.string()), chosen.column("partition")])
+    else:
+        moments, partitions = moments_and_partitions(chosen.column("position"))
+    updates = pc.equal(chosen.column("op").cast(pa.string()), "update").to_numpy(zero_copy_only=False)
+    return KeyEvents(group_numbers(keys.columns), places, fills, updates, moments, partitions, exact)
 
 
 class Completion:

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.apply.beside import taken_beside
+from airflow_provider_cdc.core.apply.contested import settle
 from airflow_provider_cdc.core.apply.delta import Delta, Part
 from airflow_provider_cdc.core.apply.mapping import Mapper, barriers
 from airflow_provider_cdc.core.apply.partial import Completion, StoredRows, key_events, with_keys_before
@@ -15,7 +17,9 @@ from airflow_provider_cdc.core.apply.rows import Places, group_numbers, newest
 from airflow_provider_cdc.core.apply.stored import ReadRows, Stored
 from airflow_provider_cdc.core.apply.typing_rows import RowTyper
 from airflow_provider_cdc.core.ddl.timeline import TableTimeline
+from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.contract import Format
+from airflow_provider_cdc.core.formats.given_positions import same_moment
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.values.types import TypeOptions
 
@@ -58,6 +62,8 @@ def resolve(
     stored = Stored(read, base, known, mapper, timeline.epochs)
     ops = rows.column("op").cast(pa.string())
     cleared = _last_clear(rows, timeline) if truncates else None
+    if wire.order == "second":
+        _check_order(rows, timeline, cleared)
     keep = pc.not_equal(ops, "truncate")
     if cleared is not None:
         keep = pc.and_(keep, pc.greater_equal(rows.column("position"), cleared))
@@ -129,6 +135,18 @@ def _last_clear(rows: pa.Table, timeline: TableTimeline) -> str | None:
     return max([*truncates, *timeline.clears], default=None)
 
 
+def _check_order(rows: pa.Table, timeline: TableTimeline, cleared: str | None) -> None:
+    """Refuse what rows cannot reveal: a TRUNCATE or a new name of the same moment as rows on other partitions."""
+    for position in [*([] if cleared is None else [cleared]), *(start for start, _ in timeline.names[1:])]:
+        if same_moment(position, rows.column("position")):
+            raise DataError(
+                "apply.order_unknown",
+                "a TRUNCATE or a rename and rows of other partitions are of one moment, and records carry no order",
+                where={"table": str(timeline.last_name)},
+                hint="rebuild the table; let the tool write to one partition, or choose a format with positions",
+            )
+
+
 def _keyed(typer: RowTyper, places: Places, last: int, clear: bool, stored_rows: StoredRows, stored: Stored) -> Part:
     schema, wire = typer.timeline.epochs[last].schema, typer.wire
     if wire.partial_images:
@@ -136,7 +154,12 @@ def _keyed(typer: RowTyper, places: Places, last: int, clear: bool, stored_rows:
     keys, where, fills = _key_events(typer, places, last)
     if not keys.num_rows:
         return Part(last, schema, clear, typer.mapper.rows({}, 0, last, last), keys)
-    winners = newest(group_numbers(keys.columns))
+    groups = group_numbers(keys.columns)
+    winners = newest(groups)
+    if wire.order == "second":
+        winners = settle(winners, groups, where, fills, typer.changes, typer.epochs)
+    elif wire.updates_move_keys:
+        winners = taken_beside(winners, groups, where, fills, typer.changes)
     filled = winners[fills[winners]]
     upserts = typer.typed(where[filled], "after", last, partial=wire.partial_images)
     deletes = keys.take(pa.array(winners[~fills[winners]]))

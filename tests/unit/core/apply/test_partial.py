@@ -226,7 +226,26 @@ def test_rows_of_one_statement_on_several_partitions_did_not_come_one_before_the
     one = change(7, "update", {"id": 1}, {"id": 2}, partition=0)
     delta = lake.take([one, two])
     assert failures(delta) == []
-    assert {"id": 3, "a": 2, "b": "two", "c": 2} in lake.rows
+    assert lake.rows == [{"id": 2, "a": 1, "b": "one", "c": 1}, {"id": 3, "a": 2, "b": "two", "c": 2}]
+
+
+def test_without_positions_what_one_moment_has_on_several_partitions_is_not_put_in_an_order() -> None:
+    def given(one: Row, second: int) -> Row:
+        place = f"{1:08d}.{second:014d}.{second:011d}.{one['partition']:06d}.{one['offset']:020d}.{0:010d}"
+        return {**one, "position": place}
+
+    wire = open_format("oms-shareplex", {"sequenceEnabled": "false"})
+    stored = [{"id": n, "a": n, "b": "x", "c": n} for n in (1, 2)]
+    moves = [
+        given(change(1, "update", {"id": 1}, {"id": 3, "a": 7}, partition=0), 5),
+        given(change(2, "update", {"id": 3}, {"id": 5, "c": 8}, partition=1), 5),
+        given(change(3, "update", {"id": 2}, {"id": 4}, partition=1), 5),
+    ]
+    lake = Lake(rows=stored, wire=wire)
+    assert failures(lake.take(moves)) == [(2, "a", "row_unknown")]
+    later = Lake(rows=stored, wire=wire)
+    assert failures(later.take([moves[0], given(moves[1], 6), moves[2]])) == []
+    assert {"id": 5, "a": 7, "b": "x", "c": 8} in later.rows
 
 
 def test_columns_added_and_types_changed_on_the_way_are_carried() -> None:
@@ -304,6 +323,7 @@ def test_a_chain_of_a_hundred_thousand_updates_of_one_row_is_followed_at_once() 
         np.r_[False, np.ones(count - 1, bool)],
         np.arange(count),
         np.zeros(count, int),
+        True,
     )
     chains = Chains(events)
     nodes = chains.nearest(np.r_[False, np.ones(count - 1, bool)], np.zeros(count, bool))

@@ -64,3 +64,17 @@ def test_a_description_that_is_not_complete_may_leave_out_columns_but_not_add_on
     assert resolved(*rows, wire="oms-shareplex").parts[-1].deletes.num_rows == 1
     with pytest.raises(SchemaMissing):
         resolved(change(1, "delete", {"id": 1}, columns=said("id", "new")), wire="oms-shareplex")
+
+
+@pytest.mark.parametrize("partition", [0, 1])
+def test_of_one_statements_rows_on_two_partitions_taking_a_key_comes_last(partition: int) -> None:
+    # UPDATE t SET id = id + 1 ORDER BY id DESC; each partition counts the rows it has from 0
+    rows = {n: {"id": n, "a": n, "b": "x"} for n in (1, 2)}
+    moves = [
+        change(7, "update", rows[1], {**rows[1], "id": 2}, partition=0),
+        {**change(7, "update", rows[2], {**rows[2], "id": 3}, partition=partition), "position": "00000007.0000000001"},
+    ]
+    part = resolved(*moves, wire="oms-shareplex").parts[-1]
+    upserts = {row["id"]: row["a"] for row in part.upserts.to_pylist()}
+    assert upserts == ({2: 1, 3: 2} if partition else {3: 2})  # in one partition the order is the source's
+    assert {row["id"] for row in part.deletes.to_pylist()} == {1, 2, 3} - set(upserts)

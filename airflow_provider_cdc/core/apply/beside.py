@@ -1,0 +1,48 @@
+"""Keys that rows of one statement take and leave, where a tool spread the rows over partitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.apply.chains import Flags
+from airflow_provider_cdc.core.apply.rows import Places
+from airflow_provider_cdc.core.model.position import ROW_DIGITS
+
+
+def taken_beside(winners: Places, groups: Places, where: Places, fills: Flags, rows: pa.Table) -> Places:
+    """Return the winners, with another one for each key that a row took beside the one that left it.
+
+    Such rows are numbered anew in each partition (canal sheet 5.1), so nothing tells whether the row that took the key
+    (1 to 2) or the one that left it (2 to 3) came first; but a key is free before it is taken.
+
+    :param winners: per key the newest event, as the positions have it.
+    :param groups: number of each event's key.
+    :param where: place of each event's row in ``rows``.
+    :param fills: whether the event takes the key; if not, it leaves it.
+    """
+    leaving = winners[~fills[winners]]
+    ops = rows.column("op").take(pa.array(where[leaving])).cast(pa.string())
+    leaving = leaving[pc.equal(ops, "update").to_numpy(zero_copy_only=False)]
+    if not len(leaving):
+        return winners
+    wanted: Flags = np.zeros(int(groups.max()) + 1, dtype=bool)
+    wanted[groups[leaving]] = True
+    order = np.flatnonzero(wanted[groups])
+    order = order[np.argsort(groups[order], kind="stable")]  # by key, each key's newest last
+    last = np.flatnonzero(np.r_[groups[order][1:] != groups[order][:-1], True])
+    leaving, before = order[last], order[np.maximum(last - 1, 0)]
+    beside = fills[before] & (groups[before] == groups[leaving]) & _of_one_event(rows, where[leaving], where[before])
+    chosen: Places = np.sort(np.concatenate([np.setdiff1d(winners, leaving[beside]), before[beside]]))
+    return chosen
+
+
+def _of_one_event(rows: pa.Table, some: Places, others: Places) -> Flags:
+    """Return which rows belong to one event in the source's log but lie on two partitions."""
+    one, other = (rows.select(["position", "topic", "partition"]).take(pa.array(places)) for places in (some, others))
+    # a position ends in the row's number inside its event
+    same = pc.equal(*(pc.utf8_slice_codeunits(table.column("position"), 0, -1 - ROW_DIGITS) for table in (one, other)))
+    apart = [pc.not_equal(*(t.column(name).cast(pa.string()) for t in (one, other))) for name in ("topic", "partition")]
+    flags: Flags = pc.and_(same, pc.or_(*apart)).to_numpy(zero_copy_only=False)
+    return flags
