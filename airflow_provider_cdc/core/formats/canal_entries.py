@@ -69,7 +69,7 @@ def meanings(entries: Entries, rows: Rows) -> Meanings:
     placed = np.isin(result.kinds, (ROW, SCHEMA))
     _refuse(entries, placed & ((result.files < 0) | (entries.offsets < 0)), _NO_POSITION)
     for place in np.flatnonzero((result.kinds == ERROR) & ~_known(result)):
-        result.errors[int(place)] = ("record.unknown_entry", _unknown(entries, int(place)))
+        result.errors[int(place)] = ("record.unknown_kind", _unknown(entries, int(place)))
     return result
 
 
@@ -123,7 +123,7 @@ def _rows(entries: Entries, rows: Rows, result: Meanings, chosen: Flags) -> None
     wrong |= entries.is_ddl | (result.ops < 0)
     _refuse(entries, chosen & wrong, ("record.malformed", "a row change without its table, or with unfit images"))
     for place in np.unique(owner[rows.partial_json & chosen[owner]]).tolist():
-        result.kinds[place] = ERROR
+        result.kinds[place], result.ops[place] = ERROR, -1
         result.errors[place] = _PARTIAL_JSON
 
 
