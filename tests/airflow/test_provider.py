@@ -66,7 +66,7 @@ def test_airflow_lists_the_provider_and_its_connection(installed: dict[str, str]
 
 def test_the_same_verbs_stand_under_airflow_cdc(installed: dict[str, str], tmp_path: Path) -> None:
     help_text = airflow(installed, "cdc", "--help")
-    for verb in ("sync", "plan", "decode", "tables", "ledger", "doctor", "formats"):
+    for verb in ("sync", "plan", "decode", "detect", "tables", "ledger", "doctor", "formats"):
         assert verb in help_text.stdout, help_text.stderr
     formats = airflow(installed, "cdc", "formats", "--json")
     assert "debezium-json" in formats.stdout, formats.stderr

@@ -79,7 +79,7 @@ class Message:
 
 
 class Writer(Protocol):
-    """Writes events as one tool does.
+    """Writes events as one tool does; may have ``kept(value, type)``: what the tool leaves of a value.
 
     :param format: registered name of the wire format.
     :param options: ``source.options`` for reading it back.

@@ -30,8 +30,13 @@ class _Envelope(msgspec.Struct):
     fields: list[_Member] | None = None
 
 
+class _Key(msgspec.Struct):
+    schema: _Envelope
+
+
 _decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _envelope_decoder = msgspec.json.Decoder(_Envelope)
+_key_decoder = msgspec.json.Decoder(_Key)
 _column_decoder = msgspec.json.Decoder(_ColumnSchema)
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -50,10 +55,13 @@ def row_columns(schema: bytes) -> tuple[str, ...] | None:
 
 
 class KeyNames:
-    """Names of the columns of one table's keys, in key order; keys that begin with the same bytes are not parsed."""
+    """Names of the columns of one table's keys, in key order; keys that begin with the same schema are not parsed.
+
+    What a schema names counts, not what stands behind it: a key's values are those of its row.
+    """
 
     def __init__(self) -> None:
-        self._head = b""
+        self.head = b""  # all that stands before a key's payload, empty where only the whole key tells the names
         self._names: tuple[str, ...] | None = None
         self._check: msgspec.json.Decoder[Any] | None = None
 
@@ -63,8 +71,8 @@ class KeyNames:
         :raises msgspec.MsgspecError: it is no JSON object.
         """
         if self._names is not None:
-            if self._head:
-                if key.startswith(self._head):
+            if self.head:
+                if key.startswith(self.head):
                     return self._names
             elif self._check is not None:
                 try:
@@ -72,26 +80,35 @@ class KeyNames:
                     return self._names
                 except msgspec.ValidationError:
                     pass
-        return self._parsed(key)
-
-    def _parsed(self, key: bytes) -> tuple[str, ...]:
-        members = _members.decode(key)
-        head, check = b"", None
-        if set(members) == {"schema", "payload"}:
-            payload = bytes(members["payload"])
-            names = tuple(_members.decode(payload))
-            before = key[: len(key) - len(payload) - 1]
-            if key[len(before) : -1] == payload and before.endswith(b":"):
-                head = before
-        else:
-            names = tuple(members)
+        self.head, names = _by_schema(key)
+        check = None
+        if not names:
+            names = _by_members(key)
             # the check does not see the order, which a key of several columns has
             check = _check_of(names) if len(names) == 1 and names == self._names else None
-        if names != self._names:
+        self._check = check
+        if names != self._names or self._names is None:
             self._names = names
-        self._head, self._check = head, check
-        assert self._names is not None
         return self._names
+
+
+def _by_schema(key: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """Return what stands before a key's payload and the columns named there; empty where it names none."""
+    before, payload, _ = key.partition(b'"payload":')
+    if payload:
+        try:
+            fields = _key_decoder.decode(before + b'"payload":null}').schema.fields
+        except msgspec.DecodeError:
+            return b"", ()
+        names = tuple(member.field for member in fields or () if member.field is not None)
+        if names:
+            return before + payload, names
+    return b"", ()
+
+
+def _by_members(key: bytes) -> tuple[str, ...]:
+    members = _members.decode(key)
+    return tuple(_members.decode(members["payload"]) if set(members) == {"schema", "payload"} else members)
 
 
 class MemberNames:
@@ -161,33 +178,39 @@ class ColumnTexts:
         :raises msgspec.MsgspecError: the key or the image is no JSON object.
         """
         newest = self._newest
-        if columns is None or columns is not newest.columns:
+        if columns is not None and columns is newest.columns and snapshot is newest.snapshot:
+            if newest.key_head and key is not None and key.startswith(newest.key_head):
+                return newest.number
+        else:
             newest = self._tables.get(table) or self._tables.setdefault(table, _Newest())
             self._newest = newest
-        names = newest.key.names(key) if key is not None else None
+        names, head = (None, b"") if key is None else (newest.key.names(key), newest.key.head)
         typed = columns is not None
         if columns is None:
             columns = newest.members.names(image)
         if columns is newest.columns and names is newest.key_names and snapshot is newest.snapshot:
+            newest.key_head = head
             return newest.number
         mark = (columns, names, snapshot, typed)
         number = self._numbers.get(mark)
         if number is None:
             number = self._numbers[mark] = len(self.texts)
             self.texts.append(_text(columns, names, snapshot, typed))
-        newest.columns, newest.key_names, newest.snapshot, newest.number = columns, names, snapshot, number
+        newest.columns, newest.key_names, newest.key_head = columns, names, head
+        newest.snapshot, newest.number = snapshot, number
         return number
 
 
 class _Newest:
     """What the newest row of one table was told to have; rows that follow mostly have the same."""
 
-    __slots__ = ("columns", "key", "key_names", "members", "number", "snapshot")
+    __slots__ = ("columns", "key", "key_head", "key_names", "members", "number", "snapshot")
 
     def __init__(self) -> None:
         self.members = MemberNames()
         self.key = KeyNames()
         self.columns: tuple[str, ...] | None = None
+        self.key_head = b""  # of the key that ``key_names`` are of
         self.key_names: tuple[str, ...] | None = None
         self.snapshot: bool | None = None
         self.number = -1

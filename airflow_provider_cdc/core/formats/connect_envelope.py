@@ -49,11 +49,18 @@ class EnvelopeReader(Generic[M]):
         :raises msgspec.MsgspecError: it is no message, or the schema is none of Connect.
         """
         if self._size and value.startswith(self._prefix) and value[-1] == _END:
-            return self._columns, self._decode(memoryview(value)[self._size : -1])
+            try:
+                return self._columns, self._decode(memoryview(value)[self._size : -1])
+            except msgspec.DecodeError:
+                return self._whole(value)
         for prefix, columns in self._prefixes.items():
             if value.startswith(prefix) and value[-1] == _END:
                 self._prefix, self._size, self._columns = prefix, len(prefix), columns
-                return columns, self._decode(memoryview(value)[len(prefix) : -1])
+                return self.read(value)
+        return self._whole(value)
+
+    def _whole(self, value: bytes) -> tuple[tuple[str, ...] | None, M]:
+        """Read a message by itself: what was read before changes nothing of the result, nor of the error."""
         message = self._decode(value)
         if not message.payload:
             return None, message
