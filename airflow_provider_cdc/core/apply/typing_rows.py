@@ -219,7 +219,7 @@ class RowTyper:
         )
         marks = self.epochs[places] * (len(texts.dictionary) + 1) + codes
         order = np.argsort(marks, kind="stable")
-        ends = np.flatnonzero(np.diff(marks[order])) + 1
+        ends: np.ndarray = np.flatnonzero(np.diff(marks[order])) + 1
         spans = []
         for chosen in np.split(order, ends):
             epoch, code = divmod(int(marks[chosen[0]]), len(texts.dictionary) + 1)
