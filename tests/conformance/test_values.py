@@ -1,0 +1,112 @@
+"""Hard values through every format: written as its tool does, decoded and typed, they are what the source holds."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from airflow_provider_cdc.core.apply.delta import Delta
+from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, resolve
+from airflow_provider_cdc.core.apply.typing_rows import SchemaMissing
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange, build_timeline
+from airflow_provider_cdc.core.formats.contract import Records
+from airflow_provider_cdc.core.formats.given_positions import GivenPositions
+from airflow_provider_cdc.core.formats.registry import format_names, open_format
+from airflow_provider_cdc.core.model.schema import TableName
+from airflow_provider_cdc.core.values.types import TypeOptions
+from tests.one_history.events import Event, Image, Message, Row
+from tests.one_history.history import DATABASE, START_MS, structure
+from tests.one_history.test_one_history import writer_of
+from tests.one_history.truth import problems
+
+CREATE = (
+    "CREATE TABLE hard (id BIGINT NOT NULL PRIMARY KEY, t TEXT, d DECIMAL(38,10), n BIGINT UNSIGNED, b BLOB,"
+    " name_a INT, name_b INT)"
+)
+BASE: Image = {"id": 1, "t": "plain", "d": Decimal("1.5000000000"), "n": 0, "b": b"", "name_a": 1, "name_b": 2}
+VALUES: dict[str, Image] = {
+    "all NULL": {"t": None, "d": None, "n": None, "b": None, "name_a": None, "name_b": None},
+    "empty text is not NULL": {"t": ""},
+    "the text null": {"t": "null"},
+    "emoji": {"t": "😀👩‍👩‍👧‍👦"},
+    "NUL in a text": {"t": "a\x00b"},
+    "control characters": {"t": "\x01\x02\x1f\x7f"},
+    "line separators": {"t": "a\u2028b\u2029c\u0085d"},
+    "quotes and backslashes": {"t": '\\"\\\\"\'\\n'},
+    "what looks like JSON": {"t": '{"t":"x","id":9}'},
+    "a megabyte of text": {"t": "aé😀" * 150_000},
+    "a megabyte of bytes": {"b": bytes(range(256)) * 4096},
+    "no bytes": {"b": b""},
+    "zero bytes": {"b": b"\x00\x00"},
+    "greatest and least numbers": {"d": Decimal("9999999999999999999999999999.9999999999"), "n": 2**64 - 1},
+    "least decimal": {"d": Decimal("-9999999999999999999999999999.9999999999"), "n": 2**63},
+    "a tenth": {"d": Decimal("0.1000000000")},
+    "the smallest step": {"d": Decimal("-0.0000000001")},
+}
+
+
+def messages(name: str, row: Image) -> list[Message]:
+    schema = structure([CREATE], "hard")
+    assert schema is not None
+    event = Event(2, 1, 200, START_MS, START_MS, 2, Row("insert", DATABASE, "hard", schema, None, row))
+    return writer_of(name).write(event, 1)
+
+
+def resolved(
+    name: str, values: list[bytes | None], keys: list[bytes | None], headers: list
+) -> tuple[Delta | None, int]:
+    """Return what the table becomes, None where a row does not fit it, and how many records were refused."""
+    wire = open_format(name, writer_of(name).options)
+    batch = wire.decode(Records("t", 0, list(range(len(values))), [START_MS] * len(values), keys, values, headers))
+    if wire.order == "second":
+        batch = GivenPositions(1, [("t", 0)]).fill(batch)
+    kinds = batch.column("kind").cast(pa.string())
+    errors = pc.sum(pc.equal(kinds, "error")).as_py()
+    rows = pa.Table.from_batches([batch.filter(pc.equal(kinds, "row"))])
+    rows = rows.filter(pc.equal(rows.column("table").cast(pa.string()), "hard"))
+    timeline = build_timeline([SchemaChange("", 0, DATABASE, CREATE)])
+    owner = timeline.owner(TableName(DATABASE, "hard"), "~")
+    assert owner is not None
+    try:
+        delta = resolve(rows.select(RESOLVE_COLUMNS), timeline.tables[owner], None, wire, TypeOptions())
+    except SchemaMissing:
+        return None, errors
+    return delta, errors
+
+
+@pytest.mark.parametrize("why", VALUES)
+@pytest.mark.parametrize("name", format_names())
+def test_a_hard_value_arrives_as_it_is(name: str, why: str) -> None:
+    row = {**BASE, **VALUES[why]}
+    sent = messages(name, row)
+    delta, errors = resolved(name, [m.value for m in sent], [m.key for m in sent], [m.headers for m in sent])
+    assert errors == 0
+    assert delta is not None
+    assert not delta.failures
+    schema = structure([CREATE], "hard")
+    assert schema is not None
+    assert not problems(delta.parts[-1].upserts, schema, [row])
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_text_that_is_not_utf8_is_refused(name: str) -> None:
+    sent = messages(name, {**BASE, "t": "MARKMARK"})
+    broken = [m.value.replace(b"MARKMARK", b"\xff\xfeRKMARK") for m in sent]
+    if broken == [m.value for m in sent]:
+        pytest.skip("the format does not write text as it is")
+    delta, errors = resolved(name, broken, [m.key for m in sent], [m.headers for m in sent])
+    assert errors or (delta is not None and delta.failures)
+    assert delta is None or not delta.parts[-1].upserts.num_rows
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_two_members_of_one_name_are_never_taken_for_a_row(name: str) -> None:
+    sent = messages(name, BASE)
+    broken = [m.value.replace(b"name_a", b"name_b") for m in sent]
+    if broken == [m.value for m in sent]:
+        pytest.skip("the format's rows do not name their columns")
+    delta, errors = resolved(name, broken, [m.key for m in sent], [m.headers for m in sent])
+    assert errors or delta is None or not delta.parts[-1].upserts.num_rows
