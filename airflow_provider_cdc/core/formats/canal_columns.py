@@ -39,6 +39,11 @@ class _Columns(msgspec.Struct, omit_defaults=True):
     columns: list[ColumnDetail]
     key: list[str] | None = None
     complete: bool = True
+    open: bool = False
+
+
+class OpenDescription(Description):
+    """What a row says that may lack columns at the table's end: not complete, yet nearly always it is."""
 
 
 _columns = msgspec.json.Decoder(_Columns)
@@ -60,13 +65,16 @@ def is_json(kind: str | None) -> bool:
     return kind is not None and kind.lower() == "json"
 
 
-def columns_text(columns: list[ColumnDetail], key: Sequence[str] | None, *, complete: bool = True) -> str:
+def columns_text(
+    columns: list[ColumnDetail], key: Sequence[str] | None, *, complete: bool = True, open_end: bool = False
+) -> str:
     """Return the ``columns`` text.
 
     :param key: names of the key's columns, None where the record does not say.
     :param complete: whether these are all columns of the table.
+    :param open_end: whether columns at the table's end may be missing all the same.
     """
-    return msgspec.json.encode(_Columns(columns, None if key is None else list(key), complete)).decode()
+    return msgspec.json.encode(_Columns(columns, None if key is None else list(key), complete, open_end)).decode()
 
 
 def describe(columns: str) -> Description:
@@ -76,7 +84,8 @@ def describe(columns: str) -> Description:
         return Description(tuple(item.member for item in data.columns), _key(data.key), None, data.complete)
     details = {_unquoted(item.member): item for item in data.columns if item.member not in _HIDDEN}
     key = None if data.key is None else [_unquoted(name) for name in data.key]
-    return Description(tuple(details), _key(key), details, data.complete)
+    kind = OpenDescription if data.open else Description
+    return kind(tuple(details), _key(key), details, data.complete and not data.open)
 
 
 def _key(names: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -124,8 +133,9 @@ def column_type(text: str) -> ColumnType | None:
 
 
 def inferred_schema(description: Description) -> TableSchema | None:
-    """Return a schema made from what a record says; None where it lacks the key or a type."""
-    if description.details is None or description.key is None or not description.complete:
+    """Return a schema made from what a record says; None where it lacks columns, the key or a type."""
+    whole = description.complete or isinstance(description, OpenDescription)
+    if description.details is None or description.key is None or not whole:
         return None
     columns = []
     for number, name in enumerate(description.names, 1):
