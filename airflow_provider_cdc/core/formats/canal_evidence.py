@@ -119,6 +119,8 @@ def of_oms(key: bytes | None, value: bytes, headers: Headers) -> Evidence | None
         return None
     if message.id is not None or message.gtid is not None:
         return contradicts("an id or a gtid, and OMS writes neither")
+    if message.has_lengths:
+        return contradicts("mysqlType has lengths, and OMS writes bare names")
     return fits("no id, and numbers are JSON numbers" if message.has_numbers else "no id")
 
 

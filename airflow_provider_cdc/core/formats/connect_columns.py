@@ -154,9 +154,13 @@ def _check_of(names: tuple[str, ...]) -> msgspec.json.Decoder[Any] | None:
 
 
 class ColumnTexts:
-    """The ``columns`` texts of rows, numbered in the order they first came: they are long and repeat."""
+    """The ``columns`` texts of rows, numbered in the order they first came: they are long and repeat.
 
-    def __init__(self) -> None:
+    :param no_key: the key's columns where a record has no key: none, or not known.
+    """
+
+    def __init__(self, no_key: tuple[str, ...] | None) -> None:
+        self._no_key = no_key
         self.texts: list[str] = []
         self._numbers: dict[Any, int] = {}
         self._tables: dict[tuple[str, str], _Newest] = {}
@@ -184,7 +188,7 @@ class ColumnTexts:
         else:
             newest = self._tables.get(table) or self._tables.setdefault(table, _Newest())
             self._newest = newest
-        names, head = (None, b"") if key is None else (newest.key.names(key), newest.key.head)
+        names, head = (self._no_key, b"") if key is None else (newest.key.names(key), newest.key.head)
         typed = columns is not None
         if columns is None:
             columns = newest.members.names(image)
@@ -219,7 +223,7 @@ class _Newest:
 def _text(columns: tuple[str, ...], key: tuple[str, ...] | None, snapshot: bool | None, typed: bool) -> str:
     items = [msgspec.Raw(item.encode()) if typed else {"field": item} for item in columns]
     more = {} if snapshot is None else {"snapshot": snapshot}
-    return msgspec.json.encode({"columns": items, "key": key or (), **more}).decode()
+    return msgspec.json.encode({"columns": items, "key": key, **more}).decode()
 
 
 def describe(columns: str) -> Description:
@@ -228,7 +232,8 @@ def describe(columns: str) -> Description:
     more = {"snapshot": data["snapshot"]} if "snapshot" in data else {}
     details = {item["field"]: {**item, **more} for item in data["columns"]}
     typed = all("type" in item for item in details.values())
-    return Description(tuple(details), tuple(data["key"]), details if typed else None)
+    key = None if data["key"] is None else tuple(data["key"])
+    return Description(tuple(details), key, details if typed else None)
 
 
 _INFERRED = {

@@ -82,7 +82,7 @@ class WireFormat:
             raise ConfigurationError(problems)
         self._modes = {**{name: default for name, (default, _) in debezium_columns.MODES.items()}, **(options or {})}
         self._reader = EnvelopeReader(_Payload)
-        self._columns = ColumnTexts()
+        self._columns = ColumnTexts(no_key=())
         self._files = FileNumbers()
 
     def decode(self, records: Records) -> pa.RecordBatch:

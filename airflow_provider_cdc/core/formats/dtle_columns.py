@@ -52,9 +52,9 @@ def encoding(
 
 
 def inferred_schema(description: Description) -> TableSchema | None:
-    """Return a schema made from the record's types; None where a column has none, as a geometry has."""
+    """Return a schema made from the record's types; None without its key, or where a column has none: a geometry."""
     details = description.details or {}
-    if not details or any(not detail["type"] for detail in details.values()):
+    if description.key is None or not details or any(not detail["type"] for detail in details.values()):
         return None
     schema = connect_columns.inferred_schema(description)
     if schema is None:

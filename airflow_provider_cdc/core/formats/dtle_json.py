@@ -95,7 +95,7 @@ class WireFormat:
         self._zone, self._text_as_base64 = zone, base64 == "true"
         self._default_database = given.get("default_database")
         self._reader = EnvelopeReader(_Message)
-        self._columns = ColumnTexts()
+        self._columns = ColumnTexts(no_key=None)
         self._files = FileNumbers()
 
     def decode(self, records: Records) -> pa.RecordBatch:
@@ -122,8 +122,8 @@ class WireFormat:
         source, op = message.source, _ROW_OPS.get(message.op or "")
         if source is None or op is None:
             raise ValueError("neither a row of a known op nor DDL")
-        if columns is None or key is None:
-            raise ValueError("a row without its schema or its key")
+        if columns is None:
+            raise ValueError("a row without its schema")
         before, after = _image(message.before), _image(message.after)
         if (before is None) is not (op == "insert") or (after is None) is not (op == "delete"):
             raise ValueError(f"a row of op {message.op} with other images than it has")

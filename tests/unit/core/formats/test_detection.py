@@ -96,6 +96,10 @@ def test_omss_canal_is_told_by_the_id_it_does_not_write() -> None:
     assert answer.format == "oms-canal"
 
 
+def test_lengths_without_an_id_are_neither_canals_nor_omss() -> None:
+    assert found({k: v for k, v in CANAL.items() if k != "id"}).format is None
+
+
 @pytest.mark.parametrize(
     ("value", "name"),
     [

@@ -128,6 +128,13 @@ def test_the_columns_and_the_key_are_told_with_the_row() -> None:
     assert wire.describe(without["columns"]).key == ()
 
 
+def test_a_record_that_lost_its_key_does_not_tell_the_tables() -> None:
+    wire = open_format("dtle-json")
+    (change,) = changes(row("c", None, {"id": 1, "name": "a"}), keys=[None])
+    described = wire.describe(change["columns"])
+    assert (change["kind"], described.key, wire.infer(described)) == ("row", None, None)
+
+
 def test_an_update_may_move_its_key() -> None:
     assert open_format("dtle-json").updates_move_keys
 
@@ -241,10 +248,6 @@ def test_bytes_that_are_no_message_become_an_error_with_the_bytes(value: bytes) 
     assert (before["kind"], bad["kind"], after["kind"]) == ("row", "error", "row")
     assert bad["error_code"] in ("record.malformed", "record.not_utf8")
     assert (bad["raw"], bad["offset"]) == (value, 1)
-
-
-def test_a_row_without_its_key_is_an_error() -> None:
-    assert changes(row("c", None, {"id": 1}), keys=[None])[0]["kind"] == "error"
 
 
 # ---- values
