@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from google.protobuf.message import DecodeError
 
 from airflow_provider_cdc.core.formats.dts_columns import ColumnLists
 from airflow_provider_cdc.core.formats.dts_images import Problem, offsets_of
 from airflow_provider_cdc.core.formats.dts_rows import Rows
-from airflow_provider_cdc.core.formats.generated.dts_pb2 import DMLType, MessageType
+from airflow_provider_cdc.core.formats.generated.dts_pb2 import Column, DMLType, MessageType
 
 # what must be there for each type of message: the events are no oneof, and an absent type reads as BEGIN
 _EVENTS = {
@@ -28,11 +29,12 @@ _EVENTS = {
     MessageType.CHECKPOINT: "checkpointEvent",
 }
 _STRETCH = 2_048  # rows whose values, in columns, stay in the processor's cache
-_UNKNOWN = Problem("record.unknown_kind", "a message or a row change of a type that is not known")
+_UNKNOWN = Problem("record.unknown_entry", "a message or a row change of a type that is not known")
 _EMPTY = Problem("record.malformed", "an entry without the event that it announces")
 _NO_PLACE = Problem(
     "record.without_position", "a row or DDL event without seqId, or a row event without its table's name"
 )
+_NO_COLUMN = Problem("record.malformed", "what a DML event says of its columns is no message")
 _NO_ROWS = Problem("record.malformed", "a DML event without rows")
 _NO_STATEMENT = Problem("record.malformed", "a DDL event without its statement")
 _NOT_UTF8 = Problem("record.not_utf8", "the text of a DDL statement or of a column's type is not UTF-8")
@@ -147,9 +149,12 @@ class Entries:
             if problem is not None:
                 self._refuse(entries[likes == like].tolist(), problem)
 
-    def _number(self, columns: list[dict[str, Any]]) -> tuple[int, Problem | None]:
+    def _number(self, messages: list[bytes]) -> tuple[int, Problem | None]:
         try:
-            described = tuple((item["name"], item["originalType"].decode(), item["isKey"]) for item in columns)
+            columns = [Column.FromString(message) for message in messages]
+            described = tuple((column.name, column.originalType.decode(), column.isKey) for column in columns)
+        except DecodeError:
+            return 0, _NO_COLUMN
         except UnicodeDecodeError:
             return 0, _NOT_UTF8
         number = self._lists.number(described)
@@ -159,25 +164,16 @@ class Entries:
     def _likeness(self) -> Any:
         """Return a number for each entry, the same where the lists of columns are the same."""
         columns = self._dml.field("columns")
-        codes: Any = np.zeros(len(self), np.int64)
-        for part in _as_bytes(columns.values, columns.offsets.to_numpy()):
-            found = part.dictionary_encode()
-            codes = codes * len(found.dictionary) + found.indices.to_numpy()
-            codes = pa.array(codes).dictionary_encode().indices.to_numpy().astype(np.int64)
-        return codes
-
-
-def _as_bytes(columns: pa.StructArray, starts: Any) -> Iterator[pa.Array]:
-    """Yield what makes a list of columns, as one value a list: all its names together, how long each is, and so on."""
-    for name in ("name", "originalType"):
-        texts = columns.field(name)
-        offsets = offsets_of(texts)
-        yield _pieces(texts.buffers()[2], offsets[starts])
-        yield _pieces(pa.py_buffer(np.diff(offsets)), starts * offsets.itemsize)
-    yield _pieces(pa.py_buffer(columns.field("isKey").to_numpy(zero_copy_only=False)), starts)
+        starts, messages = columns.offsets.to_numpy(), columns.values
+        offsets = offsets_of(messages)
+        # all of a list's messages together, and how long each of them is
+        contents = _pieces(messages.buffers()[2], offsets[starts]).dictionary_encode()
+        lengths = _pieces(pa.py_buffer(np.diff(offsets)), starts * offsets.itemsize).dictionary_encode()
+        return contents.indices.to_numpy().astype(np.int64) * len(lengths.dictionary) + lengths.indices.to_numpy()
 
 
 def _pieces(data: pa.Buffer | None, offsets: Any) -> pa.Array:
+    """Return the bytes between offsets."""
     buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets, np.int32)), data or pa.py_buffer(b"")]
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
 

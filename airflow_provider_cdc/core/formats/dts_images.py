@@ -168,8 +168,9 @@ class ImageWriter:
     def _end_in_utc(self, values: Any) -> Any:
         offsets, data = offsets_of(self._values.contents), _data(self._values.contents)
         signs = offsets[values + 1] - len("+00:00")
-        inside = signs >= offsets[values]
-        return inside & (data[np.where(inside, signs, 0)] == ord("+"))
+        found = signs >= offsets[values]
+        found[found] = data[signs[found]] == ord("+")
+        return found
 
     def _each(self, which: Any, converter: Callable[[str], Callable[[bytes], bytes]], problem: Problem) -> None:
         """Make the texts between quotes of some values one by one.

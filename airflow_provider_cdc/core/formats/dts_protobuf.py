@@ -31,7 +31,6 @@ _UTC = ("UTC", "Etc/UTC", "+00:00")
 _FIELDS = {
     "Envelope": ("version", "total", "index", "data"),
     "Header": ("messageType", "timestamp", "gtid", "schemaName", "tableName", "seqId"),
-    "Column": ("name", "originalType", "isKey"),
     "RowChange": ("oldColumns", "newColumns"),
 }
 

@@ -15,7 +15,9 @@ from airflow_provider_cdc.core.formats.dts_images import ImageWriter, Problem, V
 from airflow_provider_cdc.core.formats.generated.dts_pb2 import DataType, DMLType
 
 _SHIFTED = Problem("record.columns_differ", "a row does not have a value for each column that its event names")
-_PARTIAL = Problem("record.partial_row", "a row lacks values that it needs: set binlog_row_image = FULL at the source")
+_PARTIAL = Problem(
+    "record.partial_image", "a row lacks values that it needs: set binlog_row_image = FULL at the source"
+)
 
 
 class Rows:

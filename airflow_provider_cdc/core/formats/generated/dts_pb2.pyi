@@ -209,9 +209,9 @@ class DMLEvent(_message.Message):
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     dmlEventType: DMLType
-    columns: _containers.RepeatedCompositeFieldContainer[Column]
+    columns: _containers.RepeatedScalarFieldContainer[bytes]
     rows: _containers.RepeatedCompositeFieldContainer[RowChange]
-    def __init__(self, dmlEventType: _Optional[_Union[DMLType, str]] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., rows: _Optional[_Iterable[_Union[RowChange, _Mapping]]] = ...) -> None: ...
+    def __init__(self, dmlEventType: _Optional[_Union[DMLType, str]] = ..., columns: _Optional[_Iterable[bytes]] = ..., rows: _Optional[_Iterable[_Union[RowChange, _Mapping]]] = ...) -> None: ...
 
 class Column(_message.Message):
     __slots__ = ("name", "originalType", "isKey", "properties")

@@ -1,0 +1,143 @@
+"""A history as Tencent DTS sends it: numbered records, some in slices, DDL to every partition (tencent-dts.md)."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Mapping
+from decimal import Decimal
+
+from airflow_provider_cdc.core.formats.generated.dts_pb2 import (
+    BeginEvent,
+    CheckpointEvent,
+    Column,
+    CommitEvent,
+    Data,
+    DataType,
+    DDLEvent,
+    DMLEvent,
+    DMLType,
+    Entries,
+    Entry,
+    Envelope,
+    Event,
+    Header,
+    MessageType,
+    RowChange,
+    SourceType,
+)
+from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
+from tests.one_history import events
+from tests.one_history.events import Ddl, Image, Message, Row, Value
+
+NUMBERS = {
+    **{"tinyint": DataType.INT8, "smallint": DataType.INT16, "mediumint": DataType.INT32, "int": DataType.INT32},
+    **{"bigint": DataType.INT64, "bit": DataType.INT64, "year": DataType.INT64, "decimal": DataType.DECIMAL},
+    **{"float": DataType.FLOAT32, "double": DataType.FLOAT64},
+}
+UNSIGNED = DataType.UINT8 - DataType.INT8  # from a signed type to the unsigned one
+SLICED, CHECKED = 7, 20  # one event in so many comes in slices, or is followed by a checkpoint
+
+
+class Writer:
+    """Writes one record an event, a transaction of its own: rows where the hash of their key tells."""
+
+    format = "dts-protobuf"
+    options: Mapping[str, str] = {}
+    creates = False
+
+    def __init__(self) -> None:
+        self._sent: Counter[int] = Counter()  # records by partition
+
+    def write(self, event: events.Event, partitions: int) -> list[Message]:
+        """Return the records of one event."""
+        slices = 3 if event.number % SLICED == 0 else 1
+        if isinstance(event.what, Ddl):
+            body = Event(ddlEvent=DDLEvent(schemaName=event.what.database.encode(), sql=event.what.statement.encode()))
+            entries = [self._entry(event, MessageType.DDL, body, 1)]
+            places = list(range(partitions))
+        else:
+            entries = [
+                self._entry(event, MessageType.BEGIN, Event(beginEvent=BeginEvent(threadId=5)), 0),
+                self._entry(event, MessageType.DML, Event(dmlEvent=_rows(event.what)), 1),
+                self._entry(event, MessageType.COMMIT, Event(commitEvent=CommitEvent(transactionId="9")), 2),
+            ]
+            places = [_partition(event.what, partitions)]
+        messages = [message for place in places for message in self._messages(place, entries, slices)]
+        if event.number % CHECKED == 0:
+            body = Event(checkpointEvent=CheckpointEvent(syncedGtid="u:1-5", fileName="b.000001", position=event.pos))
+            entries = [self._entry(event, MessageType.CHECKPOINT, body, 2)]
+            messages += [message for place in range(partitions) for message in self._messages(place, entries, 1)]
+        return messages
+
+    def _entry(self, event: events.Event, kind: int, body: Event, place: int) -> Entry:
+        header = Header(
+            version=1,
+            sourceType=SourceType.MYSQL,
+            messageType=kind,
+            timestamp=event.time_ms // 1000,
+            serverId=1,
+            fileName=f"mysql-bin.{event.file:06d}",
+            position=event.pos,
+            gtid=f"38cecd93-a9c2-11ec-b952-043f72d8da53:{event.transaction}",
+            seqId=event.number * 3 + place,
+            isLast=True,
+        )
+        if kind in (MessageType.DML, MessageType.DDL):
+            header.schemaName, header.tableName = event.what.database, event.what.table
+        return Entry(header=header, event=body)
+
+    def _messages(self, partition: int, entries: list[Entry], slices: int) -> list[Message]:
+        data = Entries(items=entries).SerializeToString()
+        cuts = [len(data) * place // slices for place in range(slices + 1)]
+        messages = []
+        for index in range(slices):
+            self._sent[partition] += 1
+            envelope = Envelope(version=1, total=slices, index=index, data=data[cuts[index] : cuts[index + 1]])
+            headers = (("ps", str(self._sent[partition]).encode()),)
+            messages.append(Message(partition, None, envelope.SerializeToString(), headers=headers))
+        return messages
+
+
+def _partition(row: Row, partitions: int) -> int:
+    """Return where the policy "by table name + primary key" puts a row; DTS does not tell its hash (section 7)."""
+    image = row.after if row.before is None else row.before
+    assert image is not None
+    key = [row.table, *(str(image[column.name]) for column in row.schema.key_columns)]
+    return zlib.crc32("\0".join(key).encode()) % partitions
+
+
+def _rows(row: Row) -> DMLEvent:
+    columns = [
+        Column(name=column.name, originalType=str(column.type).encode(), isKey=column.id in row.schema.key)
+        for column in row.schema.columns
+    ]
+    change = RowChange(oldColumns=_image(row.before, row.schema), newColumns=_image(row.after, row.schema))
+    described = [column.SerializeToString() for column in columns]
+    return DMLEvent(dmlEventType=DMLType.Value(row.op.upper()), columns=described, rows=[change])
+
+
+def _image(image: Image | None, schema: TableSchema) -> list[Data]:
+    return [] if image is None else [_data(image[column.name], column.type) for column in schema.columns]
+
+
+def _data(value: Value, kind: ColumnType) -> Data:
+    if value is None:
+        return Data()
+    if kind.name in NUMBERS:
+        unsigned = UNSIGNED if kind.unsigned and kind.name.endswith("int") else 0
+        return Data(dataType=NUMBERS[kind.name] + unsigned, sv=_numeral(value))
+    if kind.name == "json":
+        return Data(dataType=DataType.BYTES, bv=str(value).encode())
+    if isinstance(value, bytes):
+        if kind.name == "blob":
+            return Data(dataType=DataType.BYTES, bv=value)
+        return Data(dataType=DataType.STRING, charset="binary", bv=value)
+    return Data(dataType=DataType.STRING, charset="utf8mb4", bv=str(value).encode())
+
+
+def _numeral(value: Value) -> str:
+    """Return plain text; a double that holds 1 is written ``1`` (section 3)."""
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    return repr(value).removesuffix(".0")
