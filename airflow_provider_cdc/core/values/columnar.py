@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.model.encoding import Encoding
 from airflow_provider_cdc.core.values import binary, charsets, decimals, temporal, zones
 from airflow_provider_cdc.core.values.exact import DIGITS, NUMERALS, PLAIN, from_texts, only
-from airflow_provider_cdc.core.values.field import NOT_BOOLEAN, Field, Misfit, Reason
+from airflow_provider_cdc.core.values.field import NOT_BOOLEAN, UNREADABLE, Field, Misfit, Reason
 from airflow_provider_cdc.core.values.fit import scale_of, spellings
 from airflow_provider_cdc.core.values.labels import labels
 from airflow_provider_cdc.core.values.moments import is_civil
@@ -54,6 +54,9 @@ def _texts(texts: pa.Array, field: Field, lost: Counter[str]) -> pa.Array:
         return temporal.moments(texts, field, lost)
     if field.type.name == "decimal":
         return _decimal_texts(texts, field)
+    unreadable = pc.sum(pc.match_substring(texts, "\ufffd")).as_py()
+    if unreadable:
+        lost[UNREADABLE] += unreadable
     for spelling, label in spellings(field.type.labels).items():
         texts = pc.if_else(pc.equal(texts, spelling), label, texts)
     return texts

@@ -59,3 +59,4 @@ ZERO_DATE = "zero_date"  # lossy: 0000-00-00 became NULL
 INVALID_DATE = "invalid_date"  # lossy: 2023-02-31 or 2023-05-00, which MySQL can store, became NULL
 AMBIGUOUS_TIME = "ambiguous_time"  # a civil time that a clock showed twice was taken as the earlier instant
 NOT_BOOLEAN = "tinyint_as_boolean"  # lossy: a TINYINT(1) beyond 0 and 1 became true
+UNREADABLE = "replacement_character"  # lossy: a text holds U+FFFD, which tools put where they could not read characters

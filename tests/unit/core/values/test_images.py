@@ -89,3 +89,14 @@ def test_many_blocks_and_a_slice() -> None:
     assert result.columns[0].to_pylist() == wanted
     assert result.failures == [Failure(20_000, "a", "fraction_lost")]
     assert [i for i, flag in enumerate(result.absent[0].to_pylist()) if flag] == [39_999]
+
+
+def test_a_text_that_a_tool_could_not_read_is_kept_and_counted() -> None:
+    field = Field(Encoded("a", Encoding.TEXT), ColumnType("varchar", 20), pa.string())
+    plain = type_images(
+        pa.array(['{"a":"caf\u00e9"}', '{"a":"\ufffd\ufffd gbk"}', '{"a":"\\ufffd"}', '{"a":null}']), [field]
+    )
+    assert plain.columns[0].to_pylist() == ["caf\u00e9", "\ufffd\ufffd gbk", "\ufffd", None]
+    assert plain.lossy == {"replacement_character": 2}
+    beside_an_odd_one = type_images(pa.array(['{"a":"\ufffd"}', '{"a":{}}']), [field])
+    assert beside_an_odd_one.lossy == {"replacement_character": 1}
