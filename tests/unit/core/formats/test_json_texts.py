@@ -1,0 +1,69 @@
+"""JSON texts from columns are what a JSON reader takes for the same values."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import numpy as np
+import pyarrow as pa
+
+from airflow_provider_cdc.core.formats.json_texts import object_texts, with_escaped
+
+TEXTS = [
+    "",
+    "plain",
+    'quo"te',
+    "back\\slash",
+    "\0\x01\x1f\x7f",
+    "tab\tline\n",
+    "größe 漢 😀",
+    "\u2028",
+    "null",
+    "\\u0041",
+]
+
+
+def objects(rows: list[dict[str, str | int | None]]) -> list[str | None]:
+    names = sorted({name for row in rows for name in row})
+    members = [(name, value) for row in rows for name, value in row.items()]
+    bare = [not isinstance(value, str) for _, value in members]
+    texts = [value if isinstance(value, str) else json.dumps(value) for _, value in members]
+    values, places = with_escaped(pa.array(texts, pa.string()))
+    return object_texts(
+        np.array([len(row) for row in rows], np.int64),
+        names,
+        np.array([names.index(name) for name, _ in members], np.int64),
+        values,
+        places,
+        np.array(bare, bool),
+    ).to_pylist()
+
+
+def test_objects_hold_strings_and_bare_values_in_order() -> None:
+    rows = [{"a": "x", "b": None, "c": 12}, {"b": 1}, {"c": "", "a": "y"}]
+    assert objects(rows) == ['{"a":"x","b":null,"c":12}', '{"b":1}', '{"c":"","a":"y"}']
+
+
+def test_an_object_without_members_is_null_wherever_it_stands() -> None:
+    assert objects([{}, {"a": "x"}, {}, {}, {"a": 1}, {}]) == [None, '{"a":"x"}', None, None, '{"a":1}', None]
+    assert objects([{}]) == [None]
+    assert objects([]) == []
+
+
+def test_any_text_can_be_a_name_and_a_value() -> None:
+    rows = [{name: value} for name in TEXTS for value in TEXTS]
+    assert [json.loads(text or "") for text in objects(rows)] == rows
+
+
+def test_random_rows_come_back_as_they_were() -> None:
+    chance = random.Random(5)
+    pick = [*TEXTS, None, 0, -1, 10**40]
+    rows = [{name: chance.choice(pick) for name in chance.sample(TEXTS, chance.randrange(5))} for _ in range(500)]
+    assert [{} if text is None else json.loads(text) for text in objects(rows)] == rows
+
+
+def test_a_slice_of_an_array_is_escaped_by_its_own_texts() -> None:
+    texts = pa.array(['"', "a", "b\\", '"']).slice(1, 2)
+    values, places = with_escaped(texts)
+    assert [values[int(place)].as_py() for place in places] == ["a", "b\\\\"]
