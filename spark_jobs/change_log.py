@@ -57,6 +57,7 @@ class LogWriter:
     """Writes one land task's rows; ``close`` gives the groups for the manifest.
 
     :param describe: note what rows say of their columns, where nothing else tells the tables' structure.
+    :ivar rows: changes taken so far; ``size`` their bytes in memory.
     """
 
     def __init__(self, storage: Storage, folder: str, describe: bool = False) -> None:
@@ -65,13 +66,14 @@ class LogWriter:
         # a name of its own per attempt: a task that runs twice leaves a file that no manifest names
         self._name = f"{folder}/{uuid.uuid4().hex}.parquet"
         self._batches: list[pa.RecordBatch] = []
-        self.rows = 0
+        self.rows = self.size = 0
         self.descriptions: list[dict[str, str]] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take row changes and errors of one decoded batch."""
         self._batches.append(batch)
         self.rows += batch.num_rows
+        self.size += batch.nbytes
 
     def close(self) -> list[Group]:
         """Write the file, a row group per table."""
@@ -129,8 +131,13 @@ def _group(name: str, number: int, database: str, table: str, rows: pa.Table) ->
     return Group(name, number, database, table, rows.num_rows, span["min"] or "", span["max"] or "", newest, truncated)
 
 
-def read_groups(storage: Storage, groups: Sequence[Group], columns: Sequence[str]) -> pa.Table:
-    """Read row groups, files in the order of their names, row groups in order."""
+def read_groups(
+    storage: Storage, groups: Sequence[Group], columns: Sequence[str], *, before_of: Sequence[str] | None = None
+) -> pa.Table:
+    """Read row groups, files in the order of their names, row groups in order.
+
+    :param before_of: operations whose image ``before`` is wanted, None means all; it is half of what updates carry.
+    """
     by_file: dict[str, list[int]] = {}
     for group in groups:
         by_file.setdefault(group.file, []).append(group.row_group)
@@ -142,5 +149,13 @@ def read_groups(storage: Storage, groups: Sequence[Group], columns: Sequence[str
             read_dictionary=["op", "columns", "topic"],
             pre_buffer=True,
         ) as file:
-            tables.append(file.read_row_groups(sorted(by_file[name]), columns=list(columns), use_threads=False))
+            for number in sorted(by_file[name]):
+                rows = file.read_row_group(number, columns=list(columns), use_threads=False)
+                tables.append(rows if before_of is None else _only_before(rows, before_of))
     return pa.concat_tables(tables, promote_options="permissive").select(list(columns))
+
+
+def _only_before(rows: pa.Table, ops: Sequence[str]) -> pa.Table:
+    place = rows.schema.get_field_index("before")
+    wanted = pc.is_in(rows.column("op").cast(pa.string()), pa.array(ops, pa.string()))
+    return rows.set_column(place, "before", pc.if_else(wanted, rows.column("before"), None))

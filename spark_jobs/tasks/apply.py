@@ -267,11 +267,17 @@ class _Table:
     def _read(self, spans: list[Span]) -> pa.Table:
         tables = []
         for span in spans:
-            rows = read_groups(self._storage, span.groups, RESOLVE_COLUMNS)
+            rows = read_groups(self._storage, span.groups, RESOLVE_COLUMNS, before_of=self._before_of())
             tables.append(_between(rows, span))
         if not tables:
             return _no_changes()
         return pa.concat_tables(tables).unify_dictionaries()
+
+    def _before_of(self) -> list[str] | None:
+        """Return the operations whose image before counts: updates name their key a second time in many formats."""
+        wire = open_format(self._job.format, self._job.format_options)
+        keyed = all(epoch.schema.key for epoch in self._timeline.epochs)
+        return ["delete"] if keyed and not wire.updates_move_keys and not wire.partial_images else None
 
     def _commit(self, target: DeltaLocation, base_schema: TableSchema | None, delta: Delta) -> tuple[str, int | None]:
         """Choose the cheapest commit that makes the table right."""

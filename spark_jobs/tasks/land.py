@@ -20,6 +20,7 @@ from spark_jobs.change_log import Group, LogWriter, log_folder
 from spark_jobs.readers.task_reader import read_chunks
 from spark_jobs.storage import Storage
 
+_HELD_BYTES = 192 << 20
 _ERRORS_TOLD = 20  # a report names so many places; the change log has all
 
 
@@ -72,7 +73,8 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
             report.size += sum(map(len, filter(None, records.values)))
             changes = wire.decode(records)
             _take(wire, changes if given is None else given.fill(changes), writer, report)
-            if writer.rows >= job.policy["chunk_records"]:  # a partition that cannot be split: bound the memory
+            # many small files would be dear to read; more than this is dear to hold
+            if writer.size >= _HELD_BYTES or writer.rows >= job.policy["chunk_records"]:
                 _finish(writer, report)
                 writer = LogWriter(storage, folder, describe)
         _finish(writer, report)
