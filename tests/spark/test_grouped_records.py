@@ -1,0 +1,122 @@
+"""Records that only make sense together (Tencent DTS), through both readers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from airflow_provider_cdc.core.documents import Chunk
+from airflow_provider_cdc.core.formats.generated.dts_pb2 import (
+    Column,
+    Data,
+    DataType,
+    DMLEvent,
+    Entries,
+    Entry,
+    Envelope,
+    Event,
+    Header,
+    MessageType,
+    RowChange,
+)
+from spark_jobs.change_log import Group, read_groups
+from spark_jobs.readers import task_reader
+from spark_jobs.readers.spark_reader import _records, read_with_spark
+from spark_jobs.storage import Storage
+from spark_jobs.tasks.land import land_chunks
+from tests.spark.test_readers import job
+from tests.stack.broker import Broker
+
+TOPIC = "readers.dts"
+ID = Column(name="id", originalType=b"int(11)", isKey=True).SerializeToString()
+
+
+def sent(number: int, total: int = 1) -> list[bytes]:
+    """One inserted row in so many slices."""
+    row = RowChange(newColumns=[Data(dataType=DataType.INT32, sv=str(number))])
+    header = Header(messageType=MessageType.DML, schemaName="shop", tableName="t", seqId=number, timestamp=1)
+    entry = Entry(header=header, event=Event(dmlEvent=DMLEvent(columns=[ID], rows=[row])))
+    data = Entries(items=[entry]).SerializeToString()
+    cuts = [len(data) * place // total for place in range(total + 1)]
+    slices = [data[low:high] for low, high in pairwise(cuts)]
+    return [Envelope(version=1, total=total, index=i, data=part).SerializeToString() for i, part in enumerate(slices)]
+
+
+# running number and value of each record: row 2 in slices of which one is sent again; number 5 never came
+LOG = [(1, sent(1)[0]), *zip((2, 3), sent(2, 2), strict=True), (3, sent(2, 2)[1]), (4, sent(3)[0]), (6, sent(4)[0])]
+
+
+@pytest.fixture(scope="module")
+def topic(broker: Broker) -> str:
+    from confluent_kafka import Producer
+
+    broker.create_topic(TOPIC, 1)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for number, value in LOG:
+        producer.produce(TOPIC, value, partition=0, headers=[("ps", str(number).encode())])
+    producer.flush()
+    return TOPIC
+
+
+def read(reader: str, request: pytest.FixtureRequest, broker: Broker, root: Path, chunk: Chunk) -> dict[str, Any]:
+    """Return the rows by offset and the errors of a chunk."""
+    asked = replace(job(broker, root, chunk), format="dts-protobuf")
+    if reader == "task":
+        reports = [land_chunks(asked, asked.chunks, {})]
+    else:
+        reports = read_with_spark(request.getfixturevalue("session"), asked, {})
+    groups = [Group(**group) for report in reports for group in report["groups"]]
+    changes = read_groups(Storage(str(root)), groups, ["offset", "after"]).to_pylist() if groups else []
+    rows = {change["offset"]: json.loads(change["after"])["id"] for change in changes if change["after"] is not None}
+    errors = [(e["offset"], e["error_code"]) for report in reports for e in report["errors"]]
+    return {"rows": rows, "errors": errors, "records": sum(report["records"] for report in reports)}
+
+
+@pytest.mark.parametrize("reader", ["task", "spark"])
+def test_slices_are_put_together_and_numbers_followed(
+    reader: str, request: pytest.FixtureRequest, topic: str, broker: Broker, tmp_path: Path
+) -> None:
+    found = read(reader, request, broker, tmp_path, Chunk(topic, 0, 0, 6))
+    assert found == {"rows": {0: "1", 2: "2", 4: "3", 5: "4"}, "errors": [(5, "record.lost")], "records": 6}
+
+
+def test_blocks_of_one_record_cut_no_group(
+    request: pytest.FixtureRequest, topic: str, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_reader, "BATCH_RECORDS", 1)
+    found = read("task", request, broker, tmp_path, Chunk(topic, 0, 0, 6))
+    assert found == {"rows": {0: "1", 2: "2", 4: "3", 5: "4"}, "errors": [(5, "record.lost")], "records": 6}
+
+
+def test_what_stood_before_a_batch_tells_its_repeats_and_losses(
+    request: pytest.FixtureRequest, topic: str, broker: Broker, tmp_path: Path
+) -> None:
+    found = read("task", request, broker, tmp_path / "a", Chunk(topic, 0, 3, 5))
+    assert found == {"rows": {4: "3"}, "errors": [], "records": 2}
+    found = read("task", request, broker, tmp_path / "b", Chunk(topic, 0, 5, 6))
+    assert found == {"rows": {5: "4"}, "errors": [(5, "record.lost")], "records": 1}
+    found = read("task", request, broker, tmp_path / "c", Chunk(topic, 0, 2, 3))
+    assert found == {"rows": {}, "errors": [(2, "record.slices_missing")], "records": 1}
+
+
+def test_sparks_headers_become_pairs() -> None:
+    header = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "topic": ["t", "t"],
+            "partition": pa.array([0, 0], pa.int32()),
+            "offset": [1, 2],
+            "timestamp": pa.array([1, 2], pa.timestamp("us", "UTC")),
+            "key": pa.array([None, None], pa.binary()),
+            "value": pa.array([b"a", b"b"]),
+            "headers": pa.array([[{"key": "ps", "value": b"1"}, {"key": "x", "value": None}], None], header),
+        }
+    )
+    (records,) = _records([batch])
+    assert records.headers == [[("ps", b"1"), ("x", None)], None]
