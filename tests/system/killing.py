@@ -81,6 +81,17 @@ def spark_kills(seed: int) -> list[Kill]:
     return found
 
 
+def staged_kills(seed: int) -> list[Kill]:
+    """Return kills while tables are staged for the Spark writer, and while it merges them one after the other."""
+    chance = random.Random(seed)
+    return [
+        Kill("staged", "jvm", 0.0),
+        Kill("staged", "driver", chance.uniform(0, 2)),
+        Kill("staged", "command", chance.uniform(0, 4)),
+        Kill("committing", "jvm", chance.uniform(0, 2)),
+    ]
+
+
 class Executioner:
     """Runs one batch of a site and ends it as told."""
 
@@ -127,6 +138,7 @@ class Executioner:
             "landing": lambda run: run.said("land: up to"),
             "between": lambda run: (site.log(seq) / "manifest.json").exists(),
             "applying": lambda run: run.said("apply: "),
+            "staged": lambda run: any((site.log(seq) / "staged").rglob("*.parquet")),
             "committing": lambda run: result.exists() or versions(site.lake) != self._before,
             "publishing": lambda run: result.exists(),
         }[name]

@@ -15,7 +15,7 @@ import pytest
 from tests.airflow.shop import PHASES, demand_data
 from tests.stack.broker import Broker
 from tests.system import processes
-from tests.system.killing import Executioner, Hit, Kill, inline_kills, spark_kills
+from tests.system.killing import Executioner, Hit, Kill, inline_kills, spark_kills, staged_kills
 from tests.system.site import Site, error_of, feed
 from tests.system.verdict import doubled_commits, ledger_faults, unequal
 
@@ -92,8 +92,7 @@ def _trials(sites: list[tuple[Site, list[Kill]]], broker: Broker, first: int = 0
         for site, plan in sites:
             due = plan[phase - first : None if phase == len(PHASES) - 1 else phase - first + 1]
             hits += _ordeal(site, phase, phase - first + 1, due)
-    reached, targets = Counter(hit.reached for hit in hits), Counter(hit.kill.target for hit in hits)
-    print(f"{len(hits)} kills, reached {dict(reached)}, of {dict(targets)}", flush=True)
+    _sum_up(hits)
     for site, _ in sites:
         assert _left(site) == [], "nothing of a killed command goes on running"
         printed = site.run("ledger", "--json").json
@@ -117,6 +116,15 @@ def test_kills_with_spark(empty: Broker, tmp_path: Path) -> None:
     assert len(hits) >= 6
     assert len({hit.reached for hit in hits}) >= 4
     assert {hit.kill.target for hit in hits} == {"command", "jvm", "driver", "worker"}
+
+
+@pytest.mark.spark
+def test_kills_between_staging_and_merge_of_the_spark_writer(filled: Broker, tmp_path: Path) -> None:
+    site = _site(tmp_path / "w", filled, "spark", writer="spark")
+    hits = _ordeal(site, 0, 1, staged_kills(5))
+    assert len(hits) >= 3
+    assert {hit.reached for hit in hits} >= {"applying", "committing"}
+    assert _left(site) == []
 
 
 def _left(site: Site) -> list[str]:
