@@ -68,6 +68,8 @@ class Groups:
         if repeated:
             return Arrival(True, 0, ())
         group = self._open.pop(sender, None)
+        if total == 1 and group is None:
+            return Arrival(False, missing, (Group([record], 1, 1, "whole"),))
         ended: list[Group] = []
         if group is not None and (place == 0 or total != group.total or place < group.following):
             group.replaced_by = record
