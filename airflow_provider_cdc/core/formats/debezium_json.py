@@ -57,9 +57,20 @@ class _Payload(Message, gc=False):
     ddl: str | None = None
     databaseName: str | None = None
     tableChanges: msgspec.Raw = msgspec.Raw()
+    historyRecord: str | None = None
     status: str | None = None
     id: str | None = None
     aggregate_type: str | None = None
+
+
+class _History(msgspec.Struct, gc=False):
+    """A record of the connector's own schema history (B4), which Flink CDC sends on as text beside ``source``."""
+
+    ddl: str
+    databaseName: str = ""
+
+
+_history = msgspec.json.Decoder(_History)
 
 
 class WireFormat:
@@ -147,6 +158,10 @@ class WireFormat:
 
     def _other(self, out: ChangeColumns, place: int, message: _Payload) -> None:
         source = message.source
+        if message.historyRecord is not None:
+            # its tableChanges lack the labels of ENUM and SET in old versions; the statement says it all
+            history = _history.decode(message.historyRecord)
+            message.ddl, message.databaseName = history.ddl, history.databaseName
         if message.ddl is not None or message.tableChanges:
             if source is None or source.file is None or source.pos is None:
                 raise ValueError("a schema change without its place in a binlog")

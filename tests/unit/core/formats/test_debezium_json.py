@@ -150,6 +150,21 @@ def test_a_schema_change_keeps_text_database_and_structure() -> None:
     assert [column.name for column in schema.key_columns] == ["id"]
 
 
+def test_a_schema_change_as_flink_cdc_sends_it_has_its_text_in_the_history_record() -> None:
+    history = {"source": {}, "position": {"pos": 379}, "databaseName": "shop", "ddl": "ALTER TABLE t ADD c INT"}
+    payload = {"source": {**SOURCE, "row": 0}, "historyRecord": json.dumps({**history, "tableChanges": []})}
+    (change,) = changes({"schema": None, "payload": payload})
+    assert (change["kind"], change["statement"], change["table"]) == ("schema", history["ddl"], "t")
+    assert (change["database"], change["default_database"]) == ("shop", "shop")
+    assert change["position"] == POSITION[:-1] + "0"  # of source, where the event begins; position says where it ends
+
+
+@pytest.mark.parametrize("history", ["", "{", "[]", "{}", '{"ddl": 1}'])
+def test_a_history_record_that_is_none_is_an_error(history: str) -> None:
+    (change,) = changes({"source": SOURCE, "historyRecord": history})
+    assert change["error_code"] == "record.malformed"
+
+
 def _column(name: str, position: int, kind: str, length: int, labels: list[str] | None = None) -> dict[str, Any]:
     told = {"name": name, "position": position, "typeName": kind, "length": length, "scale": None, "optional": True}
     return {**told, "enumValues": labels, "charsetName": None, "generated": False, "autoIncremented": False}
