@@ -26,10 +26,10 @@ PROBE_RECORDS = 200
 TAIL_RECORDS = 20
 """Last records of one partition looked at to learn how far it is."""
 
-GROUP_RECORDS = 50
+GROUP_RECORDS = 20
 """Last records of one partition looked at first, to find where no group of records is open."""
 
-INTERLEAVED_RECORDS = 500
+INTERLEAVED_RECORDS = 200
 """As many at least where several senders share a partition: the open group's sender may not be the last heard of."""
 
 
