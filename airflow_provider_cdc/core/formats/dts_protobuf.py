@@ -29,7 +29,6 @@ from airflow_provider_cdc.core.values.zones import is_zone
 _VERSION = 1
 _UTC = ("UTC", "Etc/UTC", "+00:00")
 _FIELDS = {
-    "Envelope": ("version", "total", "index", "data"),
     "Header": ("messageType", "timestamp", "gtid", "schemaName", "tableName", "seqId"),
     "RowChange": ("oldColumns", "newColumns"),
 }
@@ -56,24 +55,17 @@ class WireFormat:
             raise ConfigurationError([f"source.options.timezone: {zone!r} is no time zone"])
         self._zone = None if zone in _UTC else zone
         self._lists = ColumnLists()
-        self._envelopes = MessageReader(Envelope, _FIELDS)
         self._entries = MessageReader(Entries, _FIELDS)
 
     def part_of(self, value: bytes | None, headers: Headers) -> Part | None:
         """Return which slice of which sender's group a record is."""
-        try:
-            envelope = Envelope.FromString(value or b"")
-        except DecodeError:
-            return None
-        part = _part(envelope.version, envelope.total, envelope.index, headers)
+        part = _read(value or b"", headers)[0]
         return part if isinstance(part, Part) else None
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records; those of a group of slices stand with its last one."""
         out = ChangeColumns(self._lists.texts)
-        values = pa.array([value or b"" for value in records.values], pa.binary())
-        envelopes, malformed = self._envelopes.read(values)
-        slices = _Slices(records, envelopes, malformed, out)
+        slices = _Slices(records, out)
         entries, malformed = self._entries.read(slices.joined())
         changes = Changes(entries.column("items"), self._lists, utc=self._zone is None)
         sizes = changes.sizes(len(slices.wholes))
@@ -127,21 +119,17 @@ class WireFormat:
 class _Slices:
     """The slices of some records, put together; what is no part of a whole group is told at once.
 
-    :param envelopes: the records read.
-    :param malformed: which of them could not be read.
     :param out: takes what is told.
     """
 
-    def __init__(self, records: Records, envelopes: pa.RecordBatch, malformed: Any, out: ChangeColumns) -> None:
+    def __init__(self, records: Records, out: ChangeColumns) -> None:
         self._records, self._out = records, out
-        self._contents = envelopes.column("data")
         self._lost: dict[int, int] = {}
         self._explained: set[int] = set()
-        fields = [envelopes.column(name).to_pylist() for name in ("version", "total", "index")]
         headers = records.headers or [None] * len(records)
-        self._parts = [_part(*fields) for fields in zip(*fields, headers, strict=True)]
-        for record in np.flatnonzero(malformed).tolist():
-            self._parts[record] = "no DTS envelope"
+        read = [_read(value or b"", given) for value, given in zip(records.values, headers, strict=True)]
+        self._parts = [part for part, _ in read]
+        self._contents = [content for _, content in read]
         self.wholes = self._follow()
 
     def _follow(self) -> list[Group]:
@@ -177,29 +165,30 @@ class _Slices:
 
     def _sent_again(self, group: Group) -> bool:
         """Return whether the group that came in place of a torn one begins as it did."""
-        one = self._parts[group.records[0]]
-        other = None if group.replaced_by is None else self._parts[group.replaced_by]
-        if not isinstance(one, Part) or not isinstance(other, Part) or one[2:] != other[2:] or one.place:
+        if group.replaced_by is None:
             return False
-        return bool(self._contents[group.records[0]] == self._contents[group.replaced_by])
+        one, other = self._parts[group.records[0]], self._parts[group.replaced_by]
+        alike = isinstance(one, Part) and isinstance(other, Part) and one[2:] == other[2:] and one.place == 0
+        return alike and self._contents[group.records[0]] == self._contents[group.replaced_by]
 
     def joined(self) -> pa.Array:
         """Return the content of each whole group."""
-        if all(group.total == 1 for group in self.wholes):
-            return self._contents.take(pa.array([group.records[0] for group in self.wholes], pa.int64()))
-        contents = self._contents.to_pylist()
-        return pa.array([b"".join(contents[i] for i in group.records) for group in self.wholes], pa.binary())
+        return pa.array([self._content(group) for group in self.wholes], pa.binary())
+
+    def _content(self, group: Group) -> bytes:
+        if group.total == 1:
+            return self._contents[group.records[0]]
+        return b"".join(self._contents[record] for record in group.records)
 
     def refuse(self, group: int, number: int, code: str, text: str) -> None:
         """Tell of a change that could not be carried; the first one of a group has the bytes."""
-        records = self.wholes[group].records
+        whole = self.wholes[group]
         raw = None
         if group not in self._explained:
             self._explained.add(group)
-            values = [self._records.values[record] or b"" for record in records]
-            raw = values[0] if len(values) == 1 else b"".join(self._contents[record].as_py() for record in records)
+            raw = (self._records.values[whole.records[0]] or b"") if whole.total == 1 else self._content(whole)
             raw = bytes(raw[:RAW_LIMIT])
-        self._out.add(records[-1], "error", number=number, error_code=code, error=text, raw=raw)
+        self._out.add(whole.records[-1], "error", number=number, error_code=code, error=text, raw=raw)
 
     def tell_lost(self, sizes: Any) -> None:
         """Tell of numbers that were left out, after the changes of the record behind them.
@@ -212,23 +201,26 @@ class _Slices:
             self._out.add(record, "error", number=changes.get(record, 1), error_code="record.lost", error=text)
 
 
-def _part(version: int, total: int, index: int, headers: Headers) -> Part | str:
-    """Return which part of a group an envelope is, or why it is none."""
-    if version != _VERSION:
-        return f"envelope version {version} is not known"
-    if index >= max(total, 1):
-        return "a slice's index is beyond its group's total"
-    if not headers:
-        return Part("", None, index, total or 1)
+def _read(value: bytes, headers: Headers) -> tuple[Part | str, bytes]:
+    """Return which part of a group an envelope is, or why it is none, and its content."""
+    try:
+        envelope = Envelope.FromString(value)
+    except DecodeError:
+        return "no DTS envelope", b""
+    total = envelope.total or 1
+    if envelope.version != _VERSION:
+        return f"envelope version {envelope.version} is not known", b""
+    if envelope.index >= total:
+        return "a slice's index is beyond its group's total", b""
     sender, number = "", None
-    for name, value in headers:
-        if name == "ShardId" and value is not None:
-            sender = value.decode("latin-1")
-        elif name == "ps" and value is not None:
-            if not value.isdigit() or len(value) > 20:
-                return "header ps is no number"
-            number = int(value)
-    return Part(sender, number, index, total or 1)
+    for name, given in headers or ():
+        if name == "ShardId" and given is not None:
+            sender = given.decode("latin-1")
+        elif name == "ps" and given is not None:
+            if not given.isdigit() or len(given) > 20:
+                return "header ps is no number", b""
+            number = int(given)
+    return Part(sender, number, envelope.index, total), envelope.data
 
 
 def _merged(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:
