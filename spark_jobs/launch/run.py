@@ -29,6 +29,8 @@ def main(arguments: Sequence[str]) -> int:
     with open(given.job, encoding="utf-8") as file:
         job = JobDocument.from_document(json.load(file))
     secrets = json.loads(os.environ.pop(SECRETS, "{}"))
+    if not job.session:
+        sys.meta_path.insert(0, _Refused())
     run, stop, session = _inline() if given.inline else _spark(job)
     try:
         result = sync(job, secrets, run, _say, session)
@@ -39,6 +41,16 @@ def main(arguments: Sequence[str]) -> int:
         stop()
     _write(given.result, document)
     return 0
+
+
+class _Refused:
+    """Keeps pandas out: nothing here needs it, and pyarrow loads it, for a quarter of a second, where it finds it."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        """Refuse pandas, know nothing of anything else."""
+        if name == "pandas":
+            raise ModuleNotFoundError(name, name=name)
 
 
 _Engine = tuple[Callable[..., list[Any]], Callable[[], None], Any]  # run tasks, stop, session or None
