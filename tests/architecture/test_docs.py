@@ -8,10 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_cdc.core.apply.partial import UNKNOWN
+from airflow_provider_cdc.core.apply.typing_rows import ABSENT
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.ddl.parser import parse
 from airflow_provider_cdc.core.ddl.statement import CreateTable
 from airflow_provider_cdc.core.formats.registry import FORMATS, format_names, open_format
+from airflow_provider_cdc.core.values.field import (
+    AMBIGUOUS_TIME,
+    INVALID_DATE,
+    NOT_BOOLEAN,
+    UNREADABLE,
+    ZERO_DATE,
+    Reason,
+)
 from tests.architecture.imports import ROOT
 
 PAGES = ROOT / "docs" / "formats"
@@ -99,3 +109,14 @@ def _headings(page: Path) -> list[str]:
     """Return a page's headings as links spell them."""
     titles = re.findall(r"^#+ (.+)$", text_of(page), re.MULTILINE)
     return [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
+
+
+def test_the_readme_names_every_reason_and_every_loss() -> None:
+    told = text_of(ROOT / "README.md")
+    kinds = [ZERO_DATE, INVALID_DATE, AMBIGUOUS_TIME, NOT_BOOLEAN, UNREADABLE]
+    assert [kind for kind in [*Reason, *kinds, ABSENT, UNKNOWN, "image_missing"] if f"`{kind}`" not in told] == []
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_the_readme_links_every_format(name: str) -> None:
+    assert f"[{name}](docs/formats/{name}.md)" in text_of(ROOT / "README.md")
