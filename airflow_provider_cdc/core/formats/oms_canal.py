@@ -16,11 +16,9 @@ from airflow_provider_cdc.core.formats import oms_images
 from airflow_provider_cdc.core.formats.canal_evidence import of_oms
 from airflow_provider_cdc.core.formats.canal_statements import session_database
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
-from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
+from airflow_provider_cdc.core.formats.contract import Progress, Records
 from airflow_provider_cdc.core.formats.oms_columns import speaks_oracle
 from airflow_provider_cdc.core.formats.oms_options import DB_TYPE, NULL_IN_BOTH, TIMEZONE, OmsOptions
-from airflow_provider_cdc.core.model.encoding import Encoded
-from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 
 # milliseconds up to the year 9999: what a timestamp column can hold
 _Millis = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
@@ -59,7 +57,7 @@ _types = msgspec.json.Decoder(dict[str, str | None] | None)
 _names = msgspec.json.Decoder(list[str] | None)
 
 
-class WireFormat:
+class WireFormat(oms_images.OmsFormat):
     """``oms-canal``: rows of the method Canal."""
 
     name = "oms-canal"
@@ -190,22 +188,6 @@ class WireFormat:
         except (msgspec.MsgspecError, RecursionError):
             return None
         return None if message.es is None or message.type is None else Progress(message.es, heartbeat=False)
-
-    def describe(self, columns: str) -> Description:
-        """Read the ``columns`` text of a change."""
-        return oms_images.describe(columns)
-
-    def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
-        """Return how a column stands in the images."""
-        return oms_images.encoding_of(name, column, description, self._options.zone)
-
-    def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
-        """Return nothing: schema changes carry no structure."""
-        return []
-
-    def infer(self, description: Description) -> TableSchema | None:
-        """Return a schema made from type names, which have no lengths; None where the key or a type is not known."""
-        return oms_images.inferred_schema(description)
 
 
 def _said_by_type(message: _Message) -> str:

@@ -10,12 +10,10 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.formats import oms_images
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
-from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
+from airflow_provider_cdc.core.formats.contract import Progress, Records
 from airflow_provider_cdc.core.formats.oms_columns import speaks_oracle
 from airflow_provider_cdc.core.formats.oms_options import NULL_IN_BOTH, TIMEZONE, OmsOptions
 from airflow_provider_cdc.core.formats.oms_positions import NOWHERE, NoPosition, Place, change_place, snapshot_place
-from airflow_provider_cdc.core.model.encoding import Encoded
-from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 
 _VERSION = "2.0"
 # ROW is OMS's word for a row of the full load, which the text on this method does not mention; UPDATE_AFTER with both
@@ -93,7 +91,7 @@ class _Table(oms_images.Images):
             self.state_types({column.name: column.type for column in schema.column or ()})
 
 
-class WireFormat:
+class WireFormat(oms_images.OmsFormat):
     """``oms-dataworks``: rows, DDL, heartbeats and transaction marks in one stream."""
 
     name = "oms-dataworks"
@@ -221,22 +219,6 @@ class WireFormat:
         if time is None or payload.op == "ROW":  # the full load says nothing of changes
             return None
         return Progress(time, heartbeat=payload.op == "HEARTBEAT")
-
-    def describe(self, columns: str) -> Description:
-        """Read the ``columns`` text of a change."""
-        return oms_images.describe(columns)
-
-    def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
-        """Return how a column stands in the images."""
-        return oms_images.encoding_of(name, column, description, self._options.zone)
-
-    def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
-        """Return nothing: schema changes carry no structure."""
-        return []
-
-    def infer(self, description: Description) -> TableSchema | None:
-        """Return a schema made from ``schema.column``, None where its names are not those of the row."""
-        return oms_images.inferred_schema(description)
 
 
 def _open(value: bytes) -> _Message:

@@ -10,13 +10,11 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.formats import oms_images
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
-from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
+from airflow_provider_cdc.core.formats.contract import Progress, Records
 from airflow_provider_cdc.core.formats.oms_columns import is_oceanbase, speaks_oracle
 from airflow_provider_cdc.core.formats.oms_evidence import of_default
 from airflow_provider_cdc.core.formats.oms_options import NULL_IN_BOTH, TIMEZONE, OmsOptions
 from airflow_provider_cdc.core.formats.oms_positions import NOWHERE, NoPosition, Place, change_place, snapshot_place
-from airflow_provider_cdc.core.model.encoding import Encoded
-from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 
 _ROW_OPS = {"ROW": "snapshot", "INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
 _KEY_SEPARATOR = "\x01"
@@ -90,7 +88,7 @@ class _Table(oms_images.Images):
             self.state_types({name: item.schemaType for name, item in _light_types.decode(light or b"{}").items()})
 
 
-class WireFormat:
+class WireFormat(oms_images.OmsFormat):
     """``oms-default``: rows of the full load and of changes, DDL and heartbeats in one stream."""
 
     name = "oms-default"
@@ -204,22 +202,6 @@ class WireFormat:
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
         return None if time is None or kind == "ROW" else Progress(time // 1000, heartbeat=kind == "HEARTBEAT")
-
-    def describe(self, columns: str) -> Description:
-        """Read the ``columns`` text of a change."""
-        return oms_images.describe(columns)
-
-    def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
-        """Return how a column stands in the images."""
-        return oms_images.encoding_of(name, column, description, self._options.zone)
-
-    def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
-        """Return nothing: schema changes carry no structure."""
-        return []
-
-    def infer(self, description: Description) -> TableSchema | None:
-        """Return a schema made from the types that images hold, None where they hold none or not all."""
-        return oms_images.inferred_schema(description)
 
 
 def _open(value: bytes) -> _Message:

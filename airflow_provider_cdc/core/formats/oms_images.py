@@ -11,6 +11,7 @@ import msgspec
 
 from airflow_provider_cdc.core.formats import oms_columns
 from airflow_provider_cdc.core.formats.contract import Description
+from airflow_provider_cdc.core.formats.oms_options import OmsOptions
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 
@@ -146,3 +147,25 @@ def inferred_schema(description: Description) -> TableSchema | None:
     if not description.complete:
         return None
     return oms_columns.inferred_schema(description.names, description.key, description.details or {}, oracle=oracle)
+
+
+class OmsFormat:
+    """What the methods' images have in common, whatever envelope they come in."""
+
+    _options: OmsOptions
+
+    def describe(self, columns: str) -> Description:
+        """Read the ``columns`` text of a change."""
+        return describe(columns)
+
+    def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
+        """Return how a column stands in the images."""
+        return encoding_of(name, column, description, self._options.zone)
+
+    def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
+        """Return nothing: schema changes carry no structure."""
+        return []
+
+    def infer(self, description: Description) -> TableSchema | None:
+        """Return a schema made from the types that a record names; None where it names none, or not the key."""
+        return inferred_schema(description)

@@ -12,12 +12,10 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.formats import oms_images
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
-from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
+from airflow_provider_cdc.core.formats.contract import Progress, Records
 from airflow_provider_cdc.core.formats.oms_columns import is_oceanbase, speaks_oracle
 from airflow_provider_cdc.core.formats.oms_options import DB_TYPE, NULL_IN_BOTH, SEQUENCE, TENANT, TIMEZONE, OmsOptions
 from airflow_provider_cdc.core.formats.oms_positions import NOWHERE, NoPosition, Place, change_place, snapshot_place
-from airflow_provider_cdc.core.model.encoding import Encoded
-from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 from airflow_provider_cdc.core.values import civil
 from airflow_provider_cdc.core.values.field import Misfit
 from airflow_provider_cdc.core.values.zones import instant_of
@@ -47,7 +45,7 @@ class _Message(msgspec.Struct, gc=False):
 _message = msgspec.json.Decoder(_Message)
 
 
-class WireFormat:
+class WireFormat(oms_images.OmsFormat):
     """``oms-shareplex``: rows of the method SharePlex; ``order`` is exact unless the task writes no ``scn``."""
 
     name = "oms-shareplex"
@@ -178,22 +176,6 @@ class WireFormat:
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
         return None if time is None else Progress(time // 1000, heartbeat=False)
-
-    def describe(self, columns: str) -> Description:
-        """Read the ``columns`` text of a change."""
-        return oms_images.describe(columns)
-
-    def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
-        """Return how a column stands in the images."""
-        return oms_images.encoding_of(name, column, description, self._options.zone)
-
-    def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
-        """Return nothing: the method carries no schema changes."""
-        return []
-
-    def infer(self, description: Description) -> TableSchema | None:
-        """Return None: records name neither types nor key."""
-        return None
 
 
 def _open(value: bytes) -> _Message:
