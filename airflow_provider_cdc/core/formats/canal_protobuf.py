@@ -65,7 +65,7 @@ class WireFormat:
         return changes.set_column(place, "record", pa.array(changes.column(place).to_numpy() + begin))
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
-        """Return the newest source time in a record."""
+        """Return the oldest source time in a record."""
         if not value:
             return None
         try:
@@ -73,10 +73,11 @@ class WireFormat:
             entries = [Entry.FromString(message) for message in messages]
         except DecodeError:
             return None
-        newest = max(entries, key=lambda entry: entry.header.executeTime, default=None)
-        if newest is None or newest.header.executeTime <= 0:
+        timed = [entry for entry in entries if entry.header.executeTime > 0]
+        oldest = min(timed, key=lambda entry: entry.header.executeTime, default=None)
+        if oldest is None:
             return None
-        return Progress(newest.header.executeTime, heartbeat=newest.entryType == HEARTBEAT)
+        return Progress(oldest.header.executeTime, heartbeat=oldest.entryType == HEARTBEAT)
 
     def describe(self, columns: str) -> Description:
         """Read the ``columns`` text of a change."""

@@ -132,7 +132,10 @@ class Format(Protocol):
         ...
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
-        """Return how far one record says the source is, or None; cheap enough for a sensor."""
+        """Return how far one record says the source is, or None; cheap enough for a sensor.
+
+        Of several changes in a record the oldest counts: a range is cut before the record.
+        """
         ...
 
     def describe(self, columns: str) -> Description:

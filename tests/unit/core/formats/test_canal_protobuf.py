@@ -301,12 +301,12 @@ def test_a_zone_that_does_not_exist_is_refused() -> None:
 # ---- progress
 
 
-def test_progress_is_the_newest_time_in_a_record_even_of_marks() -> None:
+def test_progress_is_the_oldest_time_in_a_record() -> None:
     wire_format = open_format("canal-protobuf")
     begin = entry(wire.TransactionBegin(), header(executeTime=MILLIS + 2000), wire.TRANSACTIONBEGIN)
     progress = wire_format.progress_of("t", None, record(inserted("1"), begin, inserted("2")))
     assert progress is not None
-    assert (progress.source_time_ms, progress.heartbeat) == (MILLIS + 2000, False)
+    assert (progress.source_time_ms, progress.heartbeat) == (MILLIS, False)
     beat = wire_format.progress_of("t", None, record(wire.Entry(header=header(), entryType=wire.HEARTBEAT)))
     assert beat is not None
     assert (beat.source_time_ms, beat.heartbeat) == (MILLIS, True)
