@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.rows import Places
 from airflow_provider_cdc.core.formats.given_positions import moments_and_partitions
-
-_Texts = Sequence[str | None]
 
 
 def settle(winners: Places, groups: Places, where: Places, fills: np.ndarray, rows: pa.Table, epochs: Places) -> Places:
@@ -61,7 +59,7 @@ def _last(mine: list[int], where: Places, fills: np.ndarray, rows: pa.Table, tak
     """
     states: list[tuple[str | None, str | None]] = []
     for event in mine:
-        image = rows.column("after" if fills[event] else "before")[int(where[event])].as_py()
+        image = _members(rows.column("after" if fills[event] else "before")[int(where[event])].as_py())
         states.append((None, image) if fills[event] else (image, None))
     reached = Counter(state for _, state in states)
     left = Counter(state for state, _ in states)
@@ -71,3 +69,8 @@ def _last(mine: list[int], where: Places, fills: np.ndarray, rows: pa.Table, tak
     if len(final) != 1:
         return mine[-1]
     return next(event for event, (_, state) in zip(mine[::-1], states[::-1], strict=True) if state == final[0])
+
+
+def _members(image: str) -> str:
+    """Return an image so that equal ones are equal texts: formats build some anew, with other spaces or order."""
+    return repr(sorted(json.loads(image, parse_float=str, parse_int=str).items()))

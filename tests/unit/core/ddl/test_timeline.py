@@ -169,3 +169,17 @@ def test_the_mark_tells_whether_two_timelines_agree_up_to_a_position() -> None:
     long = only(timeline("CREATE TABLE t (a INT)", "ALTER TABLE t ADD b INT"))
     assert short.mark("01") == long.mark("01")
     assert short.mark("02") != long.mark("02")
+
+
+def test_where_the_session_is_not_told_a_bare_name_means_the_one_table_that_has_it() -> None:
+    created = SchemaChange("1", 0, "shop", "CREATE TABLE rb (id INT PRIMARY KEY)")
+    timeline = build_timeline([created, SchemaChange("2", 0, "", "RENAME TABLE rb TO other.moved")])
+    (table,) = timeline.tables.values()
+    assert table.name == TableName("other", "moved")
+
+
+def test_where_the_session_is_not_told_a_name_that_several_tables_have_blocks_them() -> None:
+    created = [SchemaChange(name, 0, name, "CREATE TABLE rb (id INT PRIMARY KEY)") for name in "ab"]
+    timeline = build_timeline([*created, SchemaChange("c", 0, "", "RENAME TABLE rb TO c.moved")])
+    assert all(table.blocked for table in timeline.tables.values())
+    assert len(timeline.tables) == 2
