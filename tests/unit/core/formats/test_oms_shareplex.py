@@ -11,7 +11,6 @@ import pytest
 
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.contract import Progress, Records
-from airflow_provider_cdc.core.formats.oms_sequence import place_of
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.encoding import Encoding
 from airflow_provider_cdc.core.model.schema import ColumnType
@@ -78,31 +77,6 @@ def test_only_an_update_may_lack_columns() -> None:
     assert [wire.describe(change["columns"]).complete for change in found] == [True, False, True]
     assert wire.describe(found[1]["columns"]).names == ("id", "v")
     assert wire.infer(wire.describe(found[0]["columns"])) is None
-
-
-@pytest.mark.parametrize(
-    ("sequence", "place"),
-    [
-        ("160623366200042", (1_606_233_662, 42)),
-        (160623366200042, (1_606_233_662, 42)),
-        ("16062336629", (1_606_233_662, 9)),
-        ("1606233662", (1_606_233_662, 0)),
-        ("123456789", (0, 123_456_789)),
-        ("", None),
-        ("0", None),
-        (0, None),
-        (None, None),
-        ("null", None),
-    ],
-)
-def test_a_sequence_is_seconds_and_a_counter(sequence: Any, place: Any) -> None:
-    assert place_of(sequence) == place
-
-
-@pytest.mark.parametrize("sequence", ["abc", "-1", "1.5", "٣٤", "9" * 29, -1])
-def test_what_is_no_sequence_is_refused(sequence: Any) -> None:
-    with pytest.raises(ValueError, match="sequence"):
-        place_of(sequence)
 
 
 def test_positions_rise_with_the_counter_although_it_is_not_padded() -> None:
