@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.system import processes
 
 from .dags_of_tests import MARK
 from .shop import PHASES, ROOT, Shop, demand_data, feed, rows, until
@@ -188,7 +191,13 @@ def test_a_killed_task_stops_its_engine(shop: Shop) -> None:
     from airflow.sdk.exceptions import AirflowException
 
     task = operator(shop)
-    threading.Timer(1.0, task.on_kill).start()
+
+    def kill_when_it_works() -> None:
+        while not any("launch/run.py" in processes.command(pid) for pid in processes.descendants(os.getpid())):
+            time.sleep(0.002)
+        task.on_kill()
+
+    threading.Thread(target=kill_when_it_works, daemon=True).start()
     started = time.monotonic()
     with pytest.raises(AirflowException, match="the task was killed"):
         task.execute({})
