@@ -13,6 +13,7 @@ from airflow_provider_cdc.core.model.schema import ColumnType
 from airflow_provider_cdc.core.values import civil
 from airflow_provider_cdc.core.values.field import Field, Misfit, Reason
 from airflow_provider_cdc.core.values.fit import fit
+from airflow_provider_cdc.core.values.types import GEOMETRIES
 
 
 def constant(text: str | None, type: ColumnType, target: pa.DataType) -> pa.Scalar:
@@ -45,6 +46,8 @@ def _stored(text: str, type: ColumnType, target: pa.DataType) -> Any:
     if type.name in ("char", "varchar"):
         text = text.rstrip(" ") if type.name == "char" else text
         _short_enough(len(text), type)
+    if type.name in GEOMETRIES and not text:
+        return b""  # what rows get that are older than a NOT NULL column
     if type.name == "varbinary":
         _short_enough(len(text.encode()), type)
     return text

@@ -23,6 +23,7 @@ from airflow_provider_cdc.core.values.types import arrow_type
         ("1", ColumnType("bit", 1), True),
         ("", ColumnType("varchar", 5), ""),
         ("a", ColumnType("binary", 2), b"a\0"),
+        ("", ColumnType("geometry"), b""),
         ("0000-00-00", ColumnType("date"), None),
         ("12:30:00", ColumnType("time"), "12:30:00"),
         ("12:30", ColumnType("time", 2), "12:30:00.00"),
