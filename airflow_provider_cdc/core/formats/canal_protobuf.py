@@ -98,6 +98,6 @@ class WireFormat:
 
 def _spans(records: Records) -> Iterator[tuple[int, int]]:
     """Cut records into stretches of about :data:`_TOGETHER` bytes, at least one record each."""
-    ends = np.cumsum([len(value or b"") for value in records.values])
+    ends = np.cumsum(np.fromiter((0 if value is None else len(value) for value in records.values), np.int64))
     cuts: np.ndarray[Any, np.dtype[np.int64]] = np.flatnonzero(np.diff(ends // _TOGETHER)) + 1
     yield from pairwise([0, *cuts.tolist(), len(ends)])

@@ -9,7 +9,7 @@ import numpy as np
 import ptars
 import pyarrow as pa
 import pyarrow.compute as pc
-from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 
@@ -30,8 +30,10 @@ class MessageReader:
 
     def __init__(self, message: type[Message], fields: Mapping[str, Collection[str]] | None = None) -> None:
         self._message = message
-        descriptor = _with_fields(message, fields or {})
-        self._handler: Any = ptars.HandlerPool([descriptor.file]).get_for_message(descriptor)
+        file = _with_fields(message, fields or {})
+        self._schema = _handler(message, file).array_to_record_batch(pa.array([], pa.binary())).schema
+        # ptars is slow at checking texts: it reads bytes, and Arrow checks and makes texts of them
+        self._handler = _handler(message, _without_texts(file))
 
     def read(self, data: pa.Array) -> tuple[pa.RecordBatch, np.ndarray]:
         """Return one row per message, and which messages are malformed: their rows are those of an empty message.
@@ -62,7 +64,7 @@ class MessageReader:
     def _convert(self, data: pa.Array) -> pa.RecordBatch | None:
         """Return the columns, None if a message is malformed: ptars does not say which."""
         try:
-            return self._handler.array_to_record_batch(data)
+            return self._handler.array_to_record_batch(data).cast(self._schema)
         except ValueError:
             return None
         except BaseException as error:
@@ -87,16 +89,33 @@ def emptied(data: pa.Array, chosen: np.ndarray) -> pa.Array:
     return pc.if_else(pa.array(chosen), pa.scalar(b"", data.type), data) if chosen.any() else data
 
 
-def _with_fields(message: type[Message], fields: Mapping[str, Collection[str]]) -> Any:
-    """Return the descriptor of a message of the same name that knows only some fields."""
+def _handler(message: type[Message], file: FileDescriptorProto) -> Any:
+    """Return what reads messages of a kind as a file describes them."""
+    pool = DescriptorPool()
+    pool.Add(file)
+    descriptor = pool.FindMessageTypeByName(message.DESCRIPTOR.full_name)
+    return ptars.HandlerPool([descriptor.file]).get_for_message(descriptor)
+
+
+def _without_texts(file: FileDescriptorProto) -> FileDescriptorProto:
+    """Return the file with bytes in place of texts, which is the same on the wire."""
+    copy = FileDescriptorProto()
+    copy.CopyFrom(file)
+    for kind in copy.message_type:
+        for field in kind.field:
+            if field.type == FieldDescriptorProto.TYPE_STRING:
+                field.type = FieldDescriptorProto.TYPE_BYTES
+    return copy
+
+
+def _with_fields(message: type[Message], fields: Mapping[str, Collection[str]]) -> FileDescriptorProto:
+    """Return the file of a message, with only some fields of some messages."""
     file = FileDescriptorProto()
     message.DESCRIPTOR.file.CopyToProto(file)
     for kind in file.message_type:
         if kind.name in fields:
             _keep(kind, fields[kind.name])
-    pool = DescriptorPool()
-    pool.Add(file)
-    return pool.FindMessageTypeByName(message.DESCRIPTOR.full_name)
+    return file
 
 
 def _keep(kind: DescriptorProto, names: Collection[str]) -> None:
