@@ -5,7 +5,7 @@ Messages, headers and rules: specs/tencent-dts.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,17 +55,21 @@ class WireFormat:
             raise ConfigurationError([f"source.options.timezone: {zone!r} is no time zone"])
         self._zone = None if zone in _UTC else zone
         self._lists = ColumnLists()
-        self._entries = MessageReader(Entries, _FIELDS)
+        self._envelopes, self._entries = MessageReader(Envelope), MessageReader(Entries, _FIELDS)
 
     def part_of(self, value: bytes | None, headers: Headers) -> Part | None:
         """Return which slice of which sender's group a record is."""
-        part = _read(value or b"", headers)[0]
+        try:
+            envelope = Envelope.FromString(value or b"")
+        except DecodeError:
+            return None
+        part = _part(envelope.version, envelope.index, envelope.total, _sender(headers))
         return part if isinstance(part, Part) else None
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records; those of a group of slices stand with its last one."""
         out = ChangeColumns(self._lists.texts)
-        slices = _Slices(records, out)
+        slices = _Slices(records, self._envelopes, out)
         entries, malformed = self._entries.read(slices.joined())
         changes = Changes(entries.column("items"), self._lists, utc=self._zone is None)
         sizes = changes.sizes(len(slices.wholes))
@@ -75,7 +79,7 @@ class WireFormat:
         for group, number, problem in changes.problems():
             slices.refuse(group, number, *problem)
         slices.tell_lost(np.maximum(sizes, 1))
-        batch = changes.batch(records, np.array([group.records[-1] for group in slices.wholes], np.int64))
+        batch = changes.batch(records, slices.wholes)
         return _merged(batch, out.batch(records)) if out.changes else batch
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
@@ -119,38 +123,64 @@ class WireFormat:
 class _Slices:
     """The slices of some records, put together; what is no part of a whole group is told at once.
 
+    :param envelopes: reads envelopes.
     :param out: takes what is told.
+    :ivar wholes: the last record of each whole group.
     """
 
-    def __init__(self, records: Records, out: ChangeColumns) -> None:
+    def __init__(self, records: Records, envelopes: MessageReader, out: ChangeColumns) -> None:
         self._records, self._out = records, out
         self._lost: dict[int, int] = {}
         self._explained: set[int] = set()
-        headers = records.headers or [None] * len(records)
-        read = [_read(value or b"", given) for value, given in zip(records.values, headers, strict=True)]
-        self._parts = [part for part, _ in read]
-        self._contents = [content for _, content in read]
-        self.wholes = self._follow()
+        self._groups: dict[int, list[int]] = {}  # by last record all records, of whole groups of several
+        batch, malformed = envelopes.read(pa.array([value or b"" for value in records.values], pa.binary()))
+        self._contents = batch.column("data")
+        self._numbers = [batch.column(name).to_numpy() for name in ("version", "index", "total")]
+        self._malformed = malformed
+        self._senders = list(map(_sender, records.headers or [None] * len(records)))
+        self.wholes: Any = np.array(sorted(self._follow()), np.int64)
 
-    def _follow(self) -> list[Group]:
-        groups, ended = Groups(self._records.heard), list[Group]()
-        for record, part in enumerate(self._parts):
-            value = self._records.values[record]
-            if value is None:
-                self._out.add(record, "ignored")
-            elif isinstance(part, str):
-                self._out.error(record, "record.malformed", part, None, value)
+    def _follow(self) -> list[int]:
+        """Return the last record of each whole group."""
+        groups, ended, wholes = Groups(self._records.heard), list[Group](), list[int]()
+        version, index, total = self._numbers
+        alone = ~self._malformed & (version == _VERSION) & (index == 0) & (total <= 1)
+        for record, (is_alone, sender) in enumerate(zip(alone.tolist(), self._senders, strict=True)):
+            if is_alone and type(sender) is tuple and groups.follows(*sender):
+                wholes.append(record)
             else:
-                repeated, missing, whole = groups.add(record, part)
-                ended += whole
-                if repeated:
-                    self._out.add(record, "ignored")
-                if missing:
-                    self._lost[record] = missing
+                ended += self._add(groups, record)
         ended += groups.rest()
         for group in ended:
             self._tell(group)
-        return sorted((group for group in ended if group.state == "whole"), key=lambda group: group.records[-1])
+            if group.state == "whole":
+                wholes.append(group.records[-1])
+                if len(group.records) > 1:
+                    self._groups[group.records[-1]] = group.records
+        return wholes
+
+    def _add(self, groups: Groups, record: int) -> Sequence[Group]:
+        """Tell of a record what is to be told; return the groups that end with it."""
+        value, part = self._records.values[record], self._part(record)
+        if value is None:
+            self._out.add(record, "ignored")
+            return ()
+        if isinstance(part, str):
+            self._out.error(record, "record.malformed", part, None, value)
+            return ()
+        repeated, missing, ended = groups.add(record, part)
+        if repeated:
+            self._out.add(record, "ignored")
+        if missing:
+            self._lost[record] = missing
+        return ended
+
+    def _part(self, record: int) -> Part | str:
+        """Return which part of a group a record is, or why it is none."""
+        if self._malformed[record]:
+            return "no DTS envelope"
+        version, index, total = (int(numbers[record]) for numbers in self._numbers)
+        return _part(version, index, total, self._senders[record])
 
     def _tell(self, group: Group) -> None:
         """Tell what a group is besides the changes of a whole one's last record."""
@@ -167,60 +197,68 @@ class _Slices:
         """Return whether the group that came in place of a torn one begins as it did."""
         if group.replaced_by is None:
             return False
-        one, other = self._parts[group.records[0]], self._parts[group.replaced_by]
+        one, other = self._part(group.records[0]), self._part(group.replaced_by)
         alike = isinstance(one, Part) and isinstance(other, Part) and one[2:] == other[2:] and one.place == 0
-        return alike and self._contents[group.records[0]] == self._contents[group.replaced_by]
+        return alike and bool(self._contents[group.records[0]] == self._contents[group.replaced_by])
 
     def joined(self) -> pa.Array:
         """Return the content of each whole group."""
-        return pa.array([self._content(group) for group in self.wholes], pa.binary())
+        if len(self.wholes) == len(self._contents):
+            return self._contents
+        contents = self._contents.take(pa.array(self.wholes))
+        several = pa.array(np.isin(self.wholes, list(self._groups)))
+        joined = [self._content(last) for last in self.wholes.tolist() if last in self._groups]
+        return pc.replace_with_mask(contents, several, pa.array(joined, pa.binary())) if joined else contents
 
-    def _content(self, group: Group) -> bytes:
-        if group.total == 1:
-            return self._contents[group.records[0]]
-        return b"".join(self._contents[record] for record in group.records)
+    def _content(self, last: int) -> bytes:
+        return b"".join(self._contents[record].as_py() for record in self._groups[last])
 
     def refuse(self, group: int, number: int, code: str, text: str) -> None:
         """Tell of a change that could not be carried; the first one of a group has the bytes."""
-        whole = self.wholes[group]
+        last = int(self.wholes[group])
         raw = None
         if group not in self._explained:
             self._explained.add(group)
-            raw = (self._records.values[whole.records[0]] or b"") if whole.total == 1 else self._content(whole)
+            raw = self._content(last) if last in self._groups else (self._records.values[last] or b"")
             raw = bytes(raw[:RAW_LIMIT])
-        self._out.add(whole.records[-1], "error", number=number, error_code=code, error=text, raw=raw)
+        self._out.add(last, "error", number=number, error_code=code, error=text, raw=raw)
 
     def tell_lost(self, sizes: Any) -> None:
         """Tell of numbers that were left out, after the changes of the record behind them.
 
         :param sizes: changes of each whole group.
         """
-        changes = {group.records[-1]: int(size) for group, size in zip(self.wholes, sizes, strict=True)}
+        if not self._lost:
+            return
+        changes = dict(zip(self.wholes.tolist(), sizes.tolist(), strict=True))
         for record, missing in self._lost.items():
             text = f"{missing} records before this one are missing: the numbers in header ps have a gap"
             self._out.add(record, "error", number=changes.get(record, 1), error_code="record.lost", error=text)
 
 
-def _read(value: bytes, headers: Headers) -> tuple[Part | str, bytes]:
-    """Return which part of a group an envelope is, or why it is none, and its content."""
-    try:
-        envelope = Envelope.FromString(value)
-    except DecodeError:
-        return "no DTS envelope", b""
-    total = envelope.total or 1
-    if envelope.version != _VERSION:
-        return f"envelope version {envelope.version} is not known", b""
-    if envelope.index >= total:
-        return "a slice's index is beyond its group's total", b""
+def _part(version: int, index: int, total: int, sender: tuple[str, int | None] | str) -> Part | str:
+    """Return which part of a group an envelope is, or why it is none."""
+    total = total or 1
+    if version != _VERSION:
+        return f"envelope version {version} is not known"
+    if index >= total:
+        return "a slice's index is beyond its group's total"
+    return sender if isinstance(sender, str) else Part(*sender, index, total)
+
+
+def _sender(headers: Headers) -> tuple[str, int | None] | str:
+    """Return the sender of a record and its running number, or why they cannot be told."""
     sender, number = "", None
     for name, given in headers or ():
-        if name == "ShardId" and given is not None:
+        if given is None:
+            continue
+        if name == "ShardId":
             sender = given.decode("latin-1")
-        elif name == "ps" and given is not None:
+        elif name == "ps":
             if not given.isdigit() or len(given) > 20:
-                return "header ps is no number", b""
+                return "header ps is no number"
             number = int(given)
-    return Part(sender, number, envelope.index, total), envelope.data
+    return sender, number
 
 
 def _merged(one: pa.RecordBatch, other: pa.RecordBatch) -> pa.RecordBatch:

@@ -57,6 +57,17 @@ class Groups:
         """Whether a group has begun and not ended."""
         return bool(self._open)
 
+    def follows(self, sender: str, number: int | None) -> bool:
+        """Take the next record of the partition, a group by itself, if it follows the last one of its sender.
+
+        That is all that :meth:`add` would find of such a record; where it is not so, nothing was done.
+        """
+        last = self.heard.get(sender)
+        if last is None or number != last + 1 or sender in self._open:
+            return False
+        self.heard[sender] = number
+        return True
+
     def add(self, record: int, part: Part) -> Arrival:
         """Take the next record of the partition.
 
