@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.formats.dts_columns import HEADS, Carrier, ColumnTables
 from airflow_provider_cdc.core.formats.generated.dts_pb2 import DataType
+from airflow_provider_cdc.core.formats.json_texts import escaped
 from airflow_provider_cdc.core.values.charsets import decoder, is_utf8
 from airflow_provider_cdc.core.values.field import Misfit
 
@@ -108,8 +109,9 @@ class ImageWriter:
         self._actions = _ACTIONS[values.kinds[chosen], self._carriers]
         self._charsets = values.charsets.indices.to_numpy()[chosen]
         # texts are put together from pieces: numerals, contents, heads, and what is made here
-        self._made = [b"", b'"}', b"}"]
+        self._made = [pa.array([b"", b'"}', b"}"])]
         self._first_made = 2 * len(values) + len(tables.heads)
+        self._next_made = self._first_made + len(self._made[0])
         self._pieces: Any = np.where(self._actions == _NUMERAL, chosen, chosen + len(values))
         self.problems: dict[int, Problem] = {}  # by image
 
@@ -163,7 +165,7 @@ class ImageWriter:
         if len(special):
             marked: Any = np.zeros(len(self._values), bool)
             marked[special] = True
-            self._each(texts & marked[self._chosen], _quoted, _NO_TEXT)
+            self._escape(texts & marked[self._chosen])
 
     def _end_in_utc(self, values: Any) -> Any:
         offsets, data = offsets_of(self._values.contents), _data(self._values.contents)
@@ -171,6 +173,20 @@ class ImageWriter:
         found = signs >= offsets[values]
         found[found] = data[signs[found]] == ord("+")
         return found
+
+    def _escape(self, which: Any) -> None:
+        """Make the texts between quotes of some values in UTF-8."""
+        places = np.flatnonzero(which)
+        contents = self._values.contents.take(pa.array(self._chosen[places]))
+        try:
+            self._put(places, escaped(contents.cast(pa.string())).cast(pa.binary()))
+        except pa.ArrowInvalid:
+            self._each(which, _quoted, _NO_TEXT)
+
+    def _put(self, places: Any, made: pa.Array) -> None:
+        self._pieces[places] = np.arange(len(made)) + self._next_made
+        self._made.append(made)
+        self._next_made += len(made)
 
     def _each(self, which: Any, converter: Callable[[str], Callable[[bytes], bytes]], problem: Problem) -> None:
         """Make the texts between quotes of some values one by one.
@@ -188,14 +204,14 @@ class ImageWriter:
                 self._refuse(places, problem)
                 continue
             contents = self._values.contents.take(pa.array(self._chosen[places])).to_pylist()
+            made: list[bytes] = []
             for place, content in zip(places.tolist(), contents, strict=True):
                 try:
-                    made = make(content)
+                    made.append(make(content))
                 except (Misfit, ValueError, RecursionError):
                     self._refuse([place], problem)
-                    continue
-                self._pieces[place] = self._first_made + len(self._made)
-                self._made.append(made)
+                    made.append(content)
+            self._put(places, pa.array(made, pa.binary()))
 
     def _joined(self) -> pa.Array:
         """Put the pieces together: a head and a value each, and an end for each image that has any."""
@@ -212,7 +228,7 @@ class ImageWriter:
         order[at] = head
         order[at + 1] = self._pieces
         order[2 * last + 2 + ends[:-1][has_any]] = self._first_made + np.where(quoted[last], 1, 2)
-        pieces = [self._values.numerals, self._values.contents, self._tables.heads, pa.array(self._made, pa.binary())]
+        pieces = [self._values.numerals, self._values.contents, self._tables.heads, *self._made]
         whole = pa.concat_arrays(pieces).take(pa.array(order))
         # the pieces lie one behind the other: an image is all bytes from its first to its last
         offsets = np.ascontiguousarray(offsets_of(whole)[2 * starts + ends])
