@@ -13,6 +13,7 @@ from airflow_provider_cdc.core.formats import canal_columns
 from airflow_provider_cdc.core.formats.canal_packets import Flags, Numbers
 from airflow_provider_cdc.core.formats.json_texts import object_texts, text_offsets, with_escaped
 
+_NULL = pa.array(["null"])
 _KEY, _AS_BYTES = 1, 2  # what is told of a column beside name and type
 
 
@@ -52,14 +53,6 @@ class _Layout(NamedTuple):
     columns: int | None
 
 
-class _Members(NamedTuple):
-    """Members of images, one element each; see :func:`object_texts`."""
-
-    name: Numbers
-    value: Numbers
-    null: Flags
-
-
 class RowReader:
     """Reads rows; remembers the texts of all layouts seen."""
 
@@ -75,13 +68,9 @@ class RowReader:
         names = [name for layout in layouts for side in (layout.before, layout.after) for name in side]
         sizes = np.array([(len(layout.before), len(layout.after)) for layout in layouts], np.int64).reshape(-1, 2)
         starts = (np.cumsum(sizes) - sizes.ravel()).reshape(-1, 2)[which]
-        # the pool begins with null
-        pool, usable = with_escaped(pa.concat_arrays([pa.array(["null"]), before.values, after.values]))
-        old = before.members(starts[:, 0], usable[1 : 1 + len(before.values)])
-        new = after.members(starts[:, 1], usable[1 + len(before.values) :])
         return Rows(
-            object_texts(before.sizes, names, old.name, pool, old.value, old.null),
-            object_texts(after.sizes, names, new.name, pool, new.value, new.null),
+            before.images(names, starts[:, 0]),
+            after.images(names, starts[:, 1]),
             np.array([layout.columns or 0 for layout in layouts], np.int64)[which],
             np.array([layout.columns is None for layout in layouts], bool)[which],
             after.partial_json() & (before.sizes > 0),
@@ -169,15 +158,15 @@ class _Side:
         lists = [part.field(name).to_pylist() for name in ("index", "name", "mysqlType")]
         return list(map(_Column, *lists, self._flags[start : start + size].tolist()))
 
-    def members(self, names: Numbers, values: Numbers) -> _Members:
-        """Return the members of all images.
+    def images(self, names: list[str], first: Numbers) -> pa.StringArray:
+        """Return the images, null where there is none.
 
-        :param names: per row the place of its first name.
-        :param values: place of each value.
+        :param first: per row the place of its first name in ``names``.
         """
-        rows: Numbers = np.repeat(np.arange(len(self.sizes)), self.sizes)
+        texts, places = with_escaped(self.values)
         nulls = pc.fill_null(self._columns.field("isNull"), False).to_numpy(zero_copy_only=False)
-        return _Members(np.arange(len(rows)) + (names - self._offsets[:-1])[rows], values * ~nulls, nulls)
+        name_places = np.arange(len(places)) + np.repeat(first - self._offsets[:-1], self.sizes)
+        return object_texts(self.sizes, names, name_places, [_NULL, *texts], np.where(nulls, 0, places + 1), nulls)
 
     def partial_json(self) -> Flags:
         """Return which rows have a JSON column whose text is no JSON but an expression (4.4, gotcha 9)."""

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 _Numbers = np.ndarray[Any, np.dtype[np.int64]]
 _Offsets = np.ndarray[Any, np.dtype[np.int32]]
@@ -22,10 +21,10 @@ _VARIANTS = 6  # of a name: see _variants
 _ESCAPE_BYTES = np.array([len(_encode(chr(byte))) - 3 for byte in range(128)] + [0] * 128)
 
 
-def with_escaped(texts: pa.StringArray) -> tuple[pa.StringArray, _Numbers]:
-    """Return texts with, after them, the escaped forms of those that cannot stand in a JSON string as they are.
+def with_escaped(texts: pa.StringArray) -> tuple[list[pa.StringArray], _Numbers]:
+    """Return texts and, after them, the escaped forms of those that cannot stand in a JSON string as they are.
 
-    The numbers are, for each text, the place of what can.
+    The numbers are, for each text, the place of what can, in both taken as one.
 
     :param texts: without nulls.
     """
@@ -35,11 +34,11 @@ def with_escaped(texts: pa.StringArray) -> tuple[pa.StringArray, _Numbers]:
     offsets = text_offsets(texts)
     special = special[(special >= offsets[0]) & (special < offsets[-1])]
     if not len(special):
-        return texts, places
+        return [texts], places
     mask: _Flags = np.zeros(len(texts), bool)
     mask[np.searchsorted(offsets, special, "right") - 1] = True
     places[mask] = len(texts) + np.arange(np.count_nonzero(mask))
-    return pa.concat_arrays([texts, escaped(texts.filter(pa.array(mask)))]), places
+    return [texts, escaped(texts.filter(pa.array(mask)))], places
 
 
 def escaped(texts: pa.StringArray) -> pa.StringArray:
@@ -66,7 +65,7 @@ def object_texts(
     sizes: _Numbers,
     names: Sequence[str],
     name_places: _Numbers,
-    values: pa.StringArray,
+    values: Sequence[pa.StringArray],
     value_places: _Numbers,
     bare: _Flags,
 ) -> pa.StringArray:
@@ -75,7 +74,7 @@ def object_texts(
     :param sizes: how many members each object has; the other arguments have one element a member, in order.
     :param names: distinct names; ``name_places`` says which is a member's.
     :param values: JSON values as they shall stand there, strings escaped and without quotes; ``value_places`` says
-        which is a member's.
+        which is a member's, in all arrays taken as one.
     :param bare: whether a value is no string and stands without quotes.
     """
     pieces = [piece for name in names for piece in _variants(name)]
@@ -90,9 +89,11 @@ def object_texts(
     places[members] = name_places * _VARIANTS + variants
     places[members + 1] = len(pieces) + len(_ENDS) + value_places
     places[2 * ends + objects] = len(pieces) + np.where(sizes > 0, np.append(bare, False)[ends - 1], 2)
-    pool = pa.concat_arrays([pa.array([*pieces, *_ENDS], pa.string()), values]).take(pa.array(places))
-    offsets = pa.array(np.append(0, 2 * ends + objects + 1), pa.int32(), mask=np.append(sizes == 0, False))
-    return pc.binary_join(pa.ListArray.from_arrays(offsets, pool), "")
+    pool = pa.concat_arrays([pa.array([*pieces, *_ENDS], pa.string()), *values]).take(pa.array(places))
+    # the pieces lie one behind the other: an object is all bytes from its first to its last
+    offsets = text_offsets(pool)[np.append(0, 2 * ends + objects + 1)]
+    there = pa.array(sizes > 0).buffers()[1]
+    return pa.StringArray.from_buffers(len(sizes), pa.py_buffer(offsets), pool.buffers()[2], there)
 
 
 @lru_cache(maxsize=65_536)
