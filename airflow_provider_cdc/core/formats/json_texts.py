@@ -17,8 +17,7 @@ _Flags = np.ndarray[Any, np.dtype[np.bool_]]
 _encode = msgspec.json.Encoder().encode
 _ENDS = ('"}', "}", "")  # of an object: after a string, after a bare value, without members
 _VARIANTS = 6  # of a name: see _variants
-# by byte of UTF-8: how many bytes its escape has more
-_ESCAPE_BYTES = np.array([len(_encode(chr(byte))) - 3 for byte in range(128)] + [0] * 128)
+_ESCAPE_BYTES = np.array([len(_encode(chr(byte))) - 3 for byte in range(128)])  # that an escape has more
 
 
 def with_escaped(texts: pa.StringArray) -> tuple[list[pa.StringArray], _Numbers]:
@@ -30,9 +29,8 @@ def with_escaped(texts: pa.StringArray) -> tuple[list[pa.StringArray], _Numbers]
     """
     places = np.arange(len(texts))
     data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
-    special = np.flatnonzero((data < 0x20) | (data == ord('"')) | (data == ord("\\")))
     offsets = text_offsets(texts)
-    special = special[(special >= offsets[0]) & (special < offsets[-1])]
+    special = _special(data[offsets[0] : offsets[-1]]) + offsets[0]
     if not len(special):
         return [texts], places
     mask: _Flags = np.zeros(len(texts), bool)
@@ -49,10 +47,18 @@ def escaped(texts: pa.StringArray) -> pa.StringArray:
     offsets = text_offsets(texts)
     data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
     # each character is escaped by itself: the texts may be one while that is done
-    grown = np.append(0, np.cumsum(_ESCAPE_BYTES[data]))[offsets - offsets[0]]
-    ends = (offsets - offsets[0] + grown).astype(np.int32)
+    special = _special(data)
+    grown = np.append(0, np.cumsum(_ESCAPE_BYTES[data[special]]))
+    ends = offsets - offsets[0]
+    ends = (ends + grown[np.searchsorted(special, ends)]).astype(np.int32)
     whole = _encode(str(data, "utf-8"))[1:-1]
     return pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(whole))
+
+
+def _special(data: np.ndarray) -> _Numbers:
+    """Return the places of bytes that cannot stand in a JSON string as they are."""
+    places: _Numbers = np.flatnonzero((data < 0x20) | (data == ord('"')) | (data == ord("\\")))
+    return places
 
 
 def text_offsets(texts: pa.StringArray) -> _Offsets:
