@@ -44,7 +44,7 @@ def plain_decoder(name: str, options: dict[str, str]) -> Decode:
     if name == "canal-protobuf":
         return _plain_canal
     if name == "dts-protobuf":
-        return _plain_dts
+        return _plain_dts()
     if name == "drs-avro":
         return _plain_avro(options)
     return lambda value: [json.loads(value)]
@@ -58,22 +58,80 @@ def _plain_canal(value: bytes) -> list[dict[str, Any]]:
         entry = canal_entry_pb2.Entry.FromString(item)
         if entry.entryType != canal_entry_pb2.ROWDATA:
             continue
-        for row in canal_entry_pb2.RowChange.FromString(entry.storeValue).rowDatas:
-            images = [
-                {column.name: None if column.isNull else column.value for column in columns}
-                for columns in (row.beforeColumns, row.afterColumns)
-            ]
-            rows.append({"table": entry.header.tableName, "before": images[0], "after": images[1]})
+        header, change = entry.header, canal_entry_pb2.RowChange.FromString(entry.storeValue)
+        event = {
+            "op": change.eventType,
+            "database": header.schemaName,
+            "table": header.tableName,
+            "position": (header.logfileName, header.logfileOffset),
+            "time": header.executeTime,
+        }
+        for row in change.rowDatas:
+            before = {column.name: None if column.isNull else column.value for column in row.beforeColumns}
+            after = {column.name: None if column.isNull else column.value for column in row.afterColumns}
+            rows.append({**event, "before": before, "after": after})
     return rows
 
 
-def _plain_dts(value: bytes) -> list[dict[str, Any]]:
-    from google.protobuf.json_format import MessageToDict
+def _plain_dts() -> Decode:
+    from airflow_provider_cdc.core.formats.generated import dts_pb2
+
+    entries_of, slices = _vendor_entries().FromString, list[bytes]()
+    dml, no_value, text, content = dts_pb2.DML, dts_pb2.NIL, dts_pb2.STRING, dts_pb2.BYTES
+
+    def value_of(data: Any) -> Any:
+        kind = data.dataType
+        if kind == text:
+            return data.bv.decode()
+        if kind == no_value:
+            return None
+        return data.bv if kind == content else data.sv
+
+    def decode(value: bytes) -> list[dict[str, Any]]:
+        envelope = dts_pb2.Envelope.FromString(value)
+        slices.append(envelope.data)
+        if envelope.index + 1 < envelope.total:
+            return []
+        rows, items = [], entries_of(b"".join(slices)).items
+        slices.clear()
+        for entry in items:
+            header = entry.header
+            if header.messageType != dml:
+                continue
+            change = entry.event.dmlEvent
+            event = {
+                "op": change.dmlEventType,
+                "database": header.schemaName,
+                "table": header.tableName,
+                "position": header.seqId,
+                "time": header.timestamp,
+            }
+            names = [column.name for column in change.columns]
+            for row in change.rows:
+                before = dict(zip(names, map(value_of, row.oldColumns), strict=False))
+                after = dict(zip(names, map(value_of, row.newColumns), strict=False))
+                rows.append({**event, "before": before, "after": after})
+        return rows
+
+    return decode
+
+
+def _vendor_entries() -> Any:
+    """Return DTS's Entries as the vendor declares them: columns are messages, which upb reads along with the rest."""
+    from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+    from google.protobuf.descriptor_pool import DescriptorPool
+    from google.protobuf.message_factory import GetMessageClass
 
     from airflow_provider_cdc.core.formats.generated import dts_pb2
 
-    envelope = dts_pb2.Envelope.FromString(value)
-    return [MessageToDict(item) for item in dts_pb2.Entries.FromString(envelope.data).items]
+    file = FileDescriptorProto()
+    dts_pb2.DESCRIPTOR.CopyToProto(file)
+    event = next(message for message in file.message_type if message.name == "DMLEvent")
+    columns = next(field for field in event.field if field.name == "columns")
+    columns.type, columns.type_name = FieldDescriptorProto.TYPE_MESSAGE, f".{file.package}.Column"
+    pool = DescriptorPool()
+    pool.Add(file)
+    return GetMessageClass(pool.FindMessageTypeByName(f"{file.package}.Entries"))
 
 
 def _plain_avro(options: dict[str, str]) -> Decode:
