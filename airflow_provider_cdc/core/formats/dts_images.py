@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.formats.dts_columns import HEADS, Carrier, ColumnTables
 from airflow_provider_cdc.core.formats.generated.dts_pb2 import DataType
-from airflow_provider_cdc.core.formats.json_texts import escaped
+from airflow_provider_cdc.core.formats.json_texts import escaped, special_places
 from airflow_provider_cdc.core.values.charsets import decoder, is_utf8
 from airflow_provider_cdc.core.values.field import Misfit
 
@@ -45,15 +45,10 @@ _ACTIONS = _actions()
 _encode = msgspec.json.Encoder().encode
 
 
-def _escaped(data: Any) -> Any:
-    """Mark the bytes that JSON text cannot have as they are."""
-    return (data < 32) | (data == ord('"')) | (data == ord("\\"))
-
-
 def _no_numeral(data: Any) -> Any:
-    """Mark the bytes that no number has."""
+    """Return the places of bytes that no number has."""
     signs_and_digits = (data >= ord("+")) & (data <= ord("9")) & (data != ord(",")) & (data != ord("/"))
-    return ~(signs_and_digits | (data == ord("e")) | (data == ord("E")))
+    return np.flatnonzero(~(signs_and_digits | (data == ord("e")) | (data == ord("E"))))
 
 
 class Problem(NamedTuple):
@@ -145,8 +140,7 @@ class ImageWriter:
         offsets, data = offsets_of(self._values.numerals), _data(self._values.numerals)
         numerals = np.flatnonzero((self._actions == _NUMERAL) & (offsets[self._chosen] < len(data)))
         odd = _holders(offsets, _no_numeral(data))
-        if len(odd):
-            self._refuse(numerals[np.isin(self._chosen[numerals], odd)], _MALFORMED)
+        self._refuse(numerals[odd[self._chosen[numerals]]], _MALFORMED)
         unsigned = numerals[self._carriers[numerals] == Carrier.UNSIGNED]
         self._refuse(unsigned[data[offsets[self._chosen[unsigned]]] == ord("-")], _NEGATIVE)
 
@@ -161,11 +155,8 @@ class ImageWriter:
             stated[stated] = self._end_in_utc(self._chosen[stated])
             self._each(stated, _without_zone, _NO_TEXT)
             texts &= ~stated
-        special = _holders(offsets_of(self._values.contents), _escaped(_data(self._values.contents)))
-        if len(special):
-            marked: Any = np.zeros(len(self._values), bool)
-            marked[special] = True
-            self._escape(texts & marked[self._chosen])
+        special = _holders(offsets_of(self._values.contents), special_places(_data(self._values.contents)))
+        self._escape(texts & special[self._chosen])
 
     def _end_in_utc(self, values: Any) -> Any:
         offsets, data = offsets_of(self._values.contents), _data(self._values.contents)
@@ -177,6 +168,8 @@ class ImageWriter:
     def _escape(self, which: Any) -> None:
         """Make the texts between quotes of some values in UTF-8."""
         places = np.flatnonzero(which)
+        if not len(places):
+            return
         contents = self._values.contents.take(pa.array(self._chosen[places]))
         try:
             self._put(places, escaped(contents.cast(pa.string())).cast(pa.binary()))
@@ -253,12 +246,14 @@ def offsets_of(array: pa.Array) -> Any:
 
 def _data(array: pa.Array) -> Any:
     buffer = array.buffers()[2]
-    return np.frombuffer(b"" if buffer is None else buffer, np.uint8)
+    return np.frombuffer(b"" if buffer is None else buffer, np.uint8)[: offsets_of(array)[-1]]
 
 
-def _holders(offsets: Any, marked: Any) -> Any:
-    """Return which values hold one of the bytes marked."""
-    return np.unique(np.searchsorted(offsets, np.flatnonzero(marked), "right") - 1)
+def _holders(offsets: Any, places: Any) -> Any:
+    """Mark the values that hold the bytes at some places."""
+    marked: Any = np.zeros(len(offsets) - 1, bool)
+    marked[np.searchsorted(offsets, places, "right") - 1] = True
+    return marked
 
 
 def _is_utf8(data: bytes) -> bool:

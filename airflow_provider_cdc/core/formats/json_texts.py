@@ -30,7 +30,7 @@ def with_escaped(texts: pa.StringArray) -> tuple[list[pa.StringArray], _Numbers]
     places = np.arange(len(texts))
     data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
     offsets = text_offsets(texts)
-    special = _special(data[offsets[0] : offsets[-1]]) + offsets[0]
+    special = special_places(data[offsets[0] : offsets[-1]]) + offsets[0]
     if not len(special):
         return [texts], places
     mask: _Flags = np.zeros(len(texts), bool)
@@ -47,7 +47,7 @@ def escaped(texts: pa.StringArray) -> pa.StringArray:
     offsets = text_offsets(texts)
     data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
     # each character is escaped by itself: the texts may be one while that is done
-    special = _special(data)
+    special = special_places(data)
     grown = np.append(0, np.cumsum(_ESCAPE_BYTES[data[special]]))
     ends = offsets - offsets[0]
     ends = (ends + grown[np.searchsorted(special, ends)]).astype(np.int32)
@@ -55,7 +55,7 @@ def escaped(texts: pa.StringArray) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(whole))
 
 
-def _special(data: np.ndarray) -> _Numbers:
+def special_places(data: np.ndarray) -> _Numbers:
     """Return the places of bytes that cannot stand in a JSON string as they are."""
     places: _Numbers = np.flatnonzero((data < 0x20) | (data == ord('"')) | (data == ord("\\")))
     return places
