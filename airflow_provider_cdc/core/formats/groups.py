@@ -183,7 +183,7 @@ class _Partition:
             records, parts = _piece(records, early, len(records)), parts[early:]
         cut, before = 0, len(self._parts)
         for record, part in enumerate(parts, 1):
-            if part is not None:
+            if part is not None and not (part.total == 1 and self._groups.follows(part.sender, part.number)):
                 self._groups.add(record, part)
             if not self._groups.open:
                 cut = before + record

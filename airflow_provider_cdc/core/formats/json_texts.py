@@ -48,7 +48,7 @@ def escaped(texts: pa.StringArray) -> pa.StringArray:
     data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
     # each character is escaped by itself: the texts may be one while that is done
     special = special_places(data)
-    grown = np.append(0, np.cumsum(_ESCAPE_BYTES[data[special]]))
+    grown: _Numbers = np.append(0, np.cumsum(_ESCAPE_BYTES[data[special]]))
     ends = offsets - offsets[0]
     ends = (ends + grown[np.searchsorted(special, ends)]).astype(np.int32)
     whole = _encode(str(data, "utf-8"))[1:-1]

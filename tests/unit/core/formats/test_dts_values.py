@@ -125,6 +125,17 @@ def test_a_value_that_is_not_what_it_says_is_refused_with_its_row_only(kind: str
     assert [c["index"] for c in found] == [0, 1, 2]
 
 
+def test_halves_of_a_character_in_two_values_do_not_make_a_whole_one() -> None:
+    kinds = ("a", b"varchar(9)"), ("b", b"varchar(9)")
+    columns = [ID, *(Column(name=name, originalType=kind) for name, kind in kinds)]
+    row = new(number("1"), text(b'"\xc3'), text(b'\xa9"'))
+    found = changes(record(dml(columns, row, new(number("2"), text('"'), text("\\")))))
+    assert [(c["error_code"], c["after"]) for c in found] == [
+        ("value.not_text", None),
+        (None, '{"id":"2","a":"\\"","b":"\\\\"}'),
+    ]
+
+
 def test_with_another_timezone_a_timestamp_that_states_utc_keeps_doing_so() -> None:
     zone = {"timezone": "Asia/Shanghai"}
     assert value("timestamp", text("2021-05-17 07:22:42 +00:00"), options=zone) == "2021-05-17 07:22:42 +00:00"

@@ -224,3 +224,23 @@ def test_a_range_ends_where_no_group_is_open(texts: str, cut: int) -> None:
 )
 def test_a_place_is_no_end_while_a_group_from_before_the_records_seen_is_open(texts: str, cut: int | None) -> None:
     assert last_cut([part(text) for text in texts.split(", ") if text], from_start=False) == cut
+
+
+def test_a_record_by_itself_follows_where_adding_it_would_find_nothing_else() -> None:
+    chance = random.Random(4)
+    for _ in range(2_000):
+        heard = {sender: chance.choice([None, 0, 1, 2]) for sender in chance.sample("ab", chance.randrange(3))}
+        quick, slow = Groups(heard), Groups(heard)
+        if chance.random() < 0.3:
+            opening = Part("a", heard.get("a"), 0, 2)
+            quick.add(0, opening)
+            slow.add(0, opening)
+        sender, number = chance.choice("ab"), chance.choice([None, 0, 1, 2, 3, 4])
+        if quick.follows(sender, number):
+            repeated, missing, ended = slow.add(1, Part(sender, number, 0, 1))
+            assert (repeated, missing, [(group.records, group.state) for group in ended]) == (
+                False,
+                0,
+                [([1], "whole")],
+            )
+            assert (quick.heard, quick.open) == (slow.heard, slow.open)
