@@ -45,6 +45,7 @@ def _isolate() -> None:
 _isolate()
 
 
+@pytest.hookimpl(tryfirst=True)  # the plugin reads the groups in the same hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where several processes share the tests, all of Spark goes to one, and what shares fixtures stays together."""
     if not config.pluginmanager.hasplugin("xdist"):
