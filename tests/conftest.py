@@ -23,17 +23,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 
 
-_HOME = "cdc-airflow-"
-# folders whose tests share what a module's fixtures set up
-_TOGETHER = ("airflow", "captures", "system", "stores", "stack", "demo")
-
-
 def _isolate() -> None:
     """Keep Airflow and Spark away from what the user has set up; must happen before anything imports Airflow."""
-    given = os.environ.get("AIRFLOW_HOME")
-    # a process of several has the home of the one that started it in its environment
-    if given is None or Path(given).name.startswith(_HOME):
-        home = tempfile.mkdtemp(prefix=_HOME)
+    if "AIRFLOW_HOME" not in os.environ:
+        home = tempfile.mkdtemp(prefix="cdc-airflow-")
         atexit.register(shutil.rmtree, home, ignore_errors=True)
         os.environ["AIRFLOW_HOME"] = home
     os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
@@ -43,19 +36,6 @@ def _isolate() -> None:
 
 
 _isolate()
-
-
-@pytest.hookimpl(tryfirst=True)  # the plugin reads the groups in the same hook
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where several processes share the tests, all of Spark goes to one, and what shares fixtures stays together."""
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
-    for item in items:
-        folder = item.path.relative_to(ROOT / "tests").parts[0]
-        if item.get_closest_marker("spark") or "session" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-        elif folder in _TOGETHER:
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
 
 
 @pytest.fixture(scope="session")
