@@ -124,7 +124,7 @@ def run(name: str, told: History, seed: int, broker: Broker, root: Path, create:
     return wrong
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 @pytest.mark.parametrize("name", format_names())
 def test_rows_of_every_type_arrive_equal_in_every_format(name: str, seed: int, broker: Broker, tmp_path: Path) -> None:
     told = history(seed, ddl=False)
@@ -132,7 +132,7 @@ def test_rows_of_every_type_arrive_equal_in_every_format(name: str, seed: int, b
     assert not wrong, "\n".join(wrong[:10])
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [2])
 @pytest.mark.parametrize("name", WITH_DDL)
 def test_rows_and_ddl_arrive_equal_in_every_format_that_carries_ddl(
     name: str, seed: int, broker: Broker, tmp_path: Path
