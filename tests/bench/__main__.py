@@ -221,6 +221,8 @@ class Bench:
         imports = "import confluent_kafka, delta.tables, msgspec, pyspark.daemon, pyspark.sql.functions, pyspark.worker"
         self._run([sys.executable, "-c", imports], {})
         for who in (spark, Inline(spark.arena)):
+            if not self._chosen(who):
+                continue
             who.fresh()
             with self._turn(who.spark):
                 run = self._measure(who)

@@ -25,7 +25,8 @@ def new_changes(
     identity = _exact_identity if exact else _inexact_identity
     seen: set[Any] = {identity(change) for change in known}
     fresh: list[SchemaChange] = []
-    for change in read:
+    # of copies the first in the log counts, not the one that a task happened to report first
+    for change in sorted(read, key=lambda change: (change.position, change.order)):
         mark = identity(change)
         if mark is None or mark not in seen:
             seen.add(mark)

@@ -22,6 +22,16 @@ def test_a_known_change_that_comes_again_is_no_news() -> None:
     assert new_changes([said("5", ADD)], [said("5", ADD), said("6", ADD)], [], exact=True) == [said("6", ADD)]
 
 
+def test_of_copies_the_first_in_the_log_counts_whatever_was_read_first() -> None:
+    """A snapshot that was started twice: DROP, CREATE, DROP, CREATE, all at one position."""
+    drop, create = "DROP TABLE IF EXISTS t", "CREATE TABLE t (id INT)"
+    log = [SchemaChange("5", order, "d", text) for order, text in enumerate((drop, create, drop, create))]
+    assert [(c.order, c.statement) for c in new_changes([], [*log[1:], log[0]], [], exact=True)] == [
+        (0, drop),
+        (1, create),
+    ]
+
+
 def test_without_positions_a_copy_is_told_by_time_and_text() -> None:
     copy, other = said("9", ADD, time=1), said("9", ADD, time=2)
     assert new_changes([said("5", ADD, time=1)], [copy, other], [], exact=False) == [other]
