@@ -214,7 +214,11 @@ class _Table:
                 raise SinkError(
                     "sink.missing", "the table is gone", where=where, hint="restore it, or rebuild the table"
                 )
-            if self._storage.holds_files(task.location[len(self._storage.root) + 1 :]):
+            # a process that dies while it makes a table leaves files without a log: they are ours if we began there
+            begun = f"_cdc/{self._job.pipeline}/begun/{task.table_id}.json"
+            if not self._storage.holds_files(task.location[len(self._storage.root) + 1 :]):
+                self._storage.write_json(begun, {"location": task.location})
+            elif self._storage.read_json(begun) != {"location": task.location}:
                 raise SinkError(
                     "sink.not_ours",
                     "the location holds files but no Delta table",

@@ -45,7 +45,7 @@ def own_broker() -> Iterator[Broker]:
 def test_the_shop_in_three_batches_equals_the_source(options: dict[str, str], own_broker: Broker) -> None:
     records = [r for r in read(SHOP) if r.topic.startswith("shopdb")]
     replay(own_broker, records, {t: n for t, n in partitions_of(SHOP).items() if t.startswith("shopdb")})
-    lake = Lake("s3://lake/shop", own_broker.bootstrap, "shopdb", options)
+    lake = Lake("s3://lake/shop", own_broker.bootstrap, "shopdb", storage=options)
     ends: dict[tuple[str, int], int] = {}
     for record in records:
         place = (record.topic, record.partition)

@@ -78,6 +78,6 @@ def doubled_commits(lake: Path) -> list[str]:
 def versions(lake: Path) -> dict[str, int]:
     """Return each table's newest version."""
     return {
-        f"{log.parent.parent.name}.{log.parent.name}": max(int(c.stem) for c in log.glob("*.json"))
+        f"{log.parent.parent.name}.{log.parent.name}": max((int(c.stem) for c in log.glob("*.json")), default=-1)
         for log in sorted(lake.glob("[!_]*/*/_delta_log"))
     }
