@@ -158,6 +158,7 @@ class _Table:
         self._types = TypeOptions(self._policy.tinyint1_as_boolean, zero_dates)
         self._timeline = TableTimeline.from_document(task.timeline)
         self._owes = False
+        self._begun = f"_cdc/{job.pipeline}/begun/{task.table_id}.json"  # says where the table was first written to
         self._writer: Writer = TaskWriter() if stage is None else StageWriter(self._storage, stage)
 
     def run(self) -> ApplyReport:
@@ -215,10 +216,8 @@ class _Table:
                     "sink.missing", "the table is gone", where=where, hint="restore it, or rebuild the table"
                 )
             # a process that dies while it makes a table leaves files without a log: they are ours if we began there
-            begun = f"_cdc/{self._job.pipeline}/begun/{task.table_id}.json"
-            if not self._storage.holds_files(task.location[len(self._storage.root) + 1 :]):
-                self._storage.write_json(begun, {"location": task.location})
-            elif self._storage.read_json(begun) != {"location": task.location}:
+            holds_files = self._storage.holds_files(task.location[len(self._storage.root) + 1 :])
+            if holds_files and self._storage.read_json(self._begun) != {"location": task.location}:
                 raise SinkError(
                     "sink.not_ours",
                     "the location holds files but no Delta table",
@@ -320,6 +319,8 @@ class _Table:
             debts.write(self._storage, self._job.pipeline, task.table_id, self._job.seq, owed)
             facts["owes"] = self._owes = owed.num_rows > 0
             action = Action("overwrite" if target.exists else "create", commit, rows)
+        if action.verb == "create":
+            self._storage.write_json(self._begun, {"location": task.location})
         version = self._writer.commit(target, action)
         return action.verb, version
 

@@ -145,7 +145,9 @@ def test_every_template_field_is_an_attribute(shop: Shop) -> None:
 def test_construction_looks_at_nothing(tmp_path: Path) -> None:
     from airflow_provider_cdc import CdcSyncOperator
 
-    CdcSyncOperator(task_id="sync", pipeline=str(tmp_path / "not there.yaml"), until="{{ nonsense }}")
+    task = CdcSyncOperator(task_id="sync", pipeline=str(tmp_path / "not there.yaml"), until="{{ nonsense }}")
+    assert task.until == "{{ nonsense }}"
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("empty", [None, "", "None"])

@@ -173,6 +173,8 @@ def test_releasing_twice_is_harmless(ledger: Ledger, another: Callable[[], Ledge
     with another().lease("shop", "b", 30) as other:
         lease.release()
         other.check()
+        with pytest.raises(BusyError):
+            ledger.lease("shop", "c", 30)
 
 
 def test_the_works_own_error_is_not_hidden_by_a_failing_release(
