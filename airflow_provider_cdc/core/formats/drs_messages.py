@@ -6,6 +6,7 @@ specs/huawei-drs.md, section 3; nothing in a message says which of the two it is
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
@@ -88,7 +89,7 @@ _names = msgspec.json.Decoder(list[str] | None)
 _texts = msgspec.json.Decoder()
 
 
-class DrsFormat:
+class DrsFormat(ABC):
     """Reads the messages; a format states where a DELETE's row stands and how a TIMESTAMP is written.
 
     :cvar deleted_in: which of ``data`` and ``old`` has the row of a DELETE; the other is taken if that has none.
@@ -233,8 +234,9 @@ class DrsFormat:
             return Encoded(name, Encoding.ISO_TEXT)
         return self._timestamp(name) if kind == "timestamp" else Encoded(name, Encoding.TEXT)
 
+    @abstractmethod
     def _timestamp(self, name: str) -> Encoded:
-        raise NotImplementedError
+        """Return how the form writes a TIMESTAMP."""
 
     def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
         """Return nothing: schema changes come as statements only."""
