@@ -53,7 +53,7 @@ else $(1)/python -m pip install --quiet --disable-pip-version-check $(2); fi
 endef
 
 test: setup ## run all tests (ARGS go to pytest)
-	$(BIN)/python -m pytest --quiet --durations=15 $(ARGS)
+	$(BIN)/python -m pytest --quiet --numprocesses=2 --no-loadscope-reorder --durations=15 $(ARGS)
 
 lint: setup ## ruff and mypy
 	$(BIN)/ruff check .

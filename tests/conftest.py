@@ -21,11 +21,19 @@ if TYPE_CHECKING:
 
 
 ROOT = Path(__file__).resolve().parents[1]
+WORKER = os.environ.get("PYTEST_XDIST_WORKER")
+# Spark takes every core it finds: one process of a parallel run has all tests that start it.
+SPARK_TESTS = (
+    "tests/airflow/test_spark_engine.py",
+    "tests/histories/test_histories_spark.py",
+    "tests/spark/",
+    "tests/system/",
+)
 
 
 def _isolate() -> None:
     """Keep Airflow and Spark away from what the user has set up; must happen before anything imports Airflow."""
-    if "AIRFLOW_HOME" not in os.environ:
+    if "AIRFLOW_HOME" not in os.environ or WORKER:  # a worker inherits its controller's, a SQLite file
         home = tempfile.mkdtemp(prefix="cdc-airflow-")
         atexit.register(shutil.rmtree, home, ignore_errors=True)
         os.environ["AIRFLOW_HOME"] = home
@@ -36,6 +44,26 @@ def _isolate() -> None:
 
 
 _isolate()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a test that starts Spark where a parallel run would not see it."""
+    for item in items:
+        starts = item.get_closest_marker("spark") or "session" in getattr(item, "fixturenames", ())
+        if starts and not item.nodeid.startswith(SPARK_TESTS):
+            raise pytest.UsageError(f"{item.nodeid} starts Spark: name its file in SPARK_TESTS of tests/conftest.py")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand out tests by file, all that start Spark as one."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if nodeid.startswith(SPARK_TESTS) else nodeid.partition("::")[0]
+
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session")

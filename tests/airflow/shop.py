@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,8 +55,6 @@ class Answer:
     code: int
     out: str
     err: str
-    wall: float
-    cpu: float
 
     @property
     def json(self) -> Any:
@@ -126,14 +122,9 @@ class Shop:
 
     def run(self, *arguments: str) -> Answer:
         """Run a command on the pipeline to its end."""
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        started = time.monotonic()
         process = self.start(*arguments)
         out, err = process.communicate(timeout=300)
-        wall = time.monotonic() - started
-        now = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
-        return Answer(process.returncode, out, err, wall, cpu)
+        return Answer(process.returncode, out, err)
 
 
 def rows(lake: Path, database: str, table: str) -> list[dict[str, Any]]:

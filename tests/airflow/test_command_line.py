@@ -74,14 +74,6 @@ def test_the_same_request_again_starts_nothing_and_commits_nothing(shop: Shop) -
     assert {**again.json, "seconds": 0} == {**first.json, "seconds": 0, "repeated": True}
     assert commits(shop.lake) == before
     assert "land" not in again.err
-    assert again.json["seconds"] < 1
-
-
-def test_an_empty_batch_is_cheap(shop: Shop) -> None:
-    assert shop.run("sync").code == 0
-    empty = min((shop.run("sync", "--json") for _ in range(3)), key=lambda answer: answer.cpu)
-    assert (empty.code, empty.json["status"], empty.json["records"]) == (0, "nothing_to_do", 0)
-    assert empty.cpu < 1, "a second, the start of Python included"
 
 
 def test_a_plan_records_nothing(shop: Shop) -> None:
