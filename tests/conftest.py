@@ -46,12 +46,11 @@ def _isolate() -> None:
 _isolate()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_runtest_setup(item: pytest.Item) -> None:
     """Refuse a test that starts Spark where a parallel run would not see it."""
-    for item in items:
-        starts = item.get_closest_marker("spark") or "session" in getattr(item, "fixturenames", ())
-        if starts and not item.nodeid.startswith(SPARK_TESTS):
-            raise pytest.UsageError(f"{item.nodeid} starts Spark: name its file in SPARK_TESTS of tests/conftest.py")
+    starts = item.get_closest_marker("spark") or "session" in getattr(item, "fixturenames", ())
+    if starts and not item.nodeid.startswith(SPARK_TESTS):
+        pytest.fail("this test starts Spark: name its file in SPARK_TESTS of tests/conftest.py", pytrace=False)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -232,7 +232,7 @@ def test_an_unmarked_query_is_ddl_by_its_first_word_only(sql: str, database: str
 
 
 @pytest.mark.parametrize(
-    ("sql", "database", "table", "session"),
+    ("sql", "database", "table", "default"),
     [
         ("ALTER TABLE t ADD c INT", "shop", "t", "shop"),
         ("ALTER TABLE far.t ADD c INT", "far", "t", "far"),
@@ -248,10 +248,10 @@ def test_an_unmarked_query_is_ddl_by_its_first_word_only(sql: str, database: str
     ],
 )
 def test_the_database_of_unqualified_names_is_told_only_where_it_is_certain(
-    sql: str, database: str, table: str, session: str
+    sql: str, database: str, table: str, default: str
 ) -> None:
     (change,) = changes(ddl("RENAME", sql, database=database, table=table))
-    assert (change["database"], change["default_database"]) == (database, session)
+    assert (change["database"], change["default_database"]) == (database, default)
 
 
 def test_an_xa_commit_is_a_transaction_mark() -> None:
