@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,11 +51,12 @@ def until(phase: int) -> str:
 
 @dataclass
 class Answer:
-    """What a command answered."""
+    """What a command answered, after ``wall`` seconds."""
 
     code: int
     out: str
     err: str
+    wall: float
 
     @property
     def json(self) -> Any:
@@ -122,9 +124,10 @@ class Shop:
 
     def run(self, *arguments: str) -> Answer:
         """Run a command on the pipeline to its end."""
+        started = time.monotonic()
         process = self.start(*arguments)
         out, err = process.communicate(timeout=300)
-        return Answer(process.returncode, out, err)
+        return Answer(process.returncode, out, err, time.monotonic() - started)
 
 
 def rows(lake: Path, database: str, table: str) -> list[dict[str, Any]]:

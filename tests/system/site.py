@@ -73,7 +73,7 @@ class Running:
             assert time.monotonic() < deadline, self.err.read_text()[-2000:]
             time.sleep(0.005)
         wall = time.monotonic() - self.started
-        return Answer(self.process.returncode, self.out.read_text(), self.err.read_text(), wall, 0.0)
+        return Answer(self.process.returncode, self.out.read_text(), self.err.read_text(), wall)
 
     def left(self, timeout: float = 30.0) -> list[str]:
         """Return what still runs of it after its end, given some time to go."""
