@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,8 +14,9 @@ from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableName
 from spark_jobs.change_log import Group, Manifest
+from spark_jobs.history import History
 from spark_jobs.storage import table_location
-from spark_jobs.tasks.apply import ApplyTask, Span
+from spark_jobs.tasks.table_task import ApplyTask, Span
 
 
 @dataclass(slots=True)
@@ -33,53 +34,6 @@ class Work:
     vacated: list[TableState] = field(default_factory=list)
     settled: list[TableState] = field(default_factory=list)
     unowned: list[dict[str, Any]] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class History:
-    """The batches before this one, read only as far as needed.
-
-    :param manifest: gives a batch's manifest.
-    :param result: gives a batch's result document.
-    """
-
-    earlier: Sequence[int]
-    manifest: Callable[[int], Manifest]
-    result: Callable[[int], dict[str, Any]]
-
-    def deferred(self) -> list[dict[str, Any]]:
-        """Return the schema changes that were read but were too late for the batches so far."""
-        return list(self.result(self.earlier[-1])["deferred"]) if self.earlier else []
-
-    def newest_position(self) -> str:
-        """Return the newest position of all earlier batches."""
-        return self._reached(self.earlier[-1]) if self.earlier else ""
-
-    def _reached(self, seq: int) -> str:
-        return str(self.result(seq).get("max_position") or "")
-
-    def since(self, position: str) -> list[int]:
-        """Return the batches that may hold rows at or after a position, ascending."""
-        found: list[int] = []
-        for seq in reversed(self.earlier):
-            if self._reached(seq) < position:  # newest position of this batch and all before it
-                break
-            found.append(seq)
-        return found[::-1]
-
-    def state_before(self, timeline: TableTimeline, position: str, before_seq: int) -> TableState | None:
-        """Return a table's newest state, of batches before ``before_seq``, that holds nothing from a position on.
-
-        A state made before a late schema change became known is none to go back to.
-        """
-        for seq in reversed([seq for seq in self.earlier if seq < before_seq]):
-            for data in self.result(seq).get("states", ()):
-                if data["table_id"] != timeline.table_id or data["version"] is None or data["applied_seq"] != seq:
-                    continue
-                state = TableState(**data)
-                if state.applied_position < position and state.timeline_mark == timeline.mark(state.applied_position):
-                    return state
-        return None
 
 
 class Between:

@@ -10,7 +10,7 @@ from typing import Any
 from airflow_provider_cdc.core.ddl.timeline import TableTimeline
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from spark_jobs.between import Work
-from spark_jobs.tasks.apply import ApplyTask
+from spark_jobs.tasks.table_task import ApplyTask
 
 
 def state_after(job: JobDocument, task: ApplyTask, report: dict[str, Any]) -> TableState:

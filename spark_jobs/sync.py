@@ -6,22 +6,22 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from datetime import datetime
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.core.config import TableRules
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange
 from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result
-from airflow_provider_cdc.core.errors import CdcError, DataError, SinkError
-from airflow_provider_cdc.core.formats.registry import open_format
-from spark_jobs.between import Between, History, Work
+from airflow_provider_cdc.core.errors import CdcError, DataError
+from spark_jobs.between import Between, Work
 from spark_jobs.change_log import Group, Manifest, log_folder
+from spark_jobs.history import History, history_of
 from spark_jobs.readers.spark_reader import read_with_spark
+from spark_jobs.schema_changes import due, observed
 from spark_jobs.states import state_after, still_parked, unowned
 from spark_jobs.storage import Storage
-from spark_jobs.tasks.apply import ApplyTask, apply
+from spark_jobs.tasks.apply import apply
 from spark_jobs.tasks.land import land_chunks
+from spark_jobs.tasks.table_task import ApplyTask
 from spark_jobs.tasks.vacate import vacate
 from spark_jobs.writers.spark_writer import SparkWriter, can_name
 from spark_jobs.writers.task_writer import DeltaLocation
@@ -29,7 +29,6 @@ from spark_jobs.writers.task_writer import DeltaLocation
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SLACK_SECONDS = 10  # as the planner's: rows of so much after the requested time may be in the batch
 Secrets = dict[str, dict[str, str]]
 # runs a function over documents somewhere, in any order, and returns the answers in the order of the documents
 Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
@@ -49,7 +48,7 @@ def sync(
     stored = storage.read_json(f"{folder}/result.json")
     if stored is not None:
         return _result(stored)
-    history = _history(job, storage)
+    history = history_of(job, storage)
     history.newest_position()  # the lake is the one that earlier batches were written to, or nothing is done
     clock = {"land": time.monotonic()}
     landed = storage.read_json(f"{folder}/manifest.json")
@@ -132,29 +131,6 @@ def _check_budget(job: JobDocument, landed: dict[str, Any]) -> None:
         )
 
 
-def _history(job: JobDocument, storage: Storage) -> History:
-    def document(seq: int, name: str) -> dict[str, Any]:
-        found = storage.read_json(f"{log_folder(f'_cdc/{job.pipeline}', seq)}/{name}.json")
-        if found is None:
-            raise SinkError(
-                "log.missing",
-                f"the change log lacks batch {seq}, which the ledger has as committed",
-                where={"root": job.sink_root, "pipeline": job.pipeline},
-                hint="is the right lake mounted? restore its _cdc folder, or rebuild the pipeline under another name",
-            )
-        return dict(found)
-
-    @cache
-    def result(seq: int) -> dict[str, Any]:
-        return document(seq, "result")
-
-    @cache
-    def manifest(seq: int) -> Manifest:
-        return Manifest(seq, [Group(**group) for group in document(seq, "manifest")["groups"]])
-
-    return History(job.earlier, manifest, result)
-
-
 def _apply(
     job: JobDocument,
     secrets: Secrets,
@@ -166,8 +142,8 @@ def _apply(
     history: History,
 ) -> Result:
     manifest = Manifest(job.seq, [Group(**group) for group in landed["groups"]])
-    fresh, later = _due(job, [*history.deferred(), *landed["schema_changes"]])
-    between = Between(job, manifest, fresh, _observed(job, landed), history)
+    fresh, later = due(job, [*history.deferred(), *landed["schema_changes"]])
+    between = Between(job, manifest, fresh, observed(job, landed), history)
     work = between.work()
     say(f"apply: {len(work.tasks)} tables, {len(between.fresh)} new schema changes")
     reports = _run_tasks(job, secrets, run, between, work)
@@ -197,41 +173,6 @@ def _apply(
     if any(state.state == "parked" for state in [*states, *still_parked(job, states)]):
         result.status = "parked"
     return result
-
-
-def _due(job: JobDocument, changes: Sequence[dict[str, Any]]) -> tuple[list[SchemaChange], list[dict[str, Any]]]:
-    """Split schema changes into those of this batch and those that the source made after the requested time.
-
-    The schema topic is read to its present end, so that no row waits for its DDL; a past hour that is caught up on must
-    all the same give the tables of that hour.
-    """
-    if job.until is None:
-        return [SchemaChange.from_document(item) for item in changes], []
-    end = (datetime.fromisoformat(job.until).timestamp() + _SLACK_SECONDS) * 1_000_000
-    due = [item for item in changes if item["time"] is None or item["time"] < end]
-    return [SchemaChange.from_document(item) for item in due], [item for item in changes if item not in due]
-
-
-def _observed(job: JobDocument, landed: dict[str, Any]) -> list[SchemaChange]:
-    """Return structures that the rows themselves describe, where nothing else tells them.
-
-    Where DDL comes among the rows, rows only tell of tables that are older than the log: each change of a table then
-    comes as a statement, and a row that does not fit waits for it.
-    """
-    if job.schema_topic is not None:
-        return []
-    wire = open_format(job.format, job.format_options)
-    changes = []
-    for number, item in enumerate(
-        sorted(landed["descriptions"], key=lambda d: (d["position"], d["database"], d["table"]))
-    ):
-        schema = wire.infer(wire.describe(item["columns"]))
-        if schema is not None:
-            structure = ((item["database"], item["table"], schema),)
-            changes.append(
-                SchemaChange(item["position"], number, item["database"], "", structure, fallback=wire.ddl_among_rows)
-            )
-    return changes
 
 
 def _bundles(tasks: Sequence[ApplyTask], parallelism: int) -> list[list[dict[str, Any]]]:

@@ -1,0 +1,48 @@
+"""The schema changes of a batch: those read that are due, and what its rows tell by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange
+from airflow_provider_cdc.core.documents import JobDocument
+from airflow_provider_cdc.core.formats.registry import open_format
+
+_SLACK_SECONDS = 10  # as the planner's: rows of so much after the requested time may be in the batch
+
+
+def due(job: JobDocument, changes: Sequence[dict[str, Any]]) -> tuple[list[SchemaChange], list[dict[str, Any]]]:
+    """Split schema changes into those of this batch and those that the source made after the requested time.
+
+    The schema topic is read to its present end, so that no row waits for its DDL; a past hour that is caught up on must
+    all the same give the tables of that hour.
+    """
+    if job.until is None:
+        return [SchemaChange.from_document(item) for item in changes], []
+    end = (datetime.fromisoformat(job.until).timestamp() + _SLACK_SECONDS) * 1_000_000
+    due = [item for item in changes if item["time"] is None or item["time"] < end]
+    return [SchemaChange.from_document(item) for item in due], [item for item in changes if item not in due]
+
+
+def observed(job: JobDocument, landed: dict[str, Any]) -> list[SchemaChange]:
+    """Return structures that the rows themselves describe, where nothing else tells them.
+
+    Where DDL comes among the rows, rows only tell of tables that are older than the log: each change of a table then
+    comes as a statement, and a row that does not fit waits for it.
+    """
+    if job.schema_topic is not None:
+        return []
+    wire = open_format(job.format, job.format_options)
+    changes = []
+    for number, item in enumerate(
+        sorted(landed["descriptions"], key=lambda d: (d["position"], d["database"], d["table"]))
+    ):
+        schema = wire.infer(wire.describe(item["columns"]))
+        if schema is not None:
+            structure = ((item["database"], item["table"], schema),)
+            changes.append(
+                SchemaChange(item["position"], number, item["database"], "", structure, fallback=wire.ddl_among_rows)
+            )
+    return changes

@@ -1,0 +1,88 @@
+"""What apply is told of one table, and what it reports of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from airflow_provider_cdc.core.documents import TableState
+from spark_jobs.change_log import Group
+
+
+@dataclass(slots=True)
+class Span:
+    """Row groups of one name and the positions in them that mean this table: half-open, ``end`` None is open."""
+
+    groups: list[Group]
+    start: str
+    end: str | None
+
+
+@dataclass(slots=True)
+class ApplyTask:
+    """What one table needs.
+
+    :param base: state whose rows the result starts from, None to start from nothing.
+    :param expected: version that the target location has if nobody else wrote, None when nothing of ours lies there.
+    :param spans: the changes to resolve.
+    :param context: changes applied before that rows arriving late have to be compared with.
+    :param late_from: oldest position among the late rows, None without any.
+    :param rewind_to: position that the table had to go back behind, None without a late schema change.
+    """
+
+    table_id: str
+    database: str
+    table: str
+    location: str
+    timeline: dict[str, Any]
+    base: TableState | None
+    expected: int | None
+    spans: list[Span]
+    context: list[Span] = field(default_factory=list)
+    late_from: str | None = None
+    rewind_to: str | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows to resolve, for balancing."""
+        return sum(group.rows for span in (*self.spans, *self.context) for group in span.groups)
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data; the timeline, the larger part, is that already."""
+        data = {item.name: getattr(self, item.name) for item in fields(self)}
+        data["base"] = asdict(self.base) if self.base else None
+        data["spans"], data["context"] = ([asdict(span) for span in spans] for spans in (self.spans, self.context))
+        return data
+
+    @staticmethod
+    def from_document(data: dict[str, Any]) -> ApplyTask:
+        """Rebuild from :meth:`document`."""
+        spans = {
+            name: [Span([Group(**g) for g in span["groups"]], span["start"], span["end"]) for span in data[name]]
+            for name in ("spans", "context")
+        }
+        base = TableState(**data["base"]) if data["base"] else None
+        return ApplyTask(**{**data, **spans, "base": base})
+
+
+@dataclass(slots=True)
+class ApplyReport:
+    """What came of one table.
+
+    :param status: ``committed`` (or staged), ``unchanged``, ``repeated``, ``waiting``, ``parked``, or ``rewind``:
+        nothing was done, the table has to go back behind ``rewind_to`` first.
+    """
+
+    table_id: str
+    status: str
+    version: int | None = None
+    upserts: int = 0
+    deletes: int = 0
+    reason: str = ""
+    error: dict[str, Any] | None = None
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    lossy: dict[str, int] = field(default_factory=dict)
+    action: str = ""
+    owes: bool = False
+    seconds: float = 0.0
+    rewind_to: str | None = None
