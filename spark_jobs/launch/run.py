@@ -24,13 +24,14 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     from airflow_provider_cdc.core.documents import JobDocument
     from airflow_provider_cdc.core.errors import CdcError, Transient
-    from spark_jobs.sync import failed, sync
 
     with open(given.job, encoding="utf-8") as file:
         job = JobDocument.from_document(json.load(file))
     secrets = json.loads(os.environ.pop(SECRETS, "{}"))
     if not job.session:
         sys.meta_path.insert(0, _Refused())
+    from spark_jobs.sync import failed, sync  # has arrays made: only now
+
     run, stop, session = _inline() if given.inline else _spark(job)
     try:
         result = sync(job, secrets, run, _say, session)
