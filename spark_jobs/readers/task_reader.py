@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from airflow_provider_cdc.core.documents import Chunk
@@ -100,37 +101,37 @@ class _Reading:
                 self._records, self._size, count = {}, 0, 0
 
     def _take(self, messages: list[Any]) -> int:
-        place: tuple[str, int] | None = None
         count = 0
-        for message in messages:
-            here = (message.topic(), message.partition())
-            if here != place:  # messages of one fetch stand together
-                place, chunk, records = here, self._open.get(here), self._of(here)
+        for (here, failed), run in groupby(messages, _origin):  # messages of one fetch stand together
+            chunk = self._open.get(here)
             if chunk is None:
                 continue
-            problem = message.error()
-            if problem is not None:
-                if _ended(problem, message, chunk):
+            if failed:
+                if any(_ended(message.error(), message, chunk) for message in run):
                     self._finish(here)
-                    chunk = None
                 continue
-            offset = message.offset()
-            if offset < chunk.end:
-                value = message.value()
-                kind, timestamp = message.timestamp()
-                records.offsets.append(offset)  # type: ignore[attr-defined]
-                records.timestamps.append(timestamp if kind else None)  # type: ignore[attr-defined]
-                records.keys.append(message.key())  # type: ignore[attr-defined]
-                records.values.append(value)  # type: ignore[attr-defined]
-                if self._headers:
-                    records.headers.append(message.headers())  # type: ignore[attr-defined]
-                self._size += len(value or b"")
-                self._next[here] = offset + 1
-                count += 1
-            if offset + 1 >= chunk.end:
+            found = list(run)
+            if found[-1].offset() + 1 >= chunk.end:
+                found = [message for message in found if message.offset() < chunk.end]
                 self._finish(here)
-                chunk = None
+            if found:
+                count += len(found)
+                self._next[here] = found[-1].offset() + 1
+                self._add(self._of(here), found)
         return count
+
+    def _add(self, records: Records, messages: list[Any]) -> None:
+        values = [message.value() for message in messages]
+        stamps = [message.timestamp() for message in messages]
+        self._size += sum(map(len, filter(None, values)))
+        for column, new in (
+            (records.offsets, [message.offset() for message in messages]),
+            (records.timestamps, [stamp if kind else None for kind, stamp in stamps]),
+            (records.keys, [message.key() for message in messages]),
+            (records.values, values),
+            (records.headers, [message.headers() for message in messages] if self._headers else []),
+        ):
+            column += new  # type: ignore[operator]
 
     def _of(self, place: tuple[str, int]) -> Records:
         if place not in self._records:
@@ -151,6 +152,10 @@ class _Reading:
             where={"topic": chunk.topic, "partition": chunk.partition, "end": chunk.end},
             hint="check that the brokers can be reached from Spark's workers, then run again",
         )
+
+
+def _origin(message: Any) -> tuple[tuple[str, int], bool]:
+    return (message.topic(), message.partition()), message.error() is not None
 
 
 def _ended(problem: Any, message: Any, chunk: Chunk) -> bool:
