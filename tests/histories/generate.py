@@ -9,32 +9,21 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from tests.histories.kinds import BITS, Kind
-from tests.histories.model import (
+from tests.histories.ddl_statements import (
     AddColumn,
     Alter,
     ChangeColumn,
     Clause,
-    Column,
-    CopyRows,
     Create,
     CreateLike,
-    Delete,
     Drop,
     DropColumn,
-    Insert,
-    Name,
     Place,
     Rename,
-    Row,
-    ShiftKey,
-    Source,
-    Statement,
-    Structure,
-    Table,
-    Truncate,
-    Update,
 )
+from tests.histories.kinds import BITS, Kind
+from tests.histories.row_statements import CopyRows, Delete, Insert, ShiftKey, Truncate, Update
+from tests.histories.source import Column, Name, Row, Source, Statement, Structure, Table
 
 DATABASES = ("shop", "my-db")
 # two of them share a topic, because characters a topic cannot have become _

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tests.histories.model import Picture
+from tests.histories.source import Picture
 from tests.histories.wire import Record, Unit
 
 

@@ -23,8 +23,8 @@ from spark_jobs.storage import table_location
 from spark_jobs.sync import Runner, sync
 from tests.histories.kinds import Kind, time_text
 from tests.histories.log import Crash, CrashError, Log, Partitions
-from tests.histories.model import Content, Name, Picture, Statement
 from tests.histories.redelivery import sent
+from tests.histories.source import Content, Name, Picture, Statement
 from tests.histories.wire import PREFIX, Style, Writer
 
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -6,25 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.histories.ddl_statements import Alter, ChangeColumn, Create, CreateLike, Drop, Place, Rename
 from tests.histories.kinds import Kind
 from tests.histories.log import Log
-from tests.histories.model import (
-    Alter,
-    ChangeColumn,
-    Column,
-    Create,
-    CreateLike,
-    Delete,
-    Drop,
-    Insert,
-    Name,
-    Place,
-    Rename,
-    Statement,
-    Structure,
-    Truncate,
-)
+from tests.histories.row_statements import Delete, Insert, Truncate
 from tests.histories.run import Case, Replay, told
+from tests.histories.source import Column, Name, Statement, Structure
 from tests.histories.wire import Style
 
 T: Name = ("shop", "t")

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tests.histories.kinds import BITS, WIDE, Kind, moment_text
-from tests.histories.model import (
+from tests.histories.source import (
     Column,
     DdlEvent,
     Event,

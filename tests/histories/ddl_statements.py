@@ -1,0 +1,235 @@
+"""The model's statements that change tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tests.histories.kinds import Kind
+from tests.histories.source import (
+    Column,
+    DdlEvent,
+    Event,
+    Name,
+    RefusedError,
+    Row,
+    Source,
+    Statement,
+    Structure,
+    TableChange,
+    create_text,
+    full,
+    quoted,
+)
+
+
+@dataclass(frozen=True)
+class Create(Statement):
+    """CREATE TABLE."""
+
+    name: Name
+    structure: Structure
+
+    def run(self, source: Source) -> list[Event]:
+        source.add(self.name, self.structure)
+        return [DdlEvent(((self.name[0], self.sql(), (TableChange("CREATE", self.name, self.structure),)),))]
+
+    def sql(self) -> str:
+        return create_text(self.name, self.structure)
+
+
+@dataclass(frozen=True)
+class CreateLike(Statement):
+    """CREATE TABLE ... LIKE."""
+
+    name: Name
+    like: Name
+
+    def run(self, source: Source) -> list[Event]:
+        structure = source.table(self.like).structure
+        source.add(self.name, structure)
+        return [DdlEvent(((self.name[0], self.sql(), (TableChange("CREATE", self.name, structure),)),))]
+
+    def sql(self) -> str:
+        return f"CREATE TABLE {full(self.name)} LIKE {full(self.like)}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a clause puts a column: at the end, first, or after another."""
+
+    first: bool = False
+    after: str | None = None
+
+    def sql(self) -> str:
+        """Return the clause's end."""
+        return " FIRST" if self.first else f" AFTER {quoted(self.after)}" if self.after else ""
+
+    def put(self, columns: list[Column], column: Column, otherwise: int) -> None:
+        """Insert a column; ``otherwise`` is where it goes when nothing is said."""
+        if self.first:
+            columns.insert(0, column)
+        elif self.after is not None:
+            place = next((i for i, c in enumerate(columns) if c.name == self.after), None)
+            if place is None:
+                raise RefusedError(f"no column {self.after}")
+            columns.insert(place + 1, column)
+        else:
+            columns.insert(otherwise, column)
+
+
+class Clause:
+    """One clause of an ALTER TABLE."""
+
+    def change(self, structure: Structure, rows: list[Row]) -> tuple[Structure, str]:
+        """Return the new structure and the clause's text, and change copies of the rows in place."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class AddColumn(Clause):
+    """ADD COLUMN."""
+
+    column: Column
+    place: Place = Place()
+
+    def change(self, structure: Structure, rows: list[Row]) -> tuple[Structure, str]:
+        if structure.has(self.column.name):
+            raise RefusedError(f"column {self.column.name} exists")
+        columns = list(structure.columns)
+        self.place.put(columns, self.column, len(columns))
+        for row in rows:
+            row[self.column.name] = self.column.kind.stored(self.column.absent())
+        return replace(structure, columns=tuple(columns)), f"ADD COLUMN {self.column.sql()}{self.place.sql()}"
+
+
+@dataclass(frozen=True)
+class DropColumn(Clause):
+    """DROP COLUMN, never of the key."""
+
+    name: str
+
+    def change(self, structure: Structure, rows: list[Row]) -> tuple[Structure, str]:
+        structure.named(self.name)
+        if self.name in structure.key or len(structure.columns) == 1:
+            raise RefusedError("the key, or the last column")
+        for row in rows:
+            del row[self.name]
+        columns = tuple(c for c in structure.columns if c.name != self.name)
+        return replace(structure, columns=columns), f"DROP COLUMN {quoted(self.name)}"
+
+
+@dataclass(frozen=True)
+class ChangeColumn(Clause):
+    """MODIFY, CHANGE or RENAME COLUMN: another name, a wider type, another place; the definition else stays."""
+
+    name: str
+    to: str
+    kind: Kind | None = None
+    place: Place | None = None
+
+    def change(self, structure: Structure, rows: list[Row]) -> tuple[Structure, str]:
+        old = structure.named(self.name)
+        if self.to != self.name and structure.has(self.to) and self.to.lower() != self.name.lower():
+            raise RefusedError(f"column {self.to} exists")
+        kind = self.kind or old.kind
+        if kind.name not in _WIDER.get(old.kind.name, (old.kind.name,)):
+            raise RefusedError("no widening")
+        new = replace(old, name=self.to, kind=kind, default=kind.stored(old.default))
+        columns = list(structure.columns)
+        place = columns.index(old)
+        if self.place is None:
+            columns[place] = new
+        else:
+            columns.remove(old)
+            self.place.put(columns, new, place)
+        for row in rows:
+            row[self.to] = kind.stored(row.pop(self.name))
+        key = tuple(self.to if part == self.name else part for part in structure.key)
+        return replace(structure, columns=tuple(columns), key=key), self._text(new)
+
+    def _text(self, new: Column) -> str:
+        end = self.place.sql() if self.place else ""
+        if self.to == self.name:
+            return f"MODIFY COLUMN {new.sql()}{end}"
+        if self.kind is None and self.place is None:
+            return f"RENAME COLUMN {quoted(self.name)} TO {quoted(self.to)}"
+        return f"CHANGE COLUMN {quoted(self.name)} {new.sql()}{end}"
+
+
+_WIDER = {
+    "tinyint": ("tinyint", "smallint", "int"),
+    "smallint": ("smallint", "int", "bigint"),
+    "int": ("int", "bigint"),
+    "float": ("float", "double"),
+}
+
+
+@dataclass(frozen=True)
+class Alter(Statement):
+    """ALTER TABLE with one or several clauses, and possibly a rename."""
+
+    name: Name
+    clauses: tuple[Clause, ...]
+    to: Name | None = None
+
+    def run(self, source: Source) -> list[Event]:
+        table = source.table(self.name)
+        structure, rows = table.structure, [dict(row) for row in table.rows]
+        texts = []
+        for clause in self.clauses:
+            structure, text = clause.change(structure, rows)
+            texts.append(text)
+        now = self.to or self.name
+        if self.to is not None:
+            source.move(self.name, self.to)
+            texts.append(f"RENAME TO {full(self.to)}")
+        table.structure, table.rows = structure, rows
+        text = f"ALTER TABLE {full(self.name)} " + ", ".join(texts)
+        return [DdlEvent(((now[0], text, (TableChange("ALTER", now, structure),)),))]
+
+    def sql(self) -> str:
+        return f"ALTER TABLE {full(self.name)} {self.clauses} {self.to or ''}"
+
+
+@dataclass(frozen=True)
+class Rename(Statement):
+    """RENAME TABLE of one or several pairs; the connector splits it."""
+
+    pairs: tuple[tuple[Name, Name], ...]
+
+    def run(self, source: Source) -> list[Event]:
+        trial = {name: name for name in source.tables}
+        for old, new in self.pairs:
+            if old not in trial or new in trial:
+                raise RefusedError("a name that is not there, or taken")
+            trial[new] = trial.pop(old)
+        records = []
+        for old, new in self.pairs:
+            source.move(old, new)
+        for old, new in self.pairs:
+            # of an intermediate name the connector knows nothing when it looks, which is after the statement
+            now = source.tables.get(new)
+            known = (TableChange("ALTER", new, now.structure),) if now is not None else ()
+            records.append((new[0], f"RENAME TABLE {full(old)} TO {full(new)}", known))
+        return [DdlEvent(tuple(records))]
+
+    def sql(self) -> str:
+        return "RENAME TABLE " + ", ".join(f"{full(old)} TO {full(new)}" for old, new in self.pairs)
+
+
+@dataclass(frozen=True)
+class Drop(Statement):
+    """DROP TABLE of one or several tables; the connector splits it."""
+
+    names: tuple[Name, ...]
+
+    def run(self, source: Source) -> list[Event]:
+        for name in self.names:
+            source.table(name)
+        for name in self.names:
+            source.remove(name)
+        text = "DROP TABLE {} /* generated by server */"
+        return [DdlEvent(tuple((n[0], text.format(full(n)), (TableChange("DROP", n, None),)) for n in self.names))]
+
+    def sql(self) -> str:
+        return "DROP TABLE " + ", ".join(full(name) for name in self.names)
