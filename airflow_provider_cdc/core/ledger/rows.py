@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from airflow_provider_cdc.core.errors import BusyError
 from airflow_provider_cdc.core.ledger import schema
@@ -18,7 +18,8 @@ Document = Mapping[str, Any]
 
 def ensure_pipeline(connection: Connection, pipeline: str) -> None:
     """Make the pipeline's row unless it is there; two may try at once."""
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    # only the dialect in use: each takes longer to import than all of the ledger
+    dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")
     connection.execute(dialect.insert(schema.pipelines).values(name=pipeline, lease_token=0).on_conflict_do_nothing())
 
 
