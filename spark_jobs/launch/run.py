@@ -24,12 +24,13 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     from airflow_provider_cdc.core.documents import JobDocument
     from airflow_provider_cdc.core.errors import CdcError, Transient
+    from spark_jobs.carrying import shut_out_pandas
 
     with open(given.job, encoding="utf-8") as file:
         job = JobDocument.from_document(json.load(file))
     secrets = json.loads(os.environ.pop(SECRETS, "{}"))
     if not job.session:
-        sys.meta_path.insert(0, _Refused())
+        shut_out_pandas()
     from spark_jobs.sync import failed, sync  # has arrays made: only now
 
     run, stop, session = _inline() if given.inline else _spark(job)
@@ -42,16 +43,6 @@ def main(arguments: Sequence[str]) -> int:
         stop()
     _write(given.result, document)
     return 0
-
-
-class _Refused:
-    """Keeps pandas out: nothing here needs it, and pyarrow loads it, for a quarter of a second, where it finds it."""
-
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        """Refuse pandas, know nothing of anything else."""
-        if name == "pandas":
-            raise ModuleNotFoundError(name, name=name)
 
 
 _Engine = tuple[Callable[..., list[Any]], Callable[[], None], Any]  # run tasks, stop, session or None
@@ -76,9 +67,9 @@ def _spark(job: Any) -> _Engine:
     def run(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         if not items:
             return []
-        from spark_jobs.errors import carried, raised
+        from spark_jobs.carrying import carried, raised
 
-        answers = context.parallelize(list(items), len(items)).map(carried(function)).collect()
+        answers = context.parallelize(list(items), len(items)).map(carried(function, pandas=job.session)).collect()
         return [raised(answer) for answer in answers]
 
     session = None

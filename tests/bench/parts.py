@@ -11,6 +11,8 @@ import json
 import time
 from pathlib import Path
 
+from spark_jobs.carrying import shut_out_pandas
+
 
 def main() -> None:
     parser = argparse.ArgumentParser()
@@ -23,6 +25,7 @@ def main() -> None:
         decode.add_argument("job", type=Path)
         decode.add_argument("records", type=int)
     given = parser.parse_args()
+    shut_out_pandas()  # as the engines do
     document = json.loads(given.job.read_text(encoding="utf-8"))
     if given.verb == "land":
         print(json.dumps(_land(document, given.root)))

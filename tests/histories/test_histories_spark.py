@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.errors import carried, raised
+from spark_jobs.carrying import carried, raised
 from tests.histories.cases import case_of, check
 from tests.histories.generate import THEMES
 from tests.histories.log import Log, save, with_log
