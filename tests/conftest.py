@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import shutil
 import sys
@@ -137,5 +138,6 @@ def session(spark_jars: list[Path]) -> Iterator[Any]:
         builder = builder.config(name, value)
     running = builder.getOrCreate()
     running.sparkContext.setLogLevel("ERROR")
+    logging.getLogger("py4j").setLevel(logging.WARNING)  # it logs its end, when pytest has closed what it logs to
     yield running
     running.stop()
