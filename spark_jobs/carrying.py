@@ -11,9 +11,19 @@ from typing import Any
 from airflow_provider_cdc.core.errors import CdcError
 
 
+class _Refused:
+    """Refuses pandas and knows nothing of anything else; a None in ``sys.modules`` would confuse pyarrow."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name, name=name)
+
+
 def shut_out_pandas() -> None:
     """Keep pandas out of this process: nothing here needs it, and pyarrow loads it, for a quarter of a second."""
-    sys.modules.setdefault("pandas", None)  # type: ignore[arg-type]
+    if _Refused not in sys.meta_path:
+        sys.meta_path.insert(0, _Refused)
 
 
 def _caught(pickled: bytes, pandas: bool, item: Any) -> tuple[bool, Any]:
