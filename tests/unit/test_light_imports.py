@@ -59,3 +59,17 @@ def test_dags_parse_without_data_libraries(dag: str, tmp_path: Path) -> None:
 )
 def test_operators_and_sensors_load_no_data_library(module: str, tmp_path: Path) -> None:
     assert not loaded(f"import airflow_provider_cdc.{module}", tmp_path) & set(HEAVY)
+
+
+def test_a_task_on_a_worker_loads_no_pandas(tmp_path: Path) -> None:
+    worker = (
+        "import pickle\n"
+        "from spark_jobs.carrying import carried\n"
+        "import importlib\n"
+        "sent = pickle.dumps(carried(importlib.import_module, pandas=False))\n"
+        "assert 'pyarrow' not in sys.modules\n"
+        "assert pickle.loads(sent)('spark_jobs.tasks.apply')[0]\n"
+    )
+    modules = loaded(worker, tmp_path)
+    assert "pyarrow" in modules
+    assert "pandas" not in modules
