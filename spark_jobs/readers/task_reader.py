@@ -25,7 +25,7 @@ _TUNING = {
     "isolation.level": "read_committed",
     "fetch.queue.backoff.ms": 5,
     "queued.min.messages": 100_000,
-    "queued.max.messages.kbytes": 65_536,
+    "queued.max.messages.kbytes": 32_768,
     "fetch.message.max.bytes": 8 << 20,
     "fetch.wait.max.ms": 100,
     # a group's name is demanded by the client; nothing joins it and nothing is committed to it

@@ -20,7 +20,7 @@ from spark_jobs.change_log import Group, LogWriter, log_folder
 from spark_jobs.readers.task_reader import read_chunks
 from spark_jobs.storage import Storage
 
-_HELD_BYTES = 192 << 20
+_HELD_BYTES = 128 << 20
 _ERRORS_TOLD = 20  # a report names so many places; the change log has all
 
 

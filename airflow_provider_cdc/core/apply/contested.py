@@ -6,13 +6,15 @@ import json
 from collections import Counter
 
 import numpy as np
-import pyarrow as pa
 
+from airflow_provider_cdc.core.apply.changes import Changes
 from airflow_provider_cdc.core.apply.rows import Places
 from airflow_provider_cdc.core.formats.given_positions import moments_and_partitions
 
 
-def settle(winners: Places, groups: Places, where: Places, fills: np.ndarray, rows: pa.Table, epochs: Places) -> Places:
+def settle(
+    winners: Places, groups: Places, where: Places, fills: np.ndarray, changes: Changes, epochs: Places
+) -> Places:
     """Return the winners, with another one for each key whose last changes are of one moment on several partitions.
 
     Their order is unknown to the clock, but not to the images: each change takes the key from the state before it to
@@ -20,11 +22,11 @@ def settle(winners: Places, groups: Places, where: Places, fills: np.ndarray, ro
 
     :param winners: per key the newest event, as the positions have it.
     :param groups: number of each event's key.
-    :param where: place of each event's row in ``rows``.
+    :param where: place of each event's row in ``changes``.
     :param fills: whether the event takes the key; if not, it leaves it.
     :param epochs: epoch of each row: what a newer schema describes came later.
     """
-    moments, partitions = (codes[where] for codes in moments_and_partitions(rows.column("position")))
+    moments, partitions = (codes[where] for codes in moments_and_partitions(changes.rows.column("position")))
     last: Places = np.zeros(int(groups.max()) + 1, dtype=np.int64)
     last[groups[winners]] = moments[winners]
     together = np.flatnonzero(moments == last[groups])
@@ -47,19 +49,20 @@ def settle(winners: Places, groups: Places, where: Places, fills: np.ndarray, ro
     for key, mine in events.items():
         newest = epochs[where[mine]].max()
         latest = [event for event in mine if epochs[where[event]] == newest]
-        settled[key] = _last(latest, where, fills, rows, before.get(key, False))
+        settled[key] = _last(latest, where, fills, changes, before.get(key, False))
     chosen: Places = np.sort(np.array(list(settled.values()), dtype=np.int64))
     return chosen
 
 
-def _last(mine: list[int], where: Places, fills: np.ndarray, rows: pa.Table, taken: bool) -> int:
+def _last(mine: list[int], where: Places, fills: np.ndarray, changes: Changes, taken: bool) -> int:
     """Return the event that leads to the last state.
 
     :param taken: whether the key was taken before them all, as far as is known.
     """
     states: list[tuple[str | None, str | None]] = []
     for event in mine:
-        image = _members(rows.column("after" if fills[event] else "before")[int(where[event])].as_py())
+        images = changes.images["after" if fills[event] else "before"]
+        image = _members(images.at(where[[event]])[0].as_py())
         states.append((None, image) if fills[event] else (image, None))
     reached = Counter(state for _, state in states)
     left = Counter(state for state, _ in states)

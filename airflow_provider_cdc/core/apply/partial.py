@@ -56,7 +56,7 @@ def key_events(typer: RowTyper, keys: pa.Table, places: Numbers, fills: Flags) -
     :param keys: one key each.
     """
     exact = typer.wire.order == "exact"
-    chosen = typer.changes.select(["op", "position", "topic", "partition"]).take(pa.array(places))
+    chosen = typer.changes.rows.select(["op", "position", "topic", "partition"]).take(pa.array(places))
     if exact:
         # a position ends in the row's number inside its event
         moments = group_numbers([pc.utf8_slice_codeunits(chosen.column("position"), 0, -1 - ROW_DIGITS)])
@@ -177,5 +177,5 @@ class Completion:
             where={"table": str(self._typer.timeline.last_name)},
             hint="the table goes back to before them and is resolved again",
         )
-        error.position = self._typer.changes.column("position")[int(self._events.places[0])].as_py()
+        error.position = self._typer.changes.rows.column("position")[int(self._events.places[0])].as_py()
         return error

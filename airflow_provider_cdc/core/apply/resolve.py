@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.beside import taken_beside
+from airflow_provider_cdc.core.apply.changes import Changes, ascending
 from airflow_provider_cdc.core.apply.contested import settle
 from airflow_provider_cdc.core.apply.delta import Delta, Part
 from airflow_provider_cdc.core.apply.mapping import Mapper, barriers
@@ -53,9 +54,10 @@ def resolve(
     """
     if applied is not None:
         changes = pa.concat_tables([changes, applied])
-    rows, epochs = _prepare(changes, timeline)
+    sorted_changes = Changes(changes)
+    rows, epochs = sorted_changes.rows, _epochs(sorted_changes.rows, timeline)
     mapper = Mapper(timeline.epochs, timeline.fills, options)
-    typer = RowTyper(rows, epochs, timeline, wire, options, mapper)
+    typer = RowTyper(sorted_changes, epochs, timeline, wire, options, mapper)
     typer.check()
     epochs = typer.epochs
     known = pa.chunked_array([], pa.string()) if applied is None else applied.column("position")
@@ -99,35 +101,12 @@ def _epoch_of(base: TableSchema, timeline: TableTimeline) -> int:
     return places[-1] if places else 0
 
 
-def _prepare(changes: pa.Table, timeline: TableTimeline) -> tuple[pa.Table, np.ndarray]:
-    """Sort by source order and tell each row its epoch."""
-    position = changes.column("position")
-    rows = changes if _ascending(position) else changes.take(_order(changes))
-    epochs = np.zeros(rows.num_rows, dtype=np.int64)
+def _epochs(rows: pa.Table, timeline: TableTimeline) -> Places:
+    """Return the epoch of each row."""
+    epochs: Places = np.zeros(rows.num_rows, dtype=np.int64)
     for epoch in timeline.epochs[1:]:
         epochs += pc.greater_equal(rows.column("position"), epoch.position).to_numpy().astype(np.int64)
-    return rows, epochs
-
-
-def _ascending(position: pa.ChunkedArray) -> bool:
-    """Return whether positions rise strictly, as the rows of one partition do."""
-    if position.null_count:
-        return False
-    count = len(position)
-    return count < 2 or bool(pc.all(pc.less(position.slice(0, count - 1), position.slice(1))).as_py())
-
-
-def _order(changes: pa.Table) -> pa.Array:
-    # where one position both vacates and fills a key (a moved key), filling wins
-    fills = pc.not_equal(changes.column("op").cast(pa.string()), "delete").cast(pa.int8())
-    keys = pa.table(
-        {
-            "position": changes.column("position"),
-            "fills": fills,
-            **{name: changes.column(name) for name in ("partition", "offset", "index")},
-        }
-    )
-    return pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
+    return epochs
 
 
 def _last_clear(rows: pa.Table, timeline: TableTimeline) -> str | None:
@@ -159,28 +138,28 @@ def _keyed(typer: RowTyper, places: Places, last: int, clear: bool, stored_rows:
     if wire.order == "second":
         winners = settle(winners, groups, where, fills, typer.changes, typer.epochs)
     elif wire.updates_move_keys:
-        winners = taken_beside(winners, groups, where, fills, typer.changes)
+        winners = taken_beside(winners, groups, where, fills, typer.changes.rows)
     filled = winners[fills[winners]]
     upserts = typer.typed(where[filled], "after", last, partial=wire.partial_images)
     deletes = keys.take(pa.array(winners[~fills[winners]]))
     if not upserts.absent:
         return Part(last, schema, clear, upserts.rows, deletes)
     events = key_events(typer, keys, where, fills)
-    applied = stored.went_through(typer.changes.column("position").take(pa.array(where)))
+    applied = stored.went_through(typer.changes.rows.column("position").take(pa.array(where)))
     completion = Completion(typer, events, keys, last, stored_rows, applied)
     return Part(last, schema, clear, completion.completed(upserts, where[filled]), deletes)
 
 
 def _key_events(typer: RowTyper, places: Places, last: int) -> tuple[pa.Table, Places, np.ndarray]:
     """Return every key that a row takes or leaves, the row's place, and whether it takes it; in source order."""
-    wire, ops = typer.wire, typer.changes.column("op").cast(pa.string()).take(pa.array(places))
+    wire, ops = typer.wire, typer.changes.rows.column("op").cast(pa.string()).take(pa.array(places))
     deleting = pc.equal(ops, "delete").to_numpy(zero_copy_only=False) if len(places) else np.zeros(0, dtype=bool)
     after = typer.typed(places[~deleting], "after", last, key_only=True, partial=wire.partial_images)
     before = [typer.typed(places[deleting], "before", last, key_only=True)]
     if wire.updates_move_keys or wire.partial_images:
         # an update that says nothing of the row before has not moved its key
-        told = pc.is_valid(typer.changes.column("before").take(pa.array(places)))
-        updating = pc.and_(pc.equal(ops, "update"), told).to_numpy(zero_copy_only=False)
+        told = typer.changes.images["before"].there[places]
+        updating = pc.equal(ops, "update").to_numpy(zero_copy_only=False) & told
         before.append(typer.typed(places[updating], "before", last, key_only=True))
         after = with_keys_before(typer, after, before[-1])
     keys = pa.concat_tables([after.rows, *(left.rows for left in before)])
@@ -193,7 +172,7 @@ def _key_events(typer: RowTyper, places: Places, last: int) -> tuple[pa.Table, P
 
 def _multiset(typer: RowTyper, places: Places, last: int, clear: bool) -> Part:
     places = _without_repeats(typer.changes, places)
-    ops = typer.changes.column("op").cast(pa.string()).take(pa.array(places))
+    ops = typer.changes.rows.column("op").cast(pa.string()).take(pa.array(places))
     added = pc.is_in(ops, pa.array(["snapshot", "insert", "update"])).to_numpy(zero_copy_only=False)
     removed = pc.is_in(ops, pa.array(["delete", "update"])).to_numpy(zero_copy_only=False)
     adds, removes = typer.typed(places[added], "after", last), typer.typed(places[removed], "before", last)
@@ -211,12 +190,11 @@ def identities(rows: pa.Table) -> Places:
     )
 
 
-def _without_repeats(rows: pa.Table, places: Places) -> Places:
+def _without_repeats(changes: Changes, places: Places) -> Places:
     """Drop rows sent again; snapshot rows share a position and are never dropped."""
-    positions = rows.column("position").take(pa.array(places))
-    if _ascending(positions):
+    if ascending(changes.rows.column("position").take(pa.array(places))):
         return places
-    chosen = rows.take(pa.array(places))
+    chosen = changes.whole(places)
     ops = chosen.column("op").cast(pa.string())
     identity = identities(chosen)
     first = np.unique(identity, return_index=True)[1]

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.apply.changes import Changes, Picked
 from airflow_provider_cdc.core.apply.delta import RowFailure
 from airflow_provider_cdc.core.apply.mapping import Mapper
 from airflow_provider_cdc.core.ddl.timeline import TableTimeline
@@ -45,11 +46,11 @@ class TypedRows:
 class RowTyper:
     """Types images of one table.
 
-    :param changes: all rows of the stretch, sorted; images are chosen from it by place.
+    :param changes: all rows of the stretch; images are chosen from it by place.
     :param epochs: epoch index of each row.
     """
 
-    changes: pa.Table
+    changes: Changes
     epochs: np.ndarray
     timeline: TableTimeline
     wire: Format
@@ -158,19 +159,14 @@ class RowTyper:
         columns = self.timeline.epochs[epoch].schema.columns
         return [column for column in columns if key_of is None or column.id in key_of.key]
 
-    def _images(self, places: np.ndarray, image: str) -> tuple[np.ndarray, pa.Array]:
+    def _images(self, places: np.ndarray, image: str) -> tuple[np.ndarray, Picked]:
         """Return images of rows; the rows that have none fail."""
-        images = self.changes.column(image).take(pa.array(places)).combine_chunks()
-        if isinstance(images, pa.ChunkedArray):
-            images = pa.concat_arrays(images.chunks) if images.num_chunks else pa.array([], pa.string())
-        if not images.null_count:
-            return places, images
-        there = images.is_valid()
-        mask = there.to_numpy(zero_copy_only=False)
-        for place in places[~mask]:
+        images = self.changes.images[image]
+        there = images.there[places]
+        for place in places[~there]:
             self.fail(int(place), "", "image_missing")
-        kept: np.ndarray = places[mask]
-        return kept, images.filter(there)
+        kept: np.ndarray = places[there]
+        return kept, Picked(images, kept)
 
     def _unfit(self, places: np.ndarray, result: Typed) -> set[int]:
         """Note what did not convert; returns the rows it is in."""
@@ -186,7 +182,7 @@ class RowTyper:
         """Note which rows lack a column that they must have; returns them. NULL would be another value."""
         found: dict[int, str] = {}
         if absent:
-            ops = self.changes.column("op").take(pa.array(places)).cast(pa.string())
+            ops = self.changes.rows.column("op").take(pa.array(places)).cast(pa.string())
             bound = (
                 pc.not_equal(ops, "update").to_numpy(zero_copy_only=False) if partial else np.ones(len(places), bool)
             )
@@ -210,7 +206,7 @@ class RowTyper:
         """Group places by (epoch, description)."""
         if not len(places):
             return []
-        texts = self.changes.column("columns").unify_dictionaries()
+        texts = self.changes.rows.column("columns").unify_dictionaries()
         texts = texts.combine_chunks() if texts.num_chunks != 1 else texts.chunk(0)
         if isinstance(texts, pa.ChunkedArray):
             texts = texts.chunk(0)
@@ -233,7 +229,7 @@ class RowTyper:
         return self._descriptions[text]
 
     def _place(self, place: int) -> dict[str, Any]:
-        return {name: self.changes.column(name)[place].as_py() for name in ("topic", "partition", "offset")}
+        return {name: self.changes.rows.column(name)[place].as_py() for name in ("topic", "partition", "offset")}
 
 
 def _together(groups: Sequence[TypedRows]) -> TypedRows:

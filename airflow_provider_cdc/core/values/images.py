@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -48,8 +49,17 @@ class Typed:
     lossy: dict[str, int] = field(default_factory=dict)
 
 
-def type_images(images: pa.Array, fields: Sequence[Field]) -> Typed:
-    """Convert JSON object texts (no nulls); never raises for what is in them."""
+class Images(Protocol):
+    """JSON object texts, no nulls: an Arrow array, or what makes one of a stretch when it is asked for."""
+
+    def __len__(self) -> int: ...
+
+    def slice(self, offset: int, length: int, /) -> pa.Array:
+        """Return a stretch."""
+
+
+def type_images(images: Images, fields: Sequence[Field]) -> Typed:
+    """Convert images; never raises for what is in them."""
     blocks = [
         Block(texts_of(images.slice(start, _BLOCK)), fields, start).run()
         for start in range(0, max(len(images), 1), _BLOCK)
