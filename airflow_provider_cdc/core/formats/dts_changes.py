@@ -13,7 +13,7 @@ from airflow_provider_cdc.core.formats.change_columns import binlog_positions
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Records
 from airflow_provider_cdc.core.formats.dts_columns import ColumnLists
 from airflow_provider_cdc.core.formats.dts_entries import Entries, counted
-from airflow_provider_cdc.core.formats.dts_images import Problem
+from airflow_provider_cdc.core.formats.dts_images import Problem, offsets_of
 from airflow_provider_cdc.core.formats.dts_remarks import Remarks
 from airflow_provider_cdc.core.formats.generated.dts_pb2 import MessageType
 from airflow_provider_cdc.core.model.change import Kind, Op
@@ -137,7 +137,7 @@ class Changes:
         is_row = kind == MessageType.DML
         row: Any = np.full(len(self._entry) + 1, -1)
         row[self._rows] = np.arange(len(self._rows))
-        image = pa.array(row[change], mask=~is_row)
+        image = np.where(is_row, row[change], -1)
         op = np.where(is_row, len(_KINDS) + _with_none(entries.op)[entry], kind)
         place = _with_none(self._place)[change]
         is_placed = is_row | (kind == MessageType.DDL)
@@ -147,10 +147,22 @@ class Changes:
             "kind": _words([kind for kind, _ in _KINDS], kind),
             "op": _words([op for _, op in _KINDS] + _ROW_OPS, op),
             "position": _positions(_with_none(entries.sequence)[entry], place, is_placed),
-            "before": self._before.take(image),
-            "after": self._after.take(image),
+            "before": _spread(self._before, image),
+            "after": _spread(self._after, image),
             "columns": pa.DictionaryArray.from_arrays(lists, texts),
         }
+
+
+def _spread(texts: pa.Array, places: Any) -> pa.Array:
+    """Return the texts at some places, null where a place is negative."""
+    there = places >= 0
+    if not np.array_equal(places[there], np.arange(len(texts))):
+        return texts.take(pa.array(places, mask=~there))
+    # all of them in their order: the texts stay where they are, with nulls between them
+    offsets = offsets_of(texts)[np.append(0, np.cumsum(there))]
+    there[there] = texts.is_valid().to_numpy(zero_copy_only=False)
+    buffers = [pa.array(there).buffers()[1], pa.py_buffer(offsets), texts.buffers()[2]]
+    return pa.Array.from_buffers(pa.string(), len(places), buffers)
 
 
 def _positions(sequence: Any, place: Any, is_placed: Any) -> pa.Array:

@@ -77,7 +77,7 @@ class Values:
         kinds = joined["dataType"].to_numpy()
         unknown = len(_ACTIONS) - 1
         self.kinds: Any = np.where((kinds >= 0) & (kinds < unknown), kinds, unknown)
-        self.charsets: pa.DictionaryArray = joined["charset"].dictionary_encode()
+        self.charsets = _distinct(joined["charset"])
         self.numerals = joined["sv"].view(pa.binary())
         self.contents = joined["bv"]
 
@@ -104,6 +104,7 @@ class ImageWriter:
         self._actions = _ACTIONS[values.kinds[chosen], self._carriers]
         self._charsets = values.charsets.indices.to_numpy()[chosen]
         # texts are put together from pieces: numerals, contents, heads, and what is made here
+        self._contents = values.contents
         self._made = [pa.array([b"", b'"}', b"}"])]
         self._first_made = 2 * len(values) + len(tables.heads)
         self._next_made = self._first_made + len(self._made[0])
@@ -155,8 +156,11 @@ class ImageWriter:
             stated[stated] = self._end_in_utc(self._chosen[stated])
             self._each(stated, _without_zone, _NO_TEXT)
             texts &= ~stated
-        special = _holders(offsets_of(self._values.contents), special_places(_data(self._values.contents)))
-        self._escape(texts & special[self._chosen])
+        if (self._actions == _BASE64).any():  # bytes have so much to escape that it is done for texts alone
+            special = _holders(offsets_of(self._values.contents), special_places(_data(self._values.contents)))
+            self._escape(texts & special[self._chosen])
+        else:
+            self._contents = _escaped(self._values.contents)
 
     def _end_in_utc(self, values: Any) -> Any:
         offsets, data = offsets_of(self._values.contents), _data(self._values.contents)
@@ -170,11 +174,7 @@ class ImageWriter:
         places = np.flatnonzero(which)
         if not len(places):
             return
-        contents = self._values.contents.take(pa.array(self._chosen[places]))
-        try:
-            self._put(places, escaped(contents.cast(pa.string())).cast(pa.binary()))
-        except pa.ArrowInvalid:
-            self._each(which, _quoted, _NO_TEXT)
+        self._put(places, _escaped(self._values.contents.take(pa.array(self._chosen[places]))))
 
     def _put(self, places: Any, made: pa.Array) -> None:
         self._pieces[places] = np.arange(len(made)) + self._next_made
@@ -221,7 +221,7 @@ class ImageWriter:
         order[at] = head
         order[at + 1] = self._pieces
         order[2 * last + 2 + ends[:-1][has_any]] = self._first_made + np.where(quoted[last], 1, 2)
-        pieces = [self._values.numerals, self._values.contents, self._tables.heads, *self._made]
+        pieces = [self._values.numerals, self._contents, self._tables.heads, *self._made]
         whole = pa.concat_arrays(pieces).take(pa.array(order))
         # the pieces lie one behind the other: an image is all bytes from its first to its last
         offsets = np.ascontiguousarray(offsets_of(whole)[2 * starts + ends])
@@ -244,9 +244,27 @@ def offsets_of(array: pa.Array) -> Any:
     return np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, array.offset * 4)
 
 
+def _distinct(texts: pa.Array) -> pa.DictionaryArray:
+    """Return texts by number; most often they are one text or empty."""
+    sizes = np.diff(offsets_of(texts))
+    given = np.flatnonzero(sizes)
+    data = _data(texts)[offsets_of(texts)[0] :].tobytes()
+    one = data[: sizes[given[0]]] if len(given) else b""
+    if len(data) != len(one) * len(given) or data != one * len(given) or (sizes[given] != len(one)).any():
+        return texts.dictionary_encode()
+    return pa.DictionaryArray.from_arrays(
+        pa.array((sizes > 0).view(np.int8)), pa.array(["", one.decode()], pa.string())
+    )
+
+
 def _data(array: pa.Array) -> Any:
     buffer = array.buffers()[2]
     return np.frombuffer(b"" if buffer is None else buffer, np.uint8)[: offsets_of(array)[-1]]
+
+
+def _escaped(contents: pa.Array) -> pa.Array:
+    """Return texts in UTF-8 as they stand in JSON strings; whether they are UTF-8 is seen in the images."""
+    return escaped(contents.view(pa.string())).view(pa.binary())
 
 
 def _holders(offsets: Any, places: Any) -> Any:
