@@ -167,7 +167,7 @@ def _spread(texts: pa.Array, places: Any) -> pa.Array:
 
 def _positions(sequence: Any, place: Any, is_placed: Any) -> pa.Array:
     file: Any = np.zeros(len(sequence), np.int64)
-    positions = binlog_positions(file, sequence.astype(np.int64), place)
+    positions = binlog_positions(file, np.where(is_placed, sequence, np.uint64(0)).astype(np.int64), place)
     return pc.if_else(pa.array(is_placed), positions, None)
 
 
