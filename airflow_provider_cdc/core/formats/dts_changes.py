@@ -13,8 +13,9 @@ from airflow_provider_cdc.core.formats.change_columns import binlog_positions
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Records
 from airflow_provider_cdc.core.formats.dts_columns import ColumnLists
 from airflow_provider_cdc.core.formats.dts_entries import Entries, counted
-from airflow_provider_cdc.core.formats.dts_images import Problem, offsets_of
+from airflow_provider_cdc.core.formats.dts_images import Problem
 from airflow_provider_cdc.core.formats.dts_remarks import Remarks
+from airflow_provider_cdc.core.formats.dts_values import offsets_of
 from airflow_provider_cdc.core.formats.generated.dts_pb2 import MessageType
 from airflow_provider_cdc.core.model.change import Kind, Op
 

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.formats.change_columns import RAW_LIMIT
 from airflow_provider_cdc.core.formats.contract import Part, Records
-from airflow_provider_cdc.core.formats.dts_images import offsets_of
 from airflow_provider_cdc.core.formats.dts_remarks import Remarks
 from airflow_provider_cdc.core.formats.dts_senders import sender_of, senders_of
+from airflow_provider_cdc.core.formats.dts_values import offsets_of
 from airflow_provider_cdc.core.formats.group_runs import Parts, follow
 from airflow_provider_cdc.core.formats.groups import Group, Groups
 from airflow_provider_cdc.core.formats.protobuf_reader import MessageReader
