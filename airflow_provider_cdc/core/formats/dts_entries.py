@@ -29,7 +29,7 @@ _EVENTS = {
     MessageType.HEARTBEAT: "heartbeatEvent",
     MessageType.CHECKPOINT: "checkpointEvent",
 }
-_STRETCH = 2_048  # rows whose values, in columns, stay in the processor's cache
+_STRETCH = 4_096  # rows whose values, in columns, stay in the processor's cache
 _UNKNOWN = Problem("record.unknown_entry", "a message or a row change of a type that is not known")
 _EMPTY = Problem("record.malformed", "an entry without the event that it announces")
 _NO_PLACE = Problem(
