@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.formats.registry import open_format
 from tests.bench.data import EXPECTED, Record
-from tests.one_history.events import Ddl, Event, Image, Row, Writer
+from tests.one_history.events import Ddl, Event, Image, Message, Row, Waiting, Writer
 from tests.one_history.history import DATABASE, START_MS, structure
 from tests.one_history.truth import in_lake
 
@@ -36,11 +36,16 @@ _WORDS = [
     "north",
     "winter",
 ]
+# DTS as a busy table fills it: transactions of four rows, one record each, 1 in 50 cut in two; a checkpoint after 1000
+# events, since DTS makes one every 10 seconds. The writer's own shape, a single row between BEGIN and COMMIT and every
+# seventh record in three slices, is made to find mistakes.
+_SHAPES: Mapping[str, Mapping[str, int]] = {"dts-protobuf": {"rows": 4, "sliced": 200, "slices": 2, "checked": 1_000}}
 
 
 def writer_of(name: str) -> Writer:
     """Return the writer of a format."""
-    writer: Writer = importlib.import_module(f"tests.one_history.{name.replace('-', '_')}_writer").Writer()
+    module = importlib.import_module(f"tests.one_history.{name.replace('-', '_')}_writer")
+    writer: Writer = module.Writer(**_SHAPES.get(name, {}))
     return writer
 
 
@@ -122,9 +127,14 @@ def records_of(name: str, orders: Orders, changes: int, partitions: int) -> Iter
     for event in orders.events(changes):
         if writer.creates and not isinstance(event.what, Row):
             continue
-        for message in writer.write(event, partitions):
-            topic = f"bench.{name}.{message.topic}"
-            yield Record(topic, message.partition, message.key, message.value, message.headers)
+        yield from _sent(name, writer.write(event, partitions))
+    if isinstance(writer, Waiting):
+        yield from _sent(name, writer.rest())
+
+
+def _sent(name: str, messages: Iterable[Message]) -> Iterator[Record]:
+    for message in messages:
+        yield Record(f"bench.{name}.{message.topic}", message.partition, message.key, message.value, message.headers)
 
 
 def pipeline_of(name: str) -> dict[str, object]:

@@ -6,6 +6,7 @@ import zlib
 from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
+from itertools import groupby
 
 from airflow_provider_cdc.core.formats.generated.dts_pb2 import (
     BeginEvent,
@@ -40,35 +41,60 @@ SLICED, CHECKED = 7, 20  # one event in so many comes in slices, or is followed 
 
 
 class Writer:
-    """Writes one record an event, a transaction of its own: rows where the hash of their key tells."""
+    """Writes one record a transaction, which has rows of one partition: where the hash of their key tells.
+
+    As it stands it is made to find mistakes: a transaction for each event, and many records in three slices.
+
+    :param rows: row changes of a transaction; those that follow each other with the same operation are one event.
+    :param sliced: a record with one event in so many comes in slices.
+    :param slices: how many.
+    :param checked: one event in so many is followed by a checkpoint.
+    """
 
     format = "dts-protobuf"
     options: Mapping[str, str] = {}
     creates = False
 
-    def __init__(self) -> None:
+    def __init__(self, rows: int = 1, sliced: int = SLICED, slices: int = 3, checked: int = CHECKED) -> None:
+        self._rows, self._sliced, self._slices, self._checked = rows, sliced, slices, checked
         self._sent: Counter[int] = Counter()  # records by partition
+        self._waiting: dict[int, list[events.Event]] = {}  # transactions that are not full yet, by partition
 
     def write(self, event: events.Event, partitions: int) -> list[Message]:
-        """Return the records of one event."""
-        slices = 3 if event.number % SLICED == 0 else 1
+        """Return the records that are complete with one event."""
+        messages: list[Message] = []
         if isinstance(event.what, Ddl):
+            messages += self.rest()
             body = Event(ddlEvent=DDLEvent(schemaName=event.what.database.encode(), sql=event.what.statement.encode()))
             entries = [self._entry(event, MessageType.DDL, body, 1)]
-            places = list(range(partitions))
+            for place in range(partitions):
+                messages += self._messages(place, entries, self._slices if event.number % self._sliced == 0 else 1)
         else:
-            entries = [
-                self._entry(event, MessageType.BEGIN, Event(beginEvent=BeginEvent(threadId=5)), 0),
-                self._entry(event, MessageType.DML, Event(dmlEvent=_rows(event.what)), 1),
-                self._entry(event, MessageType.COMMIT, Event(commitEvent=CommitEvent(transactionId="9")), 2),
-            ]
-            places = [_partition(event.what, partitions)]
-        messages = [message for place in places for message in self._messages(place, entries, slices)]
-        if event.number % CHECKED == 0:
+            place = _partition(event.what, partitions)
+            self._waiting.setdefault(place, []).append(event)
+            if len(self._waiting[place]) == self._rows:
+                messages += self._transaction(place, self._waiting.pop(place))
+        if event.number % self._checked == 0:
+            messages += self.rest()
             body = Event(checkpointEvent=CheckpointEvent(syncedGtid="u:1-5", fileName="b.000001", position=event.pos))
             entries = [self._entry(event, MessageType.CHECKPOINT, body, 2)]
             messages += [message for place in range(partitions) for message in self._messages(place, entries, 1)]
         return messages
+
+    def rest(self) -> list[Message]:
+        """Return the records of the transactions that are not full yet."""
+        waiting, self._waiting = self._waiting, {}
+        return [message for place in waiting for message in self._transaction(place, waiting[place])]
+
+    def _transaction(self, place: int, rows: list[events.Event]) -> list[Message]:
+        entries = [self._entry(rows[0], MessageType.BEGIN, Event(beginEvent=BeginEvent(threadId=5)), 0)]
+        for _, group in groupby(rows, lambda event: (event.what.op, event.what.table, event.what.schema)):  # type: ignore[union-attr]
+            alike = list(group)
+            body = Event(dmlEvent=_dml([event.what for event in alike if isinstance(event.what, Row)]))
+            entries.append(self._entry(alike[0], MessageType.DML, body, 1))
+        entries.append(self._entry(rows[-1], MessageType.COMMIT, Event(commitEvent=CommitEvent(transactionId="9")), 2))
+        sliced = any(event.number % self._sliced == 0 for event in rows)
+        return self._messages(place, entries, self._slices if sliced else 1)
 
     def _entry(self, event: events.Event, kind: int, body: Event, place: int) -> Entry:
         header = Header(
@@ -107,14 +133,15 @@ def _partition(row: Row, partitions: int) -> int:
     return zlib.crc32("\0".join(key).encode()) % partitions
 
 
-def _rows(row: Row) -> DMLEvent:
+def _dml(rows: list[Row]) -> DMLEvent:
+    row = rows[0]
     columns = [
         Column(name=column.name, originalType=str(column.type).encode(), isKey=column.id in row.schema.key)
         for column in row.schema.columns
     ]
-    change = RowChange(oldColumns=_image(row.before, row.schema), newColumns=_image(row.after, row.schema))
+    changes = [RowChange(oldColumns=_image(r.before, r.schema), newColumns=_image(r.after, r.schema)) for r in rows]
     described = [column.SerializeToString() for column in columns]
-    return DMLEvent(dmlEventType=DMLType.Value(row.op.upper()), columns=described, rows=[change])
+    return DMLEvent(dmlEventType=DMLType.Value(row.op.upper()), columns=described, rows=changes)
 
 
 def _image(image: Image | None, schema: TableSchema) -> list[Data]:

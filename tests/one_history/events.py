@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from airflow_provider_cdc.core.model.schema import TableSchema
 
@@ -92,4 +92,13 @@ class Writer(Protocol):
 
     def write(self, event: Event, partitions: int) -> list[Message]:
         """Return the records of one event; rows spread over partitions by key as the tool would."""
+        ...
+
+
+@runtime_checkable
+class Waiting(Protocol):
+    """What a writer has besides, if it may wait for more events before it writes a record."""
+
+    def rest(self) -> list[Message]:
+        """Return the records of the events that wait."""
         ...

@@ -14,6 +14,8 @@ from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Records
 from airflow_provider_cdc.core.formats.dts_columns import ColumnLists
 from airflow_provider_cdc.core.formats.dts_entries import Entries, counted
 from airflow_provider_cdc.core.formats.dts_images import Problem
+from airflow_provider_cdc.core.formats.dts_remarks import Remarks
+from airflow_provider_cdc.core.formats.dts_values import offsets_of
 from airflow_provider_cdc.core.formats.generated.dts_pb2 import MessageType
 from airflow_provider_cdc.core.model.change import Kind, Op
 
@@ -26,7 +28,10 @@ _KINDS: list[tuple[str, str | None]] = [
     (Kind.TRANSACTION, Op.ROLLBACK),
     (Kind.PROGRESS, None),  # HEARTBEAT
     (Kind.PROGRESS, None),  # CHECKPOINT
+    (Kind.IGNORED, None),
+    (Kind.ERROR, None),
 ]
+_IGNORED, _ERROR = len(_KINDS) - 2, len(_KINDS) - 1  # what a remark is
 _ROW_OPS: list[str | None] = [Op.INSERT, Op.UPDATE, Op.DELETE]  # by the numbers of DMLType
 
 
@@ -71,32 +76,44 @@ class Changes:
         group = self._entries.group[self._entry]
         return [(int(group[i]), int(self._number[i]), problem) for i, problem in sorted(self._problems.items())]
 
-    def batch(self, records: Records, places: Any) -> pa.RecordBatch:
-        """Return the changes without problems.
+    def batch(self, records: Records, places: Any, remarks: Remarks) -> pa.RecordBatch:
+        """Return the changes without problems, and the remarks among them where they belong.
 
         :param places: the record of each group, in ``records``.
         """
-        kept: Any = np.ones(len(self._entry), bool)
-        kept[list(self._problems)] = False
-        kept = np.flatnonzero(kept)
-        entry = self._entry[kept]
-        record = pa.array(places[self._entries.group[entry]])
+        there: Any = np.ones(len(self._entry), bool)
+        there[list(self._problems)] = False
+        kept = np.flatnonzero(there)
+        told, numbers, is_error = remarks.places()
+        record = np.r_[places[self._entries.group[self._entry[kept]]], told]
+        number = np.r_[self._number[kept], numbers]
+        change, remark = np.r_[kept, np.full(len(told), -1)], np.r_[np.full(len(kept), -1), np.arange(len(told))]
+        code = np.r_[np.full(len(kept), -1), np.where(is_error, _ERROR, _IGNORED)]
+        if len(told):
+            order = np.lexsort((number, record))
+            record, number, change, remark, code = (column[order] for column in (record, number, change, remark, code))
+        at = pa.array(record)
         arrays = {
-            "topic": pa.repeat(pa.scalar(records.topic), len(kept)),
-            "partition": pa.repeat(pa.scalar(records.partition, pa.int32()), len(kept)),
-            "offset": pa.array(records.offsets, pa.int64()).take(record),
-            "index": pa.array(self._number[kept], pa.int32()),
-            "kafka_time": pa.array(records.timestamps, pa.int64()).take(record).cast(pa.timestamp("ms", "UTC")),
-            **self._of_entries(pa.array(entry)),
-            **self._of_rows(kept, entry),
+            "topic": pa.repeat(pa.scalar(records.topic), len(record)),
+            "partition": pa.repeat(pa.scalar(records.partition, pa.int32()), len(record)),
+            "offset": pa.array(records.offsets, pa.int64()).take(at),
+            "index": pa.array(number, pa.int32()),
+            "kafka_time": pa.array(records.timestamps, pa.int64()).take(at).cast(pa.timestamp("ms", "UTC")),
+            **self._of_entries(change),
+            **self._of_rows(change, code),
+            **remarks.columns(remark),
         }
-        nothing = {field.name: pa.nulls(len(kept), field.type) for field in CHANGE_SCHEMA if field.name not in arrays}
+        nothing = {field.name: pa.nulls(len(record), field.type) for field in CHANGE_SCHEMA if field.name not in arrays}
         return pa.RecordBatch.from_arrays(
             [{**nothing, **arrays}[name] for name in CHANGE_SCHEMA.names], schema=CHANGE_SCHEMA
         )
 
-    def _of_entries(self, entry: pa.Array) -> dict[str, pa.Array]:
-        """Return the columns that all changes of an entry have alike."""
+    def _of_entries(self, change: Any) -> dict[str, pa.Array]:
+        """Return the columns that all changes of an entry have alike.
+
+        :param change: numbers of changes, negative where there is none.
+        """
+        entry = pa.array(_with_none(self._entry)[change], mask=change < 0)
         entries = self._entries
         time = pa.array(entries.time * 1_000_000, mask=entries.time == 0)
         columns = {
@@ -110,27 +127,54 @@ class Changes:
             columns["default_database"] = pa.array(entries.default_database, pa.string())
         return {name: column.take(entry) for name, column in columns.items()}
 
-    def _of_rows(self, kept: Any, entry: Any) -> dict[str, pa.Array]:
-        """Return the columns in which rows differ from other changes."""
+    def _of_rows(self, change: Any, code: Any) -> dict[str, pa.Array]:
+        """Return the columns in which rows differ from other changes.
+
+        :param change: numbers of changes, negative where there is none; ``code`` says then what stands there.
+        """
         entries = self._entries
-        kinds = entries.type[entry]
-        is_row = kinds == MessageType.DML
-        row: Any = np.full(len(self._entry), -1)
+        entry = _with_none(self._entry)[change]
+        kind = np.where(change < 0, code, _with_none(entries.type)[entry])
+        is_row = kind == MessageType.DML
+        row: Any = np.full(len(self._entry) + 1, -1)
         row[self._rows] = np.arange(len(self._rows))
-        image = pa.array(row[kept], mask=~is_row)
-        ops = np.where(is_row, len(_KINDS) + entries.op[entry], kinds)
-        sequence: Any = entries.sequence[entry].astype(np.int64)
-        file: Any = np.zeros(len(kept), np.int64)
-        positions = binlog_positions(file, sequence, self._place[kept])
+        image = np.where(is_row, row[change], -1)
+        op = np.where(is_row, len(_KINDS) + _with_none(entries.op)[entry], kind)
+        place = _with_none(self._place)[change]
+        is_placed = is_row | (kind == MessageType.DDL)
         texts = pa.array(self._lists.texts, pa.string())
+        lists = pa.array(_with_none(entries.list)[entry], pa.int32(), mask=~is_row)
         return {
-            "kind": _words([kind for kind, _ in _KINDS], kinds),
-            "op": _words([op for _, op in _KINDS] + _ROW_OPS, ops),
-            "position": pc.if_else(pa.array(_placed(entries)[entry]), positions, None),
-            "before": self._before.take(image),
-            "after": self._after.take(image),
-            "columns": pa.DictionaryArray.from_arrays(pa.array(entries.list[entry], pa.int32(), mask=~is_row), texts),
+            "kind": _words([kind for kind, _ in _KINDS], kind),
+            "op": _words([op for _, op in _KINDS] + _ROW_OPS, op),
+            "position": _positions(_with_none(entries.sequence)[entry], place, is_placed),
+            "before": _spread(self._before, image),
+            "after": _spread(self._after, image),
+            "columns": pa.DictionaryArray.from_arrays(lists, texts),
         }
+
+
+def _spread(texts: pa.Array, places: Any) -> pa.Array:
+    """Return the texts at some places, null where a place is negative."""
+    there = places >= 0
+    if not np.array_equal(places[there], np.arange(len(texts))):
+        return texts.take(pa.array(places, mask=~there))
+    # all of them in their order: the texts stay where they are, with nulls between them
+    offsets = offsets_of(texts)[np.append(0, np.cumsum(there))]
+    there[there] = texts.is_valid().to_numpy(zero_copy_only=False)
+    buffers = [pa.array(there).buffers()[1], pa.py_buffer(offsets), texts.buffers()[2]]
+    return pa.Array.from_buffers(pa.string(), len(places), buffers)
+
+
+def _positions(sequence: Any, place: Any, is_placed: Any) -> pa.Array:
+    file: Any = np.zeros(len(sequence), np.int64)
+    positions = binlog_positions(file, np.where(is_placed, sequence, np.uint64(0)).astype(np.int64), place)
+    return pc.if_else(pa.array(is_placed), positions, None)
+
+
+def _with_none(column: Any) -> Any:
+    """Return the column with something at the end, for -1 to take where there is none."""
+    return np.append(column, column.dtype.type(0))
 
 
 def _placed(entries: Entries) -> Any:

@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 from google.protobuf.message import DecodeError
 
 from airflow_provider_cdc.core.formats.dts_columns import ColumnLists
-from airflow_provider_cdc.core.formats.dts_images import Problem, offsets_of
+from airflow_provider_cdc.core.formats.dts_images import Problem
 from airflow_provider_cdc.core.formats.dts_rows import Rows
+from airflow_provider_cdc.core.formats.dts_values import offsets_of
 from airflow_provider_cdc.core.formats.generated.dts_pb2 import Column, DMLType, MessageType
 
 # what must be there for each type of message: the events are no oneof, and an absent type reads as BEGIN
@@ -28,7 +29,7 @@ _EVENTS = {
     MessageType.HEARTBEAT: "heartbeatEvent",
     MessageType.CHECKPOINT: "checkpointEvent",
 }
-_STRETCH = 2_048  # rows whose values, in columns, stay in the processor's cache
+_STRETCH = 4_096  # rows whose values, in columns, stay in the processor's cache
 _UNKNOWN = Problem("record.unknown_entry", "a message or a row change of a type that is not known")
 _EMPTY = Problem("record.malformed", "an entry without the event that it announces")
 _NO_PLACE = Problem(

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from airflow_provider_cdc.core.formats.dts_columns import HEADS, Carrier, ColumnTables
+from airflow_provider_cdc.core.formats.dts_values import UNKNOWN, Values, data_of, holders_of, offsets_of
 from airflow_provider_cdc.core.formats.generated.dts_pb2 import DataType
 from airflow_provider_cdc.core.formats.json_texts import escaped, special_places
 from airflow_provider_cdc.core.values.charsets import decoder, is_utf8
@@ -29,7 +30,7 @@ def _actions() -> Any:
 
     The value's own type decides, and must be one that the column's type can have (specs, section 3).
     """
-    actions: Any = np.full((max(DataType.values()) + 2, len(Carrier)), _REFUSE, np.int8)
+    actions: Any = np.full((UNKNOWN + 1, len(Carrier)), _REFUSE, np.int8)
     numbers = [Carrier.NUMBER, Carrier.UNSIGNED, Carrier.OTHER]
     numeric = set(DataType.values()) - {DataType.NIL, DataType.NA, DataType.STRING, DataType.BYTES}
     actions[np.ix_(sorted(numeric), numbers)] = _NUMERAL
@@ -65,26 +66,6 @@ _NO_TEXT = Problem("value.not_text", "a text is not valid in its character set, 
 _NO_JSON = Problem("value.not_json", "a JSON value is no JSON text: MySQL's binary form is not read")
 
 
-class Values:
-    """Messages ``Data`` of many rows.
-
-    :param parts: arrays of them, put one behind the other.
-    """
-
-    def __init__(self, parts: list[pa.StructArray]) -> None:
-        names = [field.name for field in parts[0].type]
-        joined = {name: pa.concat_arrays([part.field(name) for part in parts]) for name in names}
-        kinds = joined["dataType"].to_numpy()
-        unknown = len(_ACTIONS) - 1
-        self.kinds: Any = np.where((kinds >= 0) & (kinds < unknown), kinds, unknown)
-        self.charsets: pa.DictionaryArray = joined["charset"].dictionary_encode()
-        self.numerals = joined["sv"].view(pa.binary())
-        self.contents = joined["bv"]
-
-    def __len__(self) -> int:
-        return len(self.kinds)
-
-
 class ImageWriter:
     """Writes images of values.
 
@@ -100,10 +81,13 @@ class ImageWriter:
     ) -> None:
         self._values, self._chosen, self._starts, self._columns, self._tables = values, chosen, starts, columns, tables
         self._utc = utc
-        self._carriers = tables.carriers[columns]
-        self._actions = _ACTIONS[values.kinds[chosen], self._carriers]
-        self._charsets = values.charsets.indices.to_numpy()[chosen]
+        # most often all values are chosen, as they are: then columns of values need not be rearranged
+        self._all = np.array_equal(chosen, np.arange(len(values)))
+        self._carriers = tables.carriers.take(columns)
+        self._actions = _ACTIONS.ravel().take(self._of(values.kinds) * len(Carrier) + self._carriers)
+        self._charsets = self._of(values.charsets.indices.to_numpy())
         # texts are put together from pieces: numerals, contents, heads, and what is made here
+        self._contents = values.contents
         self._made = [pa.array([b"", b'"}', b"}"])]
         self._first_made = 2 * len(values) + len(tables.heads)
         self._next_made = self._first_made + len(self._made[0])
@@ -123,24 +107,29 @@ class ImageWriter:
         self._each(self._actions == _JSON, _json, _NO_JSON)
         return self._joined()
 
+    def _of(self, values: Any) -> Any:
+        """Return what is given for each value for each chosen one."""
+        return values if self._all else values[self._chosen]
+
     def _refuse(self, places: Any, problem: Problem) -> None:
         images: list[int] = np.atleast_1d(np.searchsorted(self._starts, places, "right")).tolist()
         for image in images:
             self.problems.setdefault(image - 1, problem)
 
     def _check_sizes(self) -> None:
-        numerals = np.diff(offsets_of(self._values.numerals))[self._chosen]
-        contents = np.diff(offsets_of(self._values.contents))[self._chosen]
+        numerals = self._of(np.diff(offsets_of(self._values.numerals)))
+        contents = self._of(np.diff(offsets_of(self._values.contents)))
         is_numeral = self._actions == _NUMERAL
         wrong = (numerals > 0) != is_numeral
         wrong |= (contents > 0) & (is_numeral | (self._actions == _NULL))
         self._refuse(np.flatnonzero(wrong & (self._actions != _REFUSE)), _MALFORMED)
 
     def _check_numerals(self) -> None:
-        offsets, data = offsets_of(self._values.numerals), _data(self._values.numerals)
-        numerals = np.flatnonzero((self._actions == _NUMERAL) & (offsets[self._chosen] < len(data)))
-        odd = _holders(offsets, _no_numeral(data))
-        self._refuse(numerals[odd[self._chosen[numerals]]], _MALFORMED)
+        offsets, data = offsets_of(self._values.numerals), data_of(self._values.numerals)
+        numerals = np.flatnonzero((self._actions == _NUMERAL) & (self._of(offsets[:-1]) < len(data)))
+        odd = _no_numeral(data)
+        if len(odd):
+            self._refuse(numerals[holders_of(offsets, odd)[self._chosen[numerals]]], _MALFORMED)
         unsigned = numerals[self._carriers[numerals] == Carrier.UNSIGNED]
         self._refuse(unsigned[data[offsets[self._chosen[unsigned]]] == ord("-")], _NEGATIVE)
 
@@ -155,11 +144,14 @@ class ImageWriter:
             stated[stated] = self._end_in_utc(self._chosen[stated])
             self._each(stated, _without_zone, _NO_TEXT)
             texts &= ~stated
-        special = _holders(offsets_of(self._values.contents), special_places(_data(self._values.contents)))
-        self._escape(texts & special[self._chosen])
+        if (self._actions == _BASE64).any():  # bytes have so much to escape that it is done for texts alone
+            special = holders_of(offsets_of(self._values.contents), special_places(data_of(self._values.contents)))
+            self._escape(texts & special[self._chosen])
+        else:
+            self._contents = _escaped(self._values.contents)
 
     def _end_in_utc(self, values: Any) -> Any:
-        offsets, data = offsets_of(self._values.contents), _data(self._values.contents)
+        offsets, data = offsets_of(self._values.contents), data_of(self._values.contents)
         signs = offsets[values + 1] - len("+00:00")
         found = signs >= offsets[values]
         found[found] = data[signs[found]] == ord("+")
@@ -170,11 +162,7 @@ class ImageWriter:
         places = np.flatnonzero(which)
         if not len(places):
             return
-        contents = self._values.contents.take(pa.array(self._chosen[places]))
-        try:
-            self._put(places, escaped(contents.cast(pa.string())).cast(pa.binary()))
-        except pa.ArrowInvalid:
-            self._each(which, _quoted, _NO_TEXT)
+        self._put(places, _escaped(self._values.contents.take(pa.array(self._chosen[places]))))
 
     def _put(self, places: Any, made: pa.Array) -> None:
         self._pieces[places] = np.arange(len(made)) + self._next_made
@@ -213,7 +201,7 @@ class ImageWriter:
         ends = np.r_[0, np.cumsum(has_any, dtype=np.int32)]
         quoted = self._actions != _NULL
         head = self._columns * len(HEADS) + (2 * values + 3) - quoted
-        head[1:] += 2 - 2 * quoted[:-1]
+        head[1:][~quoted[:-1]] += 2
         first, last = starts[:-1][has_any], starts[1:][has_any] - 1
         head[first] = self._columns[first] * len(HEADS) + 2 * values + ~quoted[first]
         at = 2 * np.arange(len(head), dtype=np.int32) + np.repeat(ends[:-1], np.diff(starts))
@@ -221,7 +209,7 @@ class ImageWriter:
         order[at] = head
         order[at + 1] = self._pieces
         order[2 * last + 2 + ends[:-1][has_any]] = self._first_made + np.where(quoted[last], 1, 2)
-        pieces = [self._values.numerals, self._values.contents, self._tables.heads, *self._made]
+        pieces = [self._values.numerals, self._contents, self._tables.heads, *self._made]
         whole = pa.concat_arrays(pieces).take(pa.array(order))
         # the pieces lie one behind the other: an image is all bytes from its first to its last
         offsets = np.ascontiguousarray(offsets_of(whole)[2 * starts + ends])
@@ -239,21 +227,9 @@ class ImageWriter:
             return self._checked(pa.array(images.to_numpy(zero_copy_only=False), pa.binary(), mask=mask))
 
 
-def offsets_of(array: pa.Array) -> Any:
-    """Return where the values of a text or binary array begin and end."""
-    return np.frombuffer(array.buffers()[1], np.int32, len(array) + 1, array.offset * 4)
-
-
-def _data(array: pa.Array) -> Any:
-    buffer = array.buffers()[2]
-    return np.frombuffer(b"" if buffer is None else buffer, np.uint8)[: offsets_of(array)[-1]]
-
-
-def _holders(offsets: Any, places: Any) -> Any:
-    """Mark the values that hold the bytes at some places."""
-    marked: Any = np.zeros(len(offsets) - 1, bool)
-    marked[np.searchsorted(offsets, places, "right") - 1] = True
-    return marked
+def _escaped(contents: pa.Array) -> pa.Array:
+    """Return texts in UTF-8 as they stand in JSON strings; whether they are UTF-8 is seen in the images."""
+    return escaped(contents.view(pa.string())).view(pa.binary())
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from airflow_provider_cdc.core.formats.dts_columns import ColumnTables
-from airflow_provider_cdc.core.formats.dts_images import ImageWriter, Problem, Values
+from airflow_provider_cdc.core.formats.dts_images import ImageWriter, Problem
+from airflow_provider_cdc.core.formats.dts_values import Values
 from airflow_provider_cdc.core.formats.generated.dts_pb2 import DataType, DMLType
 
 _SHIFTED = Problem("record.columns_differ", "a row does not have a value for each column that its event names")

@@ -62,11 +62,15 @@ class Groups:
 
         That is all that :meth:`add` would find of such a record; where it is not so, nothing was done.
         """
-        last = self.heard.get(sender)
-        if last is None or number != last + 1 or sender in self._open:
+        if number is None or not self.awaits(sender, number):
             return False
         self.heard[sender] = number
         return True
+
+    def awaits(self, sender: str, number: int) -> bool:
+        """Return whether a sender is between two groups and has this number to give next."""
+        last = self.heard.get(sender)
+        return last is not None and number == last + 1 and sender not in self._open
 
     def add(self, record: int, part: Part) -> Arrival:
         """Take the next record of the partition.

@@ -64,7 +64,7 @@ class MessageReader:
     def _convert(self, data: pa.Array) -> pa.RecordBatch | None:
         """Return the columns, None if a message is malformed: ptars does not say which."""
         try:
-            return self._handler.array_to_record_batch(data).cast(self._schema)
+            return _with_texts(self._handler.array_to_record_batch(data), self._schema)
         except ValueError:
             return None
         except BaseException as error:
@@ -87,6 +87,27 @@ class MessageReader:
 def emptied(data: pa.Array, chosen: np.ndarray) -> pa.Array:
     """Return messages, the chosen ones without any field."""
     return pc.if_else(pa.array(chosen), pa.scalar(b"", data.type), data) if chosen.any() else data
+
+
+def _with_texts(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the columns with the texts that the schema has in place of bytes; ValueError where one is no UTF-8."""
+    columns = [
+        column.view(kind) if _is_ascii(column, kind) else column.cast(kind)  # to look at all bytes at once is quick
+        for column, kind in zip(batch.columns, schema.types, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _is_ascii(array: pa.Array, kind: pa.DataType) -> bool:
+    """Return whether all bytes in an array are ASCII that are texts in the array's type to be."""
+    if pa.types.is_list(kind):
+        return _is_ascii(array.values, kind.value_type)
+    if pa.types.is_struct(kind):
+        return all(_is_ascii(array.field(place), kind.field(place).type) for place in range(kind.num_fields))
+    if not pa.types.is_string(kind):
+        return True
+    data = array.buffers()[2]
+    return data is None or not data.size or int(np.frombuffer(data, np.int8).min()) >= 0
 
 
 def _handler(message: type[Message], file: FileDescriptorProto) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import random
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
-from airflow_provider_cdc.core.formats.json_texts import object_texts, with_escaped
+from airflow_provider_cdc.core.formats.json_texts import escaped, object_texts, with_escaped
 
 TEXTS = [
     "",
@@ -68,3 +69,18 @@ def test_a_slice_of_an_array_is_escaped_by_its_own_texts() -> None:
     values, places = with_escaped(texts)
     pool = pa.concat_arrays(values)
     assert [pool[int(place)].as_py() for place in places] == ["a", "b\\\\"]
+
+
+def test_escaped_texts_are_what_an_encoder_writes() -> None:
+    chance = random.Random(8)
+    for _ in range(200):
+        texts = ["".join(chance.choices([*map(chr, range(0x80)), '"', "\\", "é", "漢", "😀"], k=chance.randrange(9)))]
+        texts += chance.choices(TEXTS, k=chance.randrange(6))
+        found = escaped(pa.array(["before", *texts, ""]).slice(1))
+        found.validate(full=True)
+        assert found.to_pylist() == [msgspec.json.encode(text).decode()[1:-1] for text in [*texts, ""]]
+
+
+def test_bytes_that_are_no_text_stay_as_they_are_beside_what_is_escaped() -> None:
+    texts = pa.array([b'\xc3"', b"\xa9\\\xff", b"\n"]).view(pa.string())
+    assert escaped(texts).view(pa.binary()).to_pylist() == [b'\xc3\\"', b"\xa9\\\\\xff", b"\\n"]

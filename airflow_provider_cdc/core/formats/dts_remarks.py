@@ -1,0 +1,61 @@
+"""What is told of records of Tencent DTS besides the changes in them: that they are passed over, or what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+
+class _Error(NamedTuple):
+    record: int
+    number: int
+    code: str
+    text: str
+    raw: bytes | None
+
+
+class Remarks:
+    """What is told of some records, each with the place that it has among the changes of its record."""
+
+    def __init__(self) -> None:
+        self._ignored: list[Any] = [np.array([], np.int64)]
+        self._errors: list[_Error] = []
+
+    def ignore(self, records: Sequence[int]) -> None:
+        """Note records that say nothing by themselves."""
+        if len(records):
+            self._ignored.append(np.asarray(records, np.int64))
+
+    def error(self, record: int, number: int, code: str, text: str, raw: bytes | None) -> None:
+        """Note what is wrong.
+
+        :param number: of the change that it stands for in its record.
+        :param raw: the bytes that it is about, where they are to be kept.
+        """
+        self._errors.append(_Error(record, number, code, text, raw))
+
+    def places(self) -> tuple[Any, Any, Any]:
+        """Return record and number of each remark, and whether it is an error: these come last."""
+        ignored = np.concatenate(self._ignored)
+        records = np.r_[ignored, np.array([error.record for error in self._errors], np.int64)]
+        numbers: Any = np.zeros(len(records), np.int64)
+        numbers[len(ignored) :] = [error.number for error in self._errors]
+        return records, numbers, np.arange(len(records)) >= len(ignored)
+
+    def columns(self, places: Any) -> dict[str, pa.Array]:
+        """Return the columns that only errors have.
+
+        :param places: for each row of them the number of a remark, negative for none.
+        """
+        if not self._errors:
+            return {}
+        first = sum(map(len, self._ignored))
+        errors = pa.array(places - first, mask=places < first)
+        given = {"error_code": "code", "error": "text"}
+        columns = {name: [getattr(error, field) for error in self._errors] for name, field in given.items()}
+        arrays = {name: pa.array(values, pa.string()) for name, values in columns.items()}
+        arrays["raw"] = pa.array([error.raw for error in self._errors], pa.binary())
+        return {name: array.take(errors) for name, array in arrays.items()}
