@@ -63,6 +63,19 @@ class Entries:
     rows: pa.StructArray
     counts: Numbers
 
+    def tables_of_rows(self) -> Numbers:
+        """Return for each row a number of its table."""
+        schemas, tables = self.schemas.dictionary_encode(), self.tables.dictionary_encode()
+        numbers = schemas.indices.to_numpy().astype(np.int64) * len(tables.dictionary) + tables.indices.to_numpy()
+        found: Numbers = np.repeat(numbers, self.counts)
+        return found
+
+    def refuse(self, values: Sequence[bytes | None], rows: Flags) -> None:
+        """Say of the records of some rows that they cannot be read."""
+        if rows.any():
+            for place in np.unique(np.repeat(self.record, self.counts)[rows]).tolist():
+                self.problems[place] = refusal(values[place] or b"")
+
 
 class PacketReader:
     """Reads records."""

@@ -48,10 +48,16 @@ def escaped(texts: pa.StringArray) -> pa.StringArray:
     data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
     # each character is escaped by itself: the texts may be one while that is done
     special = special_places(data)
-    grown: _Numbers = np.append(0, np.cumsum(_ESCAPE_BYTES[data[special]]))
+    if not len(special):
+        return texts
     ends = offsets - offsets[0]
-    ends = (ends + grown[np.searchsorted(special, ends)]).astype(np.int32)
-    whole = _encode(str(data, "utf-8"))[1:-1]
+    holders = np.searchsorted(ends, special, "right")
+    grown = np.bincount(holders, _ESCAPE_BYTES[data[special]], len(ends)).astype(np.int32)
+    ends = ends + np.cumsum(grown, dtype=np.int32)
+    if data[special].min() >= ord(" "):
+        whole = data.tobytes().replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    else:
+        whole = _encode(str(data, "utf-8"))[1:-1]
     return pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(whole))
 
 

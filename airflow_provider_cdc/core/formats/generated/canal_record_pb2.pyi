@@ -76,9 +76,9 @@ class RowData(_message.Message):
     __slots__ = ("beforeColumns", "afterColumns")
     BEFORECOLUMNS_FIELD_NUMBER: _ClassVar[int]
     AFTERCOLUMNS_FIELD_NUMBER: _ClassVar[int]
-    beforeColumns: _containers.RepeatedCompositeFieldContainer[Column]
-    afterColumns: _containers.RepeatedCompositeFieldContainer[Column]
-    def __init__(self, beforeColumns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., afterColumns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ...) -> None: ...
+    beforeColumns: _containers.RepeatedScalarFieldContainer[bytes]
+    afterColumns: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, beforeColumns: _Optional[_Iterable[bytes]] = ..., afterColumns: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class Column(_message.Message):
     __slots__ = ("index", "sqlType", "name", "isKey", "isNull", "value", "mysqlType")

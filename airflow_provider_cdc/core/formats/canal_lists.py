@@ -1,0 +1,222 @@
+"""Canal's lists of columns to what they say of the columns, and to values (specs/canal.md, 1.1 and 4.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.formats import canal_columns
+from airflow_provider_cdc.core.formats.canal_packets import Flags, Numbers
+from airflow_provider_cdc.core.formats.canal_templates import PADDING, Template, template_of
+from airflow_provider_cdc.core.formats.generated import canal_record_pb2 as wire
+from airflow_provider_cdc.core.formats.json_texts import text_offsets
+from airflow_provider_cdc.core.formats.protobuf_reader import MessageReader
+
+KEY, AS_BYTES = 1, 2  # what is told of a column beside name and type
+_FEW = 16  # rows that are sooner read field by field than compared with an example
+_EXAMPLES = 4  # for rows of one table: a column's sqlType depends on its value (4.4)
+
+_NONE: Any = np.zeros(0, np.int64)
+
+
+class Told(NamedTuple):
+    """What is told of a column."""
+
+    place: int
+    name: str
+    type: str
+    flags: int
+
+
+@dataclass(slots=True)
+class Lists:
+    """The images before, or those after, of some rows: a list of columns for each row, in order.
+
+    :param offsets: where each list begins in the columns of all, and where the last one ends.
+    :param told: per row the number of what is told of its columns.
+    :param unreadable: rows with a column that is no message.
+    :param values: one element a column, as is ``nulls``.
+    """
+
+    offsets: Numbers
+    told: Numbers
+    unreadable: Flags
+    values: pa.StringArray
+    nulls: Flags
+
+    @property
+    def sizes(self) -> Numbers:
+        """Columns of each row."""
+        return np.diff(self.offsets)
+
+
+class ListReader:
+    """Reads lists of columns; remembers what was told of columns.
+
+    :ivar told: by number what is told of a row's columns.
+    """
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Told, ...]] = []
+        self._numbers: dict[tuple[Told, ...], int] = {}
+        self._columns = MessageReader(wire.Column)
+
+    def read(self, lists: pa.ListArray, tables: Numbers) -> Lists:
+        """Return what lists of column messages carry.
+
+        :param tables: per row a number of its table.
+        """
+        offsets = lists.offsets.to_numpy().astype(np.int64)
+        offsets -= offsets[0]
+        messages = _Messages(lists.flatten())
+        told: Numbers = np.where(np.diff(offsets) > 0, -1, self._number(()))
+        try:
+            compared = told.copy()
+            for rows in _alike(tables, np.diff(offsets)):
+                self._compare(messages, offsets, rows, compared)
+            return self._rest(messages, offsets, compared)
+        except pa.ArrowInvalid:
+            # a value is no text: what is read field by field tells which
+            return self._rest(_Messages(lists.flatten()), offsets, told)
+
+    def _compare(self, messages: _Messages, offsets: Numbers, rows: Numbers, told: Numbers) -> None:
+        """Read those of some rows that are like an example, then those of the others that are like another one."""
+        width = int(offsets[rows[0] + 1] - offsets[rows[0]]) if len(rows) else 0
+        for _ in range(_EXAMPLES):
+            if len(rows) < _FEW:
+                return
+            members = offsets[rows][:, np.newaxis] + np.arange(width)
+            template = template_of([messages.data[place].as_py() for place in members[0].tolist()])
+            usual: Flags = np.zeros(len(rows), bool)
+            if template is not None:
+                usual = messages.compare(template, members)
+                told[rows[usual]] = self._number(tuple(map(_told_of, template.columns)))
+            usual[0] = True  # no example again, even if it is not as usual itself
+            rows = rows[~usual]
+
+    def _rest(self, messages: _Messages, offsets: Numbers, told: Numbers) -> Lists:
+        """Read the rows that are like no example field by field."""
+        unreadable: Flags = np.zeros(len(told), bool)
+        rows = np.flatnonzero(told < 0)
+        if not len(rows):
+            return Lists(offsets, told, unreadable, messages.values(), messages.nulls)
+        sizes = np.diff(offsets)[rows]
+        ends = np.cumsum(sizes)
+        members = np.arange(ends[-1]) + np.repeat(offsets[rows] - ends + sizes, sizes)
+        columns, malformed = self._columns.read(messages.data.take(pa.array(members)))
+        unreadable[np.repeat(rows, sizes)[malformed]] = True
+        told[rows] = self._tell(columns, np.append(0, ends))
+        nulls = pc.fill_null(columns["isNull"], False).to_numpy(zero_copy_only=False)
+        return Lists(offsets, told, unreadable, messages.values(members, columns["value"], nulls), messages.nulls)
+
+    def _tell(self, columns: pa.RecordBatch, offsets: Numbers) -> Numbers:
+        """Return the numbers of what is told of the columns of some rows."""
+        flags = _flags(columns)
+        codes: Numbers = np.zeros(len(offsets) - 1, np.int64)
+        for part in _signature(columns, flags, offsets):
+            distinct = part.dictionary_encode()
+            codes = codes * len(distinct.dictionary) + distinct.indices.to_numpy()
+            # numbered anew each time, so that they stay small
+            codes = pa.array(codes).dictionary_encode().indices.to_numpy().astype(np.int64)
+        numbers = []
+        for row in np.unique(codes, return_index=True)[1].tolist():
+            part = slice(int(offsets[row]), int(offsets[row + 1]))
+            lists = [columns[name][part].to_pylist() for name in ("index", "name", "mysqlType")]
+            numbers.append(self._number(tuple(map(Told, *lists, flags[part].tolist()))))
+        return np.array(numbers, np.int64)[codes]
+
+    def _number(self, told: tuple[Told, ...]) -> int:
+        number = self._numbers.setdefault(told, len(self.told))
+        if number == len(self.told):
+            self.told.append(told)
+        return number
+
+
+class _Messages:
+    """Column messages of all rows, and what is known of their values."""
+
+    def __init__(self, data: pa.BinaryArray) -> None:
+        self.data = data
+        places = text_offsets(data).astype(np.int64)
+        self._starts, self._ends = places[:-1] - places[0], places[1:] - places[0]
+        self._bytes = np.zeros(int(places[-1] - places[0]) + PADDING, np.uint8)
+        self._bytes[:-PADDING] = np.frombuffer(data.buffers()[2] or b"", np.uint8)[places[0] : places[-1]]
+        # begin and end of each value: taken as texts one behind the other, every second one is a value
+        self._places: Numbers = np.stack([self._starts, self._starts], axis=1)
+        self.nulls: Flags = np.zeros(len(data), bool)
+
+    def compare(self, template: Template, members: Numbers) -> Flags:
+        """Find the values of rows that are like an example; return which are.
+
+        :param members: the messages of each row.
+        """
+        usual, begins, ends, nulls = template.find(self._bytes, self._starts[members], self._ends[members])
+        if not usual.all():
+            members, begins, ends, nulls = members[usual], begins[usual], ends[usual], nulls[usual]
+        self._places[members, 0], self._places[members, 1] = begins, ends
+        self.nulls[members] = nulls
+        return usual
+
+    def values(self, members: Numbers = _NONE, texts: pa.StringArray | None = None, nulls: Flags = _NONE) -> pa.Array:
+        """Return all values.
+
+        :param members: messages whose values are given; likewise ``texts`` and ``nulls``.
+        """
+        count = len(self.data)
+        places: Numbers = 2 * np.arange(count)
+        buffers = [None, pa.py_buffer(self._places.astype(np.int32)), pa.py_buffer(self._bytes)]
+        found = pa.BinaryArray.from_buffers(pa.binary(), max(0, 2 * count - 1), buffers)
+        if texts is not None:
+            self.nulls[members] = nulls
+            places[members] = len(found) + np.arange(len(members))
+            found = pa.concat_arrays([found, texts.cast(pa.binary())])
+        return found.take(pa.array(places)).cast(pa.string())
+
+
+def _alike(tables: Numbers, sizes: Numbers) -> Iterator[Numbers]:
+    """Give out rows of one table with as many columns, those without columns left out."""
+    codes = tables * (int(sizes.max(initial=0)) + 1) + sizes
+    distinct = pa.array(codes).dictionary_encode()
+    numbers = distinct.indices.to_numpy()
+    for number in range(len(distinct.dictionary)):
+        rows = np.flatnonzero(numbers == number)
+        if sizes[rows[0]]:
+            yield rows
+
+
+def _told_of(column: wire.Column) -> Told:
+    flags = KEY * column.isKey
+    if column.sqlType in canal_columns.BYTES and canal_columns.is_json(column.mysqlType):
+        flags |= AS_BYTES
+    return Told(column.index, column.name, column.mysqlType, flags)
+
+
+def _flags(columns: pa.RecordBatch) -> np.ndarray:
+    flags = columns["isKey"].to_numpy(zero_copy_only=False) * KEY
+    sql_types = columns["sqlType"].to_numpy()
+    places = np.flatnonzero(np.logical_or.reduce([sql_types == number for number in canal_columns.BYTES]))
+    if len(places):
+        types = pc.utf8_lower(columns["mysqlType"].take(pa.array(places)))
+        flags[places[pc.equal(types, "json").to_numpy(zero_copy_only=False)]] |= AS_BYTES
+    return flags
+
+
+def _signature(columns: pa.RecordBatch, flags: np.ndarray, offsets: Numbers) -> list[pa.BinaryArray]:
+    """Return per row what tells its columns from others: bytes of their names, of their types, and all numbers."""
+    names, types = columns["name"], columns["mysqlType"]
+    lengths = [np.diff(text_offsets(texts)) for texts in (names, types)]
+    numbers = np.stack([*lengths, columns["index"].to_numpy(), flags], axis=1, dtype=np.int32)
+    ends = [text_offsets(names)[offsets], text_offsets(types)[offsets]]
+    data = [names.buffers()[2], types.buffers()[2], pa.py_buffer(numbers)]
+    return list(map(_slices, [*ends, offsets * numbers.itemsize * numbers.shape[1]], data))
+
+
+def _slices(ends: Numbers, data: pa.Buffer | None) -> pa.BinaryArray:
+    """Return stretches of bytes, without a copy."""
+    buffers = [None, pa.py_buffer(ends.astype(np.int32)), data or pa.py_buffer(b"")]
+    return pa.BinaryArray.from_buffers(pa.binary(), len(ends) - 1, buffers)
