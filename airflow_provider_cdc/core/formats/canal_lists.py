@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.formats import canal_columns
 from airflow_provider_cdc.core.formats.canal_packets import Flags, Numbers
-from airflow_provider_cdc.core.formats.canal_templates import PADDING, Template, template_of
+from airflow_provider_cdc.core.formats.canal_templates import PADDING, Found, Template, template_of
 from airflow_provider_cdc.core.formats.generated import canal_record_pb2 as wire
 from airflow_provider_cdc.core.formats.json_texts import text_offsets
 from airflow_provider_cdc.core.formats.protobuf_reader import MessageReader
@@ -21,6 +22,8 @@ KEY, AS_BYTES = 1, 2  # what is told of a column beside name and type
 _FEW = 16  # rows that are sooner read field by field than compared with an example
 _EXAMPLES = 4  # for rows of one table: a column's sqlType depends on its value (4.4)
 
+_KNOWN = 50  # examples remembered, for each number of columns
+_TOGETHER = 16_384  # columns compared at once: what is computed of them stays in the processor's cache
 _NONE: Any = np.zeros(0, np.int64)
 
 
@@ -64,6 +67,7 @@ class ListReader:
     def __init__(self) -> None:
         self.told: list[tuple[Told, ...]] = []
         self._numbers: dict[tuple[Told, ...], int] = {}
+        self._templates: dict[int, deque[Template]] = {}
         self._columns = MessageReader(wire.Column)
 
     def read(self, lists: pa.ListArray, tables: Numbers) -> Lists:
@@ -90,14 +94,24 @@ class ListReader:
         for _ in range(_EXAMPLES):
             if len(rows) < _FEW:
                 return
-            members = offsets[rows][:, np.newaxis] + np.arange(width)
-            template = template_of([messages.data[place].as_py() for place in members[0].tolist()])
+            template = self._template(messages.data[int(offsets[rows[0]]) :][:width].to_pylist())
             usual: Flags = np.zeros(len(rows), bool)
             if template is not None:
-                usual = messages.compare(template, members)
+                usual = messages.compare(template, offsets[rows], width)
                 told[rows[usual]] = self._number(tuple(map(_told_of, template.columns)))
             usual[0] = True  # no example again, even if it is not as usual itself
             rows = rows[~usual]
+
+    def _template(self, messages: list[bytes]) -> Template | None:
+        """Return the template of a row, one made before if it may be that."""
+        known = self._templates.setdefault(len(messages), deque(maxlen=_KNOWN))
+        for template in known:
+            if template.resembles(messages):
+                return template
+        template = template_of(messages)
+        if template is not None:
+            known.appendleft(template)
+        return template
 
     def _rest(self, messages: _Messages, offsets: Numbers, told: Numbers) -> Lists:
         """Read the rows that are like no example field by field."""
@@ -142,24 +156,32 @@ class _Messages:
 
     def __init__(self, data: pa.BinaryArray) -> None:
         self.data = data
-        places = text_offsets(data).astype(np.int64)
-        self._starts, self._ends = places[:-1] - places[0], places[1:] - places[0]
+        places = text_offsets(data)
+        self._places = places.astype(np.int64) - places[0]
         self._bytes = np.zeros(int(places[-1] - places[0]) + PADDING, np.uint8)
         self._bytes[:-PADDING] = np.frombuffer(data.buffers()[2] or b"", np.uint8)[places[0] : places[-1]]
         # begin and end of each value: taken as texts one behind the other, every second one is a value
-        self._places: Numbers = np.stack([self._starts, self._starts], axis=1)
+        self._values = np.stack([self._places[:-1], self._places[:-1]], axis=1, dtype=np.int32)
+        self._begins, self._ends = self._values.T
         self.nulls: Flags = np.zeros(len(data), bool)
 
-    def compare(self, template: Template, members: Numbers) -> Flags:
+    def compare(self, template: Template, firsts: Numbers, width: int) -> Flags:
         """Find the values of rows that are like an example; return which are.
 
-        :param members: the messages of each row.
+        :param firsts: the place of each row's first message.
+        :param width: columns of each row.
         """
-        usual, begins, ends, nulls = template.find(self._bytes, self._starts[members], self._ends[members])
-        if not usual.all():
-            members, begins, ends, nulls = members[usual], begins[usual], ends[usual], nulls[usual]
-        self._places[members, 0], self._places[members, 1] = begins, ends
-        self.nulls[members] = nulls
+        usual: Flags = np.zeros(len(firsts), bool)
+        step = max(1, _TOGETHER // width)
+        for begin in range(0, len(firsts), step):
+            part = slice(begin, begin + step)
+            members = firsts[part, np.newaxis] + np.arange(width)
+            found = template.find(self._bytes, self._places[members], self._places[members + 1])
+            usual[part] = found.usual
+            if not found.usual.all():
+                members, found = members[found.usual], Found(*(column[found.usual] for column in found))
+            self._begins[members], self._ends[members] = found.begins, found.ends
+            self.nulls[members] = found.nulls
         return usual
 
     def values(self, members: Numbers = _NONE, texts: pa.StringArray | None = None, nulls: Flags = _NONE) -> pa.Array:
@@ -169,7 +191,7 @@ class _Messages:
         """
         count = len(self.data)
         places: Numbers = 2 * np.arange(count)
-        buffers = [None, pa.py_buffer(self._places.astype(np.int32)), pa.py_buffer(self._bytes)]
+        buffers = [None, pa.py_buffer(self._values), pa.py_buffer(self._bytes)]
         found = pa.BinaryArray.from_buffers(pa.binary(), max(0, 2 * count - 1), buffers)
         if texts is not None:
             self.nulls[members] = nulls

@@ -21,7 +21,6 @@ _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 PADDING = 2048  # zeros wanted behind the messages: a comparison may read so far beyond the last one
 _LONGEST = 512  # bytes before or after a value: what is longer, as an enum of hundreds of labels, is not compared
-_TOGETHER = 16_384  # columns compared at once: what is computed of them stays in the processor's cache
 _UPDATED, _IS_NULL, _VALUE = 5, 6, 8
 _VARINT, _EIGHT, _DELIMITED, _FOUR = 0, 1, 2, 5
 _FLAG = 0xFEFF  # a tag and a bool whose value does not matter
@@ -42,47 +41,51 @@ class Found(NamedTuple):
 
 
 class Template:
-    """What the column messages of one row say but for the values."""
+    """What the column messages of one row say but for the values.
+
+    :ivar columns: what they say.
+    """
 
     def __init__(self, parts: Sequence[tuple[bytes, bytes, Column]]) -> None:
-        self.columns = [column for _, _, column in parts]
-        self._heads = _Pieces([head for head, _, _ in parts])
-        self._tails = _Pieces([tail for _, tail, _ in parts])
+        self._heads, tails, self.columns = zip(*parts, strict=True)
+        self._tails = tails
+        self._head_sizes = np.array([len(head) for head in self._heads], np.int64)
+        self._tail_sizes = np.array([len(tail) for tail in tails], np.int64)
+        self._first = _Pieces(self._heads[:1])
+        # a column's message follows the one before: what ends one and begins the next is compared in one go
+        self._joints = _Pieces([tail + head for tail, head in zip(tails, (*self._heads[1:], b""), strict=True)])
+
+    def resembles(self, messages: Sequence[bytes]) -> bool:
+        """Say whether a row may be one of these."""
+        ends = zip(messages, self._heads, self._tails, strict=True)
+        return all(message.startswith(head) and message.endswith(tail) for message, head, tail in ends)
 
     def find(self, data: _Bytes, starts: Numbers, ends: Numbers) -> Found:
-        """Return what rows have these columns, and where their values are.
+        """Return which rows have these columns, and where their values are.
 
-        :param data: messages, and :data:`PADDING` zeros.
+        :param data: messages, one behind the other, and :data:`PADDING` zeros.
         :param starts: where messages begin, rows by columns; likewise ``ends``.
         """
-        found = Found(np.empty(len(starts), bool), np.empty_like(starts), np.empty_like(ends), np.empty(ends.shape, bool))
-        step = max(1, _TOGETHER // max(1, starts.shape[1]))
-        for first in range(0, len(starts), step):
-            part = slice(first, first + step)
-            wrong = self._part(data, starts[part], ends[part], part, found)
-            found.usual[part] = ~wrong.any(axis=1)
-        return found
-
-    def _part(self, data: _Bytes, starts: Numbers, ends: Numbers, part: slice, found: Found) -> _Words:
-        """Find the values of some rows; return what is not 0 for columns that are not the example's."""
-        tails = ends - self._tails.sizes
-        wrong = self._heads.differences(data, starts)
-        wrong |= self._tails.differences(data, tails)
+        tails = ends - self._tail_sizes
+        wrong = self._joints.differences(data, tails)
+        wrong[:, :1] |= self._first.differences(data, starts[:, :1])
         # 28 xx (updated) or nothing, 30 xx (isNull), then 42, a length and the value, or nothing
-        places = starts + self._heads.sizes
+        places = starts + self._head_sizes
         words = _windows(data, 8)[places].view("<u8")
-        updated = ((words & _FLAG) == (_UPDATED << 3)).astype(np.uint64) * np.uint64(2)
-        words >>= updated * np.uint64(8)
+        updated = (words & _FLAG) == (_UPDATED << 3)
+        words >>= updated * np.uint64(16)
         wrong |= (words & _FLAG) ^ (_IS_NULL << 3)
-        found.nulls[part] = words & 0x0100
-        places += updated.view(np.int64)
+        nulls = (words & 0x0100) != 0
+        places += updated * np.int64(2)
         places += 2
         # a negative size becomes a huge one
         sizes = np.minimum((tails - places).view(np.uint64), np.uint64(len(_VALUES.sizes) - 1)).view(np.int64)
-        wrong |= ((words >> np.uint64(16)) & _VALUES.masks[sizes]) ^ _VALUES.words[sizes]
-        found.begins[part] = places + _VALUES.sizes[sizes]
-        found.ends[part] = tails
-        return wrong
+        words >>= np.uint64(16)
+        words &= _VALUES.masks[sizes]
+        words ^= _VALUES.words[sizes]
+        wrong |= words
+        places += _VALUES.sizes[sizes]
+        return Found(~wrong.any(axis=1), places, tails, nulls)
 
 
 class _Pieces:
@@ -97,10 +100,10 @@ class _Pieces:
 
     def differences(self, data: _Bytes, places: Numbers) -> _Words:
         """Return what is 0 where these bytes stand at the places."""
-        stretches = _windows(data, 8 * self._count)[places].view("<u8").reshape(*places.shape, self._count)
-        different: _Words = np.zeros(places.shape, np.uint64)
-        for number in range(self._count):
-            different |= (stretches[:, :, number] ^ self._words[number]) & self._masks[number]
+        words = _windows(data, 8 * self._count)[places].view("<u8").reshape(*places.shape, self._count)
+        different: _Words = (words[:, :, 0] ^ self._words[0]) & self._masks[0]
+        for number in range(1, self._count):
+            different |= (words[:, :, number] ^ self._words[number]) & self._masks[number]
         return different
 
 
