@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,11 +39,11 @@ class Told(NamedTuple):
 
 @dataclass(slots=True)
 class Lists:
-    """The images before, or those after, of some rows: a list of columns for each row, in order.
+    """The columns of some images, in order.
 
     :param offsets: where each list begins in the columns of all, and where the last one ends.
-    :param told: per row the number of what is told of its columns.
-    :param unreadable: rows with a column that is no message.
+    :param told: per list the number of what is told of its columns.
+    :param unreadable: lists with a column that is no message.
     :param values: one element a column, as is ``nulls``.
     """
 
@@ -54,7 +55,7 @@ class Lists:
 
     @property
     def sizes(self) -> Numbers:
-        """Columns of each row."""
+        """Columns of each list."""
         return np.diff(self.offsets)
 
 
@@ -70,23 +71,24 @@ class ListReader:
         self._templates: dict[int, deque[Template]] = {}
         self._columns = MessageReader(wire.Column)
 
-    def read(self, lists: pa.ListArray, tables: Numbers) -> Lists:
+    def read(self, parts: Sequence[pa.ListArray], tables: Numbers) -> Lists:
         """Return what lists of column messages carry.
 
-        :param tables: per row a number of its table.
+        :param parts: the lists, one part behind the other.
+        :param tables: per list a number of its table.
         """
-        offsets = lists.offsets.to_numpy().astype(np.int64)
-        offsets -= offsets[0]
-        messages = _Messages(lists.flatten())
-        told: Numbers = np.where(np.diff(offsets) > 0, -1, self._number(()))
+        sizes: Numbers = np.concatenate([np.diff(part.offsets.to_numpy()) for part in parts])
+        offsets: Numbers = np.append(0, np.cumsum(sizes, dtype=np.int64))
+        columns = [part.flatten() for part in parts]
+        messages, told = _Messages(columns), np.where(sizes > 0, -1, self._number(()))
         try:
             compared = told.copy()
-            for rows in _alike(tables, np.diff(offsets)):
+            for rows in _alike(tables, sizes):
                 self._compare(messages, offsets, rows, compared)
             return self._rest(messages, offsets, compared)
         except pa.ArrowInvalid:
             # a value is no text: what is read field by field tells which
-            return self._rest(_Messages(lists.flatten()), offsets, told)
+            return self._rest(_Messages(columns), offsets, told)
 
     def _compare(self, messages: _Messages, offsets: Numbers, rows: Numbers, told: Numbers) -> None:
         """Read those of some rows that are like an example, then those of the others that are like another one."""
@@ -154,16 +156,21 @@ class ListReader:
 class _Messages:
     """Column messages of all rows, and what is known of their values."""
 
-    def __init__(self, data: pa.BinaryArray) -> None:
-        self.data = data
-        places = text_offsets(data)
-        self._places = places.astype(np.int64) - places[0]
-        self._bytes = np.zeros(int(places[-1] - places[0]) + PADDING, np.uint8)
-        self._bytes[:-PADDING] = np.frombuffer(data.buffers()[2] or b"", np.uint8)[places[0] : places[-1]]
+    def __init__(self, parts: Sequence[pa.BinaryArray]) -> None:
+        ends = [text_offsets(part) for part in parts]
+        sizes = [int(places[-1] - places[0]) for places in ends]
+        self._bytes: np.ndarray[Any, np.dtype[np.uint8]] = np.zeros(sum(sizes) + PADDING, np.uint8)
+        starts = [0, *accumulate(sizes)]
+        for part, places, start, size in zip(parts, ends, starts, sizes, strict=False):
+            data = np.frombuffer(part.buffers()[2] or b"", np.uint8)
+            self._bytes[start : start + size] = data[places[0] : places[-1]]
+        shifted = [places[:-1] + (start - places[0]) for places, start in zip(ends, starts, strict=False)]
+        self._places: Numbers = np.concatenate([*shifted, starts[-1:]], dtype=np.int64)
+        self.data = _slices(self._places, pa.py_buffer(self._bytes))
         # begin and end of each value: taken as texts one behind the other, every second one is a value
         self._values = np.stack([self._places[:-1], self._places[:-1]], axis=1, dtype=np.int32)
         self._begins, self._ends = self._values.T
-        self.nulls: Flags = np.zeros(len(data), bool)
+        self.nulls: Flags = np.zeros(len(self.data), bool)
 
     def compare(self, template: Template, firsts: Numbers, width: int) -> Flags:
         """Find the values of rows that are like an example; return which are.

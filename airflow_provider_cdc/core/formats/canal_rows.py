@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -63,31 +62,38 @@ class RowReader:
 
         :param tables: per row a number of its table.
         """
-        before = self._lists.read(rows.field("beforeColumns"), tables)
-        after = self._lists.read(rows.field("afterColumns"), tables)
-        layouts, which = self._find(before, after)
-        members = [column for layout in layouts for side in (layout.before, layout.after) for column in side]
+        # the images before, and behind them those after
+        count, sides = len(rows), [rows.field("beforeColumns"), rows.field("afterColumns")]
+        lists = self._lists.read(sides, np.concatenate([tables, tables]))
+        layouts, which = self._find(lists.told[:count], lists.told[count:])
+        told = [column for layout in layouts for side in (layout.before, layout.after) for column in side]
         sizes = np.array([(len(layout.before), len(layout.after)) for layout in layouts], np.int64).reshape(-1, 2)
         starts = (np.cumsum(sizes) - sizes.ravel()).reshape(-1, 2)[which]
-        names = [column.name for column in members]
+        members = np.arange(len(lists.nulls)) + np.repeat(starts.T.ravel() - lists.offsets[:-1], lists.sizes)
+        images = _images(lists, [column.name for column in told], members)
+        there, partial = lists.sizes > 0, _partial_json(lists, told, members)
         return Rows(
-            _images(before, names, _members(before, starts[:, 0])),
-            _images(after, names, _members(after, starts[:, 1])),
+            images[:count],
+            images[count:],
             np.array([layout.columns or 0 for layout in layouts], np.int64)[which],
             np.array([layout.columns is None for layout in layouts], bool)[which],
-            _partial_json(after, members, starts[:, 1]) & (before.sizes > 0),
-            before.unreadable | after.unreadable,
+            partial[count:] & there[:count],
+            lists.unreadable[:count] | lists.unreadable[count:],
         )
 
-    def _find(self, before: Lists, after: Lists) -> tuple[list[_Layout], Numbers]:
-        """Return the distinct layouts and which of them each row has."""
+    def _find(self, before: Numbers, after: Numbers) -> tuple[list[_Layout], Numbers]:
+        """Return the distinct layouts and which of them each row has.
+
+        :param before: numbers of what is told of the columns; likewise ``after``.
+        """
         known = self._lists.told
-        distinct = pa.array(before.told * len(known) + after.told).dictionary_encode()
+        distinct = pa.array(before * len(known) + after).dictionary_encode()
         layouts = []
-        for mark in map(divmod, distinct.dictionary.to_pylist(), repeat(len(known))):
+        for number in distinct.dictionary.to_pylist():
+            mark = divmod(number, len(known))
             layout = self._layouts.get(mark)
             if layout is None:
-                layout = self._layouts[mark] = self._layout(*(known[number] for number in mark))
+                layout = self._layouts[mark] = self._layout(known[mark[0]], known[mark[1]])
             layouts.append(layout)
         return layouts, distinct.indices.to_numpy()
 
@@ -115,28 +121,18 @@ class RowReader:
         return _Layout(before, after, number)
 
 
-def _members(lists: Lists, first: Numbers) -> Numbers:
-    """Return per column its place among all members of layouts.
-
-    :param first: per row the place of its first member.
-    """
-    places: Numbers = np.arange(len(lists.nulls)) + np.repeat(first - lists.offsets[:-1], lists.sizes)
-    return places
-
-
 def _images(lists: Lists, names: list[str], name_places: Numbers) -> pa.StringArray:
     """Return the images, null where there is none."""
     places = np.where(lists.nulls, 0, np.arange(1, len(lists.nulls) + 1))
     return object_texts(lists.sizes, names, name_places, [_NULL, escaped(lists.values)], places, lists.nulls)
 
 
-def _partial_json(lists: Lists, members: list[Told], first: Numbers) -> Flags:
-    """Return which rows have a JSON column whose text is no JSON but an expression (4.4, gotcha 9)."""
+def _partial_json(lists: Lists, told: list[Told], members: Numbers) -> Flags:
+    """Return which images have a JSON column whose text is no JSON but an expression (4.4, gotcha 9)."""
     found: Flags = np.zeros(len(lists.told), bool)
-    is_json: Flags = np.array([canal_columns.is_json(column.type) for column in members], bool)
+    is_json: Flags = np.array([canal_columns.is_json(column.type) for column in told], bool)
     if is_json.any():
-        starting = pc.starts_with(lists.values, "JSON_").to_numpy(zero_copy_only=False)
-        places = np.flatnonzero(starting)
+        places = np.flatnonzero(pc.starts_with(lists.values, "JSON_").to_numpy(zero_copy_only=False))
         rows = np.searchsorted(lists.offsets, places, "right") - 1
-        found[rows[is_json[_members(lists, first)[places]]]] = True
+        found[rows[is_json[members[places]]]] = True
     return found

@@ -56,8 +56,9 @@ def unusual(message: bytes, chance: random.Random) -> bytes:
 
 def read(reader: ListReader, rows: list[Row]) -> list[Any]:
     """Return what is read of rows, as :func:`expected` does."""
-    lists = pa.array(rows, pa.list_(pa.binary()))
-    found = reader.read(lists, np.zeros(len(rows), np.int64))
+    half = len(rows) // 2
+    parts = [pa.array(part, pa.list_(pa.binary())) for part in (rows[:half], rows[half:])]
+    found = reader.read(parts, np.zeros(len(rows), np.int64))
     values, results = found.values.to_pylist(), []
     for row, (begin, end) in enumerate(zip(found.offsets[:-1].tolist(), found.offsets[1:].tolist(), strict=True)):
         told = [tuple(one) for one in reader.told[found.told[row]]]
