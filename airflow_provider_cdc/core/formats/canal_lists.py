@@ -159,7 +159,8 @@ class _Messages:
     def __init__(self, parts: Sequence[pa.BinaryArray]) -> None:
         ends = [text_offsets(part) for part in parts]
         sizes = [int(places[-1] - places[0]) for places in ends]
-        self._bytes: np.ndarray[Any, np.dtype[np.uint8]] = np.zeros(sum(sizes) + PADDING, np.uint8)
+        self._bytes: np.ndarray[Any, np.dtype[np.uint8]] = np.empty(sum(sizes) + PADDING, np.uint8)
+        self._bytes[-PADDING:] = 0
         starts = [0, *accumulate(sizes)]
         for part, places, start, size in zip(parts, ends, starts, sizes, strict=False):
             data = np.frombuffer(part.buffers()[2] or b"", np.uint8)

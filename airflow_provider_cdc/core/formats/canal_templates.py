@@ -67,14 +67,13 @@ class Template:
         :param starts: where messages begin, rows by columns; likewise ``ends``.
         """
         tails = ends - self._tail_sizes
-        wrong = self._joints.differences(data, tails)
-        wrong[:, :1] |= self._first.differences(data, starts[:, :1])
+        wrong = self._joints.differences(data, tails) | self._first.differences(data, starts[:, :1])
         # 28 xx (updated) or nothing, 30 xx (isNull), then 42, a length and the value, or nothing
         places = starts + self._head_sizes
         words = _windows(data, 8)[places].view("<u8")
         updated = (words & _FLAG) == (_UPDATED << 3)
         words >>= updated * np.uint64(16)
-        wrong |= (words & _FLAG) ^ (_IS_NULL << 3)
+        different = (words & _FLAG) ^ (_IS_NULL << 3)
         nulls = (words & 0x0100) != 0
         places += updated * np.int64(2)
         places += 2
@@ -83,27 +82,28 @@ class Template:
         words >>= np.uint64(16)
         words &= _VALUES.masks[sizes]
         words ^= _VALUES.words[sizes]
-        wrong |= words
+        different |= words
         places += _VALUES.sizes[sizes]
-        return Found(~wrong.any(axis=1), places, tails, nulls)
+        return Found((wrong | np.bitwise_or.reduce(different, axis=1)) == 0, places, tails, nulls)
 
 
 class _Pieces:
     """Bytes expected in each column of a row, as words of eight."""
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
-        self.sizes: Numbers = np.array([len(piece) for piece in pieces], np.int64)
-        self._count = max(1, -(-int(self.sizes.max()) // 8))
-        size = 8 * self._count
-        self._words = _words(b"".join(piece.ljust(size, b"\0") for piece in pieces), self._count)
-        self._masks = _words(b"".join((b"\xff" * len(piece)).ljust(size, b"\0") for piece in pieces), self._count)
+        self._size = 8 * max(1, -(-max(map(len, pieces)) // 8))
+        self._words = self._padded(pieces)
+        self._masks = self._padded([b"\xff" * len(piece) for piece in pieces])
+
+    def _padded(self, pieces: Sequence[bytes]) -> _Words:
+        return np.frombuffer(b"".join(piece.ljust(self._size, b"\0") for piece in pieces), "<u8")
 
     def differences(self, data: _Bytes, places: Numbers) -> _Words:
-        """Return what is 0 where these bytes stand at the places."""
-        words = _windows(data, 8 * self._count)[places].view("<u8").reshape(*places.shape, self._count)
-        different: _Words = (words[:, :, 0] ^ self._words[0]) & self._masks[0]
-        for number in range(1, self._count):
-            different |= (words[:, :, number] ^ self._words[number]) & self._masks[number]
+        """Return for each row what is 0 where these bytes stand at the places."""
+        words = _windows(data, self._size)[places].view("<u8")
+        words ^= self._words
+        words &= self._masks
+        different: _Words = np.bitwise_or.reduce(words, axis=1)
         return different
 
 
@@ -176,12 +176,6 @@ def _fields(message: bytes) -> Iterator[tuple[int, int, int]]:
             return
         place += {_VARINT: 0, _EIGHT: 8, _DELIMITED: size, _FOUR: 4}[kind]
         yield tag >> 3, start, place
-
-
-def _words(data: bytes, count: int) -> _Words:
-    """Return words of columns, first words first."""
-    words: _Words = np.ascontiguousarray(np.frombuffer(data, "<u8").reshape(-1, count).T)
-    return words
 
 
 def _windows(data: _Bytes, size: int) -> np.ndarray:
