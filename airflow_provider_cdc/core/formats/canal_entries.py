@@ -112,7 +112,7 @@ def _rows(entries: Entries, rows: Rows, result: Meanings, chosen: Flags) -> None
     result.kinds[chosen] = ROW
     for event, op in _ROW_OPS.items():
         result.ops[chosen & (entries.event == event)] = OPS.index(op)
-    owner: Numbers = np.repeat(np.arange(len(entries.kind)), entries.counts)
+    owner = entries.of_rows()
     event = entries.event[owner]
     before = rows.before.is_valid().to_numpy(zero_copy_only=False)
     after = rows.after.is_valid().to_numpy(zero_copy_only=False)

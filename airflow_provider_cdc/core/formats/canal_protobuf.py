@@ -62,7 +62,7 @@ class WireFormat:
         values = records.values[begin:end]
         entries = self._packets.read(values)
         rows = self._rows.read(entries.rows, entries.tables_of_rows())
-        entries.refuse(values, rows.unreadable)
+        entries.refuse(values, entries.of_rows()[rows.unreadable])
         changes = changes_of(values, entries, rows, meanings(entries, rows), self._rows.texts)
         place = changes.schema.get_field_index("record")
         return changes.set_column(place, "record", pa.array(changes.column(place).to_numpy() + begin))

@@ -46,9 +46,9 @@ class Header(_message.Message):
     executeTime: int
     schemaName: str
     tableName: str
-    props: _containers.RepeatedCompositeFieldContainer[Pair]
+    props: _containers.RepeatedScalarFieldContainer[bytes]
     gtid: str
-    def __init__(self, logfileName: _Optional[str] = ..., logfileOffset: _Optional[int] = ..., executeTime: _Optional[int] = ..., schemaName: _Optional[str] = ..., tableName: _Optional[str] = ..., props: _Optional[_Iterable[_Union[Pair, _Mapping]]] = ..., gtid: _Optional[str] = ...) -> None: ...
+    def __init__(self, logfileName: _Optional[str] = ..., logfileOffset: _Optional[int] = ..., executeTime: _Optional[int] = ..., schemaName: _Optional[str] = ..., tableName: _Optional[str] = ..., props: _Optional[_Iterable[bytes]] = ..., gtid: _Optional[str] = ...) -> None: ...
 
 class Pair(_message.Message):
     __slots__ = ("key", "value")
