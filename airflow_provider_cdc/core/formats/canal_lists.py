@@ -24,7 +24,9 @@ _FEW = 16  # rows that are sooner read field by field than compared with an exam
 _EXAMPLES = 4  # for rows of one table: a column's sqlType depends on its value (4.4)
 
 _KNOWN = 50  # examples remembered, for each number of columns
-_TOGETHER = 16_384  # columns compared at once: what is computed of them stays in the processor's cache
+_TOGETHER = 8_192  # columns compared at once: what is computed of them stays in the processor's cache
+_ROOM = 16 << 20  # bytes: more than what is read at once, but for a record of that size
+_Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 _NONE: Any = np.zeros(0, np.int64)
 
 
@@ -70,6 +72,8 @@ class ListReader:
         self._numbers: dict[tuple[Told, ...], int] = {}
         self._templates: dict[int, deque[Template]] = {}
         self._columns = MessageReader(wire.Column)
+        # kept: memory that is given back and fetched again for each stretch costs a tenth of the time
+        self._room: _Bytes = np.empty(_ROOM, np.uint8)
 
     def read(self, parts: Sequence[pa.ListArray], tables: Numbers) -> Lists:
         """Return what lists of column messages carry.
@@ -80,7 +84,9 @@ class ListReader:
         sizes: Numbers = np.concatenate([np.diff(part.offsets.to_numpy()) for part in parts])
         offsets: Numbers = np.append(0, np.cumsum(sizes, dtype=np.int64))
         columns = [part.flatten() for part in parts]
-        messages, told = _Messages(columns), np.where(sizes > 0, -1, self._number(()))
+        size = sum(column.nbytes for column in columns) + PADDING
+        room = self._room if size <= _ROOM else np.empty(size, np.uint8)
+        messages, told = _Messages(columns, room), np.where(sizes > 0, -1, self._number(()))
         try:
             compared = told.copy()
             for rows in _alike(tables, sizes):
@@ -88,7 +94,7 @@ class ListReader:
             return self._rest(messages, offsets, compared)
         except pa.ArrowInvalid:
             # a value is no text: what is read field by field tells which
-            return self._rest(_Messages(columns), offsets, told)
+            return self._rest(_Messages(columns, room), offsets, told)
 
     def _compare(self, messages: _Messages, offsets: Numbers, rows: Numbers, told: Numbers) -> None:
         """Read those of some rows that are like an example, then those of the others that are like another one."""
@@ -154,12 +160,15 @@ class ListReader:
 
 
 class _Messages:
-    """Column messages of all rows, and what is known of their values."""
+    """Column messages of all rows, and what is known of their values.
 
-    def __init__(self, parts: Sequence[pa.BinaryArray]) -> None:
+    :param room: where to put their bytes; they are not used any more when all is read.
+    """
+
+    def __init__(self, parts: Sequence[pa.BinaryArray], room: _Bytes) -> None:
         ends = [text_offsets(part) for part in parts]
         sizes = [int(places[-1] - places[0]) for places in ends]
-        self._bytes: np.ndarray[Any, np.dtype[np.uint8]] = np.empty(sum(sizes) + PADDING, np.uint8)
+        self._bytes = room[: sum(sizes) + PADDING]
         self._bytes[-PADDING:] = 0
         starts = [0, *accumulate(sizes)]
         for part, places, start, size in zip(parts, ends, starts, sizes, strict=False):
