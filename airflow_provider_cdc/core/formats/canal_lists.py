@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -14,20 +15,18 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.formats import canal_columns
 from airflow_provider_cdc.core.formats.canal_packets import Flags, Numbers
-from airflow_provider_cdc.core.formats.canal_templates import PADDING, Found, Template, template_of
+from airflow_provider_cdc.core.formats.canal_templates import PADDING, Template, template_of
 from airflow_provider_cdc.core.formats.generated import canal_record_pb2 as wire
 from airflow_provider_cdc.core.formats.json_texts import text_offsets
 from airflow_provider_cdc.core.formats.protobuf_reader import MessageReader
 
 KEY, AS_BYTES = 1, 2  # what is told of a column beside name and type
-_FEW = 16  # rows that are sooner read field by field than compared with an example
+_FEW = 64  # rows that are sooner read field by field than compared with an example
 _EXAMPLES = 4  # for rows of one table: a column's sqlType depends on its value (4.4)
-
 _KNOWN = 50  # examples remembered, for each number of columns
 _TOGETHER = 8_192  # columns compared at once: what is computed of them stays in the processor's cache
 _ROOM = 16 << 20  # bytes: more than what is read at once, but for a record of that size
 _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-_NONE: Any = np.zeros(0, np.int64)
 
 
 class Told(NamedTuple):
@@ -58,7 +57,8 @@ class Lists:
     @property
     def sizes(self) -> Numbers:
         """Columns of each list."""
-        return np.diff(self.offsets)
+        sizes: Numbers = np.diff(self.offsets)
+        return sizes
 
 
 class ListReader:
@@ -73,7 +73,7 @@ class ListReader:
         self._templates: dict[int, deque[Template]] = {}
         self._columns = MessageReader(wire.Column)
         # kept: memory that is given back and fetched again for each stretch costs a tenth of the time
-        self._room: _Bytes = np.empty(_ROOM, np.uint8)
+        self._rooms: list[_Bytes] = []
 
     def read(self, parts: Sequence[pa.ListArray], tables: Numbers) -> Lists:
         """Return what lists of column messages carry.
@@ -84,17 +84,23 @@ class ListReader:
         sizes: Numbers = np.concatenate([np.diff(part.offsets.to_numpy()) for part in parts])
         offsets: Numbers = np.append(0, np.cumsum(sizes, dtype=np.int64))
         columns = [part.flatten() for part in parts]
-        size = sum(column.nbytes for column in columns) + PADDING
-        room = self._room if size <= _ROOM else np.empty(size, np.uint8)
-        messages, told = _Messages(columns, room), np.where(sizes > 0, -1, self._number(()))
-        try:
-            compared = told.copy()
+        told: Numbers = np.where(sizes > 0, -1, self._number(()))
+        with self._room(sum(column.nbytes for column in columns) + PADDING) as room:
+            messages, compared = _Messages(columns, room), told.copy()
             for rows in _alike(tables, sizes):
                 self._compare(messages, offsets, rows, compared)
-            return self._rest(messages, offsets, compared)
-        except pa.ArrowInvalid:
-            # a value is no text: what is read field by field tells which
-            return self._rest(_Messages(columns, room), offsets, told)
+            try:
+                return self._rest(messages, offsets, compared)
+            except pa.ArrowInvalid:
+                # a value is no text: what is read field by field tells which
+                return self._rest(_Messages(columns, room), offsets, told)
+
+    @contextmanager
+    def _room(self, size: int) -> Iterator[_Bytes]:
+        """Lend memory, to one at a time."""
+        room = self._rooms.pop() if self._rooms else np.empty(_ROOM, np.uint8)
+        yield room if size <= _ROOM else np.empty(size, np.uint8)
+        self._rooms.append(room)
 
     def _compare(self, messages: _Messages, offsets: Numbers, rows: Numbers, told: Numbers) -> None:
         """Read those of some rows that are like an example, then those of the others that are like another one."""
@@ -116,25 +122,24 @@ class ListReader:
         for template in known:
             if template.resembles(messages):
                 return template
-        template = template_of(messages)
-        if template is not None:
-            known.appendleft(template)
-        return template
+        made = template_of(messages)
+        if made is not None:
+            known.appendleft(made)
+        return made
 
     def _rest(self, messages: _Messages, offsets: Numbers, told: Numbers) -> Lists:
         """Read the rows that are like no example field by field."""
         unreadable: Flags = np.zeros(len(told), bool)
         rows = np.flatnonzero(told < 0)
-        if not len(rows):
-            return Lists(offsets, told, unreadable, messages.values(), messages.nulls)
-        sizes = np.diff(offsets)[rows]
-        ends = np.cumsum(sizes)
-        members = np.arange(ends[-1]) + np.repeat(offsets[rows] - ends + sizes, sizes)
-        columns, malformed = self._columns.read(messages.data.take(pa.array(members)))
-        unreadable[np.repeat(rows, sizes)[malformed]] = True
-        told[rows] = self._tell(columns, np.append(0, ends))
-        nulls = pc.fill_null(columns["isNull"], False).to_numpy(zero_copy_only=False)
-        return Lists(offsets, told, unreadable, messages.values(members, columns["value"], nulls), messages.nulls)
+        if len(rows):
+            sizes = np.diff(offsets)[rows]
+            ends = np.cumsum(sizes)
+            members = np.arange(ends[-1]) + np.repeat(offsets[rows] - ends + sizes, sizes)
+            columns, malformed = self._columns.read(messages.data.take(pa.array(members)))
+            unreadable[np.repeat(rows, sizes)[malformed]] = True
+            told[rows] = self._tell(columns, np.append(0, ends))
+            messages.put(members, columns)
+        return Lists(offsets, told, unreadable, messages.values(), messages.nulls)
 
     def _tell(self, columns: pa.RecordBatch, offsets: Numbers) -> Numbers:
         """Return the numbers of what is told of the columns of some rows."""
@@ -150,7 +155,8 @@ class ListReader:
             part = slice(int(offsets[row]), int(offsets[row + 1]))
             lists = [columns[name][part].to_pylist() for name in ("index", "name", "mysqlType")]
             numbers.append(self._number(tuple(map(Told, *lists, flags[part].tolist()))))
-        return np.array(numbers, np.int64)[codes]
+        found: Numbers = np.array(numbers, np.int64)[codes]
+        return found
 
     def _number(self, told: tuple[Told, ...]) -> int:
         number = self._numbers.setdefault(told, len(self.told))
@@ -181,6 +187,8 @@ class _Messages:
         self._values = np.stack([self._places[:-1], self._places[:-1]], axis=1, dtype=np.int32)
         self._begins, self._ends = self._values.T
         self.nulls: Flags = np.zeros(len(self.data), bool)
+        self._others = pa.array([], pa.binary())
+        self._picked: Numbers = 2 * np.arange(len(self.data))
 
     def compare(self, template: Template, firsts: Numbers, width: int) -> Flags:
         """Find the values of rows that are like an example; return which are.
@@ -195,26 +203,25 @@ class _Messages:
             members = firsts[part, np.newaxis] + np.arange(width)
             found = template.find(self._bytes, self._places[members], self._places[members + 1])
             usual[part] = found.usual
-            if not found.usual.all():
-                members, found = members[found.usual], Found(*(column[found.usual] for column in found))
-            self._begins[members], self._ends[members] = found.begins, found.ends
-            self.nulls[members] = found.nulls
+            chosen = slice(None) if found.usual.all() else found.usual
+            members = members[chosen]
+            self._begins[members], self._ends[members] = found.begins[chosen], found.ends[chosen]
+            self.nulls[members] = found.nulls[chosen]
         return usual
 
-    def values(self, members: Numbers = _NONE, texts: pa.StringArray | None = None, nulls: Flags = _NONE) -> pa.Array:
-        """Return all values.
+    def put(self, members: Numbers, columns: pa.RecordBatch) -> None:
+        """Note what was read of some messages field by field."""
+        self.nulls[members] = pc.fill_null(columns["isNull"], False).to_numpy(zero_copy_only=False)
+        self._others = columns["value"].cast(pa.binary())
+        self._picked[members] = 2 * len(self.data) - 1 + np.arange(len(members))
 
-        :param members: messages whose values are given; likewise ``texts`` and ``nulls``.
-        """
-        count = len(self.data)
-        places: Numbers = 2 * np.arange(count)
+    def values(self) -> pa.StringArray:
+        """Return all values."""
         buffers = [None, pa.py_buffer(self._values), pa.py_buffer(self._bytes)]
-        found = pa.BinaryArray.from_buffers(pa.binary(), max(0, 2 * count - 1), buffers)
-        if texts is not None:
-            self.nulls[members] = nulls
-            places[members] = len(found) + np.arange(len(members))
-            found = pa.concat_arrays([found, texts.cast(pa.binary())])
-        return found.take(pa.array(places)).cast(pa.string())
+        found = pa.BinaryArray.from_buffers(pa.binary(), max(0, 2 * len(self.data) - 1), buffers)
+        if len(self._others):
+            found = pa.concat_arrays([found, self._others])
+        return found.take(pa.array(self._picked)).cast(pa.string())
 
 
 def _alike(tables: Numbers, sizes: Numbers) -> Iterator[Numbers]:
@@ -235,8 +242,8 @@ def _told_of(column: wire.Column) -> Told:
     return Told(column.index, column.name, column.mysqlType, flags)
 
 
-def _flags(columns: pa.RecordBatch) -> np.ndarray:
-    flags = columns["isKey"].to_numpy(zero_copy_only=False) * KEY
+def _flags(columns: pa.RecordBatch) -> Numbers:
+    flags: Numbers = columns["isKey"].to_numpy(zero_copy_only=False) * KEY
     sql_types = columns["sqlType"].to_numpy()
     places = np.flatnonzero(np.logical_or.reduce([sql_types == number for number in canal_columns.BYTES]))
     if len(places):
@@ -245,7 +252,7 @@ def _flags(columns: pa.RecordBatch) -> np.ndarray:
     return flags
 
 
-def _signature(columns: pa.RecordBatch, flags: np.ndarray, offsets: Numbers) -> list[pa.BinaryArray]:
+def _signature(columns: pa.RecordBatch, flags: Numbers, offsets: Numbers) -> list[pa.BinaryArray]:
     """Return per row what tells its columns from others: bytes of their names, of their types, and all numbers."""
     names, types = columns["name"], columns["mysqlType"]
     lengths = [np.diff(text_offsets(texts)) for texts in (names, types)]

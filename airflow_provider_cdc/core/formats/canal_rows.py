@@ -132,7 +132,7 @@ def _partial_json(lists: Lists, told: list[Told], members: Numbers) -> Flags:
     found: Flags = np.zeros(len(lists.told), bool)
     is_json: Flags = np.array([canal_columns.is_json(column.type) for column in told], bool)
     if is_json.any():
-        places = np.flatnonzero(pc.starts_with(lists.values, "JSON_").to_numpy(zero_copy_only=False))
-        rows = np.searchsorted(lists.offsets, places, "right") - 1
-        found[rows[is_json[members[places]]]] = True
+        places: Numbers = np.flatnonzero(pc.starts_with(lists.values, "JSON_").to_numpy(zero_copy_only=False))
+        chosen: Numbers = places[is_json[members[places]]]
+        found[np.searchsorted(lists.offsets, chosen, "right") - 1] = True
     return found

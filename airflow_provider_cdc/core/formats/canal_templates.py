@@ -22,6 +22,7 @@ _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 PADDING = 2048  # zeros wanted behind the messages: a comparison may read so far beyond the last one
 _LONGEST = 512  # bytes before or after a value: what is longer, as an enum of hundreds of labels, is not compared
 _UPDATED, _IS_NULL, _VALUE = 5, 6, 8
+_FLAG_TAGS = (bytes([_UPDATED << 3]), bytes([_IS_NULL << 3]))
 _VARINT, _EIGHT, _DELIMITED, _FOUR = 0, 1, 2, 5
 _FLAG = 0xFEFF  # a tag and a bool whose value does not matter
 
@@ -47,18 +48,21 @@ class Template:
     """
 
     def __init__(self, parts: Sequence[tuple[bytes, bytes, Column]]) -> None:
-        self._heads, tails, self.columns = zip(*parts, strict=True)
-        self._tails = tails
-        self._head_sizes = np.array([len(head) for head in self._heads], np.int64)
-        self._tail_sizes = np.array([len(tail) for tail in tails], np.int64)
-        self._first = _Pieces(self._heads[:1])
+        heads, tails, self.columns = (list(members) for members in zip(*parts, strict=True))
+        self._heads: list[bytes] = heads
+        self._tails: list[bytes] = tails
+        self._head_sizes: Numbers = np.array([len(head) for head in heads], np.int64)
+        self._tail_sizes: Numbers = np.array([len(tail) for tail in tails], np.int64)
+        self._first = _Pieces(heads[:1])
         # a column's message follows the one before: what ends one and begins the next is compared in one go
-        self._joints = _Pieces([tail + head for tail, head in zip(tails, (*self._heads[1:], b""), strict=True)])
+        self._joints = _Pieces([tail + head for tail, head in zip(tails, [*heads[1:], b""], strict=True)])
 
     def resembles(self, messages: Sequence[bytes]) -> bool:
         """Say whether a row may be one of these."""
-        ends = zip(messages, self._heads, self._tails, strict=True)
-        return all(message.startswith(head) and message.endswith(tail) for message, head, tail in ends)
+        return all(
+            message.startswith(head) and message.endswith(tail) and message[len(head) : len(head) + 1] in _FLAG_TAGS
+            for message, head, tail in zip(messages, self._heads, self._tails, strict=True)
+        )
 
     def find(self, data: _Bytes, starts: Numbers, ends: Numbers) -> Found:
         """Return which rows have these columns, and where their values are.
@@ -96,7 +100,8 @@ class _Pieces:
         self._masks = self._padded([b"\xff" * len(piece) for piece in pieces])
 
     def _padded(self, pieces: Sequence[bytes]) -> _Words:
-        return np.frombuffer(b"".join(piece.ljust(self._size, b"\0") for piece in pieces), "<u8")
+        words: _Words = np.frombuffer(b"".join(piece.ljust(self._size, b"\0") for piece in pieces), "<u8")
+        return words
 
     def differences(self, data: _Bytes, places: Numbers) -> _Words:
         """Return for each row what is 0 where these bytes stand at the places."""
@@ -111,7 +116,7 @@ class _Headers:
     """By the bytes that a value takes with tag and length: tag and length, which bits they are, and their size."""
 
     def __init__(self) -> None:
-        sizes = np.arange(1 << 14, dtype=np.uint64)
+        sizes: _Words = np.arange(1 << 14, dtype=np.uint64)
         short = sizes < 128
         lengths = np.where(short, sizes, (sizes & 127) | 128 | (sizes >> np.uint64(7) << np.uint64(8)))
         places = sizes + np.where(short, np.uint64(2), np.uint64(3))
@@ -180,4 +185,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, int, int]]:
 
 def _windows(data: _Bytes, size: int) -> np.ndarray:
     """Return the stretches of so many bytes that begin at each byte, without a copy."""
-    return np.lib.stride_tricks.as_strided(data[:size].view(f"V{size}"), (len(data) - size + 1,), (1,))
+    windows: np.ndarray[Any, np.dtype[np.void]] = np.lib.stride_tricks.as_strided(
+        data[:size].view(f"V{size}"), (len(data) - size + 1,), (1,)
+    )
+    return windows
