@@ -20,25 +20,6 @@ _VARIANTS = 6  # of a name: see _variants
 _ESCAPE_BYTES = np.array([len(_encode(chr(byte))) - 3 for byte in range(128)])  # that an escape has more
 
 
-def with_escaped(texts: pa.StringArray) -> tuple[list[pa.StringArray], _Numbers]:
-    """Return texts and, after them, the escaped forms of those that cannot stand in a JSON string as they are.
-
-    The numbers are, for each text, the place of what can, in both taken as one.
-
-    :param texts: without nulls.
-    """
-    places = np.arange(len(texts))
-    data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
-    offsets = text_offsets(texts)
-    special = special_places(data[offsets[0] : offsets[-1]]) + offsets[0]
-    if not len(special):
-        return [texts], places
-    mask: _Flags = np.zeros(len(texts), bool)
-    mask[np.searchsorted(offsets, special, "right") - 1] = True
-    places[mask] = len(texts) + np.arange(np.count_nonzero(mask))
-    return [texts, escaped(texts.filter(pa.array(mask)))], places
-
-
 def escaped(texts: pa.StringArray) -> pa.StringArray:
     """Return texts as they stand in JSON strings, without the quotes.
 

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pyarrow as pa
 
-from airflow_provider_cdc.core.formats.json_texts import object_texts, with_escaped
+from airflow_provider_cdc.core.formats.json_texts import escaped, object_texts
 
 TEXTS = [
     "",
@@ -29,13 +29,12 @@ def objects(rows: list[dict[str, str | int | None]]) -> list[str | None]:
     members = [(name, value) for row in rows for name, value in row.items()]
     bare = [not isinstance(value, str) for _, value in members]
     texts = [value if isinstance(value, str) else json.dumps(value) for _, value in members]
-    values, places = with_escaped(pa.array(texts, pa.string()))
     return object_texts(
         np.array([len(row) for row in rows], np.int64),
         names,
         np.array([names.index(name) for name, _ in members], np.int64),
-        values,
-        places,
+        [escaped(pa.array(texts, pa.string()))],
+        np.arange(len(texts)),
         np.array(bare, bool),
     ).to_pylist()
 
@@ -64,7 +63,14 @@ def test_random_rows_come_back_as_they_were() -> None:
 
 
 def test_a_slice_of_an_array_is_escaped_by_its_own_texts() -> None:
-    texts = pa.array(['"', "a", "b\\", '"']).slice(1, 2)
-    values, places = with_escaped(texts)
-    pool = pa.concat_arrays(values)
-    assert [pool[int(place)].as_py() for place in places] == ["a", "b\\\\"]
+    texts = pa.array(['"', "a", "b\\", "", '"'])
+    assert escaped(texts.slice(1, 2)).to_pylist() == ["a", "b\\\\"]
+    assert escaped(texts.slice(1, 1)).to_pylist() == ["a"]
+    assert escaped(texts.slice(5)).to_pylist() == []
+
+
+def test_texts_are_escaped_alike_with_and_without_control_characters() -> None:
+    texts = pa.array(["", 'say "x\\y"', "漢 😀", "", '"', "\\"])
+    alone = escaped(texts).to_pylist()
+    assert alone == [json.dumps(text, ensure_ascii=False)[1:-1] for text in texts.to_pylist()]
+    assert escaped(pa.concat_arrays([texts, pa.array(["\n"])])).to_pylist() == [*alone, "\\n"]
