@@ -17,7 +17,9 @@ _Flags = np.ndarray[Any, np.dtype[np.bool_]]
 _encode = msgspec.json.Encoder().encode
 _ENDS = ('"}', "}", "")  # of an object: after a string, after a bare value, without members
 _VARIANTS = 6  # of a name: see _variants
-_ESCAPE_BYTES = np.array([len(_encode(chr(byte))) - 3 for byte in range(128)])  # that an escape has more
+_ESCAPES = [_encode(chr(byte))[1:-1] for byte in range(128)]
+_GROWTH = np.array([len(text) - 1 for text in _ESCAPES])
+_FEW = 6  # kinds of bytes that are sooner replaced one after the other than by going over all characters
 
 
 def escaped(texts: pa.StringArray) -> pa.StringArray:
@@ -33,13 +35,20 @@ def escaped(texts: pa.StringArray) -> pa.StringArray:
         return texts
     ends = offsets - offsets[0]
     holders = np.searchsorted(ends, special, "right")
-    grown = np.bincount(holders, _ESCAPE_BYTES[data[special]], len(ends)).astype(np.int32)
+    grown = np.bincount(holders, _GROWTH[data[special]], len(ends)).astype(np.int32)
     ends = ends + np.cumsum(grown, dtype=np.int32)
-    if data[special].min() >= ord(" "):
-        whole = data.tobytes().replace(b"\\", b"\\\\").replace(b'"', b'\\"')
-    else:
-        whole = _encode(str(data, "utf-8"))[1:-1]
-    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(whole))
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(_escaped(data, special)))
+
+
+def _escaped(data: np.ndarray[Any, np.dtype[np.uint8]], special: _Numbers) -> bytes:
+    kinds = np.flatnonzero(np.bincount(data[special])).tolist()
+    if len(kinds) > _FEW:
+        return _encode(data.tobytes().decode())[1:-1]
+    whole = data.tobytes()
+    # first the backslash, which the other escapes bring in
+    for byte in sorted(kinds, key=ord("\\").__ne__):
+        whole = whole.replace(bytes([byte]), _ESCAPES[byte])
+    return whole
 
 
 def special_places(data: np.ndarray) -> _Numbers:

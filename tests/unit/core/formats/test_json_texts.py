@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import random
 
+import msgspec
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from airflow_provider_cdc.core.formats.json_texts import escaped, object_texts
 
@@ -69,8 +71,13 @@ def test_a_slice_of_an_array_is_escaped_by_its_own_texts() -> None:
     assert escaped(texts.slice(5)).to_pylist() == []
 
 
-def test_texts_are_escaped_alike_with_and_without_control_characters() -> None:
-    texts = pa.array(["", 'say "x\\y"', "漢 😀", "", '"', "\\"])
-    alone = escaped(texts).to_pylist()
-    assert alone == [json.dumps(text, ensure_ascii=False)[1:-1] for text in texts.to_pylist()]
-    assert escaped(pa.concat_arrays([texts, pa.array(["\n"])])).to_pylist() == [*alone, "\\n"]
+@pytest.mark.parametrize("kinds", [0, 1, 2, 5, 6, 20, 34])
+def test_however_many_kinds_of_bytes_need_an_escape_they_get_theirs(kinds: int) -> None:
+    chance = random.Random(kinds)
+    special = chance.sample([*map(chr, range(32)), '"', "\\"], kinds)
+    pick = [*special, *special, "a", "é", "漢", "😀", "n", "u", "\x7f"]
+    texts = ["".join(chance.choices(pick, k=chance.randrange(9))) for _ in range(400)]
+    whole = pa.array(texts, pa.string())
+    for part in (slice(0, 400), slice(100, 300), slice(7, 8), slice(9, 9)):
+        found = escaped(whole[part]).to_pylist()
+        assert found == [msgspec.json.encode(text).decode()[1:-1] for text in texts[part]]
