@@ -104,7 +104,7 @@ class ListReader:
 
     def _compare(self, messages: _Messages, offsets: Numbers, rows: Numbers, told: Numbers) -> None:
         """Read those of some rows that are like an example, then those of the others that are like another one."""
-        width = int(offsets[rows[0] + 1] - offsets[rows[0]]) if len(rows) else 0
+        width = int(offsets[rows[0] + 1] - offsets[rows[0]])
         for _ in range(_EXAMPLES):
             if len(rows) < _FEW:
                 return
@@ -225,11 +225,10 @@ class _Messages:
 
 
 def _alike(tables: Numbers, sizes: Numbers) -> Iterator[Numbers]:
-    """Give out rows of one table with as many columns, those without columns left out."""
+    """Give out rows of one table with as many columns, but for few of them and for those without columns."""
     codes = tables * (int(sizes.max(initial=0)) + 1) + sizes
-    distinct = pa.array(codes).dictionary_encode()
-    numbers = distinct.indices.to_numpy()
-    for number in range(len(distinct.dictionary)):
+    numbers = pa.array(codes).dictionary_encode().indices.to_numpy()
+    for number in np.flatnonzero(np.bincount(numbers) >= _FEW).tolist():
         rows = np.flatnonzero(numbers == number)
         if sizes[rows[0]]:
             yield rows
