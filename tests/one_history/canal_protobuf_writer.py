@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from airflow_provider_cdc.core.formats.generated.canal_entry_pb2 import (
     ALTER,
@@ -83,3 +83,11 @@ def _message(event: Event, partition: int, change: RowChange) -> Message:
     entry = Entry(header=header, entryType=ROWDATA, storeValue=change.SerializeToString())
     body = Messages(messages=[entry.SerializeToString()]).SerializeToString()
     return Message(partition, None, Packet(version=1, type=MESSAGES, body=body).SerializeToString())
+
+
+def together(messages: Sequence[Message]) -> Message:
+    """Return packets of one partition as one packet, as Canal sends a batch of events."""
+    packets = [Packet.FromString(message.value or b"") for message in messages]
+    entries = [entry for packet in packets for entry in Messages.FromString(packet.body).messages]
+    body = Messages(messages=entries).SerializeToString()
+    return Message(messages[0].partition, None, Packet(version=1, type=MESSAGES, body=body).SerializeToString())

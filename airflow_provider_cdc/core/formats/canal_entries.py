@@ -84,6 +84,8 @@ def _marks(entries: Entries, result: Meanings) -> None:
 
 def _statements(entries: Entries, result: Meanings, chosen: Flags) -> None:
     """Say what the row changes without rows are."""
+    if not chosen.any():
+        return
     told = chosen & (pc.binary_length(entries.sql).to_numpy(zero_copy_only=False) > 0)
     # quirks-seen-elsewhere 1: DDL may come with isDdl false
     ddl: Flags = told & (entries.is_ddl | np.isin(entries.event, _DDL))
@@ -110,7 +112,7 @@ def _rows(entries: Entries, rows: Rows, result: Meanings, chosen: Flags) -> None
     result.kinds[chosen] = ROW
     for event, op in _ROW_OPS.items():
         result.ops[chosen & (entries.event == event)] = OPS.index(op)
-    owner: Numbers = np.repeat(np.arange(len(entries.kind)), entries.counts)
+    owner = entries.of_rows()
     event = entries.event[owner]
     before = rows.before.is_valid().to_numpy(zero_copy_only=False)
     after = rows.after.is_valid().to_numpy(zero_copy_only=False)

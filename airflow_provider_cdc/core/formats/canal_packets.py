@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from airflow_provider_cdc.core.formats.generated.canal_packet_pb2 import (
     Messages,
     Packet,
 )
-from airflow_provider_cdc.core.formats.generated.canal_record_pb2 import Ends, Record
+from airflow_provider_cdc.core.formats.generated.canal_record_pb2 import Ends, Pair, Record
 from airflow_provider_cdc.core.formats.protobuf_reader import MessageReader, emptied
 
 _MAX_MILLIS = 253_402_300_799_999  # the year 9999: what a timestamp column can hold
@@ -63,6 +63,30 @@ class Entries:
     rows: pa.StructArray
     counts: Numbers
 
+    def of_rows(self) -> Numbers:
+        """Return for each row the place of its entry."""
+        places: Numbers = np.repeat(np.arange(len(self.kind)), self.counts)
+        return places
+
+    def tables_of_rows(self) -> Numbers:
+        """Return for each row a number of its table."""
+        schemas, tables = self.schemas.dictionary_encode(), self.tables.dictionary_encode()
+        numbers = schemas.indices.to_numpy().astype(np.int64) * len(tables.dictionary) + tables.indices.to_numpy()
+        found: Numbers = np.repeat(numbers, self.counts)
+        return found
+
+    def refuse(self, values: Sequence[bytes | None], chosen: Numbers) -> None:
+        """Say of the records of some entries that they cannot be read."""
+        for place in np.unique(self.record[chosen]).tolist():
+            self.problems[place] = refusal(values[place] or b"")
+
+
+class _Own(NamedTuple):
+    """Properties that name an entry's own transaction: the entries, and the names."""
+
+    entries: Numbers
+    names: pa.StringArray
+
 
 class PacketReader:
     """Reads records."""
@@ -70,6 +94,7 @@ class PacketReader:
     def __init__(self) -> None:
         self._records = MessageReader(Record)
         self._ends = MessageReader(Ends)
+        self._pairs = MessageReader(Pair)
 
     def read(self, values: Sequence[bytes | None]) -> Entries:
         """Return the entries of these records."""
@@ -83,6 +108,7 @@ class PacketReader:
         messages = pc.struct_field(batch.column("body"), "messages")
         entries = messages.flatten()
         header, change = pc.struct_field(entries, "header"), pc.struct_field(entries, "storeValue")
+        own, unreadable = self._own_transactions(pc.struct_field(header, "props"))
         kind = _numbers(entries, "entryType", ROWDATA)
         event = _numbers(change, "eventType", UPDATE)
         rows = pc.struct_field(change, "rowDatas")
@@ -99,10 +125,11 @@ class PacketReader:
             _member(change, "isDdl", False).to_numpy(zero_copy_only=False),
             _member(change, "sql", ""),
             _member(change, "ddlSchemaName", ""),
-            _transactions(header, ends),
+            _transactions(header, ends, own),
             rows.flatten(),
             pc.fill_null(pc.list_value_length(rows), 0).to_numpy().astype(np.int64),
         )
+        found.refuse(values, unreadable)
         for place in np.unique(found.record[(found.millis < 0) | (found.millis > _MAX_MILLIS)]).tolist():
             problems.setdefault(place, ("record.malformed", "no Canal packet: an entry has an impossible time"))
         return found
@@ -119,6 +146,17 @@ class PacketReader:
             return batch, ends, malformed | more
         stored = pc.struct_field(pc.struct_field(ends.column("body"), "messages").flatten(), "storeValue")
         return batch, _member(stored, "transactionId", ""), malformed
+
+    def _own_transactions(self, props: pa.ListArray) -> tuple[_Own | None, Numbers]:
+        """Return what entries say of their own transaction if any does, and which have a property that is none."""
+        distinct = props.flatten().dictionary_encode()
+        pairs, malformed = self._pairs.read(distinct.dictionary)
+        own = pc.equal(pairs["key"], "curtGtid").to_numpy(zero_copy_only=False)
+        if not malformed.any() and not own.any():
+            return None, np.zeros(0, np.int64)
+        entries, numbers = pc.list_parent_indices(props).to_numpy(), distinct.indices.to_numpy()
+        chosen = own[numbers]
+        return _Own(entries[chosen], pairs["value"].take(pa.array(numbers[chosen]))), entries[malformed[numbers]]
 
 
 def refusal(value: bytes) -> tuple[str, str]:
@@ -155,7 +193,7 @@ def _numbers(structs: pa.StructArray, name: str, default: int) -> Numbers:
     return numbers
 
 
-def _transactions(header: pa.StructArray, ends: pa.StringArray | None) -> pa.StringArray:
+def _transactions(header: pa.StructArray, ends: pa.StringArray | None, own: _Own | None) -> pa.StringArray:
     """Return the GTID; without GTIDs, at the end of a transaction, its number (4: ``0`` stands for none).
 
     ``gtid`` is the whole executed set, a property ``curtGtid`` the transaction's own (4).
@@ -165,13 +203,9 @@ def _transactions(header: pa.StructArray, ends: pa.StringArray | None) -> pa.Str
     ids = pc.if_else(pc.equal(sets, ""), none, sets)
     if ends is not None:
         ids = pc.coalesce(ids, pc.if_else(pc.is_in(ends, pa.array(["", "0"])), none, ends))
-    props = pc.struct_field(header, "props")
-    own = pc.equal(pc.struct_field(props.flatten(), "key"), "curtGtid")
-    if not pc.any(own).as_py():
+    if own is None or not len(own.entries):
         return ids
-    entries = pc.list_parent_indices(props).filter(own).to_numpy()
     mask: Flags = np.zeros(len(ids), bool)
-    mask[entries] = True
-    last = len(entries) - 1 - np.unique(entries[::-1], return_index=True)[1]
-    values = pc.struct_field(props.flatten(), "value").filter(own).take(pa.array(last))
-    return pc.replace_with_mask(ids, pa.array(mask), values)
+    mask[own.entries] = True
+    last = len(own.entries) - 1 - np.unique(own.entries[::-1], return_index=True)[1]
+    return pc.replace_with_mask(ids, pa.array(mask), own.names.take(pa.array(last)))

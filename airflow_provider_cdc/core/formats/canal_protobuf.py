@@ -24,7 +24,9 @@ from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 from airflow_provider_cdc.core.values.zones import is_zone
 
-_TOGETHER = 8 << 20  # bytes of records decoded at once: a hundred kernel calls for each stretch, and memory for it
+_TOGETHER = (
+    3 << 20
+)  # bytes of records decoded at once: more, and their memory is given back and fetched again each time
 
 
 class WireFormat:
@@ -59,7 +61,8 @@ class WireFormat:
     def _part(self, records: Records, begin: int, end: int) -> pa.Table:
         values = records.values[begin:end]
         entries = self._packets.read(values)
-        rows = self._rows.read(entries.rows)
+        rows = self._rows.read(entries.rows, entries.tables_of_rows())
+        entries.refuse(values, entries.of_rows()[rows.unreadable])
         changes = changes_of(values, entries, rows, meanings(entries, rows), self._rows.texts)
         place = changes.schema.get_field_index("record")
         return changes.set_column(place, "record", pa.array(changes.column(place).to_numpy() + begin))
@@ -98,6 +101,6 @@ class WireFormat:
 
 def _spans(records: Records) -> Iterator[tuple[int, int]]:
     """Cut records into stretches of about :data:`_TOGETHER` bytes, at least one record each."""
-    ends = np.cumsum(np.fromiter((0 if value is None else len(value) for value in records.values), np.int64))
+    ends = np.cumsum(np.array([len(value or b"") for value in records.values], np.int64))
     cuts: np.ndarray[Any, np.dtype[np.int64]] = np.flatnonzero(np.diff(ends // _TOGETHER)) + 1
     yield from pairwise([0, *cuts.tolist(), len(ends)])

@@ -18,26 +18,7 @@ _encode = msgspec.json.Encoder().encode
 _ENDS = ('"}', "}", "")  # of an object: after a string, after a bare value, without members
 _VARIANTS = 6  # of a name: see _variants
 _ESCAPES = [_encode(chr(byte))[1:-1] for byte in range(128)]
-_ESCAPE_BYTES = np.array([len(escape) - 1 for escape in _ESCAPES])  # that an escape has more
-
-
-def with_escaped(texts: pa.StringArray) -> tuple[list[pa.StringArray], _Numbers]:
-    """Return texts and, after them, the escaped forms of those that cannot stand in a JSON string as they are.
-
-    The numbers are, for each text, the place of what can, in both taken as one.
-
-    :param texts: without nulls.
-    """
-    places = np.arange(len(texts))
-    data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
-    offsets = text_offsets(texts)
-    special = special_places(data[offsets[0] : offsets[-1]]) + offsets[0]
-    if not len(special):
-        return [texts], places
-    mask: _Flags = np.zeros(len(texts), bool)
-    mask[np.searchsorted(offsets, special, "right") - 1] = True
-    places[mask] = len(texts) + np.arange(np.count_nonzero(mask))
-    return [texts, escaped(texts.filter(pa.array(mask)))], places
+_GROWTH = np.array([len(escape) - 1 for escape in _ESCAPES])
 
 
 def escaped(texts: pa.StringArray) -> pa.StringArray:
@@ -52,12 +33,12 @@ def escaped(texts: pa.StringArray) -> pa.StringArray:
     if not len(special):
         return texts
     holders = np.searchsorted(offsets[1:], special + offsets[0], "right")
-    grown = np.bincount(holders, _ESCAPE_BYTES[data[special]], len(texts)).cumsum().astype(np.int32)
+    grown = np.bincount(holders, _GROWTH[data[special]], len(texts)).cumsum().astype(np.int32)
     ends = offsets - offsets[0]
     ends[1:] += grown
     whole = data.tobytes()
     # the backslash first: escapes begin with one; few are there, and each goes several times as quick as encoding
-    for byte in sorted(np.unique(data[special]).tolist(), key=lambda byte: byte != ord("\\")):
+    for byte in sorted(np.flatnonzero(np.bincount(data[special])).tolist(), key=ord("\\").__ne__):
         whole = whole.replace(bytes([byte]), _ESCAPES[byte])
     return pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(whole))
 

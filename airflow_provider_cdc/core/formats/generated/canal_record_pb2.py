@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n>airflow_provider_cdc/core/formats/generated/canal_record.proto\x12\x10\x63\x64\x63.canal.record\"j\n\x06Record\x12\x0c\n\x04type\x18\x03 \x01(\x05\x12\x18\n\x0b\x63ompression\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12(\n\x04\x62ody\x18\x05 \x01(\x0b\x32\x1a.cdc.canal.record.MessagesB\x0e\n\x0c_compression\"5\n\x08Messages\x12)\n\x08messages\x18\x02 \x03(\x0b\x32\x17.cdc.canal.record.Entry\"\x88\x01\n\x05\x45ntry\x12(\n\x06header\x18\x01 \x01(\x0b\x32\x18.cdc.canal.record.Header\x12\x16\n\tentryType\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12/\n\nstoreValue\x18\x03 \x01(\x0b\x32\x1b.cdc.canal.record.RowChangeB\x0c\n\n_entryType\"\xa5\x01\n\x06Header\x12\x13\n\x0blogfileName\x18\x02 \x01(\t\x12\x15\n\rlogfileOffset\x18\x03 \x01(\x03\x12\x13\n\x0b\x65xecuteTime\x18\x06 \x01(\x03\x12\x12\n\nschemaName\x18\x08 \x01(\t\x12\x11\n\ttableName\x18\t \x01(\t\x12%\n\x05props\x18\x0c \x03(\x0b\x32\x16.cdc.canal.record.Pair\x12\x0c\n\x04gtid\x18\r \x01(\t\"\"\n\x04Pair\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"\xa0\x01\n\tRowChange\x12\x16\n\teventType\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\x05isDdl\x18\n \x01(\x08H\x01\x88\x01\x01\x12\x0b\n\x03sql\x18\x0b \x01(\t\x12+\n\x08rowDatas\x18\x0c \x03(\x0b\x32\x19.cdc.canal.record.RowData\x12\x15\n\rddlSchemaName\x18\x0e \x01(\tB\x0c\n\n_eventTypeB\x08\n\x06_isDdl\"j\n\x07RowData\x12/\n\rbeforeColumns\x18\x01 \x03(\x0b\x32\x18.cdc.canal.record.Column\x12.\n\x0c\x61\x66terColumns\x18\x02 \x03(\x0b\x32\x18.cdc.canal.record.Column\"\x87\x01\n\x06\x43olumn\x12\r\n\x05index\x18\x01 \x01(\x05\x12\x0f\n\x07sqlType\x18\x02 \x01(\x05\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\r\n\x05isKey\x18\x04 \x01(\x08\x12\x13\n\x06isNull\x18\x06 \x01(\x08H\x00\x88\x01\x01\x12\r\n\x05value\x18\x08 \x01(\t\x12\x11\n\tmysqlType\x18\n \x01(\tB\t\n\x07_isNull\"3\n\x04\x45nds\x12+\n\x04\x62ody\x18\x05 \x01(\x0b\x32\x1d.cdc.canal.record.EndMessages\";\n\x0b\x45ndMessages\x12,\n\x08messages\x18\x02 \x03(\x0b\x32\x1a.cdc.canal.record.EndEntry\"@\n\x08\x45ndEntry\x12\x34\n\nstoreValue\x18\x03 \x01(\x0b\x32 .cdc.canal.record.TransactionEnd\"\'\n\x0eTransactionEnd\x12\x15\n\rtransactionId\x18\x02 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n>airflow_provider_cdc/core/formats/generated/canal_record.proto\x12\x10\x63\x64\x63.canal.record\"j\n\x06Record\x12\x0c\n\x04type\x18\x03 \x01(\x05\x12\x18\n\x0b\x63ompression\x18\x04 \x01(\x05H\x00\x88\x01\x01\x12(\n\x04\x62ody\x18\x05 \x01(\x0b\x32\x1a.cdc.canal.record.MessagesB\x0e\n\x0c_compression\"5\n\x08Messages\x12)\n\x08messages\x18\x02 \x03(\x0b\x32\x17.cdc.canal.record.Entry\"\x88\x01\n\x05\x45ntry\x12(\n\x06header\x18\x01 \x01(\x0b\x32\x18.cdc.canal.record.Header\x12\x16\n\tentryType\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12/\n\nstoreValue\x18\x03 \x01(\x0b\x32\x1b.cdc.canal.record.RowChangeB\x0c\n\n_entryType\"\x8d\x01\n\x06Header\x12\x13\n\x0blogfileName\x18\x02 \x01(\t\x12\x15\n\rlogfileOffset\x18\x03 \x01(\x03\x12\x13\n\x0b\x65xecuteTime\x18\x06 \x01(\x03\x12\x12\n\nschemaName\x18\x08 \x01(\t\x12\x11\n\ttableName\x18\t \x01(\t\x12\r\n\x05props\x18\x0c \x03(\x0c\x12\x0c\n\x04gtid\x18\r \x01(\t\"\"\n\x04Pair\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"\xa0\x01\n\tRowChange\x12\x16\n\teventType\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x12\n\x05isDdl\x18\n \x01(\x08H\x01\x88\x01\x01\x12\x0b\n\x03sql\x18\x0b \x01(\t\x12+\n\x08rowDatas\x18\x0c \x03(\x0b\x32\x19.cdc.canal.record.RowData\x12\x15\n\rddlSchemaName\x18\x0e \x01(\tB\x0c\n\n_eventTypeB\x08\n\x06_isDdl\"6\n\x07RowData\x12\x15\n\rbeforeColumns\x18\x01 \x03(\x0c\x12\x14\n\x0c\x61\x66terColumns\x18\x02 \x03(\x0c\"\x87\x01\n\x06\x43olumn\x12\r\n\x05index\x18\x01 \x01(\x05\x12\x0f\n\x07sqlType\x18\x02 \x01(\x05\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\r\n\x05isKey\x18\x04 \x01(\x08\x12\x13\n\x06isNull\x18\x06 \x01(\x08H\x00\x88\x01\x01\x12\r\n\x05value\x18\x08 \x01(\t\x12\x11\n\tmysqlType\x18\n \x01(\tB\t\n\x07_isNull\"3\n\x04\x45nds\x12+\n\x04\x62ody\x18\x05 \x01(\x0b\x32\x1d.cdc.canal.record.EndMessages\";\n\x0b\x45ndMessages\x12,\n\x08messages\x18\x02 \x03(\x0b\x32\x1a.cdc.canal.record.EndEntry\"@\n\x08\x45ndEntry\x12\x34\n\nstoreValue\x18\x03 \x01(\x0b\x32 .cdc.canal.record.TransactionEnd\"\'\n\x0eTransactionEnd\x12\x15\n\rtransactionId\x18\x02 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,21 +38,21 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ENTRY']._serialized_start=248
   _globals['_ENTRY']._serialized_end=384
   _globals['_HEADER']._serialized_start=387
-  _globals['_HEADER']._serialized_end=552
-  _globals['_PAIR']._serialized_start=554
-  _globals['_PAIR']._serialized_end=588
-  _globals['_ROWCHANGE']._serialized_start=591
-  _globals['_ROWCHANGE']._serialized_end=751
-  _globals['_ROWDATA']._serialized_start=753
-  _globals['_ROWDATA']._serialized_end=859
-  _globals['_COLUMN']._serialized_start=862
-  _globals['_COLUMN']._serialized_end=997
-  _globals['_ENDS']._serialized_start=999
-  _globals['_ENDS']._serialized_end=1050
-  _globals['_ENDMESSAGES']._serialized_start=1052
-  _globals['_ENDMESSAGES']._serialized_end=1111
-  _globals['_ENDENTRY']._serialized_start=1113
-  _globals['_ENDENTRY']._serialized_end=1177
-  _globals['_TRANSACTIONEND']._serialized_start=1179
-  _globals['_TRANSACTIONEND']._serialized_end=1218
+  _globals['_HEADER']._serialized_end=528
+  _globals['_PAIR']._serialized_start=530
+  _globals['_PAIR']._serialized_end=564
+  _globals['_ROWCHANGE']._serialized_start=567
+  _globals['_ROWCHANGE']._serialized_end=727
+  _globals['_ROWDATA']._serialized_start=729
+  _globals['_ROWDATA']._serialized_end=783
+  _globals['_COLUMN']._serialized_start=786
+  _globals['_COLUMN']._serialized_end=921
+  _globals['_ENDS']._serialized_start=923
+  _globals['_ENDS']._serialized_end=974
+  _globals['_ENDMESSAGES']._serialized_start=976
+  _globals['_ENDMESSAGES']._serialized_end=1035
+  _globals['_ENDENTRY']._serialized_start=1037
+  _globals['_ENDENTRY']._serialized_end=1101
+  _globals['_TRANSACTIONEND']._serialized_start=1103
+  _globals['_TRANSACTIONEND']._serialized_end=1142
 # @@protoc_insertion_point(module_scope)

@@ -46,9 +46,9 @@ class Header(_message.Message):
     executeTime: int
     schemaName: str
     tableName: str
-    props: _containers.RepeatedCompositeFieldContainer[Pair]
+    props: _containers.RepeatedScalarFieldContainer[bytes]
     gtid: str
-    def __init__(self, logfileName: _Optional[str] = ..., logfileOffset: _Optional[int] = ..., executeTime: _Optional[int] = ..., schemaName: _Optional[str] = ..., tableName: _Optional[str] = ..., props: _Optional[_Iterable[_Union[Pair, _Mapping]]] = ..., gtid: _Optional[str] = ...) -> None: ...
+    def __init__(self, logfileName: _Optional[str] = ..., logfileOffset: _Optional[int] = ..., executeTime: _Optional[int] = ..., schemaName: _Optional[str] = ..., tableName: _Optional[str] = ..., props: _Optional[_Iterable[bytes]] = ..., gtid: _Optional[str] = ...) -> None: ...
 
 class Pair(_message.Message):
     __slots__ = ("key", "value")
@@ -76,9 +76,9 @@ class RowData(_message.Message):
     __slots__ = ("beforeColumns", "afterColumns")
     BEFORECOLUMNS_FIELD_NUMBER: _ClassVar[int]
     AFTERCOLUMNS_FIELD_NUMBER: _ClassVar[int]
-    beforeColumns: _containers.RepeatedCompositeFieldContainer[Column]
-    afterColumns: _containers.RepeatedCompositeFieldContainer[Column]
-    def __init__(self, beforeColumns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., afterColumns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ...) -> None: ...
+    beforeColumns: _containers.RepeatedScalarFieldContainer[bytes]
+    afterColumns: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, beforeColumns: _Optional[_Iterable[bytes]] = ..., afterColumns: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class Column(_message.Message):
     __slots__ = ("index", "sqlType", "name", "isKey", "isNull", "value", "mysqlType")

@@ -8,8 +8,9 @@ import random
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pytest
 
-from airflow_provider_cdc.core.formats.json_texts import escaped, object_texts, with_escaped
+from airflow_provider_cdc.core.formats.json_texts import escaped, object_texts
 
 TEXTS = [
     "",
@@ -30,13 +31,12 @@ def objects(rows: list[dict[str, str | int | None]]) -> list[str | None]:
     members = [(name, value) for row in rows for name, value in row.items()]
     bare = [not isinstance(value, str) for _, value in members]
     texts = [value if isinstance(value, str) else json.dumps(value) for _, value in members]
-    values, places = with_escaped(pa.array(texts, pa.string()))
     return object_texts(
         np.array([len(row) for row in rows], np.int64),
         names,
         np.array([names.index(name) for name, _ in members], np.int64),
-        values,
-        places,
+        [escaped(pa.array(texts, pa.string()))],
+        np.arange(len(texts)),
         np.array(bare, bool),
     ).to_pylist()
 
@@ -65,10 +65,10 @@ def test_random_rows_come_back_as_they_were() -> None:
 
 
 def test_a_slice_of_an_array_is_escaped_by_its_own_texts() -> None:
-    texts = pa.array(['"', "a", "b\\", '"']).slice(1, 2)
-    values, places = with_escaped(texts)
-    pool = pa.concat_arrays(values)
-    assert [pool[int(place)].as_py() for place in places] == ["a", "b\\\\"]
+    texts = pa.array(['"', "a", "b\\", "", '"'])
+    assert escaped(texts.slice(1, 2)).to_pylist() == ["a", "b\\\\"]
+    assert escaped(texts.slice(1, 1)).to_pylist() == ["a"]
+    assert escaped(texts.slice(5)).to_pylist() == []
 
 
 def test_escaped_texts_are_what_an_encoder_writes() -> None:
@@ -84,3 +84,15 @@ def test_escaped_texts_are_what_an_encoder_writes() -> None:
 def test_bytes_that_are_no_text_stay_as_they_are_beside_what_is_escaped() -> None:
     texts = pa.array([b'\xc3"', b"\xa9\\\xff", b"\n"]).view(pa.string())
     assert escaped(texts).view(pa.binary()).to_pylist() == [b'\xc3\\"', b"\xa9\\\\\xff", b"\\n"]
+
+
+@pytest.mark.parametrize("kinds", [0, 1, 2, 5, 6, 20, 34])
+def test_however_many_kinds_of_bytes_need_an_escape_they_get_theirs(kinds: int) -> None:
+    chance = random.Random(kinds)
+    special = chance.sample([*map(chr, range(32)), '"', "\\"], kinds)
+    pick = [*special, *special, "a", "é", "漢", "😀", "n", "u", "\x7f"]
+    texts = ["".join(chance.choices(pick, k=chance.randrange(9))) for _ in range(400)]
+    whole = pa.array(texts, pa.string())
+    for part in (slice(0, 400), slice(100, 300), slice(7, 8), slice(9, 9)):
+        found = escaped(whole[part]).to_pylist()
+        assert found == [msgspec.json.encode(text).decode()[1:-1] for text in texts[part]]
