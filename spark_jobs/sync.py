@@ -47,6 +47,7 @@ def sync(
     folder = log_folder(f"_cdc/{job.pipeline}", job.seq)
     stored = storage.read_json(f"{folder}/result.json")
     if stored is not None:
+        say(f"done before: batch {job.seq} has its result already")
         return _result(stored)
     history = history_of(job, storage)
     history.newest_position()  # the lake is the one that earlier batches were written to, or nothing is done

@@ -371,8 +371,9 @@ def _cell(case: str, who: Contestant, changes: int, runs: list[Measured], equal:
     if isinstance(who, Ours):
         cell.update(_phases(least))
         if "start" in cell:
-            told = f"until the engine works {cell['start']:.2f} s, land {cell['land']:.2f}"
-            cell["note"] = f"{told}, apply and the end {cell['apply']:.2f}"
+            cell["note"] = f"until the engine works {cell['start']:.2f} s"
+        if "land" in cell:
+            cell["note"] += f", land {cell['land']:.2f}, apply and the end {cell['apply']:.2f}"
     if isinstance(who, (Decode, Plain)):
         told = [json.loads(run.output) for run in good if run.output.strip()]
         if told:
@@ -383,16 +384,13 @@ def _cell(case: str, who: Contestant, changes: int, runs: list[Measured], equal:
 
 def _phases(run: Measured) -> dict[str, float]:
     """Read off when the engine began, when land was done, and what came after, by the lines it wrote."""
-    lands = [at for at, line in run.lines if line.startswith("land:")]
-    if len(lands) < 2:
+    starts = [at for at, line in run.lines if line.startswith(("land:", "done before:"))]
+    if not starts:
         return {}
-    start, landed = lands[0], lands[1]
-    return {
-        "start": start,
-        "land": round(landed - start, 3),
-        "apply": round(run.wall - landed, 3),
-        "after_start": round(run.wall - start, 3),
-    }
+    phases = {"start": starts[0], "after_start": round(run.wall - starts[0], 3)}
+    if len(starts) > 1:
+        phases |= {"land": round(starts[1] - starts[0], 3), "apply": round(run.wall - starts[1], 3)}
+    return phases
 
 
 def _tail(run: Measured) -> str:
