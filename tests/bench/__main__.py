@@ -144,8 +144,8 @@ class Bench:
             "empty": f"{name}, empty" if big else name,
             "filled": f"{name}, filled",
             "double": f"{name}, twice as much",
-            "repeat": f"{name}, repeated",
-            "lost": f"{name}, repeated without result",
+            "repeat": f"{name}, ledger lost",
+            "lost": f"{name}, ledger and result lost",
             "nothing": "nothing new",
         }
         if not any(self._wanted(text) for text in case.values()):

@@ -95,9 +95,6 @@ def targets(figures: Figures) -> list[Target]:
     for case in ("one table, empty", "one table, filled", "100 tables, empty", "1000 tables, empty"):
         peak = figures.value(case, ours, "peak")
         found.append(Target(f"{case}: peak memory", None if peak is None else peak / 1e9, 2, unit="GB"))
-    share = figures.ratio(("one table, repeated", ours), ("one table, empty", ours), "after_start")
-    percent = None if share is None else share * 100
-    found.append(Target("one table, repeated: time after the JVM's start", percent, 5, unit="%"))
     for case in sorted({case for case, _ in figures.cases() if case.startswith("format ")}):
         ratio = figures.ratio((case, "land alone"), (case, "bare loop, envelope"), "cpu")
         if not case.endswith(("protobuf", "avro")):

@@ -13,7 +13,9 @@ NO_VALUE = b'{"schema":null,"payload":null}'
 
 _NULL = b"null"
 _END = ord("}")
-_NEWEST_PREFIXES = 64  # distinct embedded schemas remembered per partition; a table's changes only with DDL
+_PAYLOAD = b'"payload":'
+_MARK = 128  # bytes at the end of an embedded schema that tell it from most others: its name stands there
+_SCHEMAS = 4096  # remembered; a table's changes only with DDL
 
 
 class Message(msgspec.Struct, gc=False):
@@ -37,7 +39,7 @@ class EnvelopeReader(Generic[M]):
 
     def __init__(self, message: type[M]) -> None:
         self._decode = msgspec.json.Decoder(message).decode
-        self._prefixes: dict[bytes, tuple[str, ...] | None] = {}
+        self._prefixes: dict[bytes, tuple[bytes, tuple[str, ...] | None]] = {}  # by their marks
         self._prefix, self._size = b"", 0
         self._columns: tuple[str, ...] | None = None
 
@@ -53,10 +55,11 @@ class EnvelopeReader(Generic[M]):
                 return self._columns, self._decode(memoryview(value)[self._size : -1])
             except msgspec.DecodeError:
                 return self._whole(value)
-        for prefix, columns in self._prefixes.items():
-            if value.startswith(prefix) and value[-1] == _END:
-                self._prefix, self._size, self._columns = prefix, len(prefix), columns
-                return self.read(value)
+        known = self._prefixes.get(_mark(value))
+        if known is not None and value.startswith(known[0]) and value[-1] == _END:
+            self._prefix, self._columns = known
+            self._size = len(self._prefix)
+            return self.read(value)
         return self._whole(value)
 
     def _whole(self, value: bytes) -> tuple[tuple[str, ...] | None, M]:
@@ -75,11 +78,17 @@ class EnvelopeReader(Generic[M]):
         size = len(value) - len(enveloped.payload) - 1
         prefix = value[:size]
         if value[size:-1] == bytes(enveloped.payload) and prefix.rstrip().endswith(b":"):
-            if len(self._prefixes) >= _NEWEST_PREFIXES:
+            if len(self._prefixes) >= _SCHEMAS:
                 self._prefixes.pop(next(iter(self._prefixes)))
-            self._prefixes[prefix] = columns
+            self._prefixes[_mark(value)] = prefix, columns
             self._prefix, self._size, self._columns = prefix, size, columns
         return columns, message
+
+
+def _mark(value: bytes) -> bytes:
+    """Return the bytes before the payload: where to look for a schema that a message may begin with."""
+    place = value.find(_PAYLOAD)
+    return value[max(0, place - _MARK) : place] if place > 0 else b""
 
 
 def reason_of(error: Exception) -> str:
