@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -15,8 +14,6 @@ from airflow_provider_cdc.core.formats.contract import Records
 
 BATCH_RECORDS = 20_000
 BATCH_BYTES = 32 << 20
-# partitions read at once: the records of many come in runs too short to decode well, and a table's lie far apart
-WINDOW = 8
 LOOK_BACK = 16  # records before a chunk that tell a grouped format how far the senders were
 
 # fetch.queue.backoff.ms: the default of 1 s idles the consumer each time its queue was full (2.5 to 3 x in wall)
@@ -48,7 +45,7 @@ def read_chunks(
     :raises SourceError: offsets are gone or beyond the log's end.
     :raises UnavailableError: the broker does not answer.
     """
-    from confluent_kafka import Consumer
+    from confluent_kafka import Consumer, TopicPartition
 
     wanted = [chunk for chunk in chunks if chunk.start < chunk.end]
     if not wanted:
@@ -57,6 +54,7 @@ def read_chunks(
     try:
         if grouped:
             wanted = [_with_context(consumer, chunk, stall_seconds) for chunk in wanted]
+        consumer.assign([TopicPartition(chunk.topic, chunk.partition, chunk.start) for chunk in wanted])
         yield from _Reading(consumer, wanted, stall_seconds, grouped).batches()
     finally:
         consumer.close()
@@ -81,8 +79,7 @@ class _Reading:
         self._consumer = consumer
         self._headers = headers
         self._stall = stall_seconds
-        self._waiting = deque(chunks)
-        self._open: dict[tuple[str, int], Chunk] = {}
+        self._open = {(chunk.topic, chunk.partition): chunk for chunk in chunks}
         self._next = {(chunk.topic, chunk.partition): chunk.start for chunk in chunks}
         self._records: dict[tuple[str, int], Records] = {}
         self._size = 0
@@ -90,8 +87,7 @@ class _Reading:
     def batches(self) -> Iterator[Records]:
         """Yield records until every chunk is read."""
         heard, count = time.monotonic(), 0
-        while self._open or self._waiting:
-            self._begin()
+        while self._open:
             # never more than is missing: a call that asks for more waits its whole timeout at the end
             missing = sum(chunk.end - self._next[place] for place, chunk in self._open.items())
             messages = self._consumer.consume(min(BATCH_RECORDS, max(1, missing)), timeout=0.5)
@@ -100,18 +96,9 @@ class _Reading:
                 heard = time.monotonic()
             elif time.monotonic() - heard > self._stall:
                 raise self._stalled()
-            if count >= BATCH_RECORDS or self._size >= BATCH_BYTES or not (self._open or self._waiting):
+            if count >= BATCH_RECORDS or self._size >= BATCH_BYTES or not self._open:
                 yield from self._records.values()
                 self._records, self._size, count = {}, 0, 0
-
-    def _begin(self) -> None:
-        """Go on with the next partitions in place of those that are read."""
-        from confluent_kafka import TopicPartition
-
-        chunks = [self._waiting.popleft() for _ in range(min(len(self._waiting), WINDOW - len(self._open)))]
-        self._open |= {(chunk.topic, chunk.partition): chunk for chunk in chunks}
-        if chunks:
-            self._consumer.incremental_assign([TopicPartition(c.topic, c.partition, c.start) for c in chunks])
 
     def _take(self, messages: list[Any]) -> int:
         count = 0
@@ -155,7 +142,7 @@ class _Reading:
         from confluent_kafka import TopicPartition
 
         del self._open[place]
-        self._consumer.incremental_unassign([TopicPartition(*place)])
+        self._consumer.pause([TopicPartition(*place)])
 
     def _stalled(self) -> UnavailableError:
         chunk = next(iter(self._open.values()))
