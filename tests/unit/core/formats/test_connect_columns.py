@@ -126,6 +126,15 @@ def test_messages_are_read_with_and_without_envelope_in_any_order() -> None:
         assert (columns, message.n) == (None, 4)
 
 
+def test_schemas_that_end_alike_are_not_taken_for_each_other() -> None:
+    reader, end = EnvelopeReader(Payload), "x" * 300
+    for number, name in enumerate(["a", "b", "a", "b", "c", "a"]):
+        schema = {"fields": [{"field": "after", "fields": [{"field": name, "type": "int32"}]}], "name": end}
+        columns, message = reader.read(json.dumps({"schema": schema, "payload": {"n": number}}).encode())
+        assert columns is not None
+        assert (json.loads(columns[0])["field"], message.n) == (name, number)
+
+
 @pytest.mark.parametrize(
     "value",
     [
