@@ -59,7 +59,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Hand out tests by file, all that start Spark as one."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+    class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             return "spark" if nodeid.startswith(SPARK_TESTS) else nodeid.partition("::")[0]
 

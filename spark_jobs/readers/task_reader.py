@@ -32,6 +32,9 @@ _TUNING = {
     "group.id": "airflow-cdc-assign-only",
 }
 
+# of Records: offsets, timestamps, keys, values, headers
+_Columns = tuple[list[Any], list[Any], list[Any], list[Any], list[Any]]
+
 
 def read_chunks(
     chunks: Sequence[Chunk], config: dict[str, Any], *, stall_seconds: float = 60.0, grouped: bool = False
@@ -81,7 +84,7 @@ class _Reading:
         self._stall = stall_seconds
         self._open = {(chunk.topic, chunk.partition): chunk for chunk in chunks}
         self._next = {(chunk.topic, chunk.partition): chunk.start for chunk in chunks}
-        self._records: dict[tuple[str, int], Records] = {}
+        self._columns: dict[tuple[str, int], _Columns] = {}
         self._size = 0
 
     def batches(self) -> Iterator[Records]:
@@ -97,8 +100,9 @@ class _Reading:
             elif time.monotonic() - heard > self._stall:
                 raise self._stalled()
             if count >= BATCH_RECORDS or self._size >= BATCH_BYTES or not self._open:
-                yield from self._records.values()
-                self._records, self._size, count = {}, 0, 0
+                for place, columns in self._columns.items():
+                    yield Records(*place, *columns)
+                self._columns, self._size, count = {}, 0, 0
 
     def _take(self, messages: list[Any]) -> int:
         count = 0
@@ -117,26 +121,25 @@ class _Reading:
             if found:
                 count += len(found)
                 self._next[here] = found[-1].offset() + 1
-                self._add(self._of(here), found)
+                self._add(here, found)
         return count
 
-    def _add(self, records: Records, messages: list[Any]) -> None:
+    def _add(self, place: tuple[str, int], messages: list[Any]) -> None:
         values = [message.value() for message in messages]
         stamps = [message.timestamp() for message in messages]
         self._size += sum(map(len, filter(None, values)))
-        for column, new in (
-            (records.offsets, [message.offset() for message in messages]),
-            (records.timestamps, [stamp if kind else None for kind, stamp in stamps]),
-            (records.keys, [message.key() for message in messages]),
-            (records.values, values),
-            (records.headers, [message.headers() for message in messages] if self._headers else []),
-        ):
-            column += new  # type: ignore[operator]
-
-    def _of(self, place: tuple[str, int]) -> Records:
-        if place not in self._records:
-            self._records[place] = Records(place[0], place[1], [], [], [], [])
-        return self._records[place]
+        found: _Columns = (
+            [message.offset() for message in messages],
+            [stamp if kind else None for kind, stamp in stamps],
+            [message.key() for message in messages],
+            values,
+            [message.headers() for message in messages] if self._headers else [],
+        )
+        if place not in self._columns:
+            self._columns[place] = found
+            return
+        for column, more in zip(self._columns[place], found, strict=True):
+            column += more
 
     def _finish(self, place: tuple[str, int]) -> None:
         from confluent_kafka import TopicPartition

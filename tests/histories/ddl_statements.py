@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 from tests.histories.kinds import Kind
@@ -77,12 +78,12 @@ class Place:
             columns.insert(otherwise, column)
 
 
-class Clause:
+class Clause(ABC):
     """One clause of an ALTER TABLE."""
 
+    @abstractmethod
     def change(self, structure: Structure, rows: list[Row]) -> tuple[Structure, str]:
         """Return the new structure and the clause's text, and change copies of the rows in place."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ It shares no code with the product: it is the oracle that says what the tables i
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -198,16 +199,16 @@ def full(name: Name) -> str:
     return f"{quoted(name[0])}.{quoted(name[1])}"
 
 
-class Statement:
+class Statement(ABC):
     """One statement."""
 
+    @abstractmethod
     def run(self, source: Source) -> list[Event]:
         """Change the source and return the events; refuses before it changes anything."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sql(self) -> str:
         """Return the statement for people."""
-        raise NotImplementedError
 
 
 def create_text(name: Name, structure: Structure) -> str:

@@ -88,10 +88,11 @@ class Writer:
 
     def _transaction(self, place: int, rows: list[events.Event]) -> list[Message]:
         entries = [self._entry(rows[0], MessageType.BEGIN, Event(beginEvent=BeginEvent(threadId=5)), 0)]
-        for _, group in groupby(rows, lambda event: (event.what.op, event.what.table, event.what.schema)):  # type: ignore[union-attr]
+        changes = [(event, event.what) for event in rows if isinstance(event.what, Row)]
+        for _, group in groupby(changes, lambda change: (change[1].op, change[1].table, change[1].schema)):
             alike = list(group)
-            body = Event(dmlEvent=_dml([event.what for event in alike if isinstance(event.what, Row)]))
-            entries.append(self._entry(alike[0], MessageType.DML, body, 1))
+            body = Event(dmlEvent=_dml([row for _, row in alike]))
+            entries.append(self._entry(alike[0][0], MessageType.DML, body, 1))
         entries.append(self._entry(rows[-1], MessageType.COMMIT, Event(commitEvent=CommitEvent(transactionId="9")), 2))
         sliced = any(event.number % self._sliced == 0 for event in rows)
         return self._messages(place, entries, self._slices if sliced else 1)

@@ -53,12 +53,11 @@ def senders_of(headers: Sequence[Headers], count: int) -> Senders:
 
 def _alike(headers: Sequence[Headers], count: int) -> Senders | None:
     """Return the senders of records whose headers all have the same names in the same order, else None."""
-    if not headers or not headers[0] or None in headers:
+    given = [pairs for pairs in headers if pairs]
+    if not given or len(given) < count or len(set(map(len, given))) > 1:
         return None
-    if len(set(map(len, headers))) > 1:  # type: ignore[arg-type]
-        return None
-    width = len(headers[0])
-    pairs = list(chain.from_iterable(headers))  # type: ignore[arg-type]
+    width = len(given[0])
+    pairs = list(chain.from_iterable(given))
     names, values = list(map(itemgetter(0), pairs)), list(map(itemgetter(1), pairs))
     order = names[:width]
     if names != order * count or order.count(_NUMBER) != 1 or order.count(_SHARD) > 1:

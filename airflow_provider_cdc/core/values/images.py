@@ -49,7 +49,7 @@ class Typed:
     lossy: dict[str, int] = field(default_factory=dict)
 
 
-class Images(Protocol):
+class ImageTexts(Protocol):
     """JSON object texts, no nulls: an Arrow array, or what makes one of a stretch when it is asked for."""
 
     def __len__(self) -> int: ...
@@ -58,7 +58,7 @@ class Images(Protocol):
         """Return a stretch."""
 
 
-def type_images(images: Images, fields: Sequence[Field]) -> Typed:
+def type_images(images: ImageTexts, fields: Sequence[Field]) -> Typed:
     """Convert images; never raises for what is in them."""
     blocks = [
         Block(texts_of(images.slice(start, _BLOCK)), fields, start).run()
