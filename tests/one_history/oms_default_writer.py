@@ -46,7 +46,7 @@ def _message(event: Event, kind: str, before: str, after: str, more: Mapping[str
         "source_identity": "subtopic",
         "dbType": "OB_MYSQL",
         # of one process: the second, and a counter that is not padded
-        "storeDataSequence": int(f"{event.time_ms // 1000}{event.number}"),
+        "storeDataSequence": int(f"{event.time_ms // 1000}{event.number % 100_000}"),
         "table_name": event.what.table,
         "db": f"tenant.{event.what.database}",
         "timestamp": str(event.time_ms // 1000),

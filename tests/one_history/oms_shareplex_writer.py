@@ -39,7 +39,7 @@ class Writer:
             "rowid": f"{name}-" + "\u0001".join(key),
             "trans": str(event.transaction),
             # of one process: the second, and a counter that is not padded
-            "scn": f"{event.time_ms // 1000}{event.number}",
+            "scn": f"{event.time_ms // 1000}{event.number % 100_000}",
         }
         value = f'{{"data":{self._data(what)},"meta":{json.dumps(meta)}'
         if what.before is not None and what.after is not None:

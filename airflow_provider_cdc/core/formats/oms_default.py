@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -18,6 +19,7 @@ from airflow_provider_cdc.core.formats.oms_positions import NOWHERE, NoPosition,
 
 _ROW_OPS = {"ROW": "snapshot", "INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
 _KEY_SEPARATOR = "\x01"
+_WITH_BEFORE = ("update", "delete")
 _LIGHT_TYPE = "__light_type"
 _SECONDS_DIGITS = 11  # of a time in seconds; a longer one is in another unit
 _ABSENT = (b"", b"null", b"{}")
@@ -110,7 +112,8 @@ class WireFormat(oms_images.OmsFormat):
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self._options = OmsOptions(options or {}, sequenced=True)
-        if not self._options.sequenced:
+        self._sequenced = self._options.sequenced
+        if not self._sequenced:
             self.order, self.splits_partitions = "second", False
         self.partial_images = self._options.null_is_unchanged
         self._descriptions = oms_images.Descriptions()
@@ -119,44 +122,57 @@ class WireFormat(oms_images.OmsFormat):
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
         out = ChangeColumns(self._descriptions.texts)
-        for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
+        changes, transactions = out.changes, out.rest.setdefault("transaction_id", [])
+        for place, value in enumerate(records.values):
             if value is None:
                 out.add(place, "ignored")
                 continue
             try:
                 message = _open(value)
-                kind = message.recordType or _kind_of(message)
-                if kind in _ROW_OPS:
-                    self._row(out, place, _ROW_OPS[kind], message, records.timestamps[place])
-                elif kind == "DDL":
-                    self._schema_change(out, place, message)
-                elif kind == "HEARTBEAT":
-                    _heartbeat(out, place, message.allMetaData)
-                else:
-                    raise ValueError("unknown recordType")
+                op = _ROW_OPS.get(message.recordType or _kind_of(message))
+                if op is None:
+                    self._other(out, place, message)
+                    continue
+                changes.append(self._row(place, op, message, records.timestamps[place]))
+                if transaction := message.allMetaData.transId or message.allMetaData.uniqueId:
+                    transactions.append((len(changes) - 1, str(transaction)))
+                if op == "snapshot" and not self._sequenced:
+                    out.note(len(changes) - 1, "tool_time", 0)  # older than every change, and no clock tells when
             except NoPosition as error:
-                out.error(place, "record.without_position", str(error), key, value)
+                out.error(place, "record.without_position", str(error), records.keys[place], value)
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
                 reason = str(error).split(" - at `$", 1)[0][:120]
-                out.error(place, "record.malformed", f"no OMS Default message: {reason}", key, value)
+                out.error(place, "record.malformed", f"no OMS Default message: {reason}", records.keys[place], value)
         return out.batch(records)
 
-    def _row(self, out: ChangeColumns, place: int, op: str, message: _Message, written_ms: int | None) -> None:
+    def _row(self, place: int, op: str, message: _Message, written_ms: int | None) -> tuple[Any, ...]:
+        """Return the fields of a :class:`Change`."""
         meta = message.allMetaData
         before, after = _image(message.prevStruct), _image(message.postStruct)
-        if (before is not None) != (op in ("update", "delete")) or (after is not None) != (op != "delete"):
+        if (before is None) is (op in _WITH_BEFORE) or (after is None) is (op != "delete"):
             raise ValueError(f"{op} with other images than it has")
-        table = self._table(meta)
+        table = self._tables.get((meta.db, meta.table_name, meta.dbType, meta.record_primary_key)) or self._table(meta)
         if self.light_types:
             before, after = _without_types(table, before, after)
-        where = self._place(meta, op, written_ms)
-        after, columns = table.described(before, after, self._options.null_is_unchanged)
+        if not self._sequenced:
+            file = pos = row = None
+        elif op == "snapshot":
+            file, pos, row = snapshot_place(written_ms)
+        else:
+            file, pos, row = change_place(meta.storeDataSequence)
+        after, columns = table.described(before, after, self.partial_images)
         time = _micros(meta.timestamp)
-        out.changes.append((place, 0, "row", op, table.database, table.name, *where, time, before, after, columns))
-        if op == "snapshot" and not self._options.sequenced:
-            out.note(len(out.changes) - 1, "tool_time", 0)  # older than every change, and no clock tells when
-        if transaction := meta.transId or meta.uniqueId:
-            out.note(len(out.changes) - 1, "transaction_id", str(transaction))
+        return (place, 0, "row", op, table.database, table.name, file, pos, row, time, before, after, columns)
+
+    def _other(self, out: ChangeColumns, place: int, message: _Message) -> None:
+        """Add what is no row change."""
+        kind = message.recordType or _kind_of(message)
+        if kind == "DDL":
+            self._schema_change(out, place, message)
+        elif kind == "HEARTBEAT":
+            _heartbeat(out, place, message.allMetaData)
+        else:
+            raise ValueError("unknown recordType")
 
     def _schema_change(self, out: ChangeColumns, place: int, message: _Message) -> None:
         meta = message.allMetaData
@@ -240,8 +256,9 @@ def _without_types(table: _Table, before: bytes | None, after: bytes | None) -> 
 
 def _image(raw: msgspec.Raw) -> bytes | None:
     image = bytes(raw)
-    empty = image in _ABSENT or (image[1:2].isspace() and image[1:-1].isspace())
-    return None if empty else image
+    if image[1:2] == b'"':  # it has a member
+        return image
+    return None if image in _ABSENT or image[1:-1].isspace() else image
 
 
 def _heartbeat(out: ChangeColumns, place: int, meta: _Meta) -> None:
