@@ -54,6 +54,9 @@ def _inline() -> _Engine:
 
 def _spark(job: Any) -> _Engine:
     """Start Spark's bare context: rows never cross to the JVM; only the Spark reader and writer need a session."""
+    from spark_jobs.unzipped import prefer_installed
+
+    prefer_installed()
     from pyspark import SparkConf, SparkContext
 
     conf = SparkConf().setIfMissing("spark.app.name", f"airflow-cdc {job.pipeline} {job.seq}")

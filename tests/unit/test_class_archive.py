@@ -1,0 +1,91 @@
+"""The kept classes of Spark: made by the second batch on a machine, used by all later ones."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_cdc.engine.class_archive import ClassArchive, class_archive
+from airflow_provider_cdc.java import JavaNotFound, find_java
+
+
+@pytest.fixture
+def homes(tmp_path: Path) -> tuple[Path, Path]:
+    """Homes of a Java and a Spark, with what is looked at."""
+    java, spark = tmp_path / "java", tmp_path / "spark"
+    (java / "lib" / "server").mkdir(parents=True)
+    (java / "lib" / "server" / "classes.jsa").touch()
+    (java / "release").write_text('JAVA_VERSION="17.0.1"')
+    (spark / "jars").mkdir(parents=True)
+    return java, spark
+
+
+def _start(homes: tuple[Path, Path], folder: Path, session: bool = False) -> ClassArchive:
+    scratch = folder / "scratch"
+    scratch.mkdir(exist_ok=True)
+    found = class_archive(*homes, session, folder / "cache", scratch)
+    assert found is not None
+    return found
+
+
+def test_the_second_start_makes_the_archive_and_later_ones_use_it(homes: tuple[Path, Path], tmp_path: Path) -> None:
+    assert _start(homes, tmp_path).options == ""
+    second = _start(homes, tmp_path)
+    assert second.made is not None and f"-XX:ArchiveClassesAtExit={second.made}" in second.options
+    second.made.write_bytes(b"classes")
+    second.keep()
+    third = _start(homes, tmp_path)
+    assert third.made is None and third.kept.read_bytes() == b"classes"
+    assert f"-XX:SharedArchiveFile={third.kept}" in third.options
+
+
+def test_a_start_that_was_cut_short_leaves_the_next_one_to_make_it(homes: tuple[Path, Path], tmp_path: Path) -> None:
+    _start(homes, tmp_path)
+    _start(homes, tmp_path).keep()  # the JVM was killed before it wrote anything
+    assert _start(homes, tmp_path).made is not None
+
+
+def test_another_java_and_a_session_have_archives_of_their_own(homes: tuple[Path, Path], tmp_path: Path) -> None:
+    first = _start(homes, tmp_path)
+    (homes[0] / "release").write_text('JAVA_VERSION="17.0.2"')
+    assert len({first.kept, _start(homes, tmp_path).kept, _start(homes, tmp_path, session=True).kept}) == 3
+
+
+def test_a_java_without_an_archive_of_its_own_makes_none(homes: tuple[Path, Path], tmp_path: Path) -> None:
+    (homes[0] / "lib" / "server" / "classes.jsa").unlink()
+    assert class_archive(*homes, False, tmp_path, tmp_path) is None
+
+
+def test_a_folder_with_spaces_stays_one_argument(homes: tuple[Path, Path], tmp_path: Path) -> None:
+    folder = tmp_path / "my own files"
+    folder.mkdir()
+    _start(homes, folder)
+    made = _start(homes, folder)
+    assert shlex.split(made.options)[0] == f"-XX:ArchiveClassesAtExit={made.made}"
+
+
+def test_java_takes_classes_from_the_archive_it_made(tmp_path: Path) -> None:
+    """With the real Java, and the shortest thing that Spark can be asked."""
+    pyspark = pytest.importorskip("pyspark")
+    try:
+        java = find_java()
+    except JavaNotFound as problem:
+        pytest.skip(str(problem))
+    homes = java.home, Path(pyspark.__file__).parent
+    if class_archive(*homes, False, tmp_path / "cache", tmp_path) is None:
+        pytest.skip(f"{java.home} has no archive of its own classes")
+    making = _start(homes, tmp_path)
+    assert "shared objects file" not in _origins_of_spark(java.executable, making, homes[1])
+    making.keep()
+    assert "shared objects file" in _origins_of_spark(java.executable, _start(homes, tmp_path), homes[1])
+
+
+def _origins_of_spark(java: Path, archive: ClassArchive, spark: Path) -> str:
+    """Ask Spark for its version; return where Java took the main class from."""
+    options = [*shlex.split(archive.options), "-Xlog:class+load=info", "-cp", f"{spark}/jars/*"]
+    asked = [str(java), *options, "org.apache.spark.deploy.SparkSubmit", "--version"]
+    told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    return next(line for line in told.splitlines() if "org.apache.spark.deploy.SparkSubmit " in line)
