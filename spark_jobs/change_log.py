@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -65,21 +65,21 @@ class LogWriter:
         storage.make_folder(folder)
         # a name of its own per attempt: a task that runs twice leaves a file that no manifest names
         self._name = f"{folder}/{uuid.uuid4().hex}.parquet"
-        self._batches: list[pa.RecordBatch] = []
+        self._pieces: dict[tuple[str, str], list[pa.RecordBatch]] = {}  # by database and table
         self.rows = self.size = 0
         self.descriptions: list[dict[str, str]] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take row changes and errors of one decoded batch."""
-        self._batches.append(batch)
+        for name, rows in _by_table(batch):
+            self._pieces.setdefault(name, []).append(rows)
         self.rows += batch.num_rows
         self.size += batch.nbytes
 
     def close(self) -> list[Group]:
         """Write the file, a row group per table."""
-        if not self._batches:
+        if not self._pieces:
             return []
-        changes = pa.Table.from_batches(self._batches, CHANGE_SCHEMA).unify_dictionaries()
         groups: list[Group] = []
         with pq.ParquetWriter(
             self._storage.path(self._name),
@@ -89,7 +89,8 @@ class LogWriter:
             use_dictionary=["topic", "kind", "op", "database", "schema", "table", "columns"],
             write_statistics=False,
         ) as writer:
-            for database, table, rows in _by_table(changes):
+            for (database, table), pieces in self._pieces.items():
+                rows = pa.Table.from_batches(pieces, CHANGE_SCHEMA).unify_dictionaries()
                 writer.write_table(rows, row_group_size=max(1, rows.num_rows))
                 groups.append(_group(self._name, len(groups), database, table, rows))
                 if self._described and database:
@@ -104,7 +105,8 @@ class LogWriter:
                 self.descriptions.append({"database": database, "table": table, **found})
 
 
-def _by_table(changes: pa.Table) -> Iterable[tuple[str, str, pa.Table]]:
+def _by_table(changes: pa.RecordBatch) -> Iterator[tuple[tuple[str, str], pa.RecordBatch]]:
+    """Split a batch by database and table; mostly it is of one table, and goes whole."""
     databases, tables = (_codes(changes.column(name)) for name in ("database", "table"))
     marks = databases[0] * (len(tables[1]) + 1) + tables[0]
     if (marks[1:] < marks[:-1]).any():
@@ -114,14 +116,13 @@ def _by_table(changes: pa.Table) -> Iterable[tuple[str, str, pa.Table]]:
     ends = [*starts[1:], len(marks)]
     for start, end in zip(starts, ends, strict=True):
         database, table = divmod(int(marks[start]), len(tables[1]) + 1)
-        yield databases[1][database] or "", tables[1][table] or "", changes.slice(start, end - start)
+        yield (databases[1][database] or "", tables[1][table] or ""), changes.slice(start, end - start)
 
 
-def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:
-    # dictionaries are unified, so all chunks have the same
-    words = [*column.chunk(0).dictionary.to_pylist(), None]
-    codes = [pc.fill_null(c.indices, len(words) - 1).to_numpy(zero_copy_only=False) for c in column.chunks]
-    return np.concatenate(codes).astype(np.int64), words
+def _codes(column: pa.DictionaryArray) -> tuple[np.ndarray, list[str | None]]:
+    words = [*column.dictionary.to_pylist(), None]
+    codes = pc.fill_null(column.indices, len(words) - 1).to_numpy(zero_copy_only=False)
+    return codes.astype(np.int64), words
 
 
 def _group(name: str, number: int, database: str, table: str, rows: pa.Table) -> Group:

@@ -26,6 +26,8 @@ _TUNING = {
     "fetch.queue.backoff.ms": 5,
     "queued.min.messages": 100_000,
     "queued.max.messages.kbytes": 32_768,
+    # each answer is one piece of memory; one of 50 MB, the default, is made of new pages every time
+    "fetch.max.bytes": 8 << 20,
     "fetch.message.max.bytes": 8 << 20,
     "fetch.wait.max.ms": 100,
     # a group's name is demanded by the client; nothing joins it and nothing is committed to it
