@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -69,12 +69,13 @@ class LogWriter:
         self.rows = self.size = 0
         self.descriptions: list[dict[str, str]] = []
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Take row changes and errors of one decoded batch."""
-        for name, rows in _by_table(batch):
-            self._pieces.setdefault(name, []).append(rows)
-        self.rows += batch.num_rows
-        self.size += batch.nbytes
+    def add(self, batch: pa.RecordBatch, logged: pa.BooleanArray) -> None:
+        """Take those changes of one decoded batch that belong into the log."""
+        changes, spans = _by_table(batch, logged)
+        for name, start, end in spans:
+            self._pieces.setdefault(name, []).append(changes.slice(start, end - start))
+        self.rows += changes.num_rows
+        self.size += changes.nbytes
 
     def close(self) -> list[Group]:
         """Write the file, a row group per table."""
@@ -105,18 +106,29 @@ class LogWriter:
                 self.descriptions.append({"database": database, "table": table, **found})
 
 
-def _by_table(changes: pa.RecordBatch) -> Iterator[tuple[tuple[str, str], pa.RecordBatch]]:
-    """Split a batch by database and table; mostly it is of one table, and goes whole."""
-    databases, tables = (_codes(changes.column(name)) for name in ("database", "table"))
+def _by_table(
+    batch: pa.RecordBatch, logged: pa.BooleanArray
+) -> tuple[pa.RecordBatch, list[tuple[tuple[str, str], int, int]]]:
+    """Return the logged changes by database and table, and from where to where each has its own.
+
+    Mostly that is the batch as it is: rows are moved, once, where it has others or mixes tables.
+    """
+    databases, tables = (_codes(batch.column(name)) for name in ("database", "table"))
     marks = databases[0] * (len(tables[1]) + 1) + tables[0]
-    if (marks[1:] < marks[:-1]).any():
+    rows = np.flatnonzero(logged.to_numpy(zero_copy_only=False))
+    marks = marks[rows]
+    mixed = bool((marks[1:] < marks[:-1]).any())
+    if mixed:
         order = np.argsort(marks, kind="stable")
-        changes, marks = changes.take(pa.array(order)), marks[order]
+        rows, marks = rows[order], marks[order]
+    if mixed or len(rows) < batch.num_rows:
+        batch = batch.take(pa.array(rows))
     starts: Any = np.flatnonzero(np.r_[True, marks[1:] != marks[:-1]]) if len(marks) else []
-    ends = [*starts[1:], len(marks)]
-    for start, end in zip(starts, ends, strict=True):
+    spans = []
+    for start, end in zip(starts, [*starts[1:], len(marks)], strict=True):
         database, table = divmod(int(marks[start]), len(tables[1]) + 1)
-        yield (databases[1][database] or "", tables[1][table] or ""), changes.slice(start, end - start)
+        spans.append(((databases[1][database] or "", tables[1][table] or ""), start, end))
+    return batch, spans
 
 
 def _codes(column: pa.DictionaryArray) -> tuple[np.ndarray, list[str | None]]:

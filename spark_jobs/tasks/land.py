@@ -99,7 +99,7 @@ def _take(wire: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandRe
         report.changes[name] = report.changes.get(name, 0) + entry["counts"]
     logged = pc.is_in(kinds, pa.array(["row", "error"]))
     if pc.any(logged).as_py():
-        writer.add(batch if pc.all(logged).as_py() else batch.filter(logged))
+        writer.add(batch, logged)
     if report.changes.get("schema"):
         report.schema_changes += schema_changes(wire, batch.filter(pc.equal(kinds, "schema")))
     if report.changes.get("progress"):
