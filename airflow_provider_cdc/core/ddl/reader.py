@@ -65,7 +65,10 @@ class TokenReader:
 
     def at(self, *words: str) -> bool:
         """Whether these words come next, in this order."""
-        return all(self.peek(ahead).word == word for ahead, word in enumerate(words))
+        for ahead, word in enumerate(words):  # asked for dozens of words at each token: nothing is built for it
+            if self.peek(ahead).word != word:
+                return False
+        return True
 
     def at_any(self, words: Collection[str]) -> bool:
         """Whether one of these words comes next."""
