@@ -65,10 +65,9 @@ class TokenReader:
 
     def at(self, *words: str) -> bool:
         """Whether these words come next, in this order."""
-        for ahead, word in enumerate(words):  # asked for dozens of words at each token: nothing is built for it
-            if self.peek(ahead).word != word:
-                return False
-        return True
+        if self.peek().word != words[0]:  # mostly so, and asked for dozens of words at each token
+            return False
+        return all(self.peek(ahead).word == word for ahead, word in enumerate(words))
 
     def at_any(self, words: Collection[str]) -> bool:
         """Whether one of these words comes next."""
