@@ -108,12 +108,12 @@ class WireFormat:
                     continue
                 images = _checked_images(message, op)
                 if len(images) == 1:  # as in nearly all records
-                    found = [self._change(place, 0, message, op, images[0])]
-                else:
-                    found = [self._change(place, number, message, op, image) for number, image in enumerate(images)]
-                for change in found:
-                    tool_times.append((len(changes), message.ts))
-                    changes.append(change)
+                    changes.append(self._change(place, 0, message, op, images[0]))
+                    tool_times.append((len(changes) - 1, message.ts))
+                    continue
+                found = [self._change(place, number, message, op, image) for number, image in enumerate(images)]
+                tool_times += [(len(changes) + number, message.ts) for number in range(len(found))]
+                changes += found
             except Refused as refusal:
                 out.error(place, refusal.code, str(refusal), None, value)
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
