@@ -72,8 +72,11 @@ class AlikeImages:
         self._decode: Any = None
 
     def learn(self, names: tuple[str, ...], columns: int) -> None:
-        """Take the members of an image that was not like the others; the second time a struct is worth making."""
-        exact = exact_members(names) if names == self._names else None
+        """Take the members of an image that was not like the others; the second time a struct is worth making.
+
+        Where there is one already and it has these members, the image has spaces: others of its writer may have too.
+        """
+        exact = exact_members(names) if names == self._names and self._decode is None else None
         self._names, self.columns = names, columns
         self._decode, self._fields = exact or (None, {})
 

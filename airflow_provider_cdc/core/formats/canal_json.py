@@ -89,8 +89,8 @@ class WireFormat:
         self._columns_texts: list[str] = []
         self._columns_numbers: dict[str, int] = {}
         self._tables: dict[tuple[bytes, bytes], Table] = {}
-        self._newest = Table({}, None, {})  # of the row before, with the types and the key as it states them
-        self._types = self._key = msgspec.Raw()
+        self._newest = Table({}, None, {})  # of the row before, with what tells it as that row has it
+        self._types = self._key = self._sql_types = msgspec.Raw()
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
@@ -123,7 +123,8 @@ class WireFormat:
     def _change(self, place: int, number: int, message: _Message, op: str, image: msgspec.Raw) -> tuple[Any, ...]:
         """Return the fields of a :class:`Change`."""
         table = self._newest
-        if message.mysqlType != self._types or message.pkNames != self._key or table.json:
+        known = message.mysqlType == self._types and message.pkNames == self._key
+        if not known or (table.json and message.sqlType != self._sql_types):
             table = self._table(message)
         alike = table.alike[op]
         old = message.old[number] if op == "update" and message.old else None
@@ -147,6 +148,7 @@ class WireFormat:
         if table.json:
             table = table.with_sql_types((_numbers.decode(message.sqlType) if message.sqlType else None) or {})
         self._newest, self._types, self._key = table, message.mysqlType, message.pkNames
+        self._sql_types = message.sqlType
         return table
 
     def _columns(self, table: Table, names: tuple[str, ...], op: str) -> int:

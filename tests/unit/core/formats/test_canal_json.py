@@ -301,6 +301,15 @@ def test_a_change_to_a_json_value_is_refused_among_rows_alike() -> None:
     assert images(found[2]) == ({"id": "1", "a": "w", "b": None}, {"id": "1", "a": "JSON_", "b": None})
 
 
+def test_the_sql_type_of_a_json_column_counts_in_each_record() -> None:
+    typed = ALIKE.replace(b'"b":"VARCHAR(9)"', b'"b":"JSON"')
+    sent = [typed.replace(b'"sqlType":null', b'"sqlType":{"b":%d}' % number) for number in (12, 12, 2004, 2004, 12)]
+    sent += [typed, sent[2], typed.replace(b'"sqlType":null', b'"sqlType":7'), sent[2]]
+    found = [{**one, "offset": 0} for one in changes(*sent)]
+    assert found == [changes(value)[0] for value in sent]
+    assert len({one["columns"] for one in found if one["kind"] == "row"}) == 2
+
+
 def test_a_wrong_row_spoils_its_record_alone() -> None:
     wrong = ALIKE.replace(b'"b":null}', b'"b":null},["x"]').replace(b'{"a":"w"}', b'{"a":"w"},{}')
     found = changes(ALIKE, ALIKE, wrong, ALIKE)
