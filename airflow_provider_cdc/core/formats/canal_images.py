@@ -44,7 +44,7 @@ class Table:
         self.types, self.key, self.sql_types = types, key, sql_types
         self.json = tuple(name for name, kind in types.items() if canal_columns.is_json(kind))
         self.numbers: dict[Any, int] = {}  # of the columns texts, by names of an image and whether it is the key alone
-        self.alike = {op: AlikeImages(op, bool(self.json)) for op in ("insert", "update", "delete", "snapshot")}
+        self.alike = {op: AlikeImages(self, op) for op in ("insert", "update", "delete", "snapshot")}
         self._others: dict[tuple[int | None, ...], Table] = {}
 
     def with_sql_types(self, sql_types: Mapping[str, int]) -> Table:
@@ -60,13 +60,11 @@ class AlikeImages:
     struct, written again, gives its very bytes.
 
     columns: number of the ``columns`` text that goes with them.
-
-    :param has_json: whether a column of the table is JSON.
     """
 
-    def __init__(self, op: str, has_json: bool) -> None:
+    def __init__(self, table: Table, op: str) -> None:
         self.columns = -1
-        self._deleted, self._has_json = op == "delete", has_json
+        self._table, self._deleted = table, op == "delete"
         self._names: tuple[str, ...] = ()
         self._fields: Mapping[str, str] = {}  # of the struct, by member
         self._decode: Any = None
@@ -74,7 +72,7 @@ class AlikeImages:
     def learn(self, names: tuple[str, ...], columns: int) -> None:
         """Take the members of an image that was not like the others; the second time a struct is worth making.
 
-        Where there is one already and it has these members, the image has spaces: others of its writer may have too.
+        Where there is one already and it has these members, they have spaces between them: the next may have too.
         """
         exact = exact_members(names) if names == self._names and self._decode is None else None
         self._names, self.columns = names, columns
@@ -96,8 +94,8 @@ class AlikeImages:
             return None
         if old is None:
             return (text, None) if self._deleted else (None, text)
-        former = _members(old)
-        if not former or (self._has_json and _PARTIAL_JSON in text):
+        former, table = _members(old), self._table
+        if (not former and table.key is None) or (table.json and _PARTIAL_JSON in text):
             return None
         try:
             for name, value in former.items():

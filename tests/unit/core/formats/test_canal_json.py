@@ -292,6 +292,12 @@ def test_what_earlier_records_were_like_changes_nothing(change: tuple[bytes, byt
     assert found == [changes(value)[0] for value in values]
 
 
+def test_a_row_without_key_and_former_values_is_refused_among_rows_alike() -> None:
+    keyless = ALIKE.replace(b'["id"]', b"null")
+    found = changes(keyless, keyless, keyless, keyless.replace(b'{"a":"w"}', b"{}"))
+    assert [c["error_code"] for c in found] == [None, None, None, "record.partial_image"]
+
+
 def test_a_change_to_a_json_value_is_refused_among_rows_alike() -> None:
     typed = ALIKE.replace(b'"b":"VARCHAR(9)"', b'"b":"JSON"')
     partial = typed.replace(b'"b":null', b'"b":"JSON_SET(b, 1)"')
