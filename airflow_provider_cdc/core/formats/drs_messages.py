@@ -95,14 +95,14 @@ class DrsFormat(ABC):
         self._columns: list[str] = []
         self._numbers: dict[str, int] = {}
         self._tables: dict[tuple[bytes, bytes], Table] = {}
-        self._newest = Table({}, None)  # of the row before, with the types and the key as it states them
+        self._newest = Table({}, None)  # of the row before, with what tells it as that row has it
         self._types_text = self._key_text = msgspec.Raw()
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
         out = ChangeColumns(self._columns)
         changes = out.changes
-        for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
+        for place, value in enumerate(records.values):
             if value is None:
                 out.add(place, "ignored")
                 continue
@@ -122,7 +122,7 @@ class DrsFormat(ABC):
                     raise ValueError("unknown type")
             except (ValueError, RecursionError) as error:
                 reason = str(error).split(" - at `$", 1)[0][:120]
-                out.error(place, "record.malformed", f"no DRS message: {reason}", key, value)
+                out.error(place, "record.malformed", f"no DRS message: {reason}", records.keys[place], value)
         return out.batch(records)
 
     def _checked(
