@@ -30,6 +30,7 @@ _RowCount = Annotated[int, msgspec.Meta(ge=0, le=9_999_999_999)]
 
 _ROW_OPS: Mapping[str | None, str] = {"r": "snapshot", "c": "insert", "u": "update", "d": "delete", "t": "truncate"}
 _NULL = b"null"
+_ABSENT = (msgspec.Raw(_NULL), msgspec.Raw())
 
 
 class _Source(msgspec.Struct, gc=False):
@@ -106,38 +107,43 @@ class WireFormat:
                 continue
             try:
                 columns, message = read(value)
-                source = message.source
-                if message.op is None or source is None:
+                op, source = _ROW_OPS.get(message.op), message.source
+                if op is not None and source is not None:
+                    changes.append(self._row(place, message, op, source, key, columns))
+                    if source.gtid:
+                        transactions.append((len(changes) - 1, source.gtid))
+                elif message.op is None or source is None:
                     self._other(out, place, message)
                 elif message.op == "m":
                     out.add(place, "ignored")  # logical decoding message: no row
                 else:
-                    changes.append(self._row(place, message, source, key, columns))
-                    if source.gtid:
-                        transactions.append((len(changes) - 1, source.gtid))
+                    raise ValueError("unknown op")
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
                 out.error(place, "record.malformed", f"no Debezium message: {reason_of(error)}", key, value)
         return out.batch(records)
 
     def _row(
-        self, place: int, message: _Payload, source: _Source, key: bytes | None, columns: tuple[str, ...] | None
+        self,
+        place: int,
+        message: _Payload,
+        op: str,
+        source: _Source,
+        key: bytes | None,
+        columns: tuple[str, ...] | None,
     ) -> tuple[Any, ...]:
         """Return the fields of a :class:`Change`."""
-        op = _ROW_OPS.get(message.op)
-        if op is None:
-            raise ValueError("unknown op")
-        before, after = bytes(message.before) or _NULL, bytes(message.after) or _NULL
-        image = after if after != _NULL else before
-        lacks = before == _NULL if op == "delete" else after == _NULL and op != "truncate"
+        before = None if message.before in _ABSENT else bytes(message.before)
+        after = None if message.after in _ABSENT else bytes(message.after)
+        lacks = before is None if op == "delete" else after is None and op != "truncate"
         if lacks or source.table is None or source.db is None:
             raise ValueError(f"a row of op {message.op} without its image, database or table")
         if source.file is None or source.pos is None:
             raise ValueError("a row without its place in a binlog")
         file, pos, row = self._files[source.file], source.pos, source.row or 0
         database, table, time = source.db, source.table, source.ts_us or _source_time(source)
-        number = None if image == _NULL else self._columns.number(columns, key, (database, table), image)
-        was, now = None if before == _NULL else before, None if after == _NULL else after
-        return (place, 0, "row", op, database, table, file, pos, row, time, was, now, number)
+        image = before if after is None else after
+        number = None if image is None else self._columns.number(columns, key, (database, table), image)
+        return (place, 0, "row", op, database, table, file, pos, row, time, before, after, number)
 
     def _other(self, out: ChangeColumns, place: int, message: _Payload) -> None:
         source = message.source
