@@ -11,6 +11,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats import canal_columns
 from airflow_provider_cdc.core.formats.canal_evidence import of_canal
+from airflow_provider_cdc.core.formats.canal_images import Refused, Table, read_images
 from airflow_provider_cdc.core.formats.canal_statements import changes_tables, session_database
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
@@ -22,21 +23,10 @@ from airflow_provider_cdc.core.values.zones import is_zone
 _Millis = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
 
 # INIT are the rows of a full load
-_ROW_OPS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "INIT": "snapshot"}
+_ROW_OPS: Mapping[str | None, str] = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "INIT": "snapshot"}
 _DDL = frozenset({"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
 _PROTOBUF = (b"\x18\x07", b"\x10\x01\x18\x07")  # how a Packet begins (5.1)
 _REMEMBERED = 4096  # distinct descriptions by their bytes; TiCDC writes one table's in ever other orders (9.1)
-
-
-class Refused(ValueError):
-    """A record that is understood and cannot be applied.
-
-    :param code: stable error code.
-    """
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class _Extension(msgspec.Struct, gc=False):
@@ -47,20 +37,20 @@ class _Extension(msgspec.Struct, gc=False):
 
 
 class _Message(msgspec.Struct, gc=False):
-    """Any record."""
+    """Any record; in Canal's order, in which members are found fastest."""
 
-    type: str | None = None
-    isDdl: bool | None = None
-    database: str | None = None
-    table: str | None = None
     data: list[msgspec.Raw] | None = None
-    old: list[msgspec.Raw] | None = None
+    database: str | None = None
     es: _Millis | None = None
-    ts: _Millis | None = None
-    sql: str | None = None
-    pkNames: msgspec.Raw = msgspec.Raw()
+    isDdl: bool | None = None
     mysqlType: msgspec.Raw = msgspec.Raw()
+    old: list[msgspec.Raw] | None = None
+    pkNames: msgspec.Raw = msgspec.Raw()
+    sql: str | None = None
     sqlType: msgspec.Raw = msgspec.Raw()
+    table: str | None = None
+    ts: _Millis | None = None
+    type: str | None = None
     extension: _Extension | None = msgspec.field(default=None, name="_tidb")
 
 
@@ -69,27 +59,11 @@ class _Time(msgspec.Struct, gc=False):
     es: _Millis | None = None
 
 
-class _Table:
-    """What records with the same bytes in ``mysqlType`` and ``pkNames`` say.
-
-    :param types: type text by column.
-    :param key: names of the key's columns, None where the record does not say.
-    """
-
-    def __init__(self, types: Mapping[str, str | None], key: tuple[str, ...] | None) -> None:
-        self.types = types
-        self.key = key
-        self.json = tuple(name for name, kind in types.items() if canal_columns.is_json(kind))
-        self.numbers: dict[Any, int] = {}  # of the columns texts, by names of an image and what else they say
-
-
 _message = msgspec.json.Decoder(_Message)
 _time = msgspec.json.Decoder(_Time)
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _texts = msgspec.json.Decoder(dict[str, str | None] | None)
 _names = msgspec.json.Decoder(list[str] | None)
 _numbers = msgspec.json.Decoder(dict[str, int] | None)
-_encoder = msgspec.json.Encoder()
 
 
 class WireFormat:
@@ -114,86 +88,80 @@ class WireFormat:
             raise ConfigurationError([f"source.options.timezone: {self._zone!r} is no time zone"])
         self._columns_texts: list[str] = []
         self._columns_numbers: dict[str, int] = {}
-        self._tables: dict[tuple[bytes, bytes], _Table] = {}
+        self._tables: dict[tuple[bytes, bytes], Table] = {}
+        self._newest = Table({}, None, {})  # of the row before, with what tells it as that row has it
+        self._types = self._key = self._sql_types = msgspec.Raw()
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
         out = ChangeColumns(self._columns_texts)
+        changes, tool_times = out.changes, out.rest.setdefault("tool_time", [])
         for place, value in enumerate(records.values):
             if value is None:
                 out.add(place, "ignored")
                 continue
             try:
                 message = _message.decode(value)
-                op = _ROW_OPS.get(message.type or "")
-                if op is not None:
-                    self._rows(out, place, message, op)
-                else:
+                op = _ROW_OPS.get(message.type)
+                if op is None:
                     _other(out, place, message)
+                    continue
+                images = _checked_images(message, op)
+                if len(images) == 1:  # as in nearly all records
+                    changes.append(self._change(place, 0, message, op, images[0]))
+                    tool_times.append((len(changes) - 1, message.ts))
+                    continue
+                found = [self._change(place, number, message, op, image) for number, image in enumerate(images)]
+                tool_times += [(len(changes) + number, message.ts) for number in range(len(found))]
+                changes += found
             except Refused as refusal:
                 out.error(place, refusal.code, str(refusal), None, value)
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
                 out.error(place, "record.malformed", f"no Canal message: {_reason(error, value)}", None, value)
         return out.batch(records)
 
-    def _rows(self, out: ChangeColumns, place: int, message: _Message, op: str) -> None:
-        _check(message, op)
-        images = message.data or ()
-        table = self._table(message)
-        json_types = (_numbers.decode(message.sqlType) or {}) if table.json and message.sqlType else {}
+    def _change(self, place: int, number: int, message: _Message, op: str, image: msgspec.Raw) -> tuple[Any, ...]:
+        """Return the fields of a :class:`Change`."""
+        table = self._newest
+        known = message.mysqlType == self._types and message.pkNames == self._key
+        if not known or (table.json and message.sqlType != self._sql_types):
+            table = self._table(message)
+        alike = table.alike[op]
+        old = message.old[number] if op == "update" and message.old else None
+        images = alike.read(image, old)
+        if images is None:
+            images, names = read_images(image, old, op, table)
+            alike.learn(names, self._columns(table, names, op))
+        before, after = images
         time = None if message.es is None else message.es * 1000
-        rows = []
-        for number, image in enumerate(images):
-            members = _members.decode(image)
-            before = after = bytes(image)
-            if op == "update":
-                before = _before(message, number, members, table)
-            columns = self._columns(table, tuple(members), json_types, op)
-            rows.append(
-                (
-                    place,
-                    number,
-                    "row",
-                    op,
-                    message.database,
-                    message.table,
-                    None,
-                    None,
-                    None,
-                    time,
-                    before if op in ("update", "delete") else None,
-                    None if op == "delete" else after,
-                    columns,
-                )
-            )
-        first = len(out.changes)
-        out.changes += rows
-        for change in range(first, len(out.changes)):
-            out.note(change, "tool_time", message.ts)
+        database, name, columns = message.database, message.table, alike.columns
+        return (place, number, "row", op, database, name, None, None, None, time, before, after, columns)
 
-    def _table(self, message: _Message) -> _Table:
+    def _table(self, message: _Message) -> Table:
         mark = (bytes(message.mysqlType), bytes(message.pkNames))
         table = self._tables.get(mark)
         if table is None:
             types, key = _texts.decode(mark[0] or b"null"), _names.decode(mark[1] or b"null")
             if len(self._tables) >= _REMEMBERED:
                 self._tables.clear()
-            table = self._tables[mark] = _Table(types or {}, tuple(key) if key else None)
+            table = self._tables[mark] = Table(types or {}, tuple(key) if key else None, {})
+        if table.json:
+            table = table.with_sql_types((_numbers.decode(message.sqlType) if message.sqlType else None) or {})
+        self._newest, self._types, self._key = table, message.mysqlType, message.pkNames
+        self._sql_types = message.sqlType
         return table
 
-    def _columns(self, table: _Table, names: tuple[str, ...], sql_types: Mapping[str, int], op: str) -> int:
+    def _columns(self, table: Table, names: tuple[str, ...], op: str) -> int:
         """Return the number of the ``columns`` text for an image with these members."""
-        json_types = tuple(map(sql_types.get, table.json)) if table.json else ()
         only_key = op == "delete" and table.key is not None and set(names) == set(table.key)
-        mark = (names, json_types, only_key)
-        number = table.numbers.get(mark)
+        number = table.numbers.get((names, only_key))
         if number is None:
-            details = canal_columns.details_of(names, table.types, sql_types)
+            details = canal_columns.details_of(names, table.types, table.sql_types)
             text = canal_columns.columns_text(details, table.key, complete=not only_key)
             number = self._columns_numbers.setdefault(text, len(self._columns_texts))
             if number == len(self._columns_texts):
                 self._columns_texts.append(text)
-            table.numbers[mark] = number
+            table.numbers[names, only_key] = number
         return number
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
@@ -223,8 +191,8 @@ class WireFormat:
         return canal_columns.inferred_schema(description)
 
 
-def _check(message: _Message, op: str) -> None:
-    """Refuse a row change that does not say which rows changed and how."""
+def _checked_images(message: _Message, op: str) -> list[msgspec.Raw]:
+    """Return the images of a record; refuse one that does not say which rows changed and how."""
     if not message.data:
         if message.sql:
             text = "rows were changed by a statement, which cannot be applied: set binlog_format=ROW in the source"
@@ -240,20 +208,7 @@ def _check(message: _Message, op: str) -> None:
     if op == "update" and len(message.old or ()) != len(message.data):
         text = "old does not have an entry for each row, so none can be told its former values (Canal before 1.1.7)"
         raise Refused("record.old_incomplete", text)
-
-
-def _before(message: _Message, number: int, members: dict[str, msgspec.Raw], table: _Table) -> bytes:
-    """Return the image before an update: that after it, with the members of ``old`` (5.2)."""
-    old = _members.decode((message.old or ())[number])
-    if not old and table.key is None:
-        text = "neither a key nor a former value: the row cannot be found; set binlog_row_image=FULL in the source"
-        raise Refused("record.partial_image", text)
-    if not old.keys() <= members.keys():
-        raise ValueError("old has a column that data lacks")
-    if any(bytes(members[name])[:6] == b'"JSON_' for name in table.json if name in members):
-        text = "a JSON column comes as a change to its former value; set binlog_row_value_options='' in the source"
-        raise Refused("record.partial_json", text)
-    return _encoder.encode({**members, **old})
+    return message.data
 
 
 def _other(out: ChangeColumns, place: int, message: _Message) -> None:

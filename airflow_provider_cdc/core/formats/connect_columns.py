@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from airflow_provider_cdc.core.formats.contract import Description
+from airflow_provider_cdc.core.formats.exact_members import exact_members
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 
 
@@ -39,6 +40,8 @@ _envelope_decoder = msgspec.json.Decoder(_Envelope)
 _key_decoder = msgspec.json.Decoder(_Key)
 _column_decoder = msgspec.json.Decoder(_ColumnSchema)
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_encode: Any = msgspec.json.Encoder().encode
+_ENVELOPE = {"schema", "payload"}
 
 
 def row_columns(schema: bytes) -> tuple[str, ...] | None:
@@ -55,7 +58,7 @@ def row_columns(schema: bytes) -> tuple[str, ...] | None:
 
 
 class KeyNames:
-    """Names of the columns of one table's keys, in key order; keys that begin with the same schema are not parsed.
+    """Names of the columns of one table's keys, in key order; keys that are like the one before are not parsed.
 
     What a schema names counts, not what stands behind it: a key's values are those of its row.
     """
@@ -63,33 +66,35 @@ class KeyNames:
     def __init__(self) -> None:
         self.head = b""  # all that stands before a key's payload, empty where only the whole key tells the names
         self._names: tuple[str, ...] | None = None
-        self._check: msgspec.json.Decoder[Any] | None = None
+        self._read: Any = None  # reads keys with these members
 
     def names(self, key: bytes) -> tuple[str, ...]:
         """Return the names; the same object for the same names in a row.
 
         :raises msgspec.MsgspecError: it is no JSON object.
         """
-        if self._names is not None:
-            if self.head:
-                if key.startswith(self.head):
-                    return self._names
-            elif self._check is not None:
-                try:
-                    self._check.decode(key)
-                    return self._names
-                except msgspec.ValidationError:
-                    pass
+        if self._names is not None and (key.startswith(self.head) if self.head else self._alike(key)):
+            return self._names
         self.head, names = _by_schema(key)
-        check = None
+        self._read = None
         if not names:
             names = _by_members(key)
-            # the check does not see the order, which a key of several columns has
-            check = _check_of(names) if len(names) == 1 and names == self._names else None
-        self._check = check
+            if names == self._names and set(names) != _ENVELOPE:  # the second time: worth a struct
+                exact = exact_members(names)
+                self._read = exact and exact[0]
         if names != self._names or self._names is None:
             self._names = names
         return self._names
+
+    def _alike(self, key: bytes) -> bool:
+        """Say whether a key has the same members in the same order: a struct does not see it, its text does."""
+        if self._read is None or self._names is None:
+            return False
+        try:
+            read = self._read(key)
+        except msgspec.MsgspecError:
+            return False
+        return len(self._names) == 1 or bool(_encode(read) == key)
 
 
 def _by_schema(key: bytes) -> tuple[bytes, tuple[str, ...]]:
@@ -108,49 +113,39 @@ def _by_schema(key: bytes) -> tuple[bytes, tuple[str, ...]]:
 
 def _by_members(key: bytes) -> tuple[str, ...]:
     members = _members.decode(key)
-    return tuple(_members.decode(members["payload"]) if set(members) == {"schema", "payload"} else members)
+    return tuple(_members.decode(members["payload"]) if set(members) == _ENVELOPE else members)
 
 
 class MemberNames:
     """Member names of one table's images, sorted.
 
-    Equal images in a row are recognised by a compiled check, for a third of what listing their members costs: their
+    Images like the one before are recognised by a struct, for a third of what listing their members costs: their
     order, which no one needs, is not seen by it.
     """
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()
-        self._check: msgspec.json.Decoder[Any] | None = None
+        self._read: Any = None  # reads images with these members
 
     def names(self, image: bytes) -> tuple[str, ...]:
         """Return an image's member names; the same object for the same names.
 
         :raises msgspec.MsgspecError: it is no JSON object.
         """
-        if self._check is not None:
+        if self._read is not None:
             try:
-                self._check.decode(image)
+                self._read(image)
                 return self._names
             except msgspec.ValidationError:
-                self._check = None
-        names = tuple(sorted(_members.decode(image)))
-        if names == self._names:  # the second time: a check is worth making
-            self._check = _check_of(names)
+                self._read = None
+        members = tuple(_members.decode(image))
+        names = tuple(sorted(members))
+        if names == self._names:  # the second time: worth a struct
+            exact = exact_members(members)
+            self._read = exact and exact[0]
             return self._names
         self._names = names
         return names
-
-
-def _check_of(names: tuple[str, ...]) -> msgspec.json.Decoder[Any] | None:
-    """Return a decoder that takes objects with exactly these members, None where a name does not allow one."""
-    fields = [(f"f{number}", msgspec.Raw) for number in range(len(names))]
-    rename = {f"f{number}": name for number, name in enumerate(names)}
-    try:
-        return msgspec.json.Decoder(
-            msgspec.defstruct("Members", fields, rename=rename, forbid_unknown_fields=True, gc=False)
-        )
-    except ValueError:  # a quote, a backslash or a control character in a name
-        return None
 
 
 class ColumnTexts:

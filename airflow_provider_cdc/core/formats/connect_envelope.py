@@ -55,7 +55,7 @@ class EnvelopeReader(Generic[M]):
                 return self._columns, self._decode(memoryview(value)[self._size : -1])
             except msgspec.DecodeError:
                 return self._whole(value)
-        known = self._prefixes.get(_mark(value))
+        known = self._prefixes.get(_mark(value)) if self._prefixes else None
         if known is not None and value.startswith(known[0]) and value[-1] == _END:
             self._prefix, self._columns = known
             self._size = len(self._prefix)

@@ -6,7 +6,7 @@ Field lists and their history: specs/debezium-dtle.md, B1 to B4 and B9.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import pyarrow as pa
@@ -28,31 +28,32 @@ _Millis = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
 _Micros = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999_999)]
 _RowCount = Annotated[int, msgspec.Meta(ge=0, le=9_999_999_999)]
 
-_ROW_OPS = {"r": "snapshot", "c": "insert", "u": "update", "d": "delete", "t": "truncate"}
+_ROW_OPS: Mapping[str | None, str] = {"r": "snapshot", "c": "insert", "u": "update", "d": "delete", "t": "truncate"}
 _NULL = b"null"
+_ABSENT = (msgspec.Raw(_NULL), msgspec.Raw())
 
 
 class _Source(msgspec.Struct, gc=False):
-    """Members needed of ``source``; ``ts_sec`` is the layout before 0.10."""
+    """Members needed of ``source``, in the connector's order; ``ts_sec`` is the layout before 0.10."""
 
+    ts_ms: _Millis | None = None
+    ts_sec: _Millis | None = None
     db: str | None = None
+    ts_us: _Micros | None = None
     table: str | None = None
+    gtid: str | None = None
     file: str | None = None
     pos: _Count | None = None
     row: _RowCount | None = None
-    ts_ms: _Millis | None = None
-    ts_us: _Micros | None = None
-    ts_sec: _Millis | None = None
-    gtid: str | None = None
 
 
 class _Payload(Message, gc=False):
     """Any message of the connector: row, schema change, transaction mark, heartbeat or notification."""
 
-    op: str | None = None
-    source: _Source | None = None
     before: msgspec.Raw = msgspec.Raw()
     after: msgspec.Raw = msgspec.Raw()
+    source: _Source | None = None
+    op: str | None = None
     ts_ms: _Millis | None = None
     ddl: str | None = None
     databaseName: str | None = None
@@ -99,62 +100,50 @@ class WireFormat:
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
         out = ChangeColumns(self._columns.texts)
-        read = self._reader.read
+        changes, transactions, read = out.changes, out.rest.setdefault("transaction_id", []), self._reader.read
         for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
             if value is None or value == NO_VALUE:
                 out.add(place, "ignored")  # tombstone
                 continue
             try:
                 columns, message = read(value)
-                if message.op is not None and message.source is not None:
-                    self._row(out, place, message, message.source, key, columns)
-                else:
+                op, source = _ROW_OPS.get(message.op), message.source
+                if op is not None and source is not None:
+                    changes.append(self._row(place, message, op, source, key, columns))
+                    if source.gtid:
+                        transactions.append((len(changes) - 1, source.gtid))
+                elif message.op is None or source is None:
                     self._other(out, place, message)
+                elif message.op == "m":
+                    out.add(place, "ignored")  # logical decoding message: no row
+                else:
+                    raise ValueError("unknown op")
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
                 out.error(place, "record.malformed", f"no Debezium message: {reason_of(error)}", key, value)
         return out.batch(records)
 
     def _row(
         self,
-        out: ChangeColumns,
         place: int,
         message: _Payload,
+        op: str,
         source: _Source,
         key: bytes | None,
         columns: tuple[str, ...] | None,
-    ) -> None:
-        op = _ROW_OPS.get(message.op or "")
-        if op is None:
-            if message.op == "m":
-                out.add(place, "ignored")  # logical decoding message: no row
-                return
-            raise ValueError("unknown op")
-        before, after = bytes(message.before) or _NULL, bytes(message.after) or _NULL
-        image = after if after != _NULL else before
-        lacks = before == _NULL if op == "delete" else after == _NULL and op != "truncate"
+    ) -> tuple[Any, ...]:
+        """Return the fields of a :class:`Change`."""
+        before = None if message.before in _ABSENT else bytes(message.before)
+        after = None if message.after in _ABSENT else bytes(message.after)
+        lacks = before is None if op == "delete" else after is None and op != "truncate"
         if lacks or source.table is None or source.db is None:
             raise ValueError(f"a row of op {message.op} without its image, database or table")
         if source.file is None or source.pos is None:
             raise ValueError("a row without its place in a binlog")
-        out.changes.append(
-            (
-                place,
-                0,
-                "row",
-                op,
-                source.db,
-                source.table,
-                self._files[source.file],
-                source.pos,
-                source.row or 0,
-                source.ts_us or _source_time(source),
-                None if before == _NULL else before,
-                None if after == _NULL else after,
-                None if image == _NULL else self._columns.number(columns, key, (source.db, source.table), image),
-            )
-        )
-        if source.gtid:
-            out.note(len(out.changes) - 1, "transaction_id", source.gtid)
+        file, pos, row = self._files[source.file], source.pos, source.row or 0
+        database, table, time = source.db, source.table, source.ts_us or _source_time(source)
+        image = before if after is None else after
+        number = None if image is None else self._columns.number(columns, key, (database, table), image)
+        return (place, 0, "row", op, database, table, file, pos, row, time, before, after, number)
 
     def _other(self, out: ChangeColumns, place: int, message: _Payload) -> None:
         source = message.source

@@ -8,23 +8,23 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 import pyarrow as pa
 
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
+from airflow_provider_cdc.core.formats.drs_images import Table, uneven
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
-from airflow_provider_cdc.core.values.reading import structable
 from airflow_provider_cdc.core.values.types import BINARIES, GEOMETRIES
 
 # Numbers may come as strings (sheet 6, 1). Times are milliseconds up to the year 5138, where a digit more begins.
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,18}\Z")]
 _Millis = Annotated[int, msgspec.Meta(ge=0, lt=10**14)] | Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,14}\Z")]
 
-_ROW_OPS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "INIT": "snapshot"}
+_ROW_OPS: Mapping[str | None, str] = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "INIT": "snapshot"}
 _SCHEMA_CHANGES = frozenset({"DDL", "INIT_DDL"})
 _KNOWN = _ROW_OPS.keys() | _SCHEMA_CHANGES
 _KNOWN_TABLES = 1000  # described column sets remembered; HashMap order repeats, so a table has few
@@ -69,21 +69,9 @@ class _Times(msgspec.Struct, gc=False):
     es: _Millis | None = None
 
 
-class _Told(NamedTuple):
-    """What a message says of its table's columns.
-
-    :param types: per column the source's type name.
-    :param exact: decodes an image that has these columns, each of them and no other; None where that cannot be asked.
-    """
-
-    types: Mapping[str, str | None]
-    key: Sequence[str] | None
-    exact: msgspec.json.Decoder[Any] | None
-
-
+_NONE: tuple[msgspec.Raw | None, ...] = (None,)
 _message = msgspec.json.Decoder(_Message)
 _times = msgspec.json.Decoder(_Times)
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _types = msgspec.json.Decoder(dict[str, str | None] | None)
 _names = msgspec.json.Decoder(list[str] | None)
 _texts = msgspec.json.Decoder()
@@ -106,94 +94,102 @@ class DrsFormat(ABC):
     def __init__(self) -> None:
         self._columns: list[str] = []
         self._numbers: dict[str, int] = {}
-        self._told: dict[tuple[bytes, bytes], tuple[_Told, int]] = {}
+        self._tables: dict[tuple[bytes, bytes], Table] = {}
+        self._newest = Table({}, None)  # of the row before, with what tells it as that row has it
+        self._types_text = self._key_text = msgspec.Raw()
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
         out = ChangeColumns(self._columns)
-        for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
+        changes = out.changes
+        for place, value in enumerate(records.values):
             if value is None:
                 out.add(place, "ignored")
                 continue
             try:
                 message = _message.decode(value)
-                op = _ROW_OPS.get(message.type or "")
+                op = _ROW_OPS.get(message.type)
                 if op is not None:
-                    self._rows(out, place, message, op)
+                    position, befores, afters = self._checked(message, op)
+                    if len(afters) == 1:  # as in nearly all messages
+                        changes.append(self._change(place, position, 0, message, op, befores[0], afters[0]))
+                        continue
+                    images = enumerate(zip(befores, afters, strict=True))
+                    changes += [self._change(place, position, row, message, op, *sides) for row, sides in images]
                 elif message.type in _SCHEMA_CHANGES:
                     _schema_change(out, place, message)
                 else:
                     raise ValueError("unknown type")
             except (ValueError, RecursionError) as error:
                 reason = str(error).split(" - at `$", 1)[0][:120]
-                out.error(place, "record.malformed", f"no DRS message: {reason}", key, value)
+                out.error(place, "record.malformed", f"no DRS message: {reason}", records.keys[place], value)
         return out.batch(records)
 
-    def _rows(self, out: ChangeColumns, place: int, message: _Message, op: str) -> None:
+    def _checked(
+        self, message: _Message, op: str
+    ) -> tuple[int, Sequence[msgspec.Raw | None], Sequence[msgspec.Raw | None]]:
+        """Return a message's place, and its images before and after: one of each a row (sheet 3, operation matrix)."""
         if not message.database or not message.table:
             raise ValueError("a row without its database or table")
-        position, time = _position(message), _source_time(message)
-        befores, afters = self._images(message, op)
-        told, number = self._described(message)
-        changes: list[tuple[Any, ...]] = []
-        for row, (before, after) in enumerate(zip(befores, afters, strict=True)):
-            columns = number
-            if not (_fits(told, before) and _fits(told, after)):
-                before, after, columns = self._uneven(told, before, after)
-            changes.append(
-                (place, row, "row", op, message.database, message.table, 0, position, row, time, before, after, columns)
-            )
-        out.changes += changes
-
-    def _images(self, message: _Message, op: str) -> tuple[list[bytes | None], list[bytes | None]]:
-        """Return the images before and after, one pair a row (sheet 3, operation matrix)."""
-        data, old = [*map(bytes, message.data or ())], [*map(bytes, message.old or ())]
-        befores: list[bytes | None] = []
-        afters: list[bytes | None] = []
+        position = _position(message)
+        data, old = message.data or (), message.old or ()
+        befores: Sequence[msgspec.Raw | None] = old
+        afters: Sequence[msgspec.Raw | None] = data
         if op == "update":
             if len(data) != len(old):
                 raise ValueError("an UPDATE whose numbers of old and new rows differ")
-            befores, afters = [*old], [*data]
         elif op == "delete":
-            befores = [*((data or old) if self.deleted_in == "data" else (old or data))]
-            afters = [None] * len(befores)
+            befores = (data or old) if self.deleted_in == "data" else (old or data)
+            afters = _NONE * len(befores)
         elif old:
             raise ValueError("an inserted row with old rows")
         else:
-            befores, afters = [None] * len(data), [*data]
+            befores = _NONE * len(data)
         if not afters:
             raise ValueError("a row change without a row")
-        return befores, afters
+        return position, befores, afters
 
-    def _uneven(self, told: _Told, before: bytes | None, after: bytes | None) -> tuple[bytes | None, bytes | None, int]:
-        """Return images, and the number of their description, that do not have just the columns the message names."""
-        was, now = (None if image is None else _members.decode(image) for image in (before, after))
-        together = {**(was or {}), **(now or {})}
-        if not together:
-            raise ValueError("a row without columns")
-        if was is not None and now is not None and was.keys() != now.keys():
-            # a column that one of them lacks did not change (sheet 3.1)
-            before, after = (msgspec.json.encode(image) for image in ({**now, **was}, together))
-        return before, after, self._number(together, told)
+    def _change(
+        self,
+        place: int,
+        position: int,
+        row: int,
+        message: _Message,
+        op: str,
+        before: msgspec.Raw | None,
+        after: msgspec.Raw | None,
+    ) -> tuple[Any, ...]:
+        """Return the fields of a :class:`Change`."""
+        table = self._newest
+        if message.mysqlType != self._types_text or message.pkNames != self._key_text:
+            table = self._table(message)
+        images, columns = table.full(before, after), table.columns
+        if images is None:
+            images, together = uneven(before, after)
+            columns = self._number(together, table)
+        was, now = images
+        time = None if message.es is None else int(message.es) * 1000
+        return (place, row, "row", op, message.database, message.table, 0, position, row, time, was, now, columns)
 
-    def _described(self, message: _Message) -> tuple[_Told, int]:
-        """Return what a message says of its columns, and the number of the description of full images."""
+    def _table(self, message: _Message) -> Table:
         mark = (bytes(message.mysqlType), bytes(message.pkNames))
-        known = self._told.get(mark)
-        if known is None:
+        table = self._tables.get(mark)
+        if table is None:
             types = (_types.decode(mark[0]) if mark[0] else None) or {}
-            told = _Told(types, _names.decode(mark[1]) if mark[1] else None, _exactly(types))
-            known = (told, self._number(types, told) if types else 0)
-            if len(self._told) >= _KNOWN_TABLES:
-                self._told.clear()
-            self._told[mark] = known
-        return known
+            table = Table(types, _names.decode(mark[1]) if mark[1] else None)
+            if types:
+                table.columns = self._number(types, table)
+            if len(self._tables) >= _KNOWN_TABLES:
+                self._tables.clear()
+            self._tables[mark] = table
+        self._newest, self._types_text, self._key_text = table, message.mysqlType, message.pkNames
+        return table
 
-    def _number(self, names: Mapping[str, Any], told: _Told) -> int:
+    def _number(self, names: Mapping[str, Any], table: Table) -> int:
         """Return the number of the ``columns`` text for images with these members; their order means nothing."""
-        columns = [(name, told.types.get(name)) for name in sorted(names)]
-        complete = told.types.keys() <= names.keys()
-        text = msgspec.json.encode({"columns": columns, "key": told.key, "complete": complete}).decode()
+        columns = [(name, table.types.get(name)) for name in sorted(names)]
+        complete = table.types.keys() <= names.keys()
+        text = msgspec.json.encode({"columns": columns, "key": table.key, "complete": complete}).decode()
         number = self._numbers.get(text)
         if number is None:
             number = self._numbers[text] = len(self._columns)
@@ -259,18 +255,6 @@ class DrsFormat(ABC):
         return TableSchema(columns, tuple(ids[name] for name in key))
 
 
-def _fits(told: _Told, image: bytes | None) -> bool:
-    if image is None:
-        return True
-    if told.exact is None:
-        return False
-    try:
-        told.exact.decode(image)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
 def _schema_change(out: ChangeColumns, place: int, message: _Message) -> None:
     if not message.sql or not message.sql.strip():
         raise ValueError("a schema change without its statement")
@@ -296,14 +280,6 @@ def _position(message: _Message) -> int:
 
 def _source_time(message: _Message) -> int | None:
     return None if message.es is None else int(message.es) * 1000
-
-
-def _exactly(types: Mapping[str, Any]) -> msgspec.json.Decoder[Any] | None:
-    if not types or not all(structable(name) for name in types):
-        return None
-    fields = [(f"f{place}", msgspec.Raw) for place in range(len(types))]
-    names = {f"f{place}": name for place, name in enumerate(types)}
-    return msgspec.json.Decoder(msgspec.defstruct("Exact", fields, rename=names, forbid_unknown_fields=True, gc=False))
 
 
 def _word(kind: str | None) -> str:

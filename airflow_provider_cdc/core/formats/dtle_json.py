@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import pyarrow as pa
@@ -30,19 +30,19 @@ OPTIONS: dict[str, str] = {
     "default_database": "database of DDL that names none: dtle leaves the session's out, and such DDL is refused",
 }
 
-_ROW_OPS = {"c": "insert", "u": "update", "d": "delete"}
+_ROW_OPS: Mapping[str | None, str] = {"c": "insert", "u": "update", "d": "delete"}
 
 
 class _Source(msgspec.Struct, gc=False):
-    """Members needed of ``source``; its times are dtle's clock, not the database's (#956)."""
+    """Members needed of ``source``, in dtle's order; its times are dtle's clock, not the database's (#956)."""
 
-    db: str | None = None
-    table: str | None = None
+    gtid: str | None = None
     file: str | None = None
     pos: _Count | None = None
     row: _RowCount | None = None
-    gtid: str | None = None
     snapshot: bool = False
+    db: str | None = None
+    table: str | None = None
 
 
 class _Position(msgspec.Struct, gc=False):
@@ -57,10 +57,10 @@ class _Position(msgspec.Struct, gc=False):
 class _Message(Message, gc=False):
     """A row or a DDL message."""
 
-    op: str | None = None
-    source: _Source | None = None
     before: msgspec.Raw = msgspec.Raw()
     after: msgspec.Raw = msgspec.Raw()
+    source: _Source | None = None
+    op: str | None = None
     position: _Position | None = None
     databaseName: str | None = None
     ddl: str | None = None
@@ -101,7 +101,7 @@ class WireFormat:
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
         out = ChangeColumns(self._columns.texts)
-        read = self._reader.read
+        changes, transactions, read = out.changes, out.rest.setdefault("transaction_id", []), self._reader.read
         for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
             if value is None or value == NO_VALUE:
                 out.add(place, "ignored")  # tombstone
@@ -110,16 +110,25 @@ class WireFormat:
                 columns, message = read(value)
                 if message.ddl is not None:
                     self._statement(out, place, message, key, value)
-                else:
-                    self._row(out, place, message, key, columns)
+                    continue
+                source = message.source
+                changes.append(self._row(place, message, source, key, columns))
+                if source is not None and source.gtid:
+                    transactions.append((len(changes) - 1, source.gtid))
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
                 out.error(place, "record.malformed", f"no dtle message: {reason_of(error)}", key, value)
         return out.batch(records)
 
     def _row(
-        self, out: ChangeColumns, place: int, message: _Message, key: bytes | None, columns: tuple[str, ...] | None
-    ) -> None:
-        source, op = message.source, _ROW_OPS.get(message.op or "")
+        self,
+        place: int,
+        message: _Message,
+        source: _Source | None,
+        key: bytes | None,
+        columns: tuple[str, ...] | None,
+    ) -> tuple[Any, ...]:
+        """Return the fields of a :class:`Change`."""
+        op = _ROW_OPS.get(message.op)
         if source is None or op is None:
             raise ValueError("neither a row of a known op nor DDL")
         if columns is None:
@@ -127,30 +136,16 @@ class WireFormat:
         before, after = _image(message.before), _image(message.after)
         if (before is None) is not (op == "insert") or (after is None) is not (op == "delete"):
             raise ValueError(f"a row of op {message.op} with other images than it has")
-        if not source.db or not source.table:
+        database, table, snapshot = source.db, source.table, source.snapshot
+        if not database or not table:
             raise ValueError("a row without database or table")
-        if source.snapshot and op != "insert":
-            raise ValueError(f"a row of op {message.op} in a snapshot")
-        file, pos = self._place(source.file, source.pos, source.snapshot)
-        out.changes.append(
-            (
-                place,
-                0,
-                "row",
-                "snapshot" if source.snapshot else op,
-                source.db,
-                source.table,
-                file,
-                pos,
-                source.row or 0,
-                None,
-                before,
-                after,
-                self._columns.number(columns, key, (source.db, source.table), snapshot=source.snapshot),
-            )
-        )
-        if source.gtid:
-            out.note(len(out.changes) - 1, "transaction_id", source.gtid)
+        if snapshot:
+            if op != "insert":
+                raise ValueError(f"a row of op {message.op} in a snapshot")
+            op = "snapshot"
+        file, pos = self._place(source.file, source.pos, snapshot)
+        number = self._columns.number(columns, key, (database, table), b"", snapshot)
+        return (place, 0, "row", op, database, table, file, pos, source.row or 0, None, before, after, number)
 
     def _place(self, file: str | None, pos: int | None, snapshot: bool) -> tuple[int, int]:
         """Return where an event begins in the log; a snapshot stands before it all (A2, A4)."""

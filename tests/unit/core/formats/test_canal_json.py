@@ -259,6 +259,74 @@ def test_an_xa_commit_is_a_transaction_mark() -> None:
     assert (change["kind"], change["op"], change["transaction_id"]) == ("transaction", "commit", "X'7831',X'',1")
 
 
+# ---- images like those of earlier records
+
+
+ALIKE = json.dumps(rows("UPDATE", [{"id": "1", "a": "x", "b": None}], old=[{"a": "w"}]), separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        (b'"id":"1","a":"x"', b'"a":"x","id":"1"'),  # members in another order
+        (b'"a":"x"', b'"a": "x"'),
+        (b'"a":"x"', b'"a":"x","a":"y"'),
+        (b'"a":"x"', b'"\\u0061":"x"'),
+        (b'"a":"x",', b""),
+        (b'"a":"x"', b'"a":"x","c":"y"'),
+        (b'"a":"x"', b'"a":x'),
+        (b'"a":"x"', b'"a":{"JSON_":["\\"",{}]}'),
+        (b'{"a":"w"}', b'{"a":"w","b":"v","a":"u"}'),
+        (b'{"a":"w"}', b'{"c":"w"}'),
+        (b'{"a":"w"}', b"{ }"),
+        (b'{"a":"w"}', b'["a"]'),
+        (b'{"a":"w"}', b'{"a":"\xff"}'),
+        (b'"VARCHAR(9)"', b'"JSON"'),
+    ],
+)
+def test_what_earlier_records_were_like_changes_nothing(change: tuple[bytes, bytes]) -> None:
+    other = ALIKE.replace(*change)
+    assert other != ALIKE
+    values = [ALIKE, ALIKE, other, ALIKE, other, other, other, ALIKE]
+    found = [{**one, "offset": 0} for one in changes(*values)]
+    assert found == [changes(value)[0] for value in values]
+
+
+def test_a_row_without_key_and_former_values_is_refused_among_rows_alike() -> None:
+    keyless = ALIKE.replace(b'["id"]', b"null")
+    found = changes(keyless, keyless, keyless, keyless.replace(b'{"a":"w"}', b"{}"))
+    assert [c["error_code"] for c in found] == [None, None, None, "record.partial_image"]
+
+
+def test_a_change_to_a_json_value_is_refused_among_rows_alike() -> None:
+    typed = ALIKE.replace(b'"b":"VARCHAR(9)"', b'"b":"JSON"')
+    partial = typed.replace(b'"b":null', b'"b":"JSON_SET(b, 1)"')
+    found = changes(typed, typed, typed.replace(b'"x"', b'"JSON_"'), partial)
+    assert [c["kind"] for c in found] == ["row"] * 3 + ["error"]
+    assert found[3]["error_code"] == "record.partial_json"
+    assert images(found[2]) == ({"id": "1", "a": "w", "b": None}, {"id": "1", "a": "JSON_", "b": None})
+
+
+def test_the_sql_type_of_a_json_column_counts_in_each_record() -> None:
+    typed = ALIKE.replace(b'"b":"VARCHAR(9)"', b'"b":"JSON"')
+    sent = [typed.replace(b'"sqlType":null', b'"sqlType":{"b":%d}' % number) for number in (12, 12, 2004, 2004, 12)]
+    sent += [typed, sent[2], typed.replace(b'"sqlType":null', b'"sqlType":7'), sent[2]]
+    found = [{**one, "offset": 0} for one in changes(*sent)]
+    assert found == [changes(value)[0] for value in sent]
+    assert len({one["columns"] for one in found if one["kind"] == "row"}) == 2
+
+
+def test_a_wrong_row_spoils_its_record_alone() -> None:
+    wrong = ALIKE.replace(b'"b":null}', b'"b":null},["x"]').replace(b'{"a":"w"}', b'{"a":"w"},{}')
+    found = changes(ALIKE, ALIKE, wrong, ALIKE)
+    assert [(c["offset"], c["kind"], c["tool_time"] is None) for c in found] == [
+        (0, "row", False),
+        (1, "row", False),
+        (2, "error", True),
+        (3, "row", False),
+    ]
+
+
 # ---- progress
 
 

@@ -61,6 +61,34 @@ def test_a_keys_columns_keep_their_order() -> None:
         assert known.names(b'{"a":1}') == ("a",)
 
 
+@pytest.mark.parametrize(
+    ("key", "names"),
+    [
+        (b'{"b":1,"a":2}', ("b", "a")),
+        (b'{"a": 1, "b": 2}', ("a", "b")),
+        (b'{"a":1,"b":2,"a":3}', ("a", "b")),
+        (b'{"b":2,"a":1,"b":3}', ("b", "a")),
+        (b'{"a":1}', ("a",)),
+        (b'{"a":1,"b":2,"c":3}', ("a", "b", "c")),
+        (b'{"schema":null,"payload":{"b":1,"a":2}}', ("b", "a")),
+    ],
+)
+def test_a_key_of_several_columns_is_read_as_if_it_were_the_first(key: bytes, names: tuple[str, ...]) -> None:
+    known = KeyNames()
+    usual = [known.names(b'{"a":%d,"b":"x"}' % number) for number in range(4)]
+    assert usual[0] == ("a", "b")
+    assert all(found is usual[0] for found in usual)
+    assert [known.names(key) for _ in range(3)] == [names] * 3
+    assert known.names(b'{"a":9,"b":"x"}') == ("a", "b")
+
+
+def test_an_envelope_is_looked_through_whatever_stood_before() -> None:
+    known = KeyNames()
+    for _ in range(3):
+        assert known.names(b'{"schema":1,"payload":{"schema":2,"payload":3}}') == ("schema", "payload")
+    assert known.names(b'{"schema":1,"payload":{"id":2}}') == ("id",)
+
+
 def key_of(*names: str, payload: bytes | None = None) -> bytes:
     schema = json.dumps({"type": "struct", "fields": [{"type": "int32", "field": name} for name in names]}).encode()
     return b'{"schema":%b,"payload":%b}' % (schema, payload or json.dumps(dict.fromkeys(names, 1)).encode())

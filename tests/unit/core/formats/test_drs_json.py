@@ -209,6 +209,31 @@ def test_members_of_newer_editions_are_passed_over() -> None:
     assert change["kind"] == "row"
 
 
+@pytest.mark.parametrize("format", BOTH)
+@pytest.mark.parametrize(
+    "other",
+    [
+        message("INSERT", [{"v": "b", "id": "2"}]),
+        message("INSERT", [{"id": "2"}]),
+        message("INSERT", [{"id": "2", "v": "b", "w": "c"}]),
+        message("INSERT", [{"id": "2", "v": "b"}, {"id": "3"}]),
+        message("INSERT", [{"id": "2", "v": "b"}, {}]),
+        message("UPDATE", [{"id": "2", "v": "b"}], [{"v": "a"}]),
+        message("UPDATE", [{"v": "b"}], [{"id": "2", "v": "a"}]),
+        message("UPDATE", [{"id": "2", "v": "b"}], [["a"]]),
+        message("DELETE", [{"id": "2"}], [{"id": "2", "v": "b"}]),
+        message("INSERT", [{"id": "2", "v": "b"}], mysqlType={"v": "varchar", "id": "int"}),
+        message("INSERT", [{"id": "2", "v": "b"}], mysqlType=None),
+        message("INSERT", [{"id": "2", "v": "b"}], pkNames=["v"]),
+    ],
+)
+def test_what_earlier_messages_were_like_changes_nothing(other: dict[str, Any], format: str) -> None:
+    usual = message("INSERT", [{"id": "1", "v": "a"}])
+    sent = [usual, other, usual, other, other, usual]
+    found = [{**change, "offset": 0} for change in changes(*sent, format=format)]
+    assert found == [change for value in sent for change in changes(value, format=format)]
+
+
 # ---- what is told of columns
 
 
