@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +22,8 @@ _KEY_SEPARATOR = "\x01"
 _WITH_BEFORE = ("update", "delete")
 _LIGHT_TYPE = "__light_type"
 _SECONDS_DIGITS = 11  # of a time in seconds; a longer one is in another unit
-_ABSENT = (b"", b"null", b"{}")
+_NULL = msgspec.Raw(b"null")
+_ABSENT = (b"", b"{}")
 
 
 class _Meta(msgspec.Struct, gc=False):
@@ -54,7 +55,7 @@ class _LightType(msgspec.Struct, gc=False):
     schemaType: str
 
 
-_message = msgspec.json.Decoder(_Message)
+_read: Callable[[bytes], _Message] = msgspec.json.Decoder(_Message).decode
 _ddl = msgspec.json.Decoder(_Ddl)
 _light_types = msgspec.json.Decoder(dict[str, _LightType])
 
@@ -122,18 +123,21 @@ class WireFormat(oms_images.OmsFormat):
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
         out = ChangeColumns(self._descriptions.texts)
-        changes, transactions = out.changes, out.rest.setdefault("transaction_id", [])
+        changes, transactions, stamps = out.changes, out.rest.setdefault("transaction_id", []), records.timestamps
         for place, value in enumerate(records.values):
             if value is None:
                 out.add(place, "ignored")
                 continue
             try:
-                message = _open(value)
+                try:
+                    message = _read(value)
+                except msgspec.DecodeError:
+                    message = _open(value)
                 op = _ROW_OPS.get(message.recordType or _kind_of(message))
                 if op is None:
                     self._other(out, place, message)
                     continue
-                changes.append(self._row(place, op, message, records.timestamps[place]))
+                changes.append(self._row(place, op, message, stamps[place]))
                 if transaction := message.allMetaData.transId or message.allMetaData.uniqueId:
                     transactions.append((len(changes) - 1, str(transaction)))
                 if op == "snapshot" and not self._sequenced:
@@ -222,12 +226,12 @@ class WireFormat(oms_images.OmsFormat):
 
 def _open(value: bytes) -> _Message:
     try:
-        return _message.decode(value)
+        return _read(value)
     except msgspec.DecodeError:
         # the separator of key values may stand bare in the text (section 10, 25)
         if b"\x01" not in value:
             raise
-        return _message.decode(value.replace(b"\x01", b"\\u0001"))
+        return _read(value.replace(b"\x01", b"\\u0001"))
 
 
 def _kind_of(message: _Message) -> str:
@@ -255,6 +259,8 @@ def _without_types(table: _Table, before: bytes | None, after: bytes | None) -> 
 
 
 def _image(raw: msgspec.Raw) -> bytes | None:
+    if raw == _NULL:
+        return None
     image = bytes(raw)
     if image[1:2] == b'"':  # it has a member
         return image
