@@ -119,6 +119,7 @@ class WireFormat(oms_images.OmsFormat):
         self.partial_images = self._options.null_is_unchanged
         self._descriptions = oms_images.Descriptions()
         self._tables: dict[tuple[str | None, ...], _Table] = {}
+        self._latest: tuple[_Meta, _Table] | None = None
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
@@ -138,7 +139,8 @@ class WireFormat(oms_images.OmsFormat):
                     self._other(out, place, message)
                     continue
                 changes.append(self._row(place, op, message, stamps[place]))
-                if transaction := message.allMetaData.transId or message.allMetaData.uniqueId:
+                meta = message.allMetaData
+                if transaction := meta.transId or meta.uniqueId:
                     transactions.append((len(changes) - 1, str(transaction)))
                 if op == "snapshot" and not self._sequenced:
                     out.note(len(changes) - 1, "tool_time", 0)  # older than every change, and no clock tells when
@@ -155,7 +157,7 @@ class WireFormat(oms_images.OmsFormat):
         before, after = _image(message.prevStruct), _image(message.postStruct)
         if (before is None) is (op in _WITH_BEFORE) or (after is None) is (op != "delete"):
             raise ValueError(f"{op} with other images than it has")
-        table = self._tables.get((meta.db, meta.table_name, meta.dbType, meta.record_primary_key)) or self._table(meta)
+        table = self._table(meta)
         if self.light_types:
             before, after = _without_types(table, before, after)
         if not self._sequenced:
@@ -205,11 +207,22 @@ class WireFormat(oms_images.OmsFormat):
         return snapshot_place(written_ms) if op == "snapshot" else change_place(meta.storeDataSequence)
 
     def _table(self, meta: _Meta) -> _Table:
+        if self._latest is not None:
+            known, table = self._latest
+            # mostly it is the table of the record before, and to compare is cheaper than to hash
+            if (
+                meta.table_name == known.table_name
+                and meta.db == known.db
+                and meta.record_primary_key == known.record_primary_key
+                and meta.dbType == known.dbType
+            ):
+                return table
         mark = (meta.db, meta.table_name, meta.dbType, meta.record_primary_key)
-        table = self._tables.get(mark)
-        if table is None:
-            table = self._tables[mark] = _Table(self._descriptions, meta, self._options.tenant)
-        return table
+        found = self._tables.get(mark)
+        if found is None:
+            found = self._tables[mark] = _Table(self._descriptions, meta, self._options.tenant)
+        self._latest = meta, found
+        return found
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
         """Return the source time of a change or of a heartbeat."""

@@ -8,6 +8,7 @@ NOWHERE: Place = (None, None, None)
 # much of it is counter
 _COUNTERS = tuple((10 ** (9 + digits), 10**digits) for digits in (5, 4, 3, 2, 1, 0))
 _BEYOND = 10**15
+_NONE = frozenset({None, "", 0, "0", "null"})
 
 
 class NoPosition(ValueError):
@@ -20,13 +21,13 @@ def change_place(sequence: int | str | None) -> Place:
     :raises NoPosition: it has none.
     :raises ValueError: it is made otherwise: milliseconds, or a number that only counts, would give a wrong order.
     """
-    if not sequence or sequence in ("0", "null"):
+    if sequence in _NONE:
         raise NoPosition(
             "a change without a sequence: set source.options.sequenceEnabled to false if the task has it so"
         )
     if isinstance(sequence, str):
         sequence = int(sequence) if sequence.isascii() and sequence.isdigit() and len(sequence) < 20 else -1
-    if sequence < _BEYOND:
+    if sequence is not None and sequence < _BEYOND:
         for first, unit in _COUNTERS:
             if sequence >= first:
                 return sequence // unit, sequence % unit, 0
