@@ -65,6 +65,8 @@ class _Said:
     types: msgspec.Raw
     key: msgspec.Raw
     numbers: dict[tuple[tuple[str, ...], bool], int] = field(default_factory=dict)
+    shape: oms_images.Shape = field(default_factory=oms_images.Shape)  # of the latest image that is not partial
+    number: int = 0  # of the text for that shape
 
 
 class WireFormat(oms_images.OmsFormat):
@@ -122,19 +124,10 @@ class WireFormat(oms_images.OmsFormat):
         changes: list[tuple[Any, ...]] = []
         for number, data in enumerate(message.data):
             image = bytes(data)
-            members = oms_images.members_of(image)
-            if not members:
-                raise ValueError("a row without columns")
-            names, before = tuple(members), None
-            after: bytes | None = image
-            complete = True
-            if olds is not None:
-                before, after, names, complete = self._update(members, image, names, bytes(olds[number]))
-            elif op == "delete":
+            listed = None if olds is None else bytes(olds[number])
+            before, after, columns = self._images(said, image, listed)
+            if op == "delete":
                 before, after = image, None
-            columns = said.numbers.get((names, complete))
-            if columns is None:
-                columns = self._number(said, names, complete)
             changes.append((place, number, "row", op, database, table, None, None, None, time, before, after, columns))
         if message.ts is not None:
             first = len(out.changes)
@@ -162,23 +155,38 @@ class WireFormat(oms_images.OmsFormat):
             default_database=session_database(statement, message.database or "", message.table or ""),
         )
 
-    def _update(
-        self, members: dict[str, msgspec.Raw], image: bytes, names: tuple[str, ...], listed: bytes
-    ) -> tuple[bytes, bytes, tuple[str, ...], bool]:
-        """Return both images of an update, the columns of the one after it and whether these are all.
+    def _images(self, said: _Said, image: bytes, listed: bytes | None) -> tuple[bytes | None, bytes | None, int]:
+        """Return the image before an update, the one after it and the number of the ``columns`` text.
 
         The row before is as after, but for the columns that ``old`` lists. A sample lists a column that the row does
         not have (section 10, 12): none is invented.
+
+        :param listed: the update's ``old``, None for what is no update.
         """
+        row = None if self.partial_images else said.shape.row_of(image)
+        if row is None:
+            return self._unlike_images(said, image, listed)
+        if listed is None:
+            return None, image, said.number
         old = oms_images.members_of(listed)
-        if not old.keys() <= members.keys():
-            old = {name: token for name, token in old.items() if name in members}
-        if not self.partial_images:
-            members.update(old)
-            return msgspec.json.encode(members), image, names, True
-        before = {**members, **old}
-        image, left = oms_images.without_unchanged_nulls(before, members)
-        return msgspec.json.encode(before), image, left, len(left) == len(names)
+        if not old.keys() <= said.shape.fields.keys():
+            old = {name: token for name, token in old.items() if name in said.shape.fields}
+        return said.shape.changed(row, old), image, said.number
+
+    def _unlike_images(self, said: _Said, image: bytes, listed: bytes | None) -> tuple[bytes | None, bytes | None, int]:
+        """Return the same for an image that is not as the one before it."""
+        members = oms_images.members_of(image)
+        if not members:
+            raise ValueError("a row without columns")
+        names, old = tuple(members), {} if listed is None else oms_images.members_of(listed)
+        before = {**members, **{name: token for name, token in old.items() if name in members}}
+        if listed is not None and self.partial_images:
+            after, left = oms_images.without_unchanged_nulls(before, members)
+            return msgspec.json.encode(before), after, self._number(said, left, complete=len(left) == len(names))
+        number = self._number(said, names, complete=True)
+        if names != said.shape.names:
+            said.shape, said.number = oms_images.Shape(names), number
+        return None if listed is None else msgspec.json.encode(before), image, number
 
     def _what_is_said(self, message: _Message) -> _Said:
         """Return what records with these types and this key have in common; mostly the record before is one of them."""
@@ -193,12 +201,14 @@ class WireFormat(oms_images.OmsFormat):
 
     def _number(self, said: _Said, names: tuple[str, ...], complete: bool) -> int:
         """Return the number of the ``columns`` text for a row."""
-        types = (_types.decode(said.types) if said.types else None) or {}
-        told = {name: text for name, text in types.items() if text is not None}
-        # null is a table without key; a record that lacks the member does not say
-        key = tuple(_names.decode(said.key) or ()) if said.key else None
-        oracle = speaks_oracle(self._options.source)
-        number = said.numbers[names, complete] = self._descriptions.number(names, key, told, oracle, complete)
+        number = said.numbers.get((names, complete))
+        if number is None:
+            types = (_types.decode(said.types) if said.types else None) or {}
+            told = {name: text for name, text in types.items() if text is not None}
+            # null is a table without key; a record that lacks the member does not say
+            key = tuple(_names.decode(said.key) or ()) if said.key else None
+            oracle = speaks_oracle(self._options.source)
+            number = said.numbers[names, complete] = self._descriptions.number(names, key, told, oracle, complete)
         return number
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:

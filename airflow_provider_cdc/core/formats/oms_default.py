@@ -14,13 +14,13 @@ from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Progress, Records
 from airflow_provider_cdc.core.formats.oms_columns import is_oceanbase, speaks_oracle
 from airflow_provider_cdc.core.formats.oms_evidence import of_default
+from airflow_provider_cdc.core.formats.oms_light_types import LIGHT_TYPE, TypedImages
 from airflow_provider_cdc.core.formats.oms_options import NULL_IN_BOTH, TIMEZONE, OmsOptions
 from airflow_provider_cdc.core.formats.oms_positions import NOWHERE, NoPosition, Place, change_place, snapshot_place
 
 _ROW_OPS = {"ROW": "snapshot", "INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
 _KEY_SEPARATOR = "\x01"
 _WITH_BEFORE = ("update", "delete")
-_LIGHT_TYPE = "__light_type"
 _SECONDS_DIGITS = 11  # of a time in seconds; a longer one is in another unit
 _NULL = msgspec.Raw(b"null")
 _ABSENT = (b"", b"{}")
@@ -48,20 +48,15 @@ class _Message(msgspec.Struct, gc=False):
 
 class _Ddl(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     ddl: str
-    types: msgspec.Raw = msgspec.field(name=_LIGHT_TYPE, default=msgspec.Raw())
-
-
-class _LightType(msgspec.Struct, gc=False):
-    schemaType: str
+    types: msgspec.Raw = msgspec.field(name=LIGHT_TYPE, default=msgspec.Raw())
 
 
 _read: Callable[[bytes], _Message] = msgspec.json.Decoder(_Message).decode
 _ddl = msgspec.json.Decoder(_Ddl)
-_light_types = msgspec.json.Decoder(dict[str, _LightType])
 
 
-class _Table(oms_images.Images):
-    """What records of one table have in common: its name, and how their images end in ``__light_type``."""
+class _Table(TypedImages):
+    """What records of one table have in common."""
 
     def __init__(self, descriptions: oms_images.Descriptions, meta: _Meta, tenant: str | None) -> None:
         self.database, self.name = _database_of(meta, tenant), meta.table_name or ""
@@ -69,26 +64,6 @@ class _Table(oms_images.Images):
             raise ValueError("a row without database or table")
         names = (meta.record_primary_key or "").split(_KEY_SEPARATOR)
         super().__init__(descriptions, tuple(name for name in names if name), speaks_oracle(meta.dbType))
-        self._tail = self._light = self._taken = b""
-
-    def without_types(self, image: bytes) -> tuple[bytes, bytes]:
-        """Return an image without its ``__light_type``, and that (empty where it has none)."""
-        if self._tail and image.endswith(self._tail):  # unbalanced where it ends a nested object: then nothing fits
-            return image[: -len(self._tail)] + b"}", self._light
-        members = oms_images.members_of(image)
-        light = bytes(members.pop(_LIGHT_TYPE, b""))
-        if not light:
-            return image, light
-        tail = b',"' + _LIGHT_TYPE.encode() + b'":' + light + b"}"
-        if members and image.endswith(tail):
-            self._tail, self._light = tail, light
-        return msgspec.json.encode(members), light
-
-    def take_types(self, light: bytes) -> None:
-        """Take the types of the row to be described."""
-        if light != self._taken:
-            self._taken = light
-            self.state_types({name: item.schemaType for name, item in _light_types.decode(light or b"{}").items()})
 
 
 class WireFormat(oms_images.OmsFormat):
@@ -159,7 +134,7 @@ class WireFormat(oms_images.OmsFormat):
             raise ValueError(f"{op} with other images than it has")
         table = self._table(meta)
         if self.light_types:
-            before, after = _without_types(table, before, after)
+            before, after = table.without_types(before, after)
         if not self._sequenced:
             file = pos = row = None
         elif op == "snapshot":
@@ -257,18 +232,6 @@ def _kind_of(message: _Message) -> str:
     if before is not None:
         return "UPDATE"
     return "DDL" if set(oms_images.members_of(after)) == {"ddl"} else "INSERT"
-
-
-def _without_types(table: _Table, before: bytes | None, after: bytes | None) -> tuple[bytes | None, bytes | None]:
-    """Return both images without their types; of a delete only the one before has any."""
-    light = b""
-    if before is not None:
-        before, light = table.without_types(before)
-    if after is not None:
-        after, newer = table.without_types(after)
-        light = newer or light
-    table.take_types(light)
-    return before, after
 
 
 def _image(raw: msgspec.Raw) -> bytes | None:

@@ -30,7 +30,8 @@ def change_place(sequence: int | str | None) -> Place:
     if sequence is not None and sequence < _BEYOND:
         for first, unit in _COUNTERS:
             if sequence >= first:
-                return sequence // unit, sequence % unit, 0
+                seconds, counter = divmod(sequence, unit)
+                return seconds, counter, 0
     raise ValueError("a sequence that is not ten digits of seconds and up to five of a counter")
 
 
