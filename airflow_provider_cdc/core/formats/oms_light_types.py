@@ -30,8 +30,8 @@ class TypedImages(oms_images.Images):
             after, newer = self._apart(after)
             light = newer or light
         if light != self._taken:
-            self._taken = light
             self.state_types({name: item.schemaType for name, item in _light_types.decode(light or b"{}").items()})
+            self._taken = light  # only now: what cannot be read fails each time
         return before, after
 
     def _apart(self, image: bytes) -> tuple[bytes, bytes]:
