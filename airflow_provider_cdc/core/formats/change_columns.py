@@ -134,8 +134,8 @@ class ChangeColumns:
 
 def _words(values: Sequence[str | None]) -> pa.DictionaryArray:
     """Return words as a dictionary; mostly all are the same."""
-    if values and values.count(values[0]) == len(values):
-        return pa.repeat(pa.scalar(values[0], pa.string()), len(values)).dictionary_encode()
+    if values and values[0] is not None and values.count(values[0]) == len(values):
+        return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(values)), [values[0]])
     return pa.array(values, pa.string()).dictionary_encode()
 
 
