@@ -69,8 +69,11 @@ class LogWriter:
         self.rows = self.size = 0
         self.descriptions: list[dict[str, str]] = []
 
-    def add(self, batch: pa.RecordBatch, logged: pa.BooleanArray) -> None:
-        """Take those changes of one decoded batch that belong into the log."""
+    def add(self, batch: pa.RecordBatch, logged: pa.Array | None) -> None:
+        """Take changes of one decoded batch.
+
+        :param logged: which of them belong into the log, None for all.
+        """
         changes, spans = _by_table(batch, logged)
         for name, start, end in spans:
             self._pieces.setdefault(name, []).append(changes.slice(start, end - start))
@@ -107,7 +110,7 @@ class LogWriter:
 
 
 def _by_table(
-    batch: pa.RecordBatch, logged: pa.BooleanArray
+    batch: pa.RecordBatch, logged: pa.Array | None
 ) -> tuple[pa.RecordBatch, list[tuple[tuple[str, str], int, int]]]:
     """Return the logged changes by database and table, and from where to where each has its own.
 
@@ -115,7 +118,7 @@ def _by_table(
     """
     databases, tables = (_codes(batch.column(name)) for name in ("database", "table"))
     marks = databases[0] * (len(tables[1]) + 1) + tables[0]
-    rows = np.flatnonzero(logged.to_numpy(zero_copy_only=False))
+    rows = np.arange(len(marks)) if logged is None else np.flatnonzero(logged.to_numpy(zero_copy_only=False))
     marks = marks[rows]
     mixed = bool((marks[1:] < marks[:-1]).any())
     if mixed:

@@ -90,25 +90,31 @@ def _finish(writer: LogWriter, report: LandReport) -> None:
 
 
 def _take(wire: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandReport) -> None:
-    kinds = batch.column("kind").cast(pa.string())
-    for entry in kinds.value_counts().to_pylist():
-        report.changes[entry["values"]] = report.changes.get(entry["values"], 0) + entry["counts"]
-    rows = pc.equal(kinds, "row")
-    for entry in batch.column("op").cast(pa.string()).filter(rows).value_counts().to_pylist():
-        name = f"row.{entry['values']}"
-        report.changes[name] = report.changes.get(name, 0) + entry["counts"]
-    logged = pc.is_in(kinds, pa.array(["row", "error"]))
-    if pc.any(logged).as_py():
-        writer.add(batch, logged)
-    if report.changes.get("schema"):
-        report.schema_changes += schema_changes(wire, batch.filter(pc.equal(kinds, "schema")))
-    if report.changes.get("progress"):
-        newest = pc.max(batch.column("source_time").filter(pc.equal(kinds, "progress")).cast(pa.int64())).as_py()
+    kinds = batch.column("kind")
+    found = _counts(kinds)
+    rows = batch.column("op") if found.keys() == {"row"} else batch.column("op").filter(_is(kinds, "row"))
+    for name, count in [*found.items(), *((f"row.{op}", count) for op, count in _counts(rows).items())]:
+        report.changes[name] = report.changes.get(name, 0) + count
+    logged = found.keys() & {"row", "error"}
+    if logged:
+        writer.add(batch, None if logged == found.keys() else _is(kinds, *logged))
+    if "schema" in found:
+        report.schema_changes += schema_changes(wire, batch.filter(_is(kinds, "schema")))
+    if "progress" in found:
+        newest = pc.max(batch.column("source_time").filter(_is(kinds, "progress")).cast(pa.int64())).as_py()
         report.progress = max(report.progress or newest, newest) if newest is not None else report.progress
-    if report.changes.get("error") and len(report.errors) < _ERRORS_TOLD:
-        bad = batch.filter(pc.equal(kinds, "error"))
+    if "error" in found and len(report.errors) < _ERRORS_TOLD:
+        bad = batch.filter(_is(kinds, "error"))
         told = bad.select(["topic", "partition", "offset", "error_code", "error"]).to_pylist()
         report.errors += told[: _ERRORS_TOLD - len(report.errors)]
+
+
+def _counts(words: pa.DictionaryArray) -> dict[str, int]:
+    return {str(entry["values"]): entry["counts"] for entry in words.value_counts().to_pylist()}
+
+
+def _is(kinds: pa.DictionaryArray, *names: str) -> pa.BooleanArray:
+    return pc.is_in(kinds.cast(pa.string()), pa.array(names))
 
 
 def schema_changes(wire: Format, batch: pa.RecordBatch) -> list[dict[str, Any]]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Records
+from airflow_provider_cdc.core.formats.padded_numbers import padded_texts
 from airflow_provider_cdc.core.model.position import FILE_DIGITS, GENERATION_DIGITS, POS_DIGITS, ROW_DIGITS
 
 # error text and raw bytes of a record that is longer are cut there; the record itself stays in Kafka
@@ -94,7 +93,7 @@ class ChangeColumns:
             "raw": self._sparse("raw", count, pa.binary()),
         }
         for name in ("kind", "op", "database", "table"):
-            arrays[name] = pa.array(fields[name], pa.string()).dictionary_encode()
+            arrays[name] = _words(fields[name])
         for name in ("transaction_id", "statement", "default_database", "table_changes", "error_code", "error"):
             arrays[name] = self._sparse(name, count, pa.string())
         return pa.RecordBatch.from_arrays([arrays[name] for name in CHANGE_SCHEMA.names], schema=CHANGE_SCHEMA)
@@ -133,6 +132,13 @@ class ChangeColumns:
         return pa.array(dense, kind)
 
 
+def _words(values: Sequence[str | None]) -> pa.DictionaryArray:
+    """Return words as a dictionary; mostly all are the same."""
+    if values and values[0] is not None and values.count(values[0]) == len(values):
+        return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(values)), [values[0]])
+    return pa.array(values, pa.string()).dictionary_encode()
+
+
 def _is_utf8(data: bytes) -> bool:
     try:
         bytes(data).decode()
@@ -141,37 +147,9 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def binlog_positions(files: Sequence[int | None], pos: Sequence[int | None], rows: Sequence[int | None]) -> pa.Array:
-    """Encode binlog places as :func:`core.model.position.binlog_position` does, column by column; null without file."""
-    numbers = [(files, FILE_DIGITS), (pos, POS_DIGITS), (rows, ROW_DIGITS)]
-    if all(isinstance(values, np.ndarray) and _fits(values, digits) for values, digits in numbers):
-        return _texts_of(numbers)
-    parts = [pa.scalar("0" * GENERATION_DIGITS)]
-    for values, digits in numbers:
-        distinct = pa.array(values, pa.int64()).dictionary_encode()  # they repeat; padding is the costly part
-        texts = pc.utf8_lpad(distinct.dictionary.cast(pa.string()), digits, "0")
-        parts.append(texts.take(distinct.indices))
-    return pc.binary_join_element_wise(*parts, ".", null_handling="emit_null")
+def binlog_positions(files: Any, pos: Any, rows: Any) -> pa.Array:
+    """Encode binlog places as :func:`core.model.position.binlog_position` does, column by column; null without file.
 
-
-def _fits(values: np.ndarray[Any, Any], digits: int) -> bool:
-    return not len(values) or (int(values.min()) >= 0 and int(values.max()) < 10**digits)
-
-
-def _texts_of(numbers: Sequence[tuple[Any, int]]) -> pa.Array:
-    """Return the same for numbers that fit, digit by digit: all texts are equally long."""
-    count, width = len(numbers[0][0]), GENERATION_DIGITS + sum(1 + digits for _, digits in numbers)
-    texts: Any = np.full((width, count), ord("0"), np.uint8)
-    end = GENERATION_DIGITS
-    for values, digits in numbers:
-        texts[end] = ord(".")
-        end += 1 + digits
-        left, place = values.astype(np.uint64), end
-        left = left.astype(np.uint32) if count and left.max() < 2**32 else left
-        while left.any():
-            place -= 1
-            more = left // 10
-            texts[place] += (left - more * 10).astype(np.uint8)
-            left = more
-    offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
-    return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(texts.T)))
+    :param files: numbers of the files; ``pos`` and ``rows`` the places in them.
+    """
+    return padded_texts("0" * GENERATION_DIGITS, [(files, FILE_DIGITS), (pos, POS_DIGITS), (rows, ROW_DIGITS)])

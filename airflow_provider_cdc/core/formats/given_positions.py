@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.formats.padded_numbers import padded_texts
+
 # digits of batch, tool time (ms), source time (s), partition, offset, index
 _WIDTHS = (8, 14, 11, 6, 20, 10)
 # What the tool built in one millisecond is one moment: source times inside it are those of statements' starts, which
@@ -40,19 +42,9 @@ class GivenPositions:
             return batch
         place = (batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py())
         tool, source = self._times(batch, place)
-        parts = [pa.scalar(f"{self._seq:0{_WIDTHS[0]}d}")]
-        numbers = (
-            tool,
-            source,
-            np.full(len(tool), self._numbers[place]),
-            batch.column("offset"),
-            batch.column("index"),
-        )
-        for values, digits in zip(numbers, _WIDTHS[1:], strict=True):
-            distinct = pa.array(values, pa.int64()).dictionary_encode()  # padding is the costly part, and they repeat
-            texts = pc.utf8_lpad(distinct.dictionary.cast(pa.string()), digits, "0")
-            parts.append(texts.take(distinct.indices))
-        positions = pc.binary_join_element_wise(*parts, ".")
+        partition: _Numbers = np.full(len(tool), self._numbers[place])
+        numbers = (tool, source, partition, batch.column("offset"), batch.column("index").cast(pa.int64()))
+        positions = padded_texts(f"{self._seq:0{_WIDTHS[0]}d}", list(zip(numbers, _WIDTHS[1:], strict=True)))
         return batch.set_column(batch.schema.get_field_index("position"), "position", positions)
 
     def _times(self, batch: pa.RecordBatch, place: tuple[str, int]) -> tuple[_Numbers, _Numbers]:

@@ -6,7 +6,8 @@ schema change is empty (specs/oceanbase-oms.md, sections 4, 7 and 10).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import msgspec
@@ -51,10 +52,21 @@ class _Times(msgspec.Struct, gc=False):
     type: str | None = None
 
 
-_message = msgspec.json.Decoder(_Message)
+_read: Callable[[bytes], _Message] = msgspec.json.Decoder(_Message).decode
 _times = msgspec.json.Decoder(_Times)
 _types = msgspec.json.Decoder(dict[str, str | None] | None)
 _names = msgspec.json.Decoder(list[str] | None)
+
+
+@dataclass(slots=True)
+class _Said:
+    """What records say of their columns: ``mysqlType`` and ``pkNames``; and the numbers of the texts made of them."""
+
+    types: msgspec.Raw
+    key: msgspec.Raw
+    numbers: dict[tuple[tuple[str, ...], bool], int] = field(default_factory=dict)
+    shape: oms_images.Shape = field(default_factory=oms_images.Shape)  # of the latest image that is not partial
+    number: int = 0  # of the text for that shape
 
 
 class WireFormat(oms_images.OmsFormat):
@@ -77,31 +89,33 @@ class WireFormat(oms_images.OmsFormat):
         self._options = OmsOptions(options or {}, sequenced=False)
         self.partial_images = self._options.null_is_unchanged
         self._descriptions = oms_images.Descriptions()
-        self._numbers: dict[Any, int] = {}
+        self._said: dict[tuple[bytes, bytes], _Said] = {}
+        self._latest: _Said | None = None
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
         out = ChangeColumns(self._descriptions.texts)
-        for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
+        for place, value in enumerate(records.values):
             if value is None:
                 out.add(place, "ignored")
                 continue
             try:
-                message = _message.decode(value)
+                message = _read(value)
                 op = _ROW_OPS.get(message.type or "")
                 if op is not None and not message.isDdl:
                     self._rows(out, place, message, op)
                 elif message.isDdl or (message.data is None and message.sql):
-                    self._schema_change(out, place, message, key, value)
+                    self._schema_change(out, place, message, records.keys[place], value)
                 else:
                     raise ValueError("unknown type")
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
                 reason = str(error).split(" - at `$", 1)[0][:120]
-                out.error(place, "record.malformed", f"no OMS Canal message: {reason}", key, value)
+                out.error(place, "record.malformed", f"no OMS Canal message: {reason}", records.keys[place], value)
         return out.batch(records)
 
     def _rows(self, out: ChangeColumns, place: int, message: _Message, op: str) -> None:
-        if not message.data or not message.database or not message.table:
+        database, table, said = message.database, message.table, self._what_is_said(message)
+        if not message.data or not database or not table:
             raise ValueError("a row without data, database or table")
         time = None if message.es is None else message.es * 1000
         olds = message.old or [] if op == "update" else None
@@ -109,25 +123,16 @@ class WireFormat(oms_images.OmsFormat):
             raise ValueError("an update whose old does not have an entry for each row of data")
         changes: list[tuple[Any, ...]] = []
         for number, data in enumerate(message.data):
-            members = oms_images.members_of(data)
-            if not members:
-                raise ValueError("a row without columns")
-            image, names = bytes(data), tuple(members)
-            before: bytes | None = None
-            after: bytes | None = image
-            complete = True
-            if olds is not None:
-                before, after, names = self._update(members, image, oms_images.members_of(olds[number]))
-                complete = len(names) == len(members)
-            elif op == "delete":
+            image = bytes(data)
+            listed = None if olds is None else bytes(olds[number])
+            before, after, columns = self._images(said, image, listed)
+            if op == "delete":
                 before, after = image, None
-            columns = self._columns(message, names, complete)
-            where = message.database, message.table, None, None, None
-            changes.append((place, number, "row", op, *where, time, before, after, columns))
-        first = len(out.changes)
-        out.changes.extend(changes)
-        for row in range(first, len(out.changes)):
-            out.note(row, "tool_time", message.ts)
+            changes.append((place, number, "row", op, database, table, None, None, None, time, before, after, columns))
+        if message.ts is not None:
+            first = len(out.changes)
+            out.rest.setdefault("tool_time", []).extend([(first + row, message.ts) for row in range(len(changes))])
+        out.changes += changes
 
     def _schema_change(
         self, out: ChangeColumns, place: int, message: _Message, key: bytes | None, value: bytes
@@ -150,33 +155,60 @@ class WireFormat(oms_images.OmsFormat):
             default_database=session_database(statement, message.database or "", message.table or ""),
         )
 
-    def _update(
-        self, members: dict[str, msgspec.Raw], image: bytes, old: dict[str, msgspec.Raw]
-    ) -> tuple[bytes, bytes, tuple[str, ...]]:
-        """Return both images of an update and the columns of the one after it.
+    def _images(self, said: _Said, image: bytes, listed: bytes | None) -> tuple[bytes | None, bytes | None, int]:
+        """Return the image before an update, the one after it and the number of the ``columns`` text.
 
         The row before is as after, but for the columns that ``old`` lists. A sample lists a column that the row does
         not have (section 10, 12): none is invented.
-        """
-        if not old.keys() <= members.keys():
-            old = {name: token for name, token in old.items() if name in members}
-        before = {**members, **old}
-        names = tuple(members)
-        if self._options.null_is_unchanged:
-            image, names = oms_images.without_unchanged_nulls(before, members)
-        return msgspec.json.encode(before), image, names
 
-    def _columns(self, message: _Message, names: tuple[str, ...], complete: bool) -> int:
+        :param listed: the update's ``old``, None for what is no update.
+        """
+        row = None if self.partial_images else said.shape.row_of(image)
+        if row is None:
+            return self._unlike_images(said, image, listed)
+        if listed is None:
+            return None, image, said.number
+        old = oms_images.members_of(listed)
+        if not old.keys() <= said.shape.fields.keys():
+            old = {name: token for name, token in old.items() if name in said.shape.fields}
+        return said.shape.changed(row, old), image, said.number
+
+    def _unlike_images(self, said: _Said, image: bytes, listed: bytes | None) -> tuple[bytes | None, bytes | None, int]:
+        """Return the same for an image that is not as the one before it."""
+        members = oms_images.members_of(image)
+        if not members:
+            raise ValueError("a row without columns")
+        names, old = tuple(members), {} if listed is None else oms_images.members_of(listed)
+        before = {**members, **{name: token for name, token in old.items() if name in members}}
+        if listed is not None and self.partial_images:
+            after, left = oms_images.without_unchanged_nulls(before, members)
+            return msgspec.json.encode(before), after, self._number(said, left, complete=len(left) == len(names))
+        number = self._number(said, names, complete=True)
+        if names != said.shape.names:
+            said.shape, said.number = oms_images.Shape(names), number
+        return None if listed is None else msgspec.json.encode(before), image, number
+
+    def _what_is_said(self, message: _Message) -> _Said:
+        """Return what records with these types and this key have in common; mostly the record before is one of them."""
+        said = self._latest
+        if said is None or message.mysqlType != said.types or message.pkNames != said.key:
+            mark = bytes(message.mysqlType), bytes(message.pkNames)
+            said = self._said.get(mark)
+            if said is None:
+                said = self._said[mark] = _Said(msgspec.Raw(mark[0]), msgspec.Raw(mark[1]))
+            self._latest = said
+        return said
+
+    def _number(self, said: _Said, names: tuple[str, ...], complete: bool) -> int:
         """Return the number of the ``columns`` text for a row."""
-        mark = names, bytes(message.mysqlType), bytes(message.pkNames), complete
-        number = self._numbers.get(mark)
+        number = said.numbers.get((names, complete))
         if number is None:
-            types = (_types.decode(message.mysqlType) if message.mysqlType else None) or {}
-            said = {name: text for name, text in types.items() if text is not None}
+            types = (_types.decode(said.types) if said.types else None) or {}
+            told = {name: text for name, text in types.items() if text is not None}
             # null is a table without key; a record that lacks the member does not say
-            key = tuple(_names.decode(message.pkNames) or ()) if message.pkNames else None
+            key = tuple(_names.decode(said.key) or ()) if said.key else None
             oracle = speaks_oracle(self._options.source)
-            number = self._numbers[mark] = self._descriptions.number(names, key, said, oracle, complete)
+            number = said.numbers[names, complete] = self._descriptions.number(names, key, told, oracle, complete)
         return number
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:

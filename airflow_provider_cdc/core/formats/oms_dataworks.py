@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import pyarrow as pa
@@ -19,6 +19,7 @@ _VERSION = "2.0"
 # ROW is OMS's word for a row of the full load, which the text on this method does not mention; UPDATE_AFTER with both
 # images is DataWorks's own spelling of an update
 _ROW_OPS = {"INSERT": "insert", "UPDATE": "update", "UPDATE_AFTER": "update", "DELETE": "delete", "ROW": "snapshot"}
+_WITH_BEFORE = ("update", "delete")
 _MARKS = {"TRANSACTION_BEGIN": "begin", "TRANSACTION_END": "commit", "XACOMMIT": "commit", "XAROLLBACK": "rollback"}
 _SCHEMA_CHANGES = frozenset({"CREATE", "ALTER", "ERASE", "QUERY", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
 _SAID_BY_OP = {"TRUNCATE": "TRUNCATE TABLE", "ERASE": "DROP TABLE"}  # what is clear without the statement's text
@@ -76,6 +77,7 @@ class _Message(msgspec.Struct, gc=False):
 
 _message = msgspec.json.Decoder(_Message)
 _schema = msgspec.json.Decoder(_Schema | None)
+_NULL = msgspec.Raw(b"null")
 
 
 class _Table(oms_images.Images):
@@ -115,11 +117,13 @@ class WireFormat(oms_images.OmsFormat):
         self.partial_images = self._options.null_is_unchanged
         self._descriptions = oms_images.Descriptions()
         self._tables: dict[bytes, _Table] = {}
+        self._latest: tuple[msgspec.Raw, _Table] | None = None
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
         out = ChangeColumns(self._descriptions.texts)
-        for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
+        tool_times, stamps = out.rest.setdefault("tool_time", []), records.timestamps
+        for place, value in enumerate(records.values):
             if value is None:
                 out.add(place, "ignored")
                 continue
@@ -128,30 +132,32 @@ class WireFormat(oms_images.OmsFormat):
                 payload = message.payload
                 op = _ROW_OPS.get(payload.op)
                 if op is not None:
-                    self._row(out, place, op, payload, self._table(message.schema), records.timestamps[place])
+                    out.changes.append(self._row(place, op, payload, self._table(message.schema), stamps[place]))
+                    if not self._options.sequenced and (times := payload.timestamp) and times.systemTime is not None:
+                        tool_times.append((len(out.changes) - 1, times.systemTime))
                 elif payload.op in _SCHEMA_CHANGES:
                     self._schema_change(out, place, payload, self._table(message.schema))
                 else:
                     self._mark(out, place, payload)
             except NoPosition as error:
-                out.error(place, "record.without_position", str(error), key, value)
+                out.error(place, "record.without_position", str(error), records.keys[place], value)
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
                 reason = str(error).split(" - at `$", 1)[0][:120]
-                out.error(place, "record.malformed", f"no OMS Dataworks message: {reason}", key, value)
+                out.error(place, "record.malformed", f"no OMS Dataworks message: {reason}", records.keys[place], value)
         return out.batch(records)
 
-    def _row(
-        self, out: ChangeColumns, place: int, op: str, payload: _Payload, table: _Table, written_ms: int | None
-    ) -> None:
+    def _row(self, place: int, op: str, payload: _Payload, table: _Table, written_ms: int | None) -> tuple[Any, ...]:
+        """Return the fields of a :class:`Change`."""
         before, after = _image(payload.before), _image(payload.after)
-        if (before is not None) != (op in ("update", "delete")) or (after is not None) != (op != "delete"):
+        if (before is None) is (op in _WITH_BEFORE) or (after is None) is (op != "delete"):
             raise ValueError(f"{op} with other images than it has")
         if not table.database or not table.name:
             raise ValueError("a row without database or table")
-        where, time, tool_time = self._place(payload, op, written_ms), *self._times(payload)
-        after, columns = table.described(before, after, self._options.null_is_unchanged)
-        out.changes.append((place, 0, "row", op, table.database, table.name, *where, time, before, after, columns))
-        out.note(len(out.changes) - 1, "tool_time", tool_time)
+        file, pos, row = self._place(payload, op, written_ms) if self._options.sequenced else NOWHERE
+        times = payload.timestamp
+        time = None if times is None or times.eventTime is None else times.eventTime * 1000
+        after, columns = table.described(before, after, self.partial_images)
+        return (place, 0, "row", op, table.database, table.name, file, pos, row, time, before, after, columns)
 
     def _schema_change(self, out: ChangeColumns, place: int, payload: _Payload, table: _Table) -> None:
         statement = (payload.ddl.text if payload.ddl is not None else None) or ""
@@ -201,10 +207,13 @@ class WireFormat(oms_images.OmsFormat):
         return time, None if self._options.sequenced else times.systemTime
 
     def _table(self, schema: msgspec.Raw) -> _Table:
+        if self._latest is not None and schema == self._latest[0]:  # mostly; it is long to copy and to hash
+            return self._latest[1]
         mark = bytes(schema)
         table = self._tables.get(mark)
         if table is None:
             table = self._tables[mark] = _Table(self._descriptions, _schema.decode(mark) if mark else None)
+        self._latest = msgspec.Raw(mark), table
         return table
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
@@ -229,5 +238,4 @@ def _open(value: bytes) -> _Message:
 
 
 def _image(image: _Image | None) -> bytes | None:
-    data = b"null" if image is None else bytes(image.data)
-    return None if data == b"null" else data
+    return None if image is None or image.data == _NULL else bytes(image.data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -14,15 +14,16 @@ from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Progress, Records
 from airflow_provider_cdc.core.formats.oms_columns import is_oceanbase, speaks_oracle
 from airflow_provider_cdc.core.formats.oms_evidence import of_default
+from airflow_provider_cdc.core.formats.oms_light_types import LIGHT_TYPE, TypedImages
 from airflow_provider_cdc.core.formats.oms_options import NULL_IN_BOTH, TIMEZONE, OmsOptions
 from airflow_provider_cdc.core.formats.oms_positions import NOWHERE, NoPosition, Place, change_place, snapshot_place
 
 _ROW_OPS = {"ROW": "snapshot", "INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
 _KEY_SEPARATOR = "\x01"
 _WITH_BEFORE = ("update", "delete")
-_LIGHT_TYPE = "__light_type"
 _SECONDS_DIGITS = 11  # of a time in seconds; a longer one is in another unit
-_ABSENT = (b"", b"null", b"{}")
+_NULL = msgspec.Raw(b"null")
+_ABSENT = (b"", b"{}")
 
 
 class _Meta(msgspec.Struct, gc=False):
@@ -47,20 +48,15 @@ class _Message(msgspec.Struct, gc=False):
 
 class _Ddl(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     ddl: str
-    types: msgspec.Raw = msgspec.field(name=_LIGHT_TYPE, default=msgspec.Raw())
+    types: msgspec.Raw = msgspec.field(name=LIGHT_TYPE, default=msgspec.Raw())
 
 
-class _LightType(msgspec.Struct, gc=False):
-    schemaType: str
-
-
-_message = msgspec.json.Decoder(_Message)
+_read: Callable[[bytes], _Message] = msgspec.json.Decoder(_Message).decode
 _ddl = msgspec.json.Decoder(_Ddl)
-_light_types = msgspec.json.Decoder(dict[str, _LightType])
 
 
-class _Table(oms_images.Images):
-    """What records of one table have in common: its name, and how their images end in ``__light_type``."""
+class _Table(TypedImages):
+    """What records of one table have in common."""
 
     def __init__(self, descriptions: oms_images.Descriptions, meta: _Meta, tenant: str | None) -> None:
         self.database, self.name = _database_of(meta, tenant), meta.table_name or ""
@@ -68,26 +64,6 @@ class _Table(oms_images.Images):
             raise ValueError("a row without database or table")
         names = (meta.record_primary_key or "").split(_KEY_SEPARATOR)
         super().__init__(descriptions, tuple(name for name in names if name), speaks_oracle(meta.dbType))
-        self._tail = self._light = self._taken = b""
-
-    def without_types(self, image: bytes) -> tuple[bytes, bytes]:
-        """Return an image without its ``__light_type``, and that (empty where it has none)."""
-        if self._tail and image.endswith(self._tail):  # unbalanced where it ends a nested object: then nothing fits
-            return image[: -len(self._tail)] + b"}", self._light
-        members = oms_images.members_of(image)
-        light = bytes(members.pop(_LIGHT_TYPE, b""))
-        if not light:
-            return image, light
-        tail = b',"' + _LIGHT_TYPE.encode() + b'":' + light + b"}"
-        if members and image.endswith(tail):
-            self._tail, self._light = tail, light
-        return msgspec.json.encode(members), light
-
-    def take_types(self, light: bytes) -> None:
-        """Take the types of the row to be described."""
-        if light != self._taken:
-            self._taken = light
-            self.state_types({name: item.schemaType for name, item in _light_types.decode(light or b"{}").items()})
 
 
 class WireFormat(oms_images.OmsFormat):
@@ -118,23 +94,28 @@ class WireFormat(oms_images.OmsFormat):
         self.partial_images = self._options.null_is_unchanged
         self._descriptions = oms_images.Descriptions()
         self._tables: dict[tuple[str | None, ...], _Table] = {}
+        self._latest: tuple[_Meta, _Table] | None = None
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
         out = ChangeColumns(self._descriptions.texts)
-        changes, transactions = out.changes, out.rest.setdefault("transaction_id", [])
+        changes, transactions, stamps = out.changes, out.rest.setdefault("transaction_id", []), records.timestamps
         for place, value in enumerate(records.values):
             if value is None:
                 out.add(place, "ignored")
                 continue
             try:
-                message = _open(value)
+                try:
+                    message = _read(value)
+                except msgspec.DecodeError:
+                    message = _open(value)
                 op = _ROW_OPS.get(message.recordType or _kind_of(message))
                 if op is None:
                     self._other(out, place, message)
                     continue
-                changes.append(self._row(place, op, message, records.timestamps[place]))
-                if transaction := message.allMetaData.transId or message.allMetaData.uniqueId:
+                changes.append(self._row(place, op, message, stamps[place]))
+                meta = message.allMetaData
+                if transaction := meta.transId or meta.uniqueId:
                     transactions.append((len(changes) - 1, str(transaction)))
                 if op == "snapshot" and not self._sequenced:
                     out.note(len(changes) - 1, "tool_time", 0)  # older than every change, and no clock tells when
@@ -151,9 +132,9 @@ class WireFormat(oms_images.OmsFormat):
         before, after = _image(message.prevStruct), _image(message.postStruct)
         if (before is None) is (op in _WITH_BEFORE) or (after is None) is (op != "delete"):
             raise ValueError(f"{op} with other images than it has")
-        table = self._tables.get((meta.db, meta.table_name, meta.dbType, meta.record_primary_key)) or self._table(meta)
+        table = self._table(meta)
         if self.light_types:
-            before, after = _without_types(table, before, after)
+            before, after = table.without_types(before, after)
         if not self._sequenced:
             file = pos = row = None
         elif op == "snapshot":
@@ -201,11 +182,22 @@ class WireFormat(oms_images.OmsFormat):
         return snapshot_place(written_ms) if op == "snapshot" else change_place(meta.storeDataSequence)
 
     def _table(self, meta: _Meta) -> _Table:
+        if self._latest is not None:
+            known, table = self._latest
+            # mostly it is the table of the record before, and to compare is cheaper than to hash
+            if (
+                meta.table_name == known.table_name
+                and meta.db == known.db
+                and meta.record_primary_key == known.record_primary_key
+                and meta.dbType == known.dbType
+            ):
+                return table
         mark = (meta.db, meta.table_name, meta.dbType, meta.record_primary_key)
-        table = self._tables.get(mark)
-        if table is None:
-            table = self._tables[mark] = _Table(self._descriptions, meta, self._options.tenant)
-        return table
+        found = self._tables.get(mark)
+        if found is None:
+            found = self._tables[mark] = _Table(self._descriptions, meta, self._options.tenant)
+        self._latest = meta, found
+        return found
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
         """Return the source time of a change or of a heartbeat."""
@@ -222,12 +214,12 @@ class WireFormat(oms_images.OmsFormat):
 
 def _open(value: bytes) -> _Message:
     try:
-        return _message.decode(value)
+        return _read(value)
     except msgspec.DecodeError:
         # the separator of key values may stand bare in the text (section 10, 25)
         if b"\x01" not in value:
             raise
-        return _message.decode(value.replace(b"\x01", b"\\u0001"))
+        return _read(value.replace(b"\x01", b"\\u0001"))
 
 
 def _kind_of(message: _Message) -> str:
@@ -242,19 +234,9 @@ def _kind_of(message: _Message) -> str:
     return "DDL" if set(oms_images.members_of(after)) == {"ddl"} else "INSERT"
 
 
-def _without_types(table: _Table, before: bytes | None, after: bytes | None) -> tuple[bytes | None, bytes | None]:
-    """Return both images without their types; of a delete only the one before has any."""
-    light = b""
-    if before is not None:
-        before, light = table.without_types(before)
-    if after is not None:
-        after, newer = table.without_types(after)
-        light = newer or light
-    table.take_types(light)
-    return before, after
-
-
 def _image(raw: msgspec.Raw) -> bytes | None:
+    if raw == _NULL:
+        return None
     image = bytes(raw)
     if image[1:2] == b'"':  # it has a member
         return image

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from airflow_provider_cdc.core.formats import oms_columns
 from airflow_provider_cdc.core.formats.contract import Description
+from airflow_provider_cdc.core.formats.exact_members import exact_members
 from airflow_provider_cdc.core.formats.oms_options import OmsOptions
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
@@ -66,12 +66,12 @@ class Images:
         self._descriptions, self._key, self._oracle = descriptions, key, oracle
         self._types: Mapping[str, str] = {}
         self._names: tuple[str, ...] = ()
-        self._fits: Any = None
+        self._fits: Any = _fits_nothing
         self._number = 0
 
     def state_types(self, types: Mapping[str, str]) -> None:
         """Take the type names that later images go with."""
-        self._types, self._fits = types, None
+        self._types, self._fits = types, _fits_nothing
 
     def described(self, before: bytes | None, after: bytes | None, null_is_unchanged: bool) -> tuple[bytes | None, int]:
         """Return a row's image after it and the number of its ``columns`` text.
@@ -80,16 +80,26 @@ class Images:
         """
         if before is not None and after is not None and null_is_unchanged:
             return self._changed(before, after)
+        try:
+            if after is not None:
+                self._fits(after)
+            if before is not None:
+                self._fits(before)
+        except msgspec.ValidationError:
+            self._learn(before, after)
+        return after, self._number
+
+    def _learn(self, before: bytes | None, after: bytes | None) -> None:
+        """Take the members of images that are not as those before them."""
         image = after if after is not None else before or b""
         if not self._known(image):
             self._names = tuple(members_of(image))
             if not self._names:
                 raise ValueError("an image without columns")
-            self._fits = decoder_for(self._names)
+            self._fits = _decoder_for(self._names)
             self._number = self._descriptions.number(self._names, self._key, self._types, self._oracle, complete=True)
         if before is not None and not self._known(before) and not set(members_of(before)) <= set(self._names):
             raise ValueError("an image before an update with columns that the one after it lacks")
-        return after, self._number
 
     def _changed(self, before: bytes, after: bytes) -> tuple[bytes, int]:
         new = members_of(after)
@@ -98,8 +108,6 @@ class Images:
         return image, self._descriptions.number(names, self._key, self._types, self._oracle, complete)
 
     def _known(self, image: bytes) -> bool:
-        if self._fits is None:
-            return False
         try:
             self._fits(image)
         except msgspec.ValidationError:
@@ -117,15 +125,46 @@ def without_unchanged_nulls(
     return msgspec.json.encode(left), tuple(left)
 
 
-@lru_cache(maxsize=1024)
-def decoder_for(names: tuple[str, ...]) -> Any:
-    """Return what decodes objects with exactly these members and fails at others, None where msgspec cannot."""
-    if any(character in '"\\' or character < " " for name in names for character in name):
-        return None
-    fields = [(f"f{place}", msgspec.Raw) for place in range(len(names))]
-    rename = {f"f{place}": name for place, name in enumerate(names)}
-    struct = msgspec.defstruct("Image", fields, rename=rename, forbid_unknown_fields=True, gc=False)
-    return msgspec.json.Decoder(struct).decode
+def _fits_nothing(image: bytes) -> None:
+    raise msgspec.ValidationError
+
+
+def _decoder_for(names: tuple[str, ...]) -> Any:
+    """Return what decodes objects with exactly these members and fails at others, at all where msgspec cannot."""
+    exact = exact_members(names)
+    return _fits_nothing if exact is None else exact[0]
+
+
+class Shape:
+    """Images with the same members in the same order and nothing between them, which are cheap to take apart.
+
+    :param names: the members, none where no image is known yet.
+    """
+
+    def __init__(self, names: tuple[str, ...] = ()) -> None:
+        self.names = names
+        self._decode: Any = _fits_nothing
+        self.fields: Mapping[str, str] = {}
+        if exact := exact_members(names) if names else None:
+            self._decode, self.fields = exact
+
+    def row_of(self, image: bytes) -> Any:
+        """Return an image taken apart, None where it has another shape."""
+        try:
+            row = self._decode(image)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        # decoding passes over order, space and members that stand twice
+        return row if msgspec.json.encode(row) == image else None
+
+    def changed(self, row: Any, members: Mapping[str, msgspec.Raw]) -> bytes:
+        """Return the image of a row with other values; the row is changed in place.
+
+        :param members: the values by name, of :attr:`fields` only.
+        """
+        for name, token in members.items():
+            setattr(row, self.fields[name], token)
+        return msgspec.json.encode(row)
 
 
 def describe(columns: str) -> OmsDescription:

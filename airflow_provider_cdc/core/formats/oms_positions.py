@@ -4,8 +4,11 @@ from __future__ import annotations
 
 Place = tuple[int | None, int | None, int | None]
 NOWHERE: Place = (None, None, None)
-_UNITS = (100_000, 10_000, 1_000, 100, 10, 1)  # the counter has up to five digits and need not be padded
-_FIRST, _BEYOND = 10**9, 10**10  # seconds since the epoch have ten digits
+# Seconds since the epoch have ten digits; the counter has up to five and need not be padded: from which sequence on how
+# much of it is counter
+_COUNTERS = tuple((10 ** (9 + digits), 10**digits) for digits in (5, 4, 3, 2, 1, 0))
+_BEYOND = 10**15
+_NONE = frozenset({None, "", 0, "0", "null"})
 
 
 class NoPosition(ValueError):
@@ -18,16 +21,17 @@ def change_place(sequence: int | str | None) -> Place:
     :raises NoPosition: it has none.
     :raises ValueError: it is made otherwise: milliseconds, or a number that only counts, would give a wrong order.
     """
-    if not sequence or sequence in ("0", "null"):
+    if sequence in _NONE:
         raise NoPosition(
             "a change without a sequence: set source.options.sequenceEnabled to false if the task has it so"
         )
     if isinstance(sequence, str):
         sequence = int(sequence) if sequence.isascii() and sequence.isdigit() and len(sequence) < 20 else -1
-    for unit in _UNITS:
-        seconds, counter = divmod(sequence, unit)
-        if _FIRST <= seconds < _BEYOND:
-            return seconds, counter, 0
+    if sequence is not None and sequence < _BEYOND:
+        for first, unit in _COUNTERS:
+            if sequence >= first:
+                seconds, counter = divmod(sequence, unit)
+                return seconds, counter, 0
     raise ValueError("a sequence that is not ten digits of seconds and up to five of a counter")
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from airflow_provider_cdc.core.formats.change_columns import binlog_positions
+from airflow_provider_cdc.core.formats.padded_numbers import padded_texts
 from airflow_provider_cdc.core.model.position import binlog_position
 
 
@@ -28,3 +29,19 @@ def test_positions_in_columns_are_those_of_single_places(count: int) -> None:
 
 def test_a_place_without_a_file_is_none() -> None:
     assert binlog_positions([None, 1], [4, 4], [0, 0]).to_pylist() == [None, binlog_position(1, 4, 0)]
+
+
+def test_places_among_changes_without_one_are_encoded_as_alone() -> None:
+    chance = random.Random(2)
+    places = [
+        (None, chance.choice([None, 5]), -1) if chance.random() < 0.3 else (chance.randrange(10**10), 2**40, 7)
+        for _ in range(200)
+    ]
+    expected = [None if file is None else binlog_position(file, pos or 0, row) for file, pos, row in places]
+    found = binlog_positions(*zip(*places, strict=True))
+    found.validate(full=True)
+    assert found.to_pylist() == expected
+
+
+def test_a_number_with_more_digits_than_foreseen_is_written_in_full() -> None:
+    assert padded_texts("0", [([12345, None, 7], 4), ([1, 1, 1], 2)]).to_pylist() == ["0.12345.01", None, "0.0007.01"]

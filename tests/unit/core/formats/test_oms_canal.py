@@ -235,3 +235,21 @@ def test_wrong_options_are_told_all_at_once() -> None:
     with pytest.raises(ConfigurationError) as caught:
         open_format("oms-canal", {"dbType": "POSTGRES", "timezone": "Mars/Olympus"})
     assert len(caught.value.problems) == 2
+
+
+def test_an_image_is_read_alike_whatever_the_one_before_it_was() -> None:
+    images = [
+        b'{"id":1,"d":2.50}',
+        b'{"d":2.50,"id":1}',
+        b'{"id":1, "d":2.50}',
+        b'{"id":1,"d":9,"d":2.50}',
+        b'{"id":1,"d":2.50,"b":null}',
+    ]
+    head = json.dumps({**message("DATA", "UPDATE"), "old": [{"d": 1.5, "x": 0}]}).encode()
+    values = [head.replace(b'"DATA"', b"[%b]" % image) for image in images]
+    told = ("kind", "before", "after", "columns")
+    alone = [{name: changes(value)[0][name] for name in told} for value in values]
+    assert alone[0]["before"] == '{"id":1,"d":1.5}'
+    for first in values:
+        found = [{name: change[name] for name in told} for change in changes(first, *values)]
+        assert found[1:] == alone

@@ -56,6 +56,11 @@ def test_types_are_taken_out_of_the_image_and_describe_it() -> None:
         assert details(found) == {"id": "INT64", "v": "DECIMAL"}
 
 
+def test_types_that_cannot_be_read_fail_each_time() -> None:
+    bad = message(after='{"id":3,"__light_type":{"id":{"schemaType":5}}}')
+    assert [found["kind"] for found in changes(message(), bad, bad, message())] == ["row", "error", "error", "row"]
+
+
 def test_of_an_update_both_images_are_without_types() -> None:
     found = change(message("UPDATE", TYPED))
     assert (found["before"], found["after"]) == (PLAIN, PLAIN)

@@ -161,3 +161,15 @@ def test_wrong_options_are_told_all_at_once() -> None:
     with pytest.raises(ConfigurationError) as caught:
         open_format("oms-shareplex", {"sequenceEnabled": "yes", "timezone": "Mars", "dbType": "x"})
     assert len(caught.value.problems) == 3
+
+
+def test_an_image_is_read_alike_whatever_the_one_before_it_was() -> None:
+    keys = [b'{"id":1,"v":2}', b'{"v":2,"id":1}', b'{"id":1, "v":2}', b'{"id":1,"v":9,"v":2}', b'{"id":1}']
+    head = json.dumps(message("upd", {"v": 3}, "KEY"))
+    values = [head.encode().replace(b'"KEY"', key) for key in keys]
+    told = ("kind", "before", "after", "columns")
+    alone = [{name: changes(value)[0][name] for name in told} for value in values]
+    assert [change["after"] for change in alone[:2]] == ['{"id":1,"v":3}', '{"v":3,"id":1}']
+    for first in values:
+        found = [{name: change[name] for name in told} for change in changes(first, *values)]
+        assert found[1:] == alone
