@@ -88,6 +88,8 @@ class Template:
         words ^= _VALUES.words[sizes]
         different |= words
         places += _VALUES.sizes[sizes]
+        # a value that is there and null is seldom, and is to be a text too
+        different |= nulls & (places != tails)
         return Found((wrong | np.bitwise_or.reduce(different, axis=1)) == 0, places, tails, nulls)
 
 
