@@ -16,8 +16,8 @@ _Flags = np.ndarray[Any, np.dtype[np.bool_]]
 _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 _encode = msgspec.json.Encoder().encode
-# stands for a quote of JSON itself, until those in strings are escaped: no UTF-8 has this byte
-_QUOTE = b"\xff"
+# stand for a quote of JSON itself and for what begins an object, until strings are escaped: no UTF-8 has these bytes
+_QUOTE, _BEGIN = b"\xff", b"\xfe"
 _TO_QUOTE = np.uint8(_QUOTE[0] - ord('"'))
 _NULL, _ENDS = b"null", (_QUOTE + b"}", b"}")  # the end of an object: after a string, after null
 _VARIANTS = 8  # of a name: see _variants
@@ -41,7 +41,7 @@ def escaped(texts: pa.StringArray) -> pa.StringArray:
     grown = np.bincount(holders, _GROWTH[data[special]], len(texts)).cumsum().astype(np.int32)
     ends = offsets - offsets[0]
     ends[1:] += grown
-    whole = _replaced(data.tobytes(), _kinds(data[special]))
+    whole = _replaced(data.tobytes(), _controls(data[special]))
     return pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(whole))
 
 
@@ -102,47 +102,48 @@ def object_texts(
     places[-1] = 2 * (count + 1 + after_null[-1])
     buffers = [None, pa.py_buffer(every), pa.py_buffer(room.data)]
     pool = pa.BinaryArray.from_buffers(pa.binary(), len(every) - 1, buffers).take(pa.array(places))
-    # the pieces lie one behind the other: an object is all bytes from its first to its last; it ends in the next piece
-    offsets = text_offsets(pool)[2 * starts] + (2 - after_null[starts]).astype(np.int32)
-    texts = np.frombuffer(pool.buffers()[2], np.uint8)[: text_offsets(pool)[-1]]
-    return _finished(texts, offsets, 4 * count - 2 * int(np.count_nonzero(nulls)), pa.array(sizes > 0).buffers()[1])
+    # the pieces lie one behind the other
+    texts = np.frombuffer(pool.buffers()[2], np.uint8)[len(_ENDS[1]) : text_offsets(pool)[-1]]
+    return _finished(texts, sizes > 0, 4 * count - 2 * int(np.count_nonzero(nulls)))
 
 
-def _finished(texts: _Bytes, offsets: _Offsets, quotes: int, there: pa.Buffer) -> pa.StringArray:
-    """Return texts with all escaped but the quotes that are wanted.
+def _finished(texts: _Bytes, there: _Flags, quotes: int) -> pa.StringArray:
+    """Return objects with all escaped but the quotes that are wanted.
 
-    :param texts: with :data:`_QUOTE` where these quotes shall be.
+    :param texts: all objects, with :data:`_QUOTE` for these quotes and :data:`_BEGIN` where one begins.
+    :param there: which objects there are; the others are null.
+    :param quotes: how many quotes are wanted.
     """
-    blocks = [texts[begin : begin + _BLOCK] for begin in range(0, len(texts), _BLOCK)]
-    special = np.concatenate([special_places(block) + _BLOCK * number for number, block in enumerate(blocks)])
-    grown: _Numbers = np.append(0, np.cumsum(_GROWTH[texts[special]]))
-    offsets = offsets + grown[np.searchsorted(special, offsets)].astype(np.int32)
-    kinds = _kinds(texts[special])
+    controls = _controls(texts)
+    blocks = [_replaced(texts[place : place + _BLOCK].tobytes(), controls) for place in range(0, len(texts), _BLOCK)]
     # Arrow's memory: of so much others would be given back and fetched again each time
-    done = pa.allocate_buffer(len(texts) + int(grown[-1]))
-    data, end = np.frombuffer(done, np.uint8), 0
-    for block in blocks:
-        if kinds:
-            block = np.frombuffer(_replaced(block.tobytes(), kinds), np.uint8)
-        marks = block == _QUOTE[0]
+    done = pa.allocate_buffer(sum(map(len, blocks)))
+    data, place, begins = np.frombuffer(done, np.uint8), 0, list[_Numbers]()
+    for block in (np.frombuffer(block, np.uint8) for block in blocks):
+        part, marks = data[place : place + len(block)], block == _QUOTE[0]
         quotes -= int(np.count_nonzero(marks))
-        begin, end = end, end + len(block)
-        np.subtract(block, marks.view(np.uint8) * _TO_QUOTE, out=data[begin:end])
-    if quotes:
+        np.subtract(block, marks.view(np.uint8) * _TO_QUOTE, out=part)
+        starts = np.flatnonzero(block == _BEGIN[0])
+        part[starts] = ord("{")
+        begins.append(starts + place)
+        place += len(block)
+    ends: _Numbers = np.concatenate([*begins, [place]])
+    if quotes or len(ends) != np.count_nonzero(there) + 1:
         raise pa.ArrowInvalid("a string has a byte that UTF-8 has not")
-    buffers = [there, pa.py_buffer(offsets), done]
-    return pa.BinaryArray.from_buffers(pa.binary(), len(offsets) - 1, buffers).cast(pa.string())
+    offsets = ends[np.cumsum(np.append(0, there))].astype(np.int32)
+    buffers = [pa.array(there).buffers()[1], pa.py_buffer(offsets), done]
+    return pa.BinaryArray.from_buffers(pa.binary(), len(there), buffers).cast(pa.string())
 
 
-def _kinds(special: _Bytes) -> list[int]:
-    """Return which bytes are to be escaped, the backslash first: escapes begin with one."""
-    return sorted(np.flatnonzero(np.bincount(special)).tolist(), key=ord("\\").__ne__)
+def _controls(texts: _Bytes) -> list[int]:
+    """Return which control characters there are."""
+    return np.flatnonzero(np.bincount(texts[texts < 0x20])).tolist() if texts.min(initial=0xFF) < 0x20 else []
 
 
-def _replaced(whole: bytes, kinds: Iterable[int]) -> bytes:
-    """Return texts with some bytes escaped."""
-    # few are there, and each goes several times as quick as encoding
-    for byte in kinds:
+def _replaced(whole: bytes, controls: Iterable[int]) -> bytes:
+    """Return texts with all that is special in them escaped."""
+    # the backslash first: escapes begin with one; few are there, and each goes several times as quick as encoding
+    for byte in (ord("\\"), ord('"'), *controls):
         whole = whole.replace(bytes([byte]), _ESCAPES[byte])
     return whole
 
@@ -154,5 +155,5 @@ def _variants(name: str) -> tuple[bytes, ...]:
     First in an object that another is, after a string and after null; then where it is the first one, and ends another.
     """
     text = _QUOTE + name.encode() + _QUOTE + b":"
-    befores = (_QUOTE + b",", b",", _QUOTE + b"}{", b"}{")
+    befores = (_QUOTE + b",", b",", *(end + _BEGIN for end in _ENDS))
     return tuple(before + text + after for before in befores for after in (_QUOTE, b""))
