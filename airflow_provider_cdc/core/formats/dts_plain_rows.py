@@ -22,8 +22,8 @@ from airflow_provider_cdc.core.formats.json_texts import Room, object_texts
 
 _PADDING = 32  # zeros behind the messages: what is looked at of one may reach so far beyond its end
 _ROOM = 16 << 20  # bytes: more than most stretches of rows have
-_NUMBER = 0x1A_00_08  # tag of the type, the type, tag of a numeral
-_NUMBER_MASK = 0xFF_00_FF
+_NUMBER = 0x1A_00_08  # tag of the type, the type, tag of a numeral; its length is behind them
+_NUMBER_MASK = 0xFF_FF_00_FF
 
 
 class Unusual(Exception):
@@ -94,24 +94,22 @@ class PlainRows:
 
     def _begins(self, nulls: Any) -> Any:
         """Return where values begin in their messages."""
-        words = self._words(self._starts)
-        sizes = self._ends - self._starts
-        kinds = np.where(nulls, DataType.NIL, (words >> np.uint64(8) & np.uint64(0xFF)).astype(np.int64))
-        is_text = kinds == DataType.STRING
-        actions = np.where(nulls, NULL, np.where(is_text, TEXT, NUMERAL))
-        kinds = np.minimum(kinds, len(ACTIONS) - 1)
-        numbers = ~(nulls | is_text)
-        fits = ACTIONS.ravel()[kinds * len(Carrier) + self._carriers] == actions
-        sound = (words & _NUMBER_MASK) == _NUMBER
-        sound &= (words >> np.uint64(24) & np.uint64(0xFF)).view(np.int64) == sizes - 4
-        sound &= (sizes > 4) & (sizes < 4 + 128)
-        if not (fits & (sound | ~numbers)).all():
+        heads = windows(self._room.data, 4)[self._starts].view("<u4")
+        kinds = np.where(nulls, np.uint8(DataType.NIL), heads.view(np.uint8)[1::4])
+        # a type decides what is done with a value of its column, and that what the message must look like
+        places = np.minimum(kinds, np.uint8(len(ACTIONS) - 1)) * np.uint8(len(Carrier)) + self._carriers
+        actions = ACTIONS.ravel()[places]
+        texts, numerals = np.flatnonzero(actions == TEXT), np.flatnonzero(actions == NUMERAL)
+        if not np.array_equal(actions == NULL, nulls) or np.count_nonzero(~nulls) != len(texts) + len(numerals):
             raise Unusual
-        begins = self._starts + 4
-        begins[nulls] = self._starts[nulls]
-        texts = np.flatnonzero(is_text)
+        begins = self._starts.copy()
         begins[texts] = self._text_begins(texts)
-        self._check_numerals(begins, np.flatnonzero(numbers))
+        begins[numerals] += 4
+        sizes = self._ends[numerals] - begins[numerals]
+        different = (heads[numerals] ^ (_NUMBER + (sizes << 24))) & _NUMBER_MASK
+        if (different.astype(bool) | (sizes < 1) | (sizes > 127)).any():
+            raise Unusual
+        self._check_numerals(begins, numerals)
         return begins
 
     def _text_begins(self, texts: Any) -> Any:
@@ -120,24 +118,20 @@ class PlainRows:
             return texts
         starts, ends = self._starts[texts], self._ends[texts]
         head = _text_head(self._room.data[starts[0] : ends[0]].tobytes())
-        words, masks = (np.frombuffer(part.ljust(24, b"\0"), "<u8") for part in (head, b"\xff" * len(head)))
-        different: Any = np.zeros(len(texts), np.uint64)
-        for number in range(-(-len(head) // 8)):
-            different |= (self._words(starts + 8 * number) ^ words[number]) & masks[number]
-        tail = self._words(starts + len(head))  # tag, length of one byte or two
-        left = ends - starts - len(head)
-        low, high = ((tail >> np.uint64(shift) & np.uint64(0xFF)).view(np.int64) for shift in (8, 16))
-        short = (low == left - 2) & (low < 128) & (low > 0)
-        long = ((low & 127) + (high << 7) == left - 3) & (low > 127) & (high < 128) & (high > 0)
-        sound = ((tail & np.uint64(0xFF)) == _CONTENT) & (short | long)
-        empty = left == 0
-        if not ((different == 0) & (sound | empty)).all():
+        places, left = starts + (len(head) + 2), ends - starts - len(head)
+        # after what is alike come tag, length of one byte or two, and the text, or nothing
+        words = -(-(len(head) + 3) // 8)
+        found = windows(self._room.data, 8 * words)[starts].view("<u8").reshape(-1, words)
+        tag, low, high = found.view(np.uint8)[:, len(head) : len(head) + 3].T
+        short = (tag == _CONTENT) & (low == left - 2) & (low < 128)
+        others = np.flatnonzero(~short)
+        sizes = (low[others] & 127) + (high[others].astype(np.int64) << 7)
+        long = (tag[others] == _CONTENT) & (low[others] > 127) & (high[others] < 128) & (sizes == left[others] - 3)
+        alike, mask = (np.frombuffer(part.ljust(8 * words, b"\0"), "<u8") for part in (head, b"\xff" * len(head)))
+        if ((found ^ alike) & mask).any() or not (long | (left[others] == 0)).all():
             raise Unusual
-        return starts + len(head) + np.where(empty, 0, np.where(short, 2, 3))
-
-    def _words(self, places: Any) -> Any:
-        """Return the eight bytes at each place."""
-        return windows(self._room.data, 8)[places].view("<u8")
+        places[others] += np.where(long, 1, -2)
+        return places
 
     def _check_numerals(self, begins: Any, numbers: Any) -> None:
         if not len(numbers):
@@ -169,6 +163,6 @@ def _text_head(message: bytes) -> bytes:
     except DecodeError:
         raise Unusual from None
     head = Data(dataType=DataType.STRING, charset=charset).SerializeToString()
-    if len(head) > 24 or not is_plain(charset):
+    if len(head) > _PADDING - 12 or not is_plain(charset):
         raise Unusual
     return head
