@@ -24,7 +24,7 @@ from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 from airflow_provider_cdc.core.values.zones import is_zone
 
-_TOGETHER = 8 << 20  # bytes of records decoded at once: what is computed of them stays in the processor's cache
+_TOGETHER = 12 << 20  # bytes of records decoded at once: what is computed of them stays in the processor's cache
 
 
 class WireFormat:
