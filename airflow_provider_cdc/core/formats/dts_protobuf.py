@@ -30,7 +30,7 @@ from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 from airflow_provider_cdc.core.values.zones import is_zone
 
 _UTC = ("UTC", "Etc/UTC", "+00:00")
-_TOGETHER = 12 << 20  # bytes of records decoded at once: what is computed of them stays in the processor's cache
+_TOGETHER = 8 << 20  # bytes of records decoded at once: what is computed of them stays in the processor's cache
 _PASSED = 8  # times that rows are read field by field before they are expected to be as most are again
 _FIELDS = {
     "Header": ("messageType", "timestamp", "gtid", "schemaName", "tableName", "seqId"),
