@@ -17,6 +17,7 @@ from airflow_provider_cdc.core.formats.given_positions import GivenPositions
 from airflow_provider_cdc.core.formats.groups import whole_groups
 from airflow_provider_cdc.core.formats.registry import open_format
 from spark_jobs.change_log import Group, LogWriter, log_folder
+from spark_jobs.kept_memory import keep_memory
 from spark_jobs.readers.task_reader import read_chunks
 from spark_jobs.storage import Storage
 
@@ -66,6 +67,7 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
     folder, describe = log_folder(f"_cdc/{job.pipeline}", job.seq), job.schema_topic is None
     writer = LogWriter(storage, folder, describe)
     report = LandReport()
+    keep_memory()
     gc.disable()  # nothing here makes cycles, and millions of small objects make collections dear
     try:
         for records in source:

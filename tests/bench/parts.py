@@ -50,21 +50,26 @@ def _decode(document: dict, records: int, plain: bool) -> dict:
     import gc
 
     from airflow_provider_cdc.core.documents import JobDocument
-    from airflow_provider_cdc.core.formats.contract import Records
+    from airflow_provider_cdc.core.formats.contract import Grouped, Records
+    from airflow_provider_cdc.core.formats.groups import whole_groups
     from airflow_provider_cdc.core.formats.registry import open_format
+    from spark_jobs.kept_memory import keep_memory
     from spark_jobs.readers.task_reader import read_chunks
     from tests.bench.envelopes import plain_decoder
 
     job = JobDocument.from_document(document)
+    wire = open_format(job.format, job.format_options)
     batches: list[Records] = []
     left = records
     for chunk in sorted(job.chunks, key=lambda chunk: chunk.start - chunk.end):
-        for batch in read_chunks([chunk], job.kafka) if left > 0 else ():
+        source = read_chunks([chunk], job.kafka, grouped=isinstance(wire, Grouped)) if left > 0 else iter(())
+        for batch in whole_groups(source, wire) if isinstance(wire, Grouped) else source:
             batches.append(batch)
             left -= len(batch)
             if left <= 0:
                 break
     gc.disable()
+    keep_memory()  # as the land task does
     times, rows = [], sum(map(len, batches))
     for _ in range(3):
         wires = {batch.topic: open_format(job.format, job.format_options) for batch in batches}

@@ -93,6 +93,8 @@ class _Order:
 
     def of_entries(self, values: pa.Array, chosen: Flags) -> pa.Array:
         """Return values of entries as values of changes, null where not chosen."""
+        if pa.types.is_string(values.type) and not chosen.any():
+            return pa.nulls(len(chosen), values.type)
         return values.take(pa.array(self.entry, mask=~chosen))
 
     def of_rows(self, values: pa.Array) -> pa.Array:

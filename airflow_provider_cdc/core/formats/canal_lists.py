@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from airflow_provider_cdc.core.formats import canal_columns
 from airflow_provider_cdc.core.formats.canal_packets import Flags, Numbers
 from airflow_provider_cdc.core.formats.canal_templates import PADDING, Template, template_of
 from airflow_provider_cdc.core.formats.generated import canal_record_pb2 as wire
-from airflow_provider_cdc.core.formats.json_texts import text_offsets
+from airflow_provider_cdc.core.formats.json_texts import Room, text_offsets
 from airflow_provider_cdc.core.formats.protobuf_reader import MessageReader
 
 KEY, AS_BYTES = 1, 2  # what is told of a column beside name and type
@@ -25,8 +24,9 @@ _FEW = 64  # rows that are sooner read field by field than compared with an exam
 _EXAMPLES = 4  # for rows of one table: a column's sqlType depends on its value (4.4)
 _KNOWN = 50  # examples remembered, for each number of columns
 _TOGETHER = 8_192  # columns compared at once: what is computed of them stays in the processor's cache
-_ROOM = 16 << 20  # bytes: more than what is read at once, but for a record of that size
+_ROOM = 32 << 20  # bytes: more than what is read at once, but for a record of that size
 _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Bounds = np.ndarray[Any, np.dtype[np.int32]]
 
 
 class Told(NamedTuple):
@@ -45,13 +45,14 @@ class Lists:
     :param offsets: where each list begins in the columns of all, and where the last one ends.
     :param told: per list the number of what is told of its columns.
     :param unreadable: lists with a column that is no message.
-    :param values: one element a column, as is ``nulls``.
+    :param room: has the values; ``bounds`` are begin and end of each, ``nulls`` says which are null.
     """
 
     offsets: Numbers
     told: Numbers
     unreadable: Flags
-    values: pa.StringArray
+    room: Room
+    bounds: Bounds
     nulls: Flags
 
     @property
@@ -59,6 +60,14 @@ class Lists:
         """Columns of each list."""
         sizes: Numbers = np.diff(self.offsets)
         return sizes
+
+    def beginning(self, text: bytes, columns: Numbers) -> Flags:
+        """Return whether the values of some columns begin with a text."""
+        begins, ends = self.bounds[columns].T
+        places = np.minimum(begins, self.room.used - len(text))[:, np.newaxis] + np.arange(len(text))
+        same: Flags = (self.room.data[places] == np.frombuffer(text, np.uint8)).all(axis=1)
+        same &= ends - begins >= len(text)
+        return same
 
 
 class ListReader:
@@ -75,32 +84,28 @@ class ListReader:
         # kept: memory that is given back and fetched again for each stretch costs a tenth of the time
         self._rooms: list[_Bytes] = []
 
-    def read(self, parts: Sequence[pa.ListArray], tables: Numbers) -> Lists:
+    @contextmanager
+    def room(self) -> Iterator[Room]:
+        """Lend memory for values, to one at a time."""
+        data = self._rooms.pop() if self._rooms else np.empty(_ROOM, np.uint8)
+        yield Room(data)
+        self._rooms.append(data)
+
+    def read(self, parts: Sequence[pa.ListArray], tables: Numbers | None, room: Room) -> Lists:
         """Return what lists of column messages carry.
 
         :param parts: the lists, one part behind the other.
-        :param tables: per list a number of its table.
+        :param tables: per list a number of its table; without it all are read field by field, which tells columns whose
+            value is no text.
+        :param room: takes the values.
         """
         sizes: Numbers = np.concatenate([np.diff(part.offsets.to_numpy()) for part in parts])
         offsets: Numbers = np.append(0, np.cumsum(sizes, dtype=np.int64))
-        columns = [part.flatten() for part in parts]
         told: Numbers = np.where(sizes > 0, -1, self._number(()))
-        with self._room(sum(column.nbytes for column in columns) + PADDING) as room:
-            messages, compared = _Messages(columns, room), told.copy()
-            for rows in _alike(tables, sizes):
-                self._compare(messages, offsets, rows, compared)
-            try:
-                return self._rest(messages, offsets, compared)
-            except pa.ArrowInvalid:
-                # a value is no text: what is read field by field tells which
-                return self._rest(_Messages(columns, room), offsets, told)
-
-    @contextmanager
-    def _room(self, size: int) -> Iterator[_Bytes]:
-        """Lend memory, to one at a time."""
-        room = self._rooms.pop() if self._rooms else np.empty(_ROOM, np.uint8)
-        yield room if size <= _ROOM else np.empty(size, np.uint8)
-        self._rooms.append(room)
+        messages = _Messages([part.flatten() for part in parts], room)
+        for rows in () if tables is None else _alike(tables, sizes):
+            self._compare(messages, offsets, rows, told)
+        return self._rest(messages, offsets, told)
 
     def _compare(self, messages: _Messages, offsets: Numbers, rows: Numbers, told: Numbers) -> None:
         """Read those of some rows that are like an example, then those of the others that are like another one."""
@@ -139,7 +144,7 @@ class ListReader:
             unreadable[np.repeat(rows, sizes)[malformed]] = True
             told[rows] = self._tell(columns, np.append(0, ends))
             messages.put(members, columns)
-        return Lists(offsets, told, unreadable, messages.values(), messages.nulls)
+        return Lists(offsets, told, unreadable, messages.room, messages.bounds, messages.nulls)
 
     def _tell(self, columns: pa.RecordBatch, offsets: Numbers) -> Numbers:
         """Return the numbers of what is told of the columns of some rows."""
@@ -168,27 +173,22 @@ class ListReader:
 class _Messages:
     """Column messages of all rows, and what is known of their values.
 
-    :param room: where to put their bytes; they are not used any more when all is read.
+    :param room: takes their bytes.
     """
 
-    def __init__(self, parts: Sequence[pa.BinaryArray], room: _Bytes) -> None:
-        ends = [text_offsets(part) for part in parts]
-        sizes = [int(places[-1] - places[0]) for places in ends]
-        self._bytes = room[: sum(sizes) + PADDING]
-        self._bytes[-PADDING:] = 0
-        starts = [0, *accumulate(sizes)]
-        for part, places, start, size in zip(parts, ends, starts, sizes, strict=False):
-            data = np.frombuffer(part.buffers()[2] or b"", np.uint8)
-            self._bytes[start : start + size] = data[places[0] : places[-1]]
-        shifted = [places[:-1] + (start - places[0]) for places, start in zip(ends, starts, strict=False)]
-        self._places: Numbers = np.concatenate([*shifted, starts[-1:]], dtype=np.int64)
+    def __init__(self, parts: Sequence[pa.BinaryArray], room: Room) -> None:
+        self.room, shifted = room, list[Numbers]()
+        for part in parts:
+            ends = text_offsets(part)
+            data = np.frombuffer(part.buffers()[2] or b"", np.uint8)[ends[0] : ends[-1]]
+            shifted.append(ends[:-1] + (room.put(data) - int(ends[0])))
+        self._places: Numbers = np.concatenate([*shifted, [room.used]], dtype=np.int64)
+        room.put(np.zeros(PADDING, np.uint8))
+        self._bytes = room.data
         self.data = _slices(self._places, pa.py_buffer(self._bytes))
-        # begin and end of each value: taken as texts one behind the other, every second one is a value
-        self._values = np.stack([self._places[:-1], self._places[:-1]], axis=1, dtype=np.int32)
-        self._begins, self._ends = self._values.T
+        self.bounds: Bounds = np.stack([self._places[:-1], self._places[:-1]], axis=1, dtype=np.int32)
+        self._begins, self._ends = self.bounds.T
         self.nulls: Flags = np.zeros(len(self.data), bool)
-        self._others = pa.array([], pa.binary())
-        self._picked: Numbers = 2 * np.arange(len(self.data))
 
     def compare(self, template: Template, firsts: Numbers, width: int) -> Flags:
         """Find the values of rows that are like an example; return which are.
@@ -212,16 +212,10 @@ class _Messages:
     def put(self, members: Numbers, columns: pa.RecordBatch) -> None:
         """Note what was read of some messages field by field."""
         self.nulls[members] = pc.fill_null(columns["isNull"], False).to_numpy(zero_copy_only=False)
-        self._others = columns["value"].cast(pa.binary())
-        self._picked[members] = 2 * len(self.data) - 1 + np.arange(len(members))
-
-    def values(self) -> pa.StringArray:
-        """Return all values."""
-        buffers = [None, pa.py_buffer(self._values), pa.py_buffer(self._bytes)]
-        found = pa.BinaryArray.from_buffers(pa.binary(), max(0, 2 * len(self.data) - 1), buffers)
-        if len(self._others):
-            found = pa.concat_arrays([found, self._others])
-        return found.take(pa.array(self._picked)).cast(pa.string())
+        ends = text_offsets(columns["value"])
+        values = np.frombuffer(columns["value"].buffers()[2] or b"", np.uint8)[ends[0] : ends[-1]]
+        ends = ends + np.int32(self.room.put(values) - int(ends[0]))
+        self._begins[members], self._ends[members] = ends[:-1], ends[1:]
 
 
 def _alike(tables: Numbers, sizes: Numbers) -> Iterator[Numbers]:

@@ -24,9 +24,7 @@ from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 from airflow_provider_cdc.core.values.zones import is_zone
 
-_TOGETHER = (
-    3 << 20
-)  # bytes of records decoded at once: more, and their memory is given back and fetched again each time
+_TOGETHER = 12 << 20  # bytes of records decoded at once: what is computed of them stays in the processor's cache
 
 
 class WireFormat:

@@ -7,14 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.formats import canal_columns
 from airflow_provider_cdc.core.formats.canal_lists import AS_BYTES, KEY, ListReader, Lists, Told
 from airflow_provider_cdc.core.formats.canal_packets import Flags, Numbers
-from airflow_provider_cdc.core.formats.json_texts import escaped, object_texts
-
-_NULL = pa.array(["null"])
+from airflow_provider_cdc.core.formats.json_texts import object_texts
 
 
 @dataclass(slots=True)
@@ -63,14 +60,22 @@ class RowReader:
         :param tables: per row a number of its table.
         """
         # the images before, and behind them those after
-        count, sides = len(rows), [rows.field("beforeColumns"), rows.field("afterColumns")]
-        lists = self._lists.read(sides, np.concatenate([tables, tables]))
+        sides = [rows.field("beforeColumns"), rows.field("afterColumns")]
+        with self._lists.room() as room:
+            try:
+                return self._rows(len(rows), self._lists.read(sides, np.concatenate([tables, tables]), room))
+            except pa.ArrowInvalid:
+                room.used = 0
+                return self._rows(len(rows), self._lists.read(sides, None, room))
+
+    def _rows(self, count: int, lists: Lists) -> Rows:
         layouts, which = self._find(lists.told[:count], lists.told[count:])
         told = [column for layout in layouts for side in (layout.before, layout.after) for column in side]
         sizes = np.array([(len(layout.before), len(layout.after)) for layout in layouts], np.int64).reshape(-1, 2)
         starts = (np.cumsum(sizes) - sizes.ravel()).reshape(-1, 2)[which]
         members = np.arange(len(lists.nulls)) + np.repeat(starts.T.ravel() - lists.offsets[:-1], lists.sizes)
-        images = _images(lists, [column.name for column in told], members)
+        names = [column.name for column in told]
+        images = object_texts(lists.sizes, names, members, lists.room, lists.bounds, lists.nulls)
         there, partial = lists.sizes > 0, _partial_json(lists, told, members)
         return Rows(
             images[:count],
@@ -121,18 +126,12 @@ class RowReader:
         return _Layout(before, after, number)
 
 
-def _images(lists: Lists, names: list[str], name_places: Numbers) -> pa.StringArray:
-    """Return the images, null where there is none."""
-    places = np.where(lists.nulls, 0, np.arange(1, len(lists.nulls) + 1))
-    return object_texts(lists.sizes, names, name_places, [_NULL, escaped(lists.values)], places, lists.nulls)
-
-
 def _partial_json(lists: Lists, told: list[Told], members: Numbers) -> Flags:
     """Return which images have a JSON column whose text is no JSON but an expression (4.4, gotcha 9)."""
     found: Flags = np.zeros(len(lists.told), bool)
     is_json: Flags = np.array([canal_columns.is_json(column.type) for column in told], bool)
     if is_json.any():
-        places: Numbers = np.flatnonzero(pc.starts_with(lists.values, "JSON_").to_numpy(zero_copy_only=False))
-        chosen: Numbers = places[is_json[members[places]]]
+        places: Numbers = np.flatnonzero(is_json[members])
+        chosen: Numbers = places[lists.beginning(b"JSON_", places)]
         found[np.searchsorted(lists.offsets, chosen, "right") - 1] = True
     return found

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from airflow_provider_cdc.core.formats.byte_windows import windows
 from airflow_provider_cdc.core.formats.generated.canal_record_pb2 import Column
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -74,7 +75,7 @@ class Template:
         wrong = self._joints.differences(data, tails) | self._first.differences(data, starts[:, :1])
         # 28 xx (updated) or nothing, 30 xx (isNull), then 42, a length and the value, or nothing
         places = starts + self._head_sizes
-        words = _windows(data, 8)[places].view("<u8")
+        words = windows(data, 8)[places].view("<u8")
         updated = (words & _FLAG) == (_UPDATED << 3)
         words >>= updated * np.uint64(16)
         different = (words & _FLAG) ^ (_IS_NULL << 3)
@@ -88,6 +89,8 @@ class Template:
         words ^= _VALUES.words[sizes]
         different |= words
         places += _VALUES.sizes[sizes]
+        # a value that is there and null is seldom, and is to be a text too
+        different |= nulls & (places != tails)
         return Found((wrong | np.bitwise_or.reduce(different, axis=1)) == 0, places, tails, nulls)
 
 
@@ -105,7 +108,7 @@ class _Pieces:
 
     def differences(self, data: _Bytes, places: Numbers) -> _Words:
         """Return for each row what is 0 where these bytes stand at the places."""
-        words = _windows(data, self._size)[places].view("<u8")
+        words = windows(data, self._size)[places].view("<u8")
         words ^= self._words
         words &= self._masks
         different: _Words = np.bitwise_or.reduce(words, axis=1)
@@ -181,11 +184,3 @@ def _fields(message: bytes) -> Iterator[tuple[int, int, int]]:
             return
         place += {_VARINT: 0, _EIGHT: 8, _DELIMITED: size, _FOUR: 4}[kind]
         yield tag >> 3, start, place
-
-
-def _windows(data: _Bytes, size: int) -> np.ndarray:
-    """Return the stretches of so many bytes that begin at each byte, without a copy."""
-    windows: np.ndarray[Any, np.dtype[np.void]] = np.lib.stride_tricks.as_strided(
-        data[:size].view(f"V{size}"), (len(data) - size + 1,), (1,)
-    )
-    return windows

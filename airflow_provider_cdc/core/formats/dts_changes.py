@@ -184,7 +184,9 @@ def _placed(entries: Entries) -> Any:
 
 def _words(words: Sequence[str | None], codes: Any) -> pa.Array:
     """Return words by number."""
-    return pa.array(words, pa.string()).take(pa.array(codes)).dictionary_encode()
+    distinct = list(dict.fromkeys(word for word in words if word is not None))
+    numbers = np.array([-1 if word is None else distinct.index(word) for word in words], np.int32)[codes]
+    return pa.DictionaryArray.from_arrays(pa.array(numbers, mask=numbers < 0), pa.array(distinct, pa.string()))
 
 
 def _before(counts: Any, *marks: Any) -> Any:

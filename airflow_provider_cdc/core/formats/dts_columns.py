@@ -68,6 +68,7 @@ class ColumnTables(NamedTuple):
     :param carriers: :class:`Carrier` of each column.
     :param in_key: whether a column is part of the key.
     :param heads: JSON text before a value, :data:`HEADS` of each column.
+    :param names: name of each column.
     """
 
     first: Any
@@ -76,6 +77,7 @@ class ColumnTables(NamedTuple):
     carriers: Any
     in_key: Any
     heads: pa.Array
+    names: Sequence[str]
 
 
 # before a value: first in its image, after a value in quotes, after a null; each for a value in quotes and for a null
@@ -116,6 +118,7 @@ class ColumnLists:
                 np.array([carrier_of(kind) for _, kind, _ in columns], np.int8),
                 np.array([in_key for _, _, in_key in columns], bool),
                 pa.array([head.format(name).encode() for name in names for head in HEADS], pa.binary()),
+                [name for name, _, _ in columns],
             )
         return self._tables
 

@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 
 from airflow_provider_cdc.core.formats.dts_columns import ColumnLists
 from airflow_provider_cdc.core.formats.dts_images import Problem
+from airflow_provider_cdc.core.formats.dts_plain_rows import PlainRows, Unusual
 from airflow_provider_cdc.core.formats.dts_rows import Rows
 from airflow_provider_cdc.core.formats.dts_values import offsets_of
 from airflow_provider_cdc.core.formats.generated.dts_pb2 import Column, DMLType, MessageType
@@ -82,15 +83,21 @@ class Entries:
         counts[list(self.problems)] = 0
         return counts
 
-    def row_changes(self) -> Iterator[Rows]:
-        """Yield the rows of the DML events, one event's after the other's."""
+    def row_changes(self) -> Iterator[Rows | PlainRows]:
+        """Yield the rows of the DML events, one event's after the other's.
+
+        :raises Unusual: values were not read, and not all are as most are.
+        """
         counts, starts = self.rows, self._dml.field("rows").offsets.to_numpy()[:-1]
         entry: Any = np.repeat(np.arange(len(self)), counts)
         chosen = starts[entry] + counted(counts)
         messages, ops, lists = self._dml.field("rows").values, self.op[entry], self.list[entry]
+        kind = PlainRows if pa.types.is_binary(messages.type.field("oldColumns").type.value_type) else Rows
+        if kind is PlainRows and len(messages) != len(entry):
+            raise Unusual  # values that belong to no change may be no messages
         for begin in range(0, len(entry), _STRETCH):
             some = slice(begin, begin + _STRETCH)
-            yield Rows(messages, chosen[some], ops[some], lists[some], self._lists.tables)
+            yield kind(messages, chosen[some], ops[some], lists[some], self._lists.tables)
 
     def transaction(self) -> pa.Array:
         """Return what names each entry's transaction."""

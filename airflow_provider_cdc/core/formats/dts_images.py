@@ -22,7 +22,7 @@ from airflow_provider_cdc.core.values.charsets import decoder, is_utf8
 from airflow_provider_cdc.core.values.field import Misfit
 
 # what is to be done with a value
-_NUMERAL, _TEXT, _BASE64, _JSON, _NULL, _REFUSE = range(6)
+NUMERAL, TEXT, _BASE64, _JSON, NULL, _REFUSE = range(6)
 
 
 def _actions() -> Any:
@@ -33,20 +33,20 @@ def _actions() -> Any:
     actions: Any = np.full((UNKNOWN + 1, len(Carrier)), _REFUSE, np.int8)
     numbers = [Carrier.NUMBER, Carrier.UNSIGNED, Carrier.OTHER]
     numeric = set(DataType.values()) - {DataType.NIL, DataType.NA, DataType.STRING, DataType.BYTES}
-    actions[np.ix_(sorted(numeric), numbers)] = _NUMERAL
-    actions[DataType.STRING, [Carrier.TEXT, Carrier.TIMESTAMP, *numbers]] = _TEXT
+    actions[np.ix_(sorted(numeric), numbers)] = NUMERAL
+    actions[DataType.STRING, [Carrier.TEXT, Carrier.TIMESTAMP, *numbers]] = TEXT
     for bytes_or_text in (DataType.STRING, DataType.BYTES):
         actions[bytes_or_text, Carrier.BYTES] = _BASE64
         actions[bytes_or_text, Carrier.JSON] = _JSON
-    actions[DataType.NIL] = _NULL
+    actions[DataType.NIL] = NULL
     return actions
 
 
-_ACTIONS = _actions()
+ACTIONS = _actions()
 _encode = msgspec.json.Encoder().encode
 
 
-def _no_numeral(data: Any) -> Any:
+def no_numeral(data: Any) -> Any:
     """Return the places of bytes that no number has."""
     signs_and_digits = (data >= ord("+")) & (data <= ord("9")) & (data != ord(",")) & (data != ord("/"))
     return np.flatnonzero(~(signs_and_digits | (data == ord("e")) | (data == ord("E"))))
@@ -84,21 +84,21 @@ class ImageWriter:
         # most often all values are chosen, as they are: then columns of values need not be rearranged
         self._all = np.array_equal(chosen, np.arange(len(values)))
         self._carriers = tables.carriers.take(columns)
-        self._actions = _ACTIONS.ravel().take(self._of(values.kinds) * len(Carrier) + self._carriers)
+        self._actions = ACTIONS.ravel().take(self._of(values.kinds) * len(Carrier) + self._carriers)
         self._charsets = self._of(values.charsets.indices.to_numpy())
         # texts are put together from pieces: numerals, contents, heads, and what is made here
         self._contents = values.contents
         self._made = [pa.array([b"", b'"}', b"}"])]
         self._first_made = 2 * len(values) + len(tables.heads)
         self._next_made = self._first_made + len(self._made[0])
-        self._pieces: Any = np.where(self._actions == _NUMERAL, chosen, chosen + len(values))
+        self._pieces: Any = np.where(self._actions == NUMERAL, chosen, chosen + len(values))
         self.problems: dict[int, Problem] = {}  # by image
 
     def write(self) -> pa.Array:
         """Return the images, null where there is no value; those with a problem are not to be used."""
         if not len(self._chosen):
             return pa.nulls(len(self._starts) - 1, pa.string())
-        self._pieces[self._actions == _NULL] = self._first_made
+        self._pieces[self._actions == NULL] = self._first_made
         self._refuse(np.flatnonzero(self._actions == _REFUSE), _WRONG_TYPE)
         self._check_sizes()
         self._check_numerals()
@@ -119,23 +119,23 @@ class ImageWriter:
     def _check_sizes(self) -> None:
         numerals = self._of(np.diff(offsets_of(self._values.numerals)))
         contents = self._of(np.diff(offsets_of(self._values.contents)))
-        is_numeral = self._actions == _NUMERAL
+        is_numeral = self._actions == NUMERAL
         wrong = (numerals > 0) != is_numeral
-        wrong |= (contents > 0) & (is_numeral | (self._actions == _NULL))
+        wrong |= (contents > 0) & (is_numeral | (self._actions == NULL))
         self._refuse(np.flatnonzero(wrong & (self._actions != _REFUSE)), _MALFORMED)
 
     def _check_numerals(self) -> None:
         offsets, data = offsets_of(self._values.numerals), data_of(self._values.numerals)
-        numerals = np.flatnonzero((self._actions == _NUMERAL) & (self._of(offsets[:-1]) < len(data)))
-        odd = _no_numeral(data)
+        numerals = np.flatnonzero((self._actions == NUMERAL) & (self._of(offsets[:-1]) < len(data)))
+        odd = no_numeral(data)
         if len(odd):
             self._refuse(numerals[holders_of(offsets, odd)[self._chosen[numerals]]], _MALFORMED)
         unsigned = numerals[self._carriers[numerals] == Carrier.UNSIGNED]
         self._refuse(unsigned[data[offsets[self._chosen[unsigned]]] == ord("-")], _NEGATIVE)
 
     def _texts(self) -> None:
-        texts = self._actions == _TEXT
-        plain = np.array([_is_plain(charset) for charset in self._values.charsets.dictionary.to_pylist()], bool)
+        texts = self._actions == TEXT
+        plain = np.array([is_plain(charset) for charset in self._values.charsets.dictionary.to_pylist()], bool)
         foreign = texts & ~plain[self._charsets]
         self._each(foreign, _quoted, _NO_TEXT)
         texts &= ~foreign
@@ -199,7 +199,7 @@ class ImageWriter:
         starts, values = self._starts.astype(np.int32), len(self._values)
         has_any = starts[1:] > starts[:-1]
         ends = np.r_[0, np.cumsum(has_any, dtype=np.int32)]
-        quoted = self._actions != _NULL
+        quoted = self._actions != NULL
         head = self._columns * len(HEADS) + (2 * values + 3) - quoted
         head[1:][~quoted[:-1]] += 2
         first, last = starts[:-1][has_any], starts[1:][has_any] - 1
@@ -240,13 +240,14 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def _is_plain(charset: str) -> bool:
+def is_plain(charset: str) -> bool:
+    """Return whether texts in a character set are UTF-8."""
     return charset.lower() != "binary" and is_utf8(charset)
 
 
 def _quoted(charset: str) -> Callable[[bytes], bytes]:
     """Return what makes JSON text of bytes; bytes without a character set in a text column are taken if ASCII."""
-    if _is_plain(charset):
+    if is_plain(charset):
         return lambda content: _encode(content.decode())[1:-1]
     decode = decoder("ascii" if charset.lower() == "binary" else charset)
     return lambda content: _encode(decode(content))[1:-1]

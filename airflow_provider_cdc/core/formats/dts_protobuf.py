@@ -6,6 +6,8 @@ Messages, headers and rules: specs/tencent-dts.md.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +18,20 @@ from airflow_provider_cdc.core.formats import dts_columns
 from airflow_provider_cdc.core.formats.contract import Description, Headers, Part, Progress, Records
 from airflow_provider_cdc.core.formats.dts_changes import Changes
 from airflow_provider_cdc.core.formats.dts_columns import ColumnLists
+from airflow_provider_cdc.core.formats.dts_plain_rows import Unusual
 from airflow_provider_cdc.core.formats.dts_remarks import Remarks
 from airflow_provider_cdc.core.formats.dts_senders import sender_of
 from airflow_provider_cdc.core.formats.dts_slices import VERSION, Slices, part_of
 from airflow_provider_cdc.core.formats.generated.dts_pb2 import Entries, Envelope, MessageType
+from airflow_provider_cdc.core.formats.groups import piece
 from airflow_provider_cdc.core.formats.protobuf_reader import MessageReader
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 from airflow_provider_cdc.core.values.zones import is_zone
 
 _UTC = ("UTC", "Etc/UTC", "+00:00")
+_TOGETHER = 8 << 20  # bytes of records decoded at once: what is computed of them stays in the processor's cache
+_PASSED = 8  # times that rows are read field by field before they are expected to be as most are again
 _FIELDS = {
     "Header": ("messageType", "timestamp", "gtid", "schemaName", "tableName", "seqId"),
     "RowChange": ("oldColumns", "newColumns"),
@@ -54,6 +60,8 @@ class WireFormat:
         self._zone = None if zone in _UTC else zone
         self._lists = ColumnLists()
         self._envelopes, self._entries = MessageReader(Envelope), MessageReader(Entries, _FIELDS)
+        self._plain = MessageReader(Entries, _FIELDS, {"RowChange": _FIELDS["RowChange"]})
+        self._passed = 0  # how often plain rows need not be expected
 
     def part_of(self, value: bytes | None, headers: Headers) -> Part | None:
         """Return which slice of which sender's group a record is."""
@@ -66,10 +74,27 @@ class WireFormat:
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records; those of a group of slices stand with its last one."""
-        remarks = Remarks()
-        slices = Slices(records, self._envelopes, remarks)
-        entries, malformed = self._entries.read(slices.joined())
-        changes = Changes(entries.column("items"), self._lists, utc=self._zone is None)
+        ends = np.cumsum([len(value or b"") for value in records.values])
+        parts, begin = list[pa.RecordBatch](), 0
+        while begin < len(records) or not parts:
+            before = int(ends[begin - 1]) if begin else 0
+            end = min(int(np.searchsorted(ends, before + _TOGETHER)) + 1, len(records))
+            part, remarks = piece(records, begin, end), Remarks()
+            slices = Slices(part, self._envelopes, remarks)
+            while slices.open and end < len(records):
+                # no group may be cut
+                end = min(end + (end - begin) // 8 + 1, len(records))
+                part, remarks = piece(records, begin, end), Remarks()
+                slices = Slices(part, self._envelopes, remarks)
+            parts.append(self._part(part, slices, remarks))
+            records, begin = replace(records, heard=slices.heard), end
+        if len(parts) == 1:
+            return parts[0]
+        return pa.Table.from_batches(parts).unify_dictionaries().combine_chunks().to_batches()[0]
+
+    def _part(self, records: Records, slices: Slices, remarks: Remarks) -> pa.RecordBatch:
+        """Return the changes of records that cut no group."""
+        changes, malformed = self._changes(slices.joined())
         sizes = changes.sizes(len(slices.wholes))
         for group in np.flatnonzero(sizes == 0).tolist():
             text = "no DTS entries" if malformed[group] else "an envelope without entries"
@@ -78,6 +103,19 @@ class WireFormat:
             slices.refuse(group, number, *problem)
         slices.tell_lost(np.maximum(sizes, 1))
         return changes.batch(records, slices.wholes, remarks)
+
+    def _changes(self, contents: pa.Array) -> tuple[Changes, Any]:
+        """Return the changes of groups, and which groups are malformed."""
+        utc = self._zone is None
+        if not self._passed:
+            entries, malformed = self._plain.read(contents)
+            try:
+                return Changes(entries.column("items"), self._lists, utc=utc), malformed
+            except Unusual:
+                self._passed = _PASSED
+        self._passed -= 1
+        entries, malformed = self._entries.read(contents)
+        return Changes(entries.column("items"), self._lists, utc=utc), malformed
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
         """Return the oldest time of a record's events, or that of a heartbeat or checkpoint; nothing for a slice.

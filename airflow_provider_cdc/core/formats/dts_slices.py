@@ -29,6 +29,7 @@ class Slices:
     :param envelopes: reads envelopes.
     :param remarks: takes what is told.
     :ivar wholes: the last record of each whole group.
+    :ivar open: whether a group was not at its end with the last record; ``heard`` are the senders known by then.
     """
 
     def __init__(self, records: Records, envelopes: MessageReader, remarks: Remarks) -> None:
@@ -57,6 +58,7 @@ class Slices:
             self._remarks.ignore(run[~closes])
             lasts.append(run[closes])
             self._note_apart(run, closes, parts.total)
+        self.open, self.heard = groups.open, groups.heard
         ended += groups.rest()
         for group in ended:
             self._tell(group)

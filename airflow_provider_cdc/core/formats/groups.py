@@ -184,7 +184,7 @@ class _Partition:
         if early:
             self._hear(parts[:early])
             self._groups = Groups(self._heard)
-            records, parts = _piece(records, early, len(records)), parts[early:]
+            records, parts = piece(records, early, len(records)), parts[early:]
         cut, before = 0, len(self._parts)
         for record, part in enumerate(parts, 1):
             if part is not None and not (part.total == 1 and self._groups.follows(part.sender, part.number)):
@@ -193,9 +193,9 @@ class _Partition:
                 cut = before + record
         self._parts += parts
         records = records if self._held is None else _joined(self._held, records)
-        self._held = _piece(records, cut, len(records))
+        self._held = piece(records, cut, len(records))
         if cut:
-            yield replace(_piece(records, 0, cut), heard=dict(self._heard))
+            yield replace(piece(records, 0, cut), heard=dict(self._heard))
             self._hear(self._parts[:cut])
             del self._parts[:cut]
 
@@ -210,7 +210,8 @@ class _Partition:
                 hear(self._heard, part)
 
 
-def _piece(records: Records, start: int, end: int) -> Records:
+def piece(records: Records, start: int, end: int) -> Records:
+    """Return some consecutive records."""
     if start == 0 and end == len(records):
         return records
     return replace(

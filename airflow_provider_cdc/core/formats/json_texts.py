@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,10 +13,15 @@ import pyarrow as pa
 _Numbers = np.ndarray[Any, np.dtype[np.int64]]
 _Offsets = np.ndarray[Any, np.dtype[np.int32]]
 _Flags = np.ndarray[Any, np.dtype[np.bool_]]
+_Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 _encode = msgspec.json.Encoder().encode
-_ENDS = ('"}', "}", "")  # of an object: after a string, after a bare value, without members
-_VARIANTS = 6  # of a name: see _variants
+# stand for a quote of JSON itself and for what begins an object, until strings are escaped: no UTF-8 has these bytes
+_QUOTE, _BEGIN = b"\xff", b"\xfe"
+_TO_QUOTE = np.uint8(_QUOTE[0] - ord('"'))
+_NULL, _ENDS = b"null", (_QUOTE + b"}", b"}")  # the end of an object: after a string, after null
+_VARIANTS = 8  # of a name: see _variants
+_BLOCK = 1 << 16  # bytes: what is computed of so many stays in the processor's cache
 _ESCAPES = [_encode(chr(byte))[1:-1] for byte in range(128)]
 _GROWTH = np.array([len(escape) - 1 for escape in _ESCAPES])
 
@@ -36,10 +41,7 @@ def escaped(texts: pa.StringArray) -> pa.StringArray:
     grown = np.bincount(holders, _GROWTH[data[special]], len(texts)).cumsum().astype(np.int32)
     ends = offsets - offsets[0]
     ends[1:] += grown
-    whole = data.tobytes()
-    # the backslash first: escapes begin with one; few are there, and each goes several times as quick as encoding
-    for byte in sorted(np.flatnonzero(np.bincount(data[special])).tolist(), key=ord("\\").__ne__):
-        whole = whole.replace(bytes([byte]), _ESCAPES[byte])
+    whole = _replaced(data.tobytes(), _controls(data[special]))
     return pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(whole))
 
 
@@ -55,43 +57,103 @@ def text_offsets(texts: pa.StringArray) -> _Offsets:
     return offsets[texts.offset : texts.offset + len(texts) + 1]
 
 
+class Room:
+    """Memory that holds texts, one behind the other.
+
+    :param data: what is used of it first; more is taken where that is too little.
+    """
+
+    def __init__(self, data: _Bytes) -> None:
+        self.data = data
+        self.used = 0
+
+    def put(self, texts: _Bytes) -> int:
+        """Add texts; return where they begin."""
+        begin, self.used = self.used, self.used + len(texts)
+        if self.used > len(self.data):
+            self.data = np.concatenate([self.data[:begin], np.empty(self.used, np.uint8)])
+        self.data[begin : self.used] = texts
+        return begin
+
+
 def object_texts(
-    sizes: _Numbers,
-    names: Sequence[str],
-    name_places: _Numbers,
-    values: Sequence[pa.StringArray],
-    value_places: _Numbers,
-    bare: _Flags,
+    sizes: _Numbers, names: Sequence[str], name_places: _Numbers, room: Room, bounds: _Offsets, nulls: _Flags
 ) -> pa.StringArray:
-    """Return JSON objects, null for those without members.
+    """Return JSON objects of strings and nulls; null for those without members.
 
     :param sizes: how many members each object has; the other arguments have one element a member, in order.
     :param names: distinct names; ``name_places`` says which is a member's.
-    :param values: JSON values as they shall stand there, strings escaped and without quotes; ``value_places`` says
-        which is a member's, in all arrays taken as one.
-    :param bare: whether a value is no string and stands without quotes.
+    :param room: has the strings, as they are; ``bounds`` are begin and end of each.
+    :param nulls: whether a value is null.
+    :raises ArrowInvalid: a string is no UTF-8.
     """
-    pieces = [piece for name in names for piece in _variants(name)]
-    ends = np.cumsum(sizes)
-    first: _Flags = np.zeros(len(name_places), bool)
-    first[(ends - sizes)[sizes > 0]] = True
-    variants = np.where(first, 4, np.roll(bare, 1) * 2) + bare
-    objects = np.arange(len(sizes))
-    # an object's pieces: name and value of each member, then its end
-    places: _Numbers = np.empty(2 * len(name_places) + len(sizes), np.int64)
-    members = 2 * np.arange(len(name_places)) + np.repeat(objects, sizes)
-    places[members] = name_places * _VARIANTS + variants
-    places[members + 1] = len(pieces) + len(_ENDS) + value_places
-    places[2 * ends + objects] = len(pieces) + np.where(sizes > 0, np.append(bare, False)[ends - 1], 2)
-    pool = pa.concat_arrays([pa.array([*pieces, *_ENDS], pa.string()), *values]).take(pa.array(places))
-    # the pieces lie one behind the other: an object is all bytes from its first to its last
-    offsets = text_offsets(pool)[np.append(0, 2 * ends + objects + 1)]
-    there = pa.array(sizes > 0).buffers()[1]
-    return pa.StringArray.from_buffers(len(sizes), pa.py_buffer(offsets), pool.buffers()[2], there)
+    count, pieces = len(name_places), [_NULL, *_ENDS, *(piece for name in names for piece in _variants(name))]
+    ends = np.cumsum([0, *map(len, pieces)]) + room.put(np.frombuffer(b"".join(pieces), np.uint8))
+    # every second stretch between bounds is a piece: the strings, null, how the last object ends, names
+    every = np.concatenate([bounds.ravel(), np.stack([ends[:-1], ends[1:]], axis=1).ravel()], dtype=np.int32)
+    after_null: _Flags = np.append(True, nulls)
+    starts: _Numbers = np.append(0, np.cumsum(sizes))
+    variants: _Numbers = 2 * (count + 3 + name_places * _VARIANTS) + 2 * nulls
+    variants += 4 * after_null[:-1]
+    variants[starts[:-1][sizes > 0]] += 8
+    places: _Numbers = np.empty(2 * count + 1, np.int64)
+    places[:-1:2] = variants
+    places[1::2] = np.where(nulls, 2 * count, 2 * np.arange(count))
+    places[-1] = 2 * (count + 1 + after_null[-1])
+    buffers = [None, pa.py_buffer(every), pa.py_buffer(room.data)]
+    pool = pa.BinaryArray.from_buffers(pa.binary(), len(every) - 1, buffers).take(pa.array(places))
+    # the pieces lie one behind the other
+    texts = np.frombuffer(pool.buffers()[2], np.uint8)[len(_ENDS[1]) : text_offsets(pool)[-1]]
+    return _finished(texts, sizes > 0, 4 * count - 2 * int(np.count_nonzero(nulls)))
+
+
+def _finished(texts: _Bytes, there: _Flags, quotes: int) -> pa.StringArray:
+    """Return objects with all escaped but the quotes that are wanted.
+
+    :param texts: all objects, with :data:`_QUOTE` for these quotes and :data:`_BEGIN` where one begins.
+    :param there: which objects there are; the others are null.
+    :param quotes: how many quotes are wanted.
+    """
+    controls = _controls(texts)
+    blocks = [_replaced(texts[place : place + _BLOCK].tobytes(), controls) for place in range(0, len(texts), _BLOCK)]
+    # Arrow's memory: of so much others would be given back and fetched again each time
+    done = pa.allocate_buffer(sum(map(len, blocks)))
+    data, place, begins = np.frombuffer(done, np.uint8), 0, list[_Numbers]()
+    for block in (np.frombuffer(block, np.uint8) for block in blocks):
+        part, marks = data[place : place + len(block)], block == _QUOTE[0]
+        quotes -= int(np.count_nonzero(marks))
+        np.subtract(block, marks.view(np.uint8) * _TO_QUOTE, out=part)
+        starts = np.flatnonzero(block == _BEGIN[0])
+        part[starts] = ord("{")
+        begins.append(starts + place)
+        place += len(block)
+    ends: _Numbers = np.concatenate([*begins, [place]])
+    if quotes or len(ends) != np.count_nonzero(there) + 1:
+        raise pa.ArrowInvalid("a string has a byte that UTF-8 has not")
+    offsets = ends[np.cumsum(np.append(0, there))].astype(np.int32)
+    buffers = [pa.array(there).buffers()[1], pa.py_buffer(offsets), done]
+    return pa.BinaryArray.from_buffers(pa.binary(), len(there), buffers).cast(pa.string())
+
+
+def _controls(texts: _Bytes) -> list[int]:
+    """Return which control characters there are."""
+    return np.flatnonzero(np.bincount(texts[texts < 0x20])).tolist() if texts.min(initial=0xFF) < 0x20 else []
+
+
+def _replaced(whole: bytes, controls: Iterable[int]) -> bytes:
+    """Return texts with all that is special in them escaped."""
+    # the backslash first: escapes begin with one; few are there, and each goes several times as quick as encoding
+    for byte in (ord("\\"), ord('"'), *controls):
+        whole = whole.replace(bytes([byte]), _ESCAPES[byte])
+    return whole
 
 
 @lru_cache(maxsize=65_536)
-def _variants(name: str) -> tuple[str, ...]:
-    """Return a name as it stands before a string and before a bare value: after a string, after a bare value, first."""
-    text = _encode(name).decode()
-    return tuple(before + text + after for before in ('",', ",", "{") for after in (':"', ":"))
+def _variants(name: str) -> tuple[bytes, ...]:
+    """Return a name as it stands before a string and before null.
+
+    First in an object that another is, after a string and after null; then where it is the first one, and ends another.
+    """
+    text = _QUOTE + name.encode() + _QUOTE + b":"
+    befores = (_QUOTE + b",", b",", *(end + _BEGIN for end in _ENDS))
+    return tuple(before + text + after for before in befores for after in (_QUOTE, b""))

@@ -26,11 +26,18 @@ class MessageReader:
 
     :param message: generated class.
     :param fields: by message name the fields to read, of messages not named all; what is left out costs little time.
+    :param closed: by message name those whose messages are given as bytes and not read.
     """
 
-    def __init__(self, message: type[Message], fields: Mapping[str, Collection[str]] | None = None) -> None:
+    def __init__(
+        self,
+        message: type[Message],
+        fields: Mapping[str, Collection[str]] | None = None,
+        closed: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
         self._message = message
         file = _with_fields(message, fields or {})
+        _close(file, closed or {})
         self._schema = _handler(message, file).array_to_record_batch(pa.array([], pa.binary())).schema
         # ptars is slow at checking texts: it reads bytes, and Arrow checks and makes texts of them
         self._handler = _handler(message, _without_texts(file))
@@ -137,6 +144,15 @@ def _with_fields(message: type[Message], fields: Mapping[str, Collection[str]]) 
         if kind.name in fields:
             _keep(kind, fields[kind.name])
     return file
+
+
+def _close(file: FileDescriptorProto, fields: Mapping[str, Collection[str]]) -> None:
+    """Let a file declare bytes in place of some messages, which is the same on the wire."""
+    for kind in file.message_type:
+        for field in kind.field:
+            if field.name in fields.get(kind.name, ()):
+                field.type = FieldDescriptorProto.TYPE_BYTES
+                field.ClearField("type_name")
 
 
 def _keep(kind: DescriptorProto, names: Collection[str]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from airflow_provider_cdc.core.formats.json_texts import escaped, object_texts
+from airflow_provider_cdc.core.formats.json_texts import Room, escaped, object_texts
 
 TEXTS = [
     "",
@@ -26,28 +26,38 @@ TEXTS = [
 ]
 
 
-def objects(rows: list[dict[str, str | int | None]]) -> list[str | None]:
+def objects(rows: list[dict[str, str | None]]) -> list[str | None]:
     names = sorted({name for row in rows for name in row})
     members = [(name, value) for row in rows for name, value in row.items()]
-    bare = [not isinstance(value, str) for _, value in members]
-    texts = [value if isinstance(value, str) else json.dumps(value) for _, value in members]
+    return texts_of([len(row) for row in rows], names, members).to_pylist()
+
+
+def texts_of(sizes: list[int], names: list[str], members: list[tuple[str, str | bytes | None]]) -> pa.StringArray:
+    room, bounds = Room(np.empty(8, np.uint8)), []
+    for _, value in members:
+        data = value.encode() if isinstance(value, str) else value or b"of a null"
+        begin = room.put(np.frombuffer(data, np.uint8))
+        bounds.append((begin, begin + len(data)))
     return object_texts(
-        np.array([len(row) for row in rows], np.int64),
+        np.array(sizes, np.int64),
         names,
         np.array([names.index(name) for name, _ in members], np.int64),
-        [escaped(pa.array(texts, pa.string()))],
-        np.arange(len(texts)),
-        np.array(bare, bool),
-    ).to_pylist()
+        room,
+        np.array(bounds, np.int32).reshape(-1, 2),
+        np.array([value is None for _, value in members], bool),
+    )
 
 
-def test_objects_hold_strings_and_bare_values_in_order() -> None:
-    rows = [{"a": "x", "b": None, "c": 12}, {"b": 1}, {"c": "", "a": "y"}]
-    assert objects(rows) == ['{"a":"x","b":null,"c":12}', '{"b":1}', '{"c":"","a":"y"}']
+def test_objects_hold_strings_and_nulls_in_order() -> None:
+    rows = [{"a": "x", "b": None, "c": "12"}, {"b": None}, {"c": "", "a": "y"}]
+    assert objects(rows) == ['{"a":"x","b":null,"c":"12"}', '{"b":null}', '{"c":"","a":"y"}']
 
 
 def test_an_object_without_members_is_null_wherever_it_stands() -> None:
-    assert objects([{}, {"a": "x"}, {}, {}, {"a": 1}, {}]) == [None, '{"a":"x"}', None, None, '{"a":1}', None]
+    assert objects([{}, {"a": "x"}, {}, {}, {"a": None}, {}]) == [
+        *(None, '{"a":"x"}', None),
+        *(None, '{"a":null}', None),
+    ]
     assert objects([{}]) == [None]
     assert objects([]) == []
 
@@ -59,9 +69,16 @@ def test_any_text_can_be_a_name_and_a_value() -> None:
 
 def test_random_rows_come_back_as_they_were() -> None:
     chance = random.Random(5)
-    pick = [*TEXTS, None, 0, -1, 10**40]
-    rows = [{name: chance.choice(pick) for name in chance.sample(TEXTS, chance.randrange(5))} for _ in range(500)]
+    pick = [*TEXTS, *TEXTS, None, None, "text of many blocks" * 300]
+    rows = [{name: chance.choice(pick) for name in chance.sample(TEXTS, chance.randrange(5))} for _ in range(900)]
     assert [{} if text is None else json.loads(text) for text in objects(rows)] == rows
+
+
+@pytest.mark.parametrize("data", [b"\xff", b"a\xfe", b"\xc3", b"\xed\xa0\x80", b"\x80"])
+def test_what_is_no_text_is_refused_but_where_null_stands(data: bytes) -> None:
+    for members in ([("a", data)], [("a", "x"), ("b", data)], [("b", None), ("a", data)]):
+        with pytest.raises(pa.ArrowInvalid):
+            texts_of([len(members)], ["a", "b"], members)
 
 
 def test_a_slice_of_an_array_is_escaped_by_its_own_texts() -> None:
