@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -14,6 +14,9 @@ import pyarrow.parquet as pq
 
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from spark_jobs.storage import Storage
+
+# rows of several tables sorted at a time: more would leave the processor's cache, fewer leave each table crumbs
+_SORTED_TOGETHER = 20_000
 
 
 @dataclass(slots=True)
@@ -65,23 +68,33 @@ class LogWriter:
         storage.make_folder(folder)
         # a name of its own per attempt: a task that runs twice leaves a file that no manifest names
         self._name = f"{folder}/{uuid.uuid4().hex}.parquet"
-        self._pieces: dict[tuple[str, str], list[pa.RecordBatch]] = {}  # by database and table
+        self._mixed: list[pa.RecordBatch] = []  # the last batches, from one on that has several tables
+        self._pieces: dict[tuple[str, str], list[pa.Table]] = {}  # by database and table
         self.rows = self.size = 0
         self.descriptions: list[dict[str, str]] = []
 
-    def add(self, batch: pa.RecordBatch, logged: pa.Array | None) -> None:
-        """Take changes of one decoded batch.
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take row changes and errors of one decoded batch."""
+        self.rows += batch.num_rows
+        self.size += batch.nbytes
+        name = _only_table(batch)
+        if name is not None and not self._mixed:
+            self._pieces.setdefault(name, []).append(pa.Table.from_batches([batch]))
+            return
+        self._mixed.append(batch)
+        if sum(map(len, self._mixed)) >= _SORTED_TOGETHER:
+            self._sort()
 
-        :param logged: which of them belong into the log, None for all.
-        """
-        changes, spans = _by_table(batch, logged)
-        for name, start, end in spans:
-            self._pieces.setdefault(name, []).append(changes.slice(start, end - start))
-        self.rows += changes.num_rows
-        self.size += changes.nbytes
+    def _sort(self) -> None:
+        """Give each table its own of the batches that have several."""
+        if self._mixed:
+            for name, rows in _by_table(pa.Table.from_batches(self._mixed).unify_dictionaries()):
+                self._pieces.setdefault(name, []).append(rows)
+            self._mixed = []
 
     def close(self) -> list[Group]:
         """Write the file, a row group per table."""
+        self._sort()
         if not self._pieces:
             return []
         groups: list[Group] = []
@@ -94,7 +107,7 @@ class LogWriter:
             write_statistics=False,
         ) as writer:
             for (database, table), pieces in self._pieces.items():
-                rows = pa.Table.from_batches(pieces, CHANGE_SCHEMA).unify_dictionaries()
+                rows = pa.concat_tables(pieces).unify_dictionaries()
                 writer.write_table(rows, row_group_size=max(1, rows.num_rows))
                 groups.append(_group(self._name, len(groups), database, table, rows))
                 if self._described and database:
@@ -109,35 +122,31 @@ class LogWriter:
                 self.descriptions.append({"database": database, "table": table, **found})
 
 
-def _by_table(
-    batch: pa.RecordBatch, logged: pa.Array | None
-) -> tuple[pa.RecordBatch, list[tuple[tuple[str, str], int, int]]]:
-    """Return the logged changes by database and table, and from where to where each has its own.
+def _only_table(batch: pa.RecordBatch) -> tuple[str, str] | None:
+    """Return database and table of all rows, None where they may be of several."""
+    columns = batch.column("database"), batch.column("table")
+    if any(len(column.dictionary) != 1 or column.null_count for column in columns):
+        return None
+    return columns[0].dictionary[0].as_py(), columns[1].dictionary[0].as_py()
 
-    Mostly that is the batch as it is: rows are moved, once, where it has others or mixes tables.
-    """
-    databases, tables = (_codes(batch.column(name)) for name in ("database", "table"))
+
+def _by_table(changes: pa.Table) -> Iterator[tuple[tuple[str, str], pa.Table]]:
+    databases, tables = (_codes(changes.column(name)) for name in ("database", "table"))
     marks = databases[0] * (len(tables[1]) + 1) + tables[0]
-    rows = np.arange(len(marks)) if logged is None else np.flatnonzero(logged.to_numpy(zero_copy_only=False))
-    marks = marks[rows]
-    mixed = bool((marks[1:] < marks[:-1]).any())
-    if mixed:
+    if (marks[1:] < marks[:-1]).any():
         order = np.argsort(marks, kind="stable")
-        rows, marks = rows[order], marks[order]
-    if mixed or len(rows) < batch.num_rows:
-        batch = batch.take(pa.array(rows))
+        changes, marks = changes.take(pa.array(order)), marks[order]
     starts: Any = np.flatnonzero(np.r_[True, marks[1:] != marks[:-1]]) if len(marks) else []
-    spans = []
     for start, end in zip(starts, [*starts[1:], len(marks)], strict=True):
         database, table = divmod(int(marks[start]), len(tables[1]) + 1)
-        spans.append(((databases[1][database] or "", tables[1][table] or ""), start, end))
-    return batch, spans
+        yield (databases[1][database] or "", tables[1][table] or ""), changes.slice(start, end - start)
 
 
-def _codes(column: pa.DictionaryArray) -> tuple[np.ndarray, list[str | None]]:
-    words = [*column.dictionary.to_pylist(), None]
-    codes = pc.fill_null(column.indices, len(words) - 1).to_numpy(zero_copy_only=False)
-    return codes.astype(np.int64), words
+def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:
+    # dictionaries are unified, so all chunks have the same
+    words = [*column.chunk(0).dictionary.to_pylist(), None]
+    codes = [pc.fill_null(c.indices, len(words) - 1).to_numpy(zero_copy_only=False) for c in column.chunks]
+    return np.concatenate(codes).astype(np.int64), words
 
 
 def _group(name: str, number: int, database: str, table: str, rows: pa.Table) -> Group:

@@ -12,8 +12,9 @@ from airflow_provider_cdc.core.documents import Chunk
 from airflow_provider_cdc.core.errors import SourceError, UnavailableError
 from airflow_provider_cdc.core.formats.contract import Records
 
-BATCH_RECORDS = 20_000
-BATCH_BYTES = 32 << 20
+BATCH_BYTES = 8 << 20  # of one partition, decoded at once: much more leaves the processor's cache
+HELD_RECORDS, HELD_BYTES = 20_000, 32 << 20  # of all partitions: of many with few records each, more are waited for
+_TAKEN = 1_000  # messages of one call
 LOOK_BACK = 16  # records before a chunk that tell a grouped format how far the senders were
 
 # fetch.queue.backoff.ms: the default of 1 s idles the consumer each time its queue was full (2.5 to 3 x in wall)
@@ -87,27 +88,32 @@ class _Reading:
         self._open = {(chunk.topic, chunk.partition): chunk for chunk in chunks}
         self._next = {(chunk.topic, chunk.partition): chunk.start for chunk in chunks}
         self._columns: dict[tuple[str, int], _Columns] = {}
-        self._size = 0
+        self._sizes: dict[tuple[str, int], int] = {}  # bytes of values
 
     def batches(self) -> Iterator[Records]:
         """Yield records until every chunk is read."""
-        heard, count = time.monotonic(), 0
+        heard = time.monotonic()
         while self._open:
             # never more than is missing: a call that asks for more waits its whole timeout at the end
             missing = sum(chunk.end - self._next[place] for place, chunk in self._open.items())
-            messages = self._consumer.consume(min(BATCH_RECORDS, max(1, missing)), timeout=0.5)
-            count += self._take(messages)
+            messages = self._consumer.consume(min(_TAKEN, max(1, missing)), timeout=0.5)
+            self._take(messages)
             if messages:
                 heard = time.monotonic()
             elif time.monotonic() - heard > self._stall:
                 raise self._stalled()
-            if count >= BATCH_RECORDS or self._size >= BATCH_BYTES or not self._open:
-                for place, columns in self._columns.items():
-                    yield Records(*place, *columns)
-                self._columns, self._size, count = {}, 0, 0
+            for place in self._due():
+                del self._sizes[place]
+                yield Records(*place, *self._columns.pop(place))
 
-    def _take(self, messages: list[Any]) -> int:
-        count = 0
+    def _due(self) -> list[tuple[str, int]]:
+        """Return the partitions whose records are to be decoded now."""
+        held = sum(len(columns[0]) for columns in self._columns.values())
+        if held >= HELD_RECORDS or sum(self._sizes.values()) >= HELD_BYTES or not self._open:
+            return list(self._columns)
+        return [place for place, size in self._sizes.items() if size >= BATCH_BYTES]
+
+    def _take(self, messages: list[Any]) -> None:
         for (here, failed), run in groupby(messages, _origin):  # messages of one fetch stand together
             chunk = self._open.get(here)
             if chunk is None:
@@ -121,15 +127,13 @@ class _Reading:
                 found = [message for message in found if message.offset() < chunk.end]
                 self._finish(here)
             if found:
-                count += len(found)
                 self._next[here] = found[-1].offset() + 1
                 self._add(here, found)
-        return count
 
     def _add(self, place: tuple[str, int], messages: list[Any]) -> None:
         values = [message.value() for message in messages]
         stamps = [message.timestamp() for message in messages]
-        self._size += sum(map(len, filter(None, values)))
+        self._sizes[place] = self._sizes.get(place, 0) + sum(map(len, filter(None, values)))
         found: _Columns = (
             [message.offset() for message in messages],
             [stamp if kind else None for kind, stamp in stamps],

@@ -99,7 +99,7 @@ def _take(wire: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandRe
         report.changes[name] = report.changes.get(name, 0) + count
     logged = found.keys() & {"row", "error"}
     if logged:
-        writer.add(batch, None if logged == found.keys() else _is(kinds, *logged))
+        writer.add(batch if logged == found.keys() else batch.filter(_is(kinds, *logged)))
     if "schema" in found:
         report.schema_changes += schema_changes(wire, batch.filter(_is(kinds, "schema")))
     if "progress" in found:

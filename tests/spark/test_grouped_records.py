@@ -89,7 +89,8 @@ def test_slices_are_put_together_and_numbers_followed(
 def test_blocks_of_one_record_cut_no_group(
     request: pytest.FixtureRequest, topic: str, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_reader, "BATCH_RECORDS", 1)
+    for name in ("_TAKEN", "HELD_RECORDS"):
+        monkeypatch.setattr(task_reader, name, 1)
     found = read("task", request, broker, tmp_path, Chunk(topic, 0, 0, 6))
     assert found == {"rows": {0: "1", 2: "2", 4: "3", 5: "4"}, "errors": [(5, "record.lost")], "records": 6}
 

@@ -30,7 +30,9 @@ from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 from airflow_provider_cdc.core.values.zones import is_zone
 
 _UTC = ("UTC", "Etc/UTC", "+00:00")
-_TOGETHER = 8 << 20  # bytes of records decoded at once: what is computed of them stays in the processor's cache
+_TOGETHER = (
+    8 << 20
+)  # bytes of records decoded at once, up to twice: what is computed of them stays in the processor's cache
 _PASSED = 8  # times that rows are read field by field before they are expected to be as most are again
 _FIELDS = {
     "Header": ("messageType", "timestamp", "gtid", "schemaName", "tableName", "seqId"),
@@ -75,10 +77,11 @@ class WireFormat:
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records; those of a group of slices stand with its last one."""
         ends = np.cumsum([len(value or b"") for value in records.values])
+        together = int(ends[-1]) // max(1, int(ends[-1]) // _TOGETHER) if len(ends) else 0
         parts, begin = list[pa.RecordBatch](), 0
         while begin < len(records) or not parts:
             before = int(ends[begin - 1]) if begin else 0
-            end = min(int(np.searchsorted(ends, before + _TOGETHER)) + 1, len(records))
+            end = min(int(np.searchsorted(ends, before + together)) + 1, len(records))
             part, remarks = piece(records, begin, end), Remarks()
             slices = Slices(part, self._envelopes, remarks)
             while slices.open and end < len(records):
