@@ -177,12 +177,11 @@ class ColumnTexts:
         :raises msgspec.MsgspecError: the key or the image is no JSON object.
         """
         newest = self._newest
-        if columns is not None and columns is newest.columns and snapshot is newest.snapshot:
-            if newest.key_head and key is not None and key.startswith(newest.key_head):
-                return newest.number
-        else:
-            newest = self._tables.get(table) or self._tables.setdefault(table, _Newest())
-            self._newest = newest
+        if columns is None or columns is not newest.columns or snapshot is not newest.snapshot:
+            newest = self._newest = self._tables.get(table) or self._tables.setdefault(table, _Newest())
+        told = columns is not None and columns is newest.columns and snapshot is newest.snapshot
+        if told and newest.key_head and key is not None and key.startswith(newest.key_head):
+            return newest.number
         names, head = (self._no_key, b"") if key is None else (newest.key.names(key), newest.key.head)
         typed = columns is not None
         if columns is None:

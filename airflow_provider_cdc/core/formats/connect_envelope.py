@@ -41,6 +41,7 @@ class EnvelopeReader(Generic[M]):
         self._decode = msgspec.json.Decoder(message).decode
         self._prefixes: dict[bytes, tuple[bytes, tuple[str, ...] | None]] = {}  # by their marks
         self._prefix, self._size = b"", 0
+        self._least = 0  # size of the smallest prefix: where to begin to look for the end of another
         self._columns: tuple[str, ...] | None = None
 
     def read(self, value: bytes) -> tuple[tuple[str, ...] | None, M]:
@@ -55,7 +56,7 @@ class EnvelopeReader(Generic[M]):
                 return self._columns, self._decode(memoryview(value)[self._size : -1])
             except msgspec.DecodeError:
                 return self._whole(value)
-        known = self._prefixes.get(_mark(value)) if self._prefixes else None
+        known = self._prefixes.get(_mark(value, self._least)) if self._prefixes else None
         if known is not None and value.startswith(known[0]) and value[-1] == _END:
             self._prefix, self._columns = known
             self._size = len(self._prefix)
@@ -81,13 +82,17 @@ class EnvelopeReader(Generic[M]):
             if len(self._prefixes) >= _SCHEMAS:
                 self._prefixes.pop(next(iter(self._prefixes)))
             self._prefixes[_mark(value)] = prefix, columns
+            self._least = min(self._least or size, size)
             self._prefix, self._size, self._columns = prefix, size, columns
         return columns, message
 
 
-def _mark(value: bytes) -> bytes:
-    """Return the bytes before the payload: where to look for a schema that a message may begin with."""
-    place = value.find(_PAYLOAD)
+def _mark(value: bytes, least: int = 0) -> bytes:
+    """Return the bytes before the payload: where to look for a schema that a message may begin with.
+
+    :param least: as much stands before the payload and its name.
+    """
+    place = value.find(_PAYLOAD, max(0, least - len(_PAYLOAD)))
     return value[max(0, place - _MARK) : place] if place > 0 else b""
 
 
