@@ -173,7 +173,7 @@ class Executioner:
 
 def _found(present: dict[int, str], target: str) -> list[int]:
     """Return the processes that play a part."""
-    daemons = [pid for pid, line in present.items() if "pyspark.daemon" in line]
+    daemons = [pid for pid, line in present.items() if "-m spark_jobs.worker_daemon" in line]
     match target:
         case "engine" | "driver":
             return [

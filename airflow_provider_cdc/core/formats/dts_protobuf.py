@@ -77,7 +77,8 @@ class WireFormat:
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records; those of a group of slices stand with its last one."""
         ends = np.cumsum([len(value or b"") for value in records.values])
-        together = int(ends[-1]) // max(1, int(ends[-1]) // _TOGETHER) if len(ends) else 0
+        size = int(ends[-1]) if len(ends) else 0
+        together = max(1, size // max(1, size // _TOGETHER))
         parts, begin = list[pa.RecordBatch](), 0
         while begin < len(records) or not parts:
             before = int(ends[begin - 1]) if begin else 0
