@@ -8,7 +8,6 @@ those of the file and otherwise goes without it.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import shlex
@@ -16,6 +15,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+_SEEN = ".seen"
+_TRIES = 3  # what cannot be made is not tried for ever: each try takes seconds
 # it tells at length which classes it leaves out, which is of no use to anyone here
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
@@ -38,35 +39,50 @@ class ClassArchive:
             return f"{shlex.quote(f'-XX:ArchiveClassesAtExit={self.made}')} {_QUIET}"
         return f"{shlex.quote(f'-XX:SharedArchiveFile={self.kept}')} {_QUIET}" if self.kept.exists() else ""
 
-    def keep(self) -> None:
-        """After the JVM's end: keep what it made, if it did."""
-        if self.made is None or not self.made.exists():
-            return
-        part = self.kept.with_name(f".{self.kept.name}.{os.getpid()}")
-        with contextlib.suppress(OSError):  # a full disk costs speed, no batch
-            shutil.copyfile(self.made, part)
-            part.replace(self.kept)
+    def ended(self, well: bool) -> None:
+        """After the JVM's end: keep what it made; of a JVM that crashed, forget what it used, which may be why.
+
+        :param well: whether it ended by itself.
+        """
+        if not well:
+            for file in (self.kept, self.kept.with_suffix(_SEEN)):
+                file.unlink(missing_ok=True)
+        elif self.made is not None and self.made.exists():
+            part = self.kept.with_name(f".{self.kept.name}.{os.getpid()}")
+            try:
+                shutil.copyfile(self.made, part)
+                with part.open("rb") as file:
+                    os.fsync(file.fileno())  # of a file cut short the JVM would die
+                part.replace(self.kept)
+            except OSError:  # a full disk costs speed, no batch
+                part.unlink(missing_ok=True)
 
 
-def class_archive(java: Path, spark: Path, session: bool, cache: Path, scratch: Path) -> ClassArchive | None:
+def class_archive(
+    java: Path, spark: Path, conf: Path, session: bool, cache: Path, scratch: Path
+) -> ClassArchive | None:
     """Return the archive for a start, None where this Java cannot make one.
 
     :param java: home of the Java that runs Spark.
-    :param spark: home of Spark.
+    :param spark: home of Spark; ``conf`` is the folder of its configuration, which Spark puts before its jars.
     :param session: whether the batch needs Spark's SQL classes too.
     :param cache: the project's cache folder.
     :param scratch: folder of this batch, where the JVM may write.
     """
     if not (java / "lib" / "server" / "classes.jsa").is_file():  # ours can only be added to Java's own
         return None
+    if conf.is_dir() and any(conf.iterdir()):  # Java takes no files beside jars
+        return None
     told = [str(java), _text(java / "release"), str(spark), str((spark / "jars").stat().st_mtime_ns), str(session)]
     name = hashlib.sha256("\0".join(told).encode()).hexdigest()[:20]
-    kept, seen = cache / "classes" / f"{name}.jsa", cache / "classes" / f"{name}.seen"
-    if kept.exists() or seen.exists():
-        return ClassArchive(kept, None if kept.exists() else scratch / "classes.jsa")
-    seen.parent.mkdir(parents=True, exist_ok=True)
-    seen.touch()
-    return ClassArchive(kept, None)
+    kept = cache / "classes" / f"{name}.jsa"
+    if kept.exists():
+        return ClassArchive(kept, None)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with kept.with_suffix(_SEEN).open("ab") as starts:  # a byte for each
+        starts.write(b".")
+        makes = 1 < starts.tell() <= 1 + _TRIES
+    return ClassArchive(kept, scratch / "classes.jsa" if makes else None)
 
 
 def _text(path: Path) -> str:

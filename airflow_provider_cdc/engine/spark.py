@@ -71,8 +71,8 @@ def run_spark(task: EngineTask, settings: SparkSettings) -> dict[str, Any]:
     archive = None if cluster else _class_archive(task, environment)
     hook = _hook(task, settings, target, properties, said, archive)
     problem = _submit(hook, task, environment)
-    if archive is not None and not problem:
-        archive.keep()
+    if archive is not None:
+        archive.ended(well=not problem)
     return read_result(task, [*last, *([problem] if problem and not last else [])], 1 if problem else 0)
 
 
@@ -125,7 +125,8 @@ def _class_archive(task: EngineTask, environment: Mapping[str, str]) -> ClassArc
     if "SPARK_HOME" not in environment:
         return None
     java, spark = Path(environment["JAVA_HOME"]), Path(environment["SPARK_HOME"])
-    archive = class_archive(java, spark, task.session, cache_folder(), task.scratch)
+    conf = Path(environment.get("SPARK_CONF_DIR") or spark / "conf")
+    archive = class_archive(java, spark, conf, task.session, cache_folder(), task.scratch)
     if archive is not None and archive.made is not None:
         task.say("Spark's classes are kept for faster starts: this once the end takes some seconds longer")
     return archive

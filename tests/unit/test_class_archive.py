@@ -6,10 +6,11 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from airflow_provider_cdc.engine.class_archive import ClassArchive, class_archive
-from airflow_provider_cdc.java import JavaNotFound, find_java
+from airflow_provider_cdc.java import JavaHome
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def homes(tmp_path: Path) -> tuple[Path, Path]:
 def _start(homes: tuple[Path, Path], folder: Path, session: bool = False) -> ClassArchive:
     scratch = folder / "scratch"
     scratch.mkdir(exist_ok=True)
-    found = class_archive(*homes, session, folder / "cache", scratch)
+    found = class_archive(*homes, homes[1] / "conf", session, folder / "cache", scratch)
     assert found is not None
     return found
 
@@ -36,7 +37,7 @@ def test_the_second_start_makes_the_archive_and_later_ones_use_it(homes: tuple[P
     second = _start(homes, tmp_path)
     assert second.made is not None and f"-XX:ArchiveClassesAtExit={second.made}" in second.options
     second.made.write_bytes(b"classes")
-    second.keep()
+    second.ended(well=True)
     third = _start(homes, tmp_path)
     assert third.made is None and third.kept.read_bytes() == b"classes"
     assert f"-XX:SharedArchiveFile={third.kept}" in third.options
@@ -44,7 +45,7 @@ def test_the_second_start_makes_the_archive_and_later_ones_use_it(homes: tuple[P
 
 def test_a_start_that_was_cut_short_leaves_the_next_one_to_make_it(homes: tuple[Path, Path], tmp_path: Path) -> None:
     _start(homes, tmp_path)
-    _start(homes, tmp_path).keep()  # the JVM was killed before it wrote anything
+    _start(homes, tmp_path).ended(well=True)  # the JVM wrote nothing
     assert _start(homes, tmp_path).made is not None
 
 
@@ -56,7 +57,35 @@ def test_another_java_and_a_session_have_archives_of_their_own(homes: tuple[Path
 
 def test_a_java_without_an_archive_of_its_own_makes_none(homes: tuple[Path, Path], tmp_path: Path) -> None:
     (homes[0] / "lib" / "server" / "classes.jsa").unlink()
-    assert class_archive(*homes, False, tmp_path, tmp_path) is None
+    assert class_archive(*homes, homes[1] / "conf", False, tmp_path, tmp_path) is None
+
+
+def test_an_archive_that_a_jvm_died_of_is_gone_and_made_anew(homes: tuple[Path, Path], tmp_path: Path) -> None:
+    """As of a file cut short; one that was being made then may be cut short too."""
+    _start(homes, tmp_path)
+    for well in (False, True):
+        making = _start(homes, tmp_path)
+        making = making if making.made is not None else _start(homes, tmp_path)
+        assert making.made is not None
+        making.made.write_bytes(b"classes")
+        making.ended(well=well)
+        assert making.kept.exists() is well
+    _start(homes, tmp_path).ended(well=False)
+    assert not making.kept.exists()
+    assert [_start(homes, tmp_path).made is not None for _ in range(2)] == [False, True]
+
+
+def test_what_cannot_be_made_is_not_tried_for_ever(homes: tuple[Path, Path], tmp_path: Path) -> None:
+    made = [_start(homes, tmp_path).made is not None for _ in range(6)]
+    assert made == [False, True, True, True, False, False]
+
+
+def test_a_configuration_beside_the_jars_makes_none(homes: tuple[Path, Path], tmp_path: Path) -> None:
+    conf = homes[1] / "conf"
+    conf.mkdir()
+    assert class_archive(*homes, conf, False, tmp_path, tmp_path) is not None
+    (conf / "spark-defaults.conf").touch()
+    assert class_archive(*homes, conf, False, tmp_path, tmp_path) is None
 
 
 def test_a_folder_with_spaces_stays_one_argument(homes: tuple[Path, Path], tmp_path: Path) -> None:
@@ -67,19 +96,14 @@ def test_a_folder_with_spaces_stays_one_argument(homes: tuple[Path, Path], tmp_p
     assert shlex.split(made.options)[0] == f"-XX:ArchiveClassesAtExit={made.made}"
 
 
-def test_java_takes_classes_from_the_archive_it_made(tmp_path: Path) -> None:
+def test_java_takes_classes_from_the_archive_it_made(java: JavaHome, tmp_path: Path) -> None:
     """With the real Java, and the shortest thing that Spark can be asked."""
-    pyspark = pytest.importorskip("pyspark")
-    try:
-        java = find_java()
-    except JavaNotFound as problem:
-        pytest.skip(str(problem))
     homes = java.home, Path(pyspark.__file__).parent
-    if class_archive(*homes, False, tmp_path / "cache", tmp_path) is None:
-        pytest.skip(f"{java.home} has no archive of its own classes")
+    if class_archive(*homes, homes[1] / "conf", False, tmp_path / "cache", tmp_path) is None:
+        pytest.skip(f"{java.home} has no archive of its own classes, to which Spark's could be added")
     making = _start(homes, tmp_path)
     assert "shared objects file" not in _origins_of_spark(java.executable, making, homes[1])
-    making.keep()
+    making.ended(well=True)
     assert "shared objects file" in _origins_of_spark(java.executable, _start(homes, tmp_path), homes[1])
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 
 SHOW = """
@@ -26,7 +27,6 @@ def _imported(home: Path, zips: list[Path]) -> list[str]:
 
 @pytest.fixture
 def home() -> Path:
-    pyspark = pytest.importorskip("pyspark")
     return Path(pyspark.__file__).parent
 
 

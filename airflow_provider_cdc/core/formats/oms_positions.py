@@ -8,7 +8,7 @@ NOWHERE: Place = (None, None, None)
 # much of it is counter
 _COUNTERS = tuple((10 ** (9 + digits), 10**digits) for digits in (5, 4, 3, 2, 1, 0))
 _BEYOND = 10**15
-_NONE = frozenset({None, "", 0, "0", "null"})
+NO_SEQUENCE = frozenset({None, "", 0, "0", "null"})
 
 
 class NoPosition(ValueError):
@@ -21,7 +21,7 @@ def change_place(sequence: int | str | None) -> Place:
     :raises NoPosition: it has none.
     :raises ValueError: it is made otherwise: milliseconds, or a number that only counts, would give a wrong order.
     """
-    if sequence in _NONE:
+    if sequence in NO_SEQUENCE:
         raise NoPosition(
             "a change without a sequence: set source.options.sequenceEnabled to false if the task has it so"
         )

@@ -15,13 +15,18 @@ from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Progress, Records
 from airflow_provider_cdc.core.formats.oms_columns import is_oceanbase, speaks_oracle
 from airflow_provider_cdc.core.formats.oms_options import DB_TYPE, NULL_IN_BOTH, SEQUENCE, TENANT, TIMEZONE, OmsOptions
-from airflow_provider_cdc.core.formats.oms_positions import NOWHERE, NoPosition, change_place, snapshot_place
+from airflow_provider_cdc.core.formats.oms_positions import (
+    NO_SEQUENCE,
+    NOWHERE,
+    NoPosition,
+    change_place,
+    snapshot_place,
+)
 from airflow_provider_cdc.core.values import civil
 from airflow_provider_cdc.core.values.field import Misfit
 from airflow_provider_cdc.core.values.zones import instant_of
 
 _ROW_OPS = {"ins": "insert", "upd": "update", "del": "delete"}
-_NO_SEQUENCE = frozenset({None, "", "0", 0, "null"})
 _TIMES = 4096  # distinct texts remembered; second precision, so they repeat
 
 
@@ -98,7 +103,7 @@ class WireFormat(oms_images.OmsFormat):
         before, after, columns = self._images(op, message)
         file, pos, number = NOWHERE
         if self._options.sequenced:
-            if op == "insert" and meta.scn in _NO_SEQUENCE:
+            if op == "insert" and meta.scn in NO_SEQUENCE:
                 op = "snapshot"  # only rows of the full load have none
                 file, pos, number = snapshot_place(written_ms)
             else:
