@@ -1,4 +1,4 @@
-"""The change log: decoded changes of every batch, one parquet file per land task with a row group per table."""
+"""The change log: decoded changes of every batch, parquet files of land tasks with row groups of one table each."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from spark_jobs.storage import Storage
 
 # rows of several tables sorted at a time: more would leave the processor's cache, fewer leave each table crumbs
 _SORTED_TOGETHER = 20_000
+_ROW_GROUP_BYTES = 16 << 20  # in memory, of one table: held longer, rows only grow cold before they are written
 
 
 @dataclass(slots=True)
@@ -68,8 +69,11 @@ class LogWriter:
         storage.make_folder(folder)
         # a name of its own per attempt: a task that runs twice leaves a file that no manifest names
         self._name = f"{folder}/{uuid.uuid4().hex}.parquet"
+        self._file: pq.ParquetWriter | None = None
         self._mixed: list[pa.RecordBatch] = []  # the last batches, from one on that has several tables
         self._pieces: dict[tuple[str, str], list[pa.Table]] = {}  # by database and table
+        self._held: dict[tuple[str, str], int] = {}  # bytes of a table's pieces
+        self._groups: list[Group] = []
         self.rows = self.size = 0
         self.descriptions: list[dict[str, str]] = []
 
@@ -79,7 +83,7 @@ class LogWriter:
         self.size += batch.nbytes
         name = _only_table(batch)
         if name is not None and not self._mixed:
-            self._pieces.setdefault(name, []).append(pa.Table.from_batches([batch]))
+            self._hold(name, pa.Table.from_batches([batch]), batch.nbytes)
             return
         self._mixed.append(batch)
         if sum(map(len, self._mixed)) >= _SORTED_TOGETHER:
@@ -87,32 +91,48 @@ class LogWriter:
 
     def _sort(self) -> None:
         """Give each table its own of the batches that have several."""
-        if self._mixed:
-            for name, rows in _by_table(pa.Table.from_batches(self._mixed).unify_dictionaries()):
-                self._pieces.setdefault(name, []).append(rows)
-            self._mixed = []
+        if not self._mixed:
+            return
+        each = sum(batch.nbytes for batch in self._mixed) // max(1, sum(map(len, self._mixed)))
+        for name, rows in _by_table(pa.Table.from_batches(self._mixed).unify_dictionaries()):
+            self._hold(name, rows, each * len(rows))
+        self._mixed = []
+
+    def _hold(self, name: tuple[str, str], rows: pa.Table, size: int) -> None:
+        self._pieces.setdefault(name, []).append(rows)
+        self._held[name] = self._held.get(name, 0) + size
+        if self._held[name] >= _ROW_GROUP_BYTES:
+            self._write(name)
 
     def close(self) -> list[Group]:
-        """Write the file, a row group per table."""
+        """Write what is left and end the file; return its row groups."""
         self._sort()
-        if not self._pieces:
-            return []
-        groups: list[Group] = []
-        with pq.ParquetWriter(
+        for name in list(self._pieces):
+            self._write(name)
+        if self._file is not None:
+            self._file.close()
+        return self._groups
+
+    def _write(self, name: tuple[str, str]) -> None:
+        """Write a table's pieces as one row group."""
+        if self._file is None:
+            self._file = self._open()
+        del self._held[name]
+        rows = pa.concat_tables(self._pieces.pop(name)).unify_dictionaries()
+        self._file.write_table(rows, row_group_size=max(1, rows.num_rows))
+        self._groups.append(_group(self._name, len(self._groups), *name, rows))
+        if self._described and name[0]:
+            self._describe(*name, rows)
+
+    def _open(self) -> pq.ParquetWriter:
+        return pq.ParquetWriter(
             self._storage.path(self._name),
             CHANGE_SCHEMA,
             filesystem=self._storage.filesystem,
             compression="lz4",
             use_dictionary=["topic", "kind", "op", "database", "schema", "table", "columns"],
             write_statistics=False,
-        ) as writer:
-            for (database, table), pieces in self._pieces.items():
-                rows = pa.concat_tables(pieces).unify_dictionaries()
-                writer.write_table(rows, row_group_size=max(1, rows.num_rows))
-                groups.append(_group(self._name, len(groups), database, table, rows))
-                if self._described and database:
-                    self._describe(database, table, rows)
-        return groups
+        )
 
     def _describe(self, database: str, table: str, rows: pa.Table) -> None:
         """Note each distinct description of a table's columns with the first position that has it."""

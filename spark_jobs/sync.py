@@ -20,7 +20,7 @@ from spark_jobs.schema_changes import due, observed
 from spark_jobs.states import state_after, still_parked, unowned
 from spark_jobs.storage import Storage
 from spark_jobs.tasks.apply import apply
-from spark_jobs.tasks.land import land_chunks
+from spark_jobs.tasks.land import land_chunks, reading_groups
 from spark_jobs.tasks.table_task import ApplyTask
 from spark_jobs.tasks.vacate import vacate
 from spark_jobs.writers.spark_writer import SparkWriter, can_name
@@ -79,7 +79,7 @@ def _land(
         say(f"land: up to {total} records of {len(job.chunks)} chunks through Spark's Kafka source")
         reports = read_with_spark(session, job, secrets)
     else:
-        groups = _reading_groups(job.chunks, job.parallelism, job.policy["chunk_records"])
+        groups = reading_groups(job.chunks, job.parallelism, job.policy["chunk_records"])
         say(f"land: up to {total} records of {len(job.chunks)} chunks in {len(groups)} tasks")
         reports = run(partial(_land_task, job, secrets), [[asdict(chunk) for chunk in group] for group in groups])
     landed: dict[str, Any] = {
@@ -99,20 +99,6 @@ def _land(
             landed["changes"][name] = landed["changes"].get(name, 0) + count
     say(f"land: {landed['records']} records, {len(landed['schema_changes'])} schema changes")
     return landed
-
-
-def _reading_groups(chunks: Sequence[Chunk], parallelism: int, chunk_records: int) -> list[list[Chunk]]:
-    """Spread chunks over tasks; small ones share a task and its consumer, never two of one partition."""
-    total = sum(chunk.end - chunk.start for chunk in chunks)
-    count = max(1, min(len(chunks), max(parallelism, -(-total // chunk_records))))
-    groups: list[list[Chunk]] = [[] for _ in range(count)]
-    for chunk in sorted(chunks, key=lambda chunk: chunk.start - chunk.end):
-        free = [g for g in groups if all((c.topic, c.partition) != (chunk.topic, chunk.partition) for c in g)]
-        if not free:
-            groups.append([chunk])
-            continue
-        min(free, key=lambda g: sum(c.end - c.start for c in g)).append(chunk)
-    return [group for group in groups if group]
 
 
 def _land_task(job: JobDocument, secrets: Secrets, chunks: list[dict[str, Any]]) -> dict[str, Any]:

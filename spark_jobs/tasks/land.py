@@ -47,6 +47,20 @@ class LandReport:
     descriptions: list[dict[str, str]] = field(default_factory=list)
 
 
+def reading_groups(chunks: Sequence[Chunk], parallelism: int, chunk_records: int) -> list[list[Chunk]]:
+    """Spread chunks over tasks; small ones share a task and its consumer, never two of one partition."""
+    total = sum(chunk.end - chunk.start for chunk in chunks)
+    count = max(1, min(len(chunks), max(parallelism, -(-total // chunk_records))))
+    groups: list[list[Chunk]] = [[] for _ in range(count)]
+    for chunk in sorted(chunks, key=lambda chunk: chunk.start - chunk.end):
+        free = [g for g in groups if all((c.topic, c.partition) != (chunk.topic, chunk.partition) for c in g)]
+        if not free:
+            groups.append([chunk])
+            continue
+        min(free, key=lambda g: sum(c.end - c.start for c in g)).append(chunk)
+    return [group for group in groups if group]
+
+
 def land_chunks(job: JobDocument, chunks: Sequence[Chunk], secrets: dict[str, dict[str, str]]) -> dict[str, Any]:
     """Read chunks with the task reader and land them."""
     config = {**job.kafka, **secrets.get("kafka", {})}

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--who", default="", help="only contestants that have this text in their name; several apart by ;"
     )
-    parser.add_argument("--format-changes", type=int, default=100_000, help="changes of each format (default 100000)")
+    parser.add_argument("--format-changes", type=int, default=500_000, help="changes of each format (default 500000)")
     parser.add_argument("--quick", action="store_true", help="50000 changes, 1 and 20 tables, one round")
     parser.add_argument("--json", type=Path, default=RESULT, help=f"where the figures go (default {RESULT.name})")
     parser.add_argument("--folder", type=Path, help="where to work (default: a temporary folder, removed at the end)")

@@ -8,25 +8,60 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+
+import msgspec
+from msgspec import Raw
 
 Decode = Callable[[bytes], Any]
 
 
-def envelope_decoder(name: str, sample: bytes) -> Decode:
-    """Return what only takes a record's outermost message apart."""
+_PLACE = {"file": int | str | None, "pos": int | None, "row": int | None, "ts_ms": int | None}
+_CONNECT = {"payload": {"op": str, "source": {"db": str, "table": str, **_PLACE}, "before": Raw, "after": Raw}}
+_CANAL = {
+    **{"database": str | None, "table": str | None, "type": str, "es": int | None, "ts": int | None},
+    **{"isDdl": bool | None, "sql": str | None, "data": list[Raw] | None, "old": list[Raw] | None},
+}
+_META = {"db": str, "table_name": str, "storeDataSequence": int | str, "timestamp": str}
+_OMS = {"allMetaData": _META, "recordType": str, "prevStruct": Raw, "postStruct": Raw}
+_SHAREPLEX = {"op": str, "table": str, "time": str, "posttime": str, "scn": int | str, "trans": str}
+# What a JSON record says around its images: operation, table, place and times; a mapping is an object in the record.
+ENVELOPES: Mapping[str, Mapping[str, Any]] = {
+    **dict.fromkeys(("debezium-json", "dtle-json"), _CONNECT),
+    **dict.fromkeys(("canal-json", "drs-json", "drs-json-c", "oms-canal"), _CANAL),
+    **dict.fromkeys(("oms-default", "oms-default-extended"), _OMS),
+    "oms-shareplex": {"meta": _SHAREPLEX, "data": Raw, "key": Raw},
+    "oms-dataworks": {
+        "schema": {"source": {"dbName": str, "table": str}},
+        "payload": {
+            "op": str,
+            "timestamp": {"eventTime": int, "systemTime": int},
+            "scn": int | str,
+            "before": Raw,
+            "after": Raw,
+        },
+    },
+}
+
+
+def envelope_decoder(name: str) -> Decode:
+    """Return what reads a record's envelope and leaves its images as they are."""
     if name == "drs-avro":
         return len  # Avro has no envelope: nothing can be found without reading all before it
     if name.endswith("protobuf"):
         return _envelope_message(name)
-    import msgspec
+    return msgspec.json.Decoder(_envelope(ENVELOPES[name])).decode
 
-    members = list(json.loads(sample))
-    # members that are no Python names are renamed; every one is found and skipped over
-    fields = [(f"f{i}", msgspec.Raw, msgspec.Raw()) for i in range(len(members))]
-    rename = {f"f{i}": member for i, member in enumerate(members)}
-    return msgspec.json.Decoder(msgspec.defstruct("Envelope", fields, rename=rename, gc=False)).decode
+
+def _envelope(members: Mapping[str, Any]) -> Any:
+    fields = [
+        (member, Raw, Raw())
+        if kind is Raw
+        else (member, (_envelope(kind) if isinstance(kind, Mapping) else kind) | None, None)
+        for member, kind in members.items()
+    ]
+    return msgspec.defstruct("Envelope", fields, gc=False)
 
 
 def _envelope_message(name: str) -> Decode:
@@ -166,14 +201,13 @@ def main() -> None:
     ends = {(t, int(p)): end for t, spans in given.ranges.items() for p, (start, end) in spans.items() if end > start}
     consumer.assign([TopicPartition(t, p, given.ranges[t][str(p)][0]) for t, p in ends])
     gc.disable()
-    count, decode = 0, None
+    count, decode = 0, envelope_decoder(given.format)
     while ends:
         for message in consumer.consume(20_000, timeout=0.2):
             if message.error() is not None:
                 raise SystemExit(str(message.error()))
             value = message.value()
             if value:
-                decode = decode or envelope_decoder(given.format, value)
                 decode(value)
                 count += 1
             place = (message.topic(), message.partition())

@@ -35,12 +35,11 @@ def main() -> None:
 
 def _land(document: dict, root: str) -> dict:
     from airflow_provider_cdc.core.documents import JobDocument
-    from spark_jobs.sync import _reading_groups
-    from spark_jobs.tasks.land import land_chunks
+    from spark_jobs.tasks.land import land_chunks, reading_groups
 
     job = JobDocument.from_document({**document, "sink_root": root})
     begin = time.process_time()
-    groups = _reading_groups(job.chunks, job.parallelism, job.policy["chunk_records"])
+    groups = reading_groups(job.chunks, job.parallelism, job.policy["chunk_records"])
     rows = sum(land_chunks(job, group, {})["records"] for group in groups)
     return {"records": rows, "cpu": time.process_time() - begin}
 

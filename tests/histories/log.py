@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import spark_jobs.change_log
 import spark_jobs.tasks.land
 from airflow_provider_cdc.core.documents import Chunk
 from airflow_provider_cdc.core.formats.contract import Records
@@ -84,6 +85,7 @@ class Log:
         monkeypatch.setattr(spark_jobs.tasks.land, "read_chunks", reader(self.partitions))
         monkeypatch.setattr(DeltaLocation, "_guarded", commit)
         monkeypatch.setattr(Storage, "write_json", write)
+        monkeypatch.setattr(spark_jobs.change_log, "_ROW_GROUP_BYTES", 4_000)  # so that tables have several
         monkeypatch.setattr(LogWriter, "close", lambda writer: self.reached("land", lambda: close(writer)))
 
 

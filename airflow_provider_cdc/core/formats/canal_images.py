@@ -1,4 +1,4 @@
-"""Images of Canal's flat JSON: most have the members of those before them, and are read without a dict."""
+"""Images of Canal's flat JSON: nearly all have just the columns that their message names."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from airflow_provider_cdc.core.formats.exact_members import exact_members
 
 Sides = tuple[bytes | None, bytes | None]
 """A row's image before a change, and that after it."""
+Former = Mapping[str, msgspec.Raw]
+"""Of an update the members that had other values before (5.2)."""
 
-_Raw = msgspec.Raw
 _members: Any = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode: Any = msgspec.json.Encoder().encode
 _PARTIAL_JSON = b'"JSON_'  # how the change to a JSON value begins that MySQL writes instead of the value
@@ -42,9 +43,12 @@ class Table:
         self, types: Mapping[str, str | None], key: tuple[str, ...] | None, sql_types: Mapping[str, int]
     ) -> None:
         self.types, self.key, self.sql_types = types, key, sql_types
+        self.names = tuple(types)
         self.json = tuple(name for name, kind in types.items() if canal_columns.is_json(kind))
         self.numbers: dict[Any, int] = {}  # of the columns texts, by names of an image and whether it is the key alone
-        self.alike = {op: AlikeImages(self, op) for op in ("insert", "update", "delete", "snapshot")}
+        self.full_columns: dict[str, int] = {}  # of those of images with all of them, by op
+        self._full: Any = None
+        self._fields: Mapping[str, str] = {}  # of the struct of a full image, by member
         self._others: dict[tuple[int | None, ...], Table] = {}
 
     def with_sql_types(self, sql_types: Mapping[str, int]) -> Table:
@@ -52,73 +56,40 @@ class Table:
         mark = tuple(map(sql_types.get, self.json))
         return self._others.get(mark) or self._others.setdefault(mark, Table(self.types, self.key, sql_types))
 
-
-class AlikeImages:
-    """Images of one table's changes of one op that have the same members in the same order.
-
-    A struct is read for half of what a dict costs, but does not see the order: an image is like the others if the
-    struct, written again, gives its very bytes.
-
-    columns: number of the ``columns`` text that goes with them.
-    """
-
-    def __init__(self, table: Table, op: str) -> None:
-        self.columns = -1
-        self._table, self._deleted = table, op == "delete"
-        self._names: tuple[str, ...] = ()
-        self._fields: Mapping[str, str] = {}  # of the struct, by member
-        self._decode: Any = None
-
-    def learn(self, names: tuple[str, ...], columns: int) -> None:
-        """Take the members of an image that was not like the others; the second time a struct is worth making.
-
-        Where there is one already and it has these members, they have spaces between them: the next may have too.
-        """
-        exact = exact_members(names) if names == self._names and self._decode is None else None
-        self._names, self.columns = names, columns
-        self._decode, self._fields = exact or (None, {})
-
-    def read(self, image: msgspec.Raw, old: msgspec.Raw | None) -> Sides | None:
-        """Return what :func:`read_images` does, None where only that can tell.
-
-        :raises msgspec.MsgspecError: ``old`` is no JSON object.
-        """
-        if self._decode is None:
-            return None
+    def full_images(self, image: msgspec.Raw, former: Former | None, op: str) -> Sides | None:
+        """Return what :func:`read_images` does of an image with just the columns of :attr:`types`, else None."""
+        if self._full is None:
+            self._full, self._fields = (exact_members(self.names) if self.names else None) or (_refuse, {})
         try:
-            row = self._decode(image)
-        except msgspec.MsgspecError:
-            return None
-        text = _encode(row)
-        if _Raw(text) != image:
-            return None
-        if old is None:
-            return (text, None) if self._deleted else (None, text)
-        former, table = _members(old), self._table
-        if (not former and table.key is None) or (table.json and _PARTIAL_JSON in text):
-            return None
-        try:
+            row, text = self._full(image), bytes(image)
+            if former is None:
+                return (text, None) if op == "delete" else (None, text)
+            if (not former and self.key is None) or (self.json and _PARTIAL_JSON in text):
+                return None
             for name, value in former.items():
                 setattr(row, self._fields[name], value)
-        except KeyError:
+            return _encode(row), text
+        except (ValueError, RecursionError, KeyError):
             return None
-        return _encode(row), text
 
 
-def read_images(image: msgspec.Raw, old: msgspec.Raw | None, op: str, table: Table) -> tuple[Sides, tuple[str, ...]]:
+def _refuse(image: msgspec.Raw) -> None:
+    raise ValueError("no image is known to be full")
+
+
+def read_images(image: msgspec.Raw, former: Former | None, op: str, table: Table) -> tuple[Sides, tuple[str, ...]]:
     """Return any row's image before its change and that after it, and the names of their members.
 
-    :param old: of an update, the members that had other values before (5.2).
     :raises Refused: the row that was updated, or its former values, cannot be told.
     """
     members, text = _members(image), bytes(image)
     names = tuple(members)
-    if old is not None:
-        return (_before(members, _members(old), table), text), names
+    if former is not None:
+        return (_before(members, former, table), text), names
     return (text, None) if op == "delete" else (None, text), names
 
 
-def _before(members: Mapping[str, msgspec.Raw], former: Mapping[str, msgspec.Raw], table: Table) -> bytes:
+def _before(members: Mapping[str, msgspec.Raw], former: Former, table: Table) -> bytes:
     if not former and table.key is None:
         text = "neither a key nor a former value: the row cannot be found; set binlog_row_image=FULL in the source"
         raise Refused("record.partial_image", text)

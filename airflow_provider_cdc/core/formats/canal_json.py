@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -11,7 +11,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats import canal_columns
 from airflow_provider_cdc.core.formats.canal_evidence import of_canal
-from airflow_provider_cdc.core.formats.canal_images import Refused, Table, read_images
+from airflow_provider_cdc.core.formats.canal_images import Former, Refused, Table, read_images
 from airflow_provider_cdc.core.formats.canal_statements import changes_tables, session_database
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
@@ -26,6 +26,9 @@ _Millis = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
 _ROW_OPS: Mapping[str | None, str] = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "INIT": "snapshot"}
 _DDL = frozenset({"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
 _PROTOBUF = (b"\x18\x07", b"\x10\x01\x18\x07")  # how a Packet begins (5.1)
+# How Canal's messages begin, for it sorts their members by name, and columns as the table has them; TiCDC's begin in
+# another way and name types in no order at all (9.1)
+_CANAL = b'{"data":['
 _REMEMBERED = 4096  # distinct descriptions by their bytes; TiCDC writes one table's in ever other orders (9.1)
 
 
@@ -44,7 +47,7 @@ class _Message(msgspec.Struct, gc=False):
     es: _Millis | None = None
     isDdl: bool | None = None
     mysqlType: msgspec.Raw = msgspec.Raw()
-    old: list[msgspec.Raw] | None = None
+    old: list[dict[str, msgspec.Raw] | None] | None = None
     pkNames: msgspec.Raw = msgspec.Raw()
     sql: str | None = None
     sqlType: msgspec.Raw = msgspec.Raw()
@@ -59,7 +62,7 @@ class _Time(msgspec.Struct, gc=False):
     es: _Millis | None = None
 
 
-_message = msgspec.json.Decoder(_Message)
+_read = msgspec.json.Decoder(_Message).decode
 _time = msgspec.json.Decoder(_Time)
 _texts = msgspec.json.Decoder(dict[str, str | None] | None)
 _names = msgspec.json.Decoder(list[str] | None)
@@ -95,47 +98,60 @@ class WireFormat:
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
         out = ChangeColumns(self._columns_texts)
-        changes, tool_times = out.changes, out.rest.setdefault("tool_time", [])
+        changes = out.changes
         for place, value in enumerate(records.values):
             if value is None:
                 out.add(place, "ignored")
                 continue
             try:
-                message = _message.decode(value)
+                message = _read(value)
                 op = _ROW_OPS.get(message.type)
                 if op is None:
                     _other(out, place, message)
                     continue
-                images = _checked_images(message, op)
+                images, ordered = message.data, value.startswith(_CANAL)
+                if not images or message.isDdl or not message.database or not message.table or message.extension:
+                    images = _checked_images(message, op)
+                olds: Sequence[Former | None] | None = _former_values(message) if op == "update" else None
                 if len(images) == 1:  # as in nearly all records
-                    changes.append(self._change(place, 0, message, op, images[0]))
-                    tool_times.append((len(changes) - 1, message.ts))
+                    former = None if olds is None else olds[0]
+                    changes.append(self._change(place, 0, message, op, images[0], former, ordered))
                     continue
-                found = [self._change(place, number, message, op, image) for number, image in enumerate(images)]
-                tool_times += [(len(changes) + number, message.ts) for number in range(len(found))]
-                changes += found
+                rows = enumerate(zip(images, olds or [None] * len(images), strict=True))
+                changes += [self._change(place, number, message, op, *row, ordered) for number, row in rows]
             except Refused as refusal:
                 out.error(place, refusal.code, str(refusal), None, value)
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
                 out.error(place, "record.malformed", f"no Canal message: {_reason(error, value)}", None, value)
         return out.batch(records)
 
-    def _change(self, place: int, number: int, message: _Message, op: str, image: msgspec.Raw) -> tuple[Any, ...]:
-        """Return the fields of a :class:`Change`."""
+    def _change(
+        self,
+        place: int,
+        number: int,
+        message: _Message,
+        op: str,
+        image: msgspec.Raw,
+        former: Former | None,
+        ordered: bool,
+    ) -> tuple[Any, ...]:
+        """Return the fields of a :class:`Change`.
+
+        :param ordered: whether the message names its columns in the table's order.
+        """
         table = self._newest
         known = message.mysqlType == self._types and message.pkNames == self._key
         if not known or (table.json and message.sqlType != self._sql_types):
             table = self._table(message)
-        alike = table.alike[op]
-        old = message.old[number] if op == "update" and message.old else None
-        images = alike.read(image, old)
+        images, columns = table.full_images(image, former, op) if ordered else None, table.full_columns.get(op)
         if images is None:
-            images, names = read_images(image, old, op, table)
-            alike.learn(names, self._columns(table, names, op))
-        before, after = images
+            images, names = read_images(image, former, op, table)
+            columns = self._columns(table, names, op)
+        elif columns is None:
+            columns = table.full_columns[op] = self._columns(table, table.names, op)
         time = None if message.es is None else message.es * 1000
-        database, name, columns = message.database, message.table, alike.columns
-        return (place, number, "row", op, database, name, None, None, None, time, before, after, columns)
+        database, name, written = message.database, message.table, message.ts
+        return (place, number, "row", op, database, name, None, None, None, time, written, None, *images, columns)
 
     def _table(self, message: _Message) -> Table:
         mark = (bytes(message.mysqlType), bytes(message.pkNames))
@@ -192,7 +208,7 @@ class WireFormat:
 
 
 def _checked_images(message: _Message, op: str) -> list[msgspec.Raw]:
-    """Return the images of a record; refuse one that does not say which rows changed and how."""
+    """Return a record's images; refuse one that does not say which rows changed and how."""
     if not message.data:
         if message.sql:
             text = "rows were changed by a statement, which cannot be applied: set binlog_format=ROW in the source"
@@ -205,10 +221,19 @@ def _checked_images(message: _Message, op: str) -> list[msgspec.Raw]:
             raise Refused("record.rows_elsewhere", "TiCDC put the row into a storage of its own (claim-check)")
         if message.extension.onlyHandleKey and op != "delete":
             raise Refused("record.partial_image", "TiCDC left out all columns but the key of a large row")
-    if op == "update" and len(message.old or ()) != len(message.data):
+    return message.data
+
+
+def _former_values(message: _Message) -> Sequence[Former]:
+    """Return for each row of an update the values that it had before."""
+    old = message.old or ()
+    if len(old) != len(message.data or ()):
         text = "old does not have an entry for each row, so none can be told its former values (Canal before 1.1.7)"
         raise Refused("record.old_incomplete", text)
-    return message.data
+    found = [values for values in old if values is not None]
+    if len(found) != len(old):
+        raise ValueError("an entry of old is no object")
+    return found
 
 
 def _other(out: ChangeColumns, place: int, message: _Message) -> None:

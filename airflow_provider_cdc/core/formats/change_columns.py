@@ -21,7 +21,7 @@ class Change(NamedTuple):
     :param record: place of the record in the batch.
     :param number: counts changes inside one record.
     :param file: number of the binlog file, ``pos`` and ``row`` the place in it.
-    :param source_time: microseconds since the epoch.
+    :param source_time: microseconds since the epoch; ``tool_time`` milliseconds.
     :param columns: number of the text in :attr:`ChangeColumns.texts`.
     """
 
@@ -35,9 +35,14 @@ class Change(NamedTuple):
     pos: int | None
     row: int | None
     source_time: int | None
+    tool_time: int | None
+    transaction_id: str | None
     before: bytes | None
     after: bytes | None
     columns: int | None
+
+
+_EMPTY = Change(0, 0, "", *[None] * 12)
 
 
 class ChangeColumns:
@@ -55,8 +60,7 @@ class ChangeColumns:
         """Append one change that is no row; ``more`` are further columns by name."""
         place = len(self.changes)
         known = {name: more.pop(name) for name in Change._fields if name in more}
-        empty = Change(record, 0, kind, op, None, None, None, None, None, None, None, None, None)
-        self.changes.append(empty._replace(**known))
+        self.changes.append(_EMPTY._replace(record=record, kind=kind, op=op, **known))
         for name, value in more.items():
             self.note(place, name, value)
 
@@ -83,7 +87,8 @@ class ChangeColumns:
             "kafka_time": pa.array(records.timestamps, pa.int64()).take(place).cast(pa.timestamp("ms", "UTC")),
             "position": binlog_positions(fields["file"], fields["pos"], fields["row"]),
             "source_time": pa.array(fields["source_time"], pa.int64()).cast(pa.timestamp("us", "UTC")),
-            "tool_time": self._sparse("tool_time", count, pa.int64()).cast(pa.timestamp("ms", "UTC")),
+            "tool_time": pa.array(fields["tool_time"], pa.int64()).cast(pa.timestamp("ms", "UTC")),
+            "transaction_id": pa.array(fields["transaction_id"], pa.string()),
             "before": fields["before"],
             "after": fields["after"],
             "schema": pa.nulls(count, pa.string()).dictionary_encode(),
@@ -94,7 +99,7 @@ class ChangeColumns:
         }
         for name in ("kind", "op", "database", "table"):
             arrays[name] = _words(fields[name])
-        for name in ("transaction_id", "statement", "default_database", "table_changes", "error_code", "error"):
+        for name in ("statement", "default_database", "table_changes", "error_code", "error"):
             arrays[name] = self._sparse(name, count, pa.string())
         return pa.RecordBatch.from_arrays([arrays[name] for name in CHANGE_SCHEMA.names], schema=CHANGE_SCHEMA)
 
@@ -115,9 +120,7 @@ class ChangeColumns:
             if all(image is None or _is_utf8(image) for image in (change.before, change.after)):
                 continue
             raw = records.values[change.record] or b""
-            self.changes[place] = Change(
-                change.record, change.number, "error", None, None, None, None, None, None, None, None, None, None
-            )
+            self.changes[place] = _EMPTY._replace(record=change.record, number=change.number, kind="error")
             self.note(place, "error_code", "record.not_utf8")
             self.note(place, "error", "an image is not valid UTF-8")
             self.note(place, "raw", bytes(raw[:RAW_LIMIT]))

@@ -100,7 +100,7 @@ class WireFormat:
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
         out = ChangeColumns(self._columns.texts)
-        changes, transactions, read = out.changes, out.rest.setdefault("transaction_id", []), self._reader.read
+        changes, read = out.changes, self._reader.read
         for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
             if value is None or value == NO_VALUE:
                 out.add(place, "ignored")  # tombstone
@@ -110,8 +110,6 @@ class WireFormat:
                 op, source = _ROW_OPS.get(message.op), message.source
                 if op is not None and source is not None:
                     changes.append(self._row(place, message, op, source, key, columns))
-                    if source.gtid:
-                        transactions.append((len(changes) - 1, source.gtid))
                 elif message.op is None or source is None:
                     self._other(out, place, message)
                 elif message.op == "m":
@@ -143,7 +141,8 @@ class WireFormat:
         database, table, time = source.db, source.table, source.ts_us or _source_time(source)
         image = before if after is None else after
         number = None if image is None else self._columns.number(columns, key, (database, table), image)
-        return (place, 0, "row", op, database, table, file, pos, row, time, before, after, number)
+        transaction = source.gtid or None
+        return (place, 0, "row", op, database, table, file, pos, row, time, None, transaction, before, after, number)
 
     def _other(self, out: ChangeColumns, place: int, message: _Payload) -> None:
         source = message.source

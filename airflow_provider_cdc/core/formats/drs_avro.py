@@ -165,16 +165,13 @@ class WireFormat:
         count = len(befores) if op == "delete" else len(afters)
         if not count or (op == "update" and len(befores) != count) or (op in ("insert", "snapshot") and befores):
             raise ValueError(f"a row of the operation {op} without its images, or with others")
-        transaction = fields.transaction(record)
-        changes = []
+        when, changes = (time, None, fields.transaction(record)), []
         for row in range(count):
             before = befores[row] if op in ("update", "delete") else None
             after = afters[row] if op != "delete" else None
             images, number = self._images(before, after)
-            changes.append((place, row, "row", op, database, table, 0, position, row, time, *images, number))
-        for change in changes:
-            out.changes.append(change)
-            out.note(len(out.changes) - 1, "transaction_id", transaction)
+            changes.append((place, row, "row", op, database, table, 0, position, row, *when, *images, number))
+        out.changes += changes
 
     def _images(self, before: Row | None, after: Row | None) -> tuple[tuple[bytes | None, bytes | None], int]:
         """Return both images as JSON and the number of their description."""

@@ -101,7 +101,7 @@ class WireFormat:
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
         out = ChangeColumns(self._columns.texts)
-        changes, transactions, read = out.changes, out.rest.setdefault("transaction_id", []), self._reader.read
+        changes, read = out.changes, self._reader.read
         for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
             if value is None or value == NO_VALUE:
                 out.add(place, "ignored")  # tombstone
@@ -111,10 +111,7 @@ class WireFormat:
                 if message.ddl is not None:
                     self._statement(out, place, message, key, value)
                     continue
-                source = message.source
-                changes.append(self._row(place, message, source, key, columns))
-                if source is not None and source.gtid:
-                    transactions.append((len(changes) - 1, source.gtid))
+                changes.append(self._row(place, message, message.source, key, columns))
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
                 out.error(place, "record.malformed", f"no dtle message: {reason_of(error)}", key, value)
         return out.batch(records)
@@ -145,7 +142,8 @@ class WireFormat:
             op = "snapshot"
         file, pos = self._place(source.file, source.pos, snapshot)
         number = self._columns.number(columns, key, (database, table), b"", snapshot)
-        return (place, 0, "row", op, database, table, file, pos, source.row or 0, None, before, after, number)
+        row, transaction = source.row or 0, source.gtid or None
+        return (place, 0, "row", op, database, table, file, pos, row, None, None, transaction, before, after, number)
 
     def _place(self, file: str | None, pos: int | None, snapshot: bool) -> tuple[int, int]:
         """Return where an event begins in the log; a snapshot stands before it all (A2, A4)."""

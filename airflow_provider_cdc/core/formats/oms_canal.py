@@ -7,7 +7,6 @@ schema change is empty (specs/oceanbase-oms.md, sections 4, 7 and 10).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import msgspec
@@ -18,6 +17,7 @@ from airflow_provider_cdc.core.formats.canal_evidence import of_oms
 from airflow_provider_cdc.core.formats.canal_statements import session_database
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Progress, Records
+from airflow_provider_cdc.core.formats.exact_members import exact_members
 from airflow_provider_cdc.core.formats.oms_columns import speaks_oracle
 from airflow_provider_cdc.core.formats.oms_options import DB_TYPE, NULL_IN_BOTH, TIMEZONE, OmsOptions
 
@@ -58,15 +58,30 @@ _types = msgspec.json.Decoder(dict[str, str | None] | None)
 _names = msgspec.json.Decoder(list[str] | None)
 
 
-@dataclass(slots=True)
 class _Said:
-    """What records say of their columns: ``mysqlType`` and ``pkNames``; and the numbers of the texts made of them."""
+    """What records say of their columns: ``mysqlType`` and ``pkNames``, with the numbers of the texts made of them."""
 
-    types: msgspec.Raw
-    key: msgspec.Raw
-    numbers: dict[tuple[tuple[str, ...], bool], int] = field(default_factory=dict)
-    shape: oms_images.Shape = field(default_factory=oms_images.Shape)  # of the latest image that is not partial
-    number: int = 0  # of the text for that shape
+    def __init__(self, types: msgspec.Raw, key: msgspec.Raw) -> None:
+        self.types_text, self.key_text = types, key
+        self.types: Mapping[str, str | None] = (_types.decode(types) if types else None) or {}
+        # null is a table without key; a record that lacks the member does not say
+        self.key = tuple(_names.decode(key) or ()) if key else None
+        self.numbers: dict[tuple[tuple[str, ...], bool], int] = {}
+        self.number = -1  # of the text for images with all columns
+        self._full, self._fields = (exact_members(tuple(self.types)) if self.types else None) or oms_images.REFUSE
+
+    def full_images(self, image: msgspec.Raw, old: msgspec.Raw | None) -> tuple[bytes | None, bytes] | None:
+        """Return the image before an update and the given one, if that has just the columns of :attr:`types`."""
+        try:
+            row = self._full(image)
+            if old is None:
+                return None, bytes(image)
+            for name, value in oms_images.members_of(old).items():
+                if name in self._fields:
+                    setattr(row, self._fields[name], value)
+        except (ValueError, RecursionError):
+            return None
+        return msgspec.json.encode(row), bytes(image)
 
 
 class WireFormat(oms_images.OmsFormat):
@@ -117,21 +132,17 @@ class WireFormat(oms_images.OmsFormat):
         database, table, said = message.database, message.table, self._what_is_said(message)
         if not message.data or not database or not table:
             raise ValueError("a row without data, database or table")
-        time = None if message.es is None else message.es * 1000
+        time, written = None if message.es is None else message.es * 1000, message.ts
         olds = message.old or [] if op == "update" else None
         if olds is not None and len(olds) != len(message.data):
             raise ValueError("an update whose old does not have an entry for each row of data")
         changes: list[tuple[Any, ...]] = []
-        for number, data in enumerate(message.data):
-            image = bytes(data)
-            listed = None if olds is None else bytes(olds[number])
-            before, after, columns = self._images(said, image, listed)
+        for number, image in enumerate(message.data):
+            before, after, columns = self._images(said, image, None if olds is None else olds[number])
             if op == "delete":
-                before, after = image, None
-            changes.append((place, number, "row", op, database, table, None, None, None, time, before, after, columns))
-        if message.ts is not None:
-            first = len(out.changes)
-            out.rest.setdefault("tool_time", []).extend([(first + row, message.ts) for row in range(len(changes))])
+                before, after = after, None
+            images = before, after, columns
+            changes.append((place, number, "row", op, database, table, None, None, None, time, written, None, *images))
         out.changes += changes
 
     def _schema_change(
@@ -155,43 +166,44 @@ class WireFormat(oms_images.OmsFormat):
             default_database=session_database(statement, message.database or "", message.table or ""),
         )
 
-    def _images(self, said: _Said, image: bytes, listed: bytes | None) -> tuple[bytes | None, bytes | None, int]:
+    def _images(
+        self, said: _Said, image: msgspec.Raw, old: msgspec.Raw | None
+    ) -> tuple[bytes | None, bytes | None, int]:
         """Return the image before an update, the one after it and the number of the ``columns`` text.
 
         The row before is as after, but for the columns that ``old`` lists. A sample lists a column that the row does
         not have (section 10, 12): none is invented.
 
-        :param listed: the update's ``old``, None for what is no update.
+        :param old: None for what is no update.
         """
-        row = None if self.partial_images else said.shape.row_of(image)
-        if row is None:
-            return self._unlike_images(said, image, listed)
-        if listed is None:
-            return None, image, said.number
-        old = oms_images.members_of(listed)
-        if not old.keys() <= said.shape.fields.keys():
-            old = {name: token for name, token in old.items() if name in said.shape.fields}
-        return said.shape.changed(row, old), image, said.number
+        images = None if self.partial_images else said.full_images(image, old)
+        if images is None:
+            return self._other_images(said, image, old)
+        if said.number < 0:
+            said.number = self._number(said, tuple(said.types), complete=True)
+        return *images, said.number
 
-    def _unlike_images(self, said: _Said, image: bytes, listed: bytes | None) -> tuple[bytes | None, bytes | None, int]:
-        """Return the same for an image that is not as the one before it."""
+    def _other_images(
+        self, said: _Said, image: msgspec.Raw, old: msgspec.Raw | None
+    ) -> tuple[bytes | None, bytes | None, int]:
+        """Return the same for an image with other columns than the record names."""
         members = oms_images.members_of(image)
         if not members:
             raise ValueError("a row without columns")
-        names, old = tuple(members), {} if listed is None else oms_images.members_of(listed)
-        before = {**members, **{name: token for name, token in old.items() if name in members}}
-        if listed is not None and self.partial_images:
-            after, left = oms_images.without_unchanged_nulls(before, members)
-            return msgspec.json.encode(before), after, self._number(said, left, complete=len(left) == len(names))
-        number = self._number(said, names, complete=True)
-        if names != said.shape.names:
-            said.shape, said.number = oms_images.Shape(names), number
-        return None if listed is None else msgspec.json.encode(before), image, number
+        names = tuple(members)
+        if old is None:
+            return None, bytes(image), self._number(said, names, complete=True)
+        listed = oms_images.members_of(old)
+        before = {**members, **{name: token for name, token in listed.items() if name in members}}
+        if not self.partial_images:
+            return msgspec.json.encode(before), bytes(image), self._number(said, names, complete=True)
+        after, left = oms_images.without_unchanged_nulls(before, members)
+        return msgspec.json.encode(before), after, self._number(said, left, complete=len(left) == len(names))
 
     def _what_is_said(self, message: _Message) -> _Said:
         """Return what records with these types and this key have in common; mostly the record before is one of them."""
         said = self._latest
-        if said is None or message.mysqlType != said.types or message.pkNames != said.key:
+        if said is None or message.mysqlType != said.types_text or message.pkNames != said.key_text:
             mark = bytes(message.mysqlType), bytes(message.pkNames)
             said = self._said.get(mark)
             if said is None:
@@ -203,12 +215,10 @@ class WireFormat(oms_images.OmsFormat):
         """Return the number of the ``columns`` text for a row."""
         number = said.numbers.get((names, complete))
         if number is None:
-            types = (_types.decode(said.types) if said.types else None) or {}
-            told = {name: text for name, text in types.items() if text is not None}
-            # null is a table without key; a record that lacks the member does not say
-            key = tuple(_names.decode(said.key) or ()) if said.key else None
+            told = {name: text for name, text in said.types.items() if text is not None}
             oracle = speaks_oracle(self._options.source)
-            number = said.numbers[names, complete] = self._descriptions.number(names, key, told, oracle, complete)
+            number = self._descriptions.number(names, said.key, told, oracle, complete)
+            said.numbers[names, complete] = number
         return number
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:

@@ -122,7 +122,7 @@ class WireFormat(oms_images.OmsFormat):
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
         out = ChangeColumns(self._descriptions.texts)
-        tool_times, stamps = out.rest.setdefault("tool_time", []), records.timestamps
+        stamps = records.timestamps
         for place, value in enumerate(records.values):
             if value is None:
                 out.add(place, "ignored")
@@ -133,8 +133,6 @@ class WireFormat(oms_images.OmsFormat):
                 op = _ROW_OPS.get(payload.op)
                 if op is not None:
                     out.changes.append(self._row(place, op, payload, self._table(message.schema), stamps[place]))
-                    if not self._options.sequenced and (times := payload.timestamp) and times.systemTime is not None:
-                        tool_times.append((len(out.changes) - 1, times.systemTime))
                 elif payload.op in _SCHEMA_CHANGES:
                     self._schema_change(out, place, payload, self._table(message.schema))
                 else:
@@ -154,10 +152,9 @@ class WireFormat(oms_images.OmsFormat):
         if not table.database or not table.name:
             raise ValueError("a row without database or table")
         file, pos, row = self._place(payload, op, written_ms) if self._options.sequenced else NOWHERE
-        times = payload.timestamp
-        time = None if times is None or times.eventTime is None else times.eventTime * 1000
+        (time, written), database, name = self._times(payload), table.database, table.name
         after, columns = table.described(before, after, self.partial_images)
-        return (place, 0, "row", op, table.database, table.name, file, pos, row, time, before, after, columns)
+        return (place, 0, "row", op, database, name, file, pos, row, time, written, None, before, after, columns)
 
     def _schema_change(self, out: ChangeColumns, place: int, payload: _Payload, table: _Table) -> None:
         statement = (payload.ddl.text if payload.ddl is not None else None) or ""

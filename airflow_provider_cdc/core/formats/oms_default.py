@@ -99,7 +99,7 @@ class WireFormat(oms_images.OmsFormat):
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
         out = ChangeColumns(self._descriptions.texts)
-        changes, transactions, stamps = out.changes, out.rest.setdefault("transaction_id", []), records.timestamps
+        changes, stamps = out.changes, records.timestamps
         for place, value in enumerate(records.values):
             if value is None:
                 out.add(place, "ignored")
@@ -114,11 +114,6 @@ class WireFormat(oms_images.OmsFormat):
                     self._other(out, place, message)
                     continue
                 changes.append(self._row(place, op, message, stamps[place]))
-                meta = message.allMetaData
-                if transaction := meta.transId or meta.uniqueId:
-                    transactions.append((len(changes) - 1, str(transaction)))
-                if op == "snapshot" and not self._sequenced:
-                    out.note(len(changes) - 1, "tool_time", 0)  # older than every change, and no clock tells when
             except NoPosition as error:
                 out.error(place, "record.without_position", str(error), records.keys[place], value)
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -135,15 +130,21 @@ class WireFormat(oms_images.OmsFormat):
         table = self._table(meta)
         if self.light_types:
             before, after = table.without_types(before, after)
+        written = None
         if not self._sequenced:
             file = pos = row = None
+            written = 0 if op == "snapshot" else None  # older than every change, and no clock tells when
         elif op == "snapshot":
             file, pos, row = snapshot_place(written_ms)
         else:
             file, pos, row = change_place(meta.storeDataSequence)
         after, columns = table.described(before, after, self.partial_images)
-        time = _micros(meta.timestamp)
-        return (place, 0, "row", op, table.database, table.name, file, pos, row, time, before, after, columns)
+        time, database, name = _micros(meta.timestamp), table.database, table.name
+        transaction = meta.transId or meta.uniqueId or None
+        if isinstance(transaction, int):
+            transaction = str(transaction)
+        images = before, after, columns
+        return (place, 0, "row", op, database, name, file, pos, row, time, written, transaction, *images)
 
     def _other(self, out: ChangeColumns, place: int, message: _Message) -> None:
         """Add what is no row change."""

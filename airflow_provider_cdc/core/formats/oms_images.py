@@ -56,6 +56,14 @@ class Descriptions:
         return self._numbers[text]
 
 
+def _refuse(image: Any) -> Any:
+    raise msgspec.ValidationError
+
+
+REFUSE: tuple[Any, Mapping[str, str]] = _refuse, {}
+"""Stands for :func:`exact_members` where there is none: fits no image."""
+
+
 class Images:
     """Images of one table, recognised by their members without taking them apart.
 
@@ -66,12 +74,12 @@ class Images:
         self._descriptions, self._key, self._oracle = descriptions, key, oracle
         self._types: Mapping[str, str] = {}
         self._names: tuple[str, ...] = ()
-        self._fits: Any = _fits_nothing
+        self._fits: Any = _refuse
         self._number = 0
 
     def state_types(self, types: Mapping[str, str]) -> None:
         """Take the type names that later images go with."""
-        self._types, self._fits = types, _fits_nothing
+        self._types, self._fits = types, _refuse
 
     def described(self, before: bytes | None, after: bytes | None, null_is_unchanged: bool) -> tuple[bytes | None, int]:
         """Return a row's image after it and the number of its ``columns`` text.
@@ -96,7 +104,7 @@ class Images:
             self._names = tuple(members_of(image))
             if not self._names:
                 raise ValueError("an image without columns")
-            self._fits = _decoder_for(self._names)
+            self._fits, _ = exact_members(self._names) or REFUSE
             self._number = self._descriptions.number(self._names, self._key, self._types, self._oracle, complete=True)
         if before is not None and not self._known(before) and not set(members_of(before)) <= set(self._names):
             raise ValueError("an image before an update with columns that the one after it lacks")
@@ -123,48 +131,6 @@ def without_unchanged_nulls(
     if not left:
         raise ValueError("an update whose images are NULL throughout")
     return msgspec.json.encode(left), tuple(left)
-
-
-def _fits_nothing(image: bytes) -> None:
-    raise msgspec.ValidationError
-
-
-def _decoder_for(names: tuple[str, ...]) -> Any:
-    """Return what decodes objects with exactly these members and fails at others, at all where msgspec cannot."""
-    exact = exact_members(names)
-    return _fits_nothing if exact is None else exact[0]
-
-
-class Shape:
-    """Images with the same members in the same order and nothing between them, which are cheap to take apart.
-
-    :param names: the members, none where no image is known yet.
-    """
-
-    def __init__(self, names: tuple[str, ...] = ()) -> None:
-        self.names = names
-        self._decode: Any = _fits_nothing
-        self.fields: Mapping[str, str] = {}
-        if exact := exact_members(names) if names else None:
-            self._decode, self.fields = exact
-
-    def row_of(self, image: bytes) -> Any:
-        """Return an image taken apart, None where it has another shape."""
-        try:
-            row = self._decode(image)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return None
-        # decoding passes over order, space and members that stand twice
-        return row if msgspec.json.encode(row) == image else None
-
-    def changed(self, row: Any, members: Mapping[str, msgspec.Raw]) -> bytes:
-        """Return the image of a row with other values; the row is changed in place.
-
-        :param members: the values by name, of :attr:`fields` only.
-        """
-        for name, token in members.items():
-            setattr(row, self.fields[name], token)
-        return msgspec.json.encode(row)
 
 
 def describe(columns: str) -> OmsDescription:

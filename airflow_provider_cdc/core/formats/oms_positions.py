@@ -4,10 +4,8 @@ from __future__ import annotations
 
 Place = tuple[int | None, int | None, int | None]
 NOWHERE: Place = (None, None, None)
-# Seconds since the epoch have ten digits; the counter has up to five and need not be padded: from which sequence on how
-# much of it is counter
-_COUNTERS = tuple((10 ** (9 + digits), 10**digits) for digits in (5, 4, 3, 2, 1, 0))
-_BEYOND = 10**15
+# Seconds since the epoch have ten digits; the counter has up to five and need not be padded
+_SECONDS, _COUNTERS = 10, tuple(10**digits for digits in range(6))
 NO_SEQUENCE = frozenset({None, "", 0, "0", "null"})
 
 
@@ -27,11 +25,10 @@ def change_place(sequence: int | str | None) -> Place:
         )
     if isinstance(sequence, str):
         sequence = int(sequence) if sequence.isascii() and sequence.isdigit() and len(sequence) < 20 else -1
-    if sequence is not None and sequence < _BEYOND:
-        for first, unit in _COUNTERS:
-            if sequence >= first:
-                seconds, counter = divmod(sequence, unit)
-                return seconds, counter, 0
+    digits = len(str(sequence)) - _SECONDS
+    if 0 <= digits < len(_COUNTERS) and sequence is not None and sequence > 0:
+        seconds, counter = divmod(sequence, _COUNTERS[digits])
+        return seconds, counter, 0
     raise ValueError("a sequence that is not ten digits of seconds and up to five of a counter")
 
 

@@ -6,6 +6,7 @@ Records name neither types nor the key: ``tables.<name>.create`` does (specs/oce
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.formats import oms_images
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Progress, Records
+from airflow_provider_cdc.core.formats.exact_members import exact_members
 from airflow_provider_cdc.core.formats.oms_columns import is_oceanbase, speaks_oracle
 from airflow_provider_cdc.core.formats.oms_options import DB_TYPE, NULL_IN_BOTH, SEQUENCE, TENANT, TIMEZONE, OmsOptions
 from airflow_provider_cdc.core.formats.oms_positions import (
@@ -50,6 +52,41 @@ class _Message(msgspec.Struct, gc=False):
 _read: Callable[[bytes], _Message] = msgspec.json.Decoder(_Message).decode
 
 
+_Images = tuple[bytes | None, bytes | None, int]  # before and after, and the number of their ``columns`` text
+
+
+class _Table:
+    """A table and the members that its latest image had; nearly all have the same."""
+
+    def __init__(self, database: str, name: str) -> None:
+        self.database, self.name = database, name
+        self._full, self._fields = oms_images.REFUSE
+        self._complete = self._partial = 0
+
+    def learn(self, names: tuple[str, ...], complete: int, partial: int) -> None:
+        """Take the members of an image of all columns, and the numbers of texts for such."""
+        self._full, self._fields = exact_members(names) or oms_images.REFUSE
+        self._complete, self._partial = complete, partial
+
+    def full_images(self, op: str, data: msgspec.Raw, key: msgspec.Raw) -> _Images | None:
+        """Return both images and the number of their text where the whole one has the known members, else None."""
+        try:
+            if op == "insert":
+                self._full(data)
+                return None, bytes(data), self._complete
+            if op == "delete":
+                self._full(data)
+                return bytes(data), None, self._complete
+            row, before = self._full(key), bytes(key)
+            if msgspec.json.encode(row) != before:
+                return None  # in another order: the image after it has the order of the one before it
+            for name, value in oms_images.members_of(data).items():
+                setattr(row, self._fields[name], value)
+        except (ValueError, RecursionError, KeyError):
+            return None
+        return before, msgspec.json.encode(row), self._partial
+
+
 class WireFormat(oms_images.OmsFormat):
     """``oms-shareplex``: rows of the method SharePlex; ``order`` is exact unless the task writes no ``scn``."""
 
@@ -73,21 +110,19 @@ class WireFormat(oms_images.OmsFormat):
         self.splits_partitions = self._options.sequenced
         self._oracle = speaks_oracle(self._options.source)
         self._descriptions = oms_images.Descriptions()
-        self._numbers: dict[tuple[tuple[str, ...], bool], int] = {}
-        self._names: dict[str, tuple[str, str]] = {}
-        self._shapes: dict[str, oms_images.Shape] = {}  # by table, of its latest image in full
+        self._tables: dict[str, _Table] = {}
         self._times: dict[str, int] = {}
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
         out = ChangeColumns(self._descriptions.texts)
-        out.rest["transaction_id"] = []
+        changes, stamps = out.changes, records.timestamps
         for place, value in enumerate(records.values):
             if value is None:
                 out.add(place, "ignored")
                 continue
             try:
-                self._row(out, place, _open(value), records.timestamps[place])
+                changes.append(self._row(place, _open(value), stamps[place]))
             except NoPosition as error:
                 out.error(place, "record.without_position", str(error), records.keys[place], value)
             except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -95,87 +130,69 @@ class WireFormat(oms_images.OmsFormat):
                 out.error(place, "record.malformed", f"no OMS SharePlex message: {reason}", records.keys[place], value)
         return out.batch(records)
 
-    def _row(self, out: ChangeColumns, place: int, message: _Message, written_ms: int | None) -> None:
+    def _row(self, place: int, message: _Message, written_ms: int | None) -> tuple[Any, ...]:
+        """Return the fields of a :class:`Change`."""
         meta = message.meta
         op = _ROW_OPS.get(meta.op)
         if op is None:
             raise ValueError("unknown op")
-        before, after, columns = self._images(op, message)
-        file, pos, number = NOWHERE
-        if self._options.sequenced:
+        table = self._tables.get(meta.table) or self._table(meta.table)
+        images = table.full_images(op, message.data, message.key)
+        if images is None:
+            images = self._images(op, message.data, message.key, table)
+        if not self._options.sequenced:
+            file, pos, number = NOWHERE
+            written = self._time(meta.posttime)
+            written = None if written is None else written // 1000
+        else:
+            written = None
             if op == "insert" and meta.scn in NO_SEQUENCE:
                 op = "snapshot"  # only rows of the full load have none
                 file, pos, number = snapshot_place(written_ms)
             else:
                 file, pos, number = change_place(meta.scn)
-        time, written = self._time(meta.time), None if self._options.sequenced else self._time(meta.posttime)
-        database, table = self._names.get(meta.table) or self._table(meta.table)
-        out.changes.append((place, 0, "row", op, database, table, file, pos, number, time, before, after, columns))
-        if written is not None:
-            out.note(len(out.changes) - 1, "tool_time", written // 1000)
-        if meta.trans is not None and meta.trans != "":
-            out.rest["transaction_id"].append((len(out.changes) - 1, str(meta.trans)))
+        transaction = None if meta.trans is None or meta.trans == "" else str(meta.trans)
+        where, when = (table.database, table.name, file, pos, number), (self._time(meta.time), written, transaction)
+        return (place, 0, "row", op, *where, *when, *images)
 
-    def _table(self, text: str) -> tuple[str, str]:
-        """Return database and table of a qualified name, the database without its tenant."""
-        database, _, table = text.rpartition(".")
+    def _table(self, text: str) -> _Table:
+        """Return what is known of the table with a qualified name; its database's name is without the tenant."""
+        database, _, name = text.rpartition(".")
         tenant = self._options.tenant
         if tenant is not None:
             database = database.removeprefix(f"{tenant}.")
         elif is_oceanbase(self._options.source):
             database = database.partition(".")[2] or database
-        if not database or not table:
+        if not database or not name:
             raise ValueError("a table without its database")
-        names = self._names[text] = database, table
-        return names
+        table = self._tables[text] = _Table(database, name)
+        return table
 
-    def _images(self, op: str, message: _Message) -> tuple[bytes | None, bytes | None, int]:
+    def _images(self, op: str, data: msgspec.Raw, key: msgspec.Raw, table: _Table) -> _Images:
         """Return both images and the number of the ``columns`` text.
 
         An update's ``data`` has the changed columns, its ``key`` the row before them, of which samples show all columns
         but the text promises none: what neither has is unchanged.
         """
-        shape = self._shapes.get(message.meta.table)
-        if shape is None or self._options.null_is_unchanged:
-            return self._unlike_images(op, message)
-        image = bytes(message.key if op == "update" else message.data)
-        row = shape.row_of(image)
-        if row is None:
-            return self._unlike_images(op, message)
-        if op != "update":
-            columns = self._columns(shape.names, complete=True)
-            return (None, image, columns) if op == "insert" else (image, None, columns)
-        data = oms_images.members_of(bytes(message.data))
-        if not data.keys() <= shape.fields.keys():
-            return self._unlike_images(op, message)
-        return image, shape.changed(row, data), self._columns(shape.names, complete=False)
-
-    def _unlike_images(self, op: str, message: _Message) -> tuple[bytes | None, bytes | None, int]:
-        """Return the same for images that are not as the one before them."""
-        data = oms_images.members_of(message.data)
-        full = data if op != "update" else oms_images.members_of(message.key)
+        members = oms_images.members_of(data)
+        full = members if op != "update" else oms_images.members_of(key)
         if not full:
             raise ValueError("an update without key" if op == "update" else "a row without columns")
         names = tuple(full)
-        known = self._shapes.get(message.meta.table)
-        if known is None or known.names != names:
-            self._shapes[message.meta.table] = oms_images.Shape(names)
+        if not self._options.null_is_unchanged:
+            table.learn(names, self._number(names, complete=True), self._number(names, complete=False))
         if op != "update":
-            image, columns = bytes(message.data), self._columns(names, complete=True)
+            image, columns = bytes(data), self._number(names, complete=True)
             return (None, image, columns) if op == "insert" else (image, None, columns)
-        after = {**full, **data}
+        after = {**full, **members}
         if self._options.null_is_unchanged:
             image, left = oms_images.without_unchanged_nulls(full, after)
         else:
             image, left = msgspec.json.encode(after), tuple(after)
-        return bytes(message.key), image, self._columns(left, complete=False)
+        return bytes(key), image, self._number(left, complete=False)
 
-    def _columns(self, names: tuple[str, ...], *, complete: bool) -> int:
-        number = self._numbers.get((names, complete))
-        if number is None:
-            number = self._descriptions.number(names, None, {}, self._oracle, complete)
-            self._numbers[names, complete] = number
-        return number
+    def _number(self, names: tuple[str, ...], *, complete: bool) -> int:
+        return self._descriptions.number(tuple(sorted(names)), None, {}, self._oracle, complete)
 
     def _time(self, text: str | None) -> int | None:
         """Return a civil time in microseconds since the epoch."""

@@ -262,7 +262,9 @@ def test_an_xa_commit_is_a_transaction_mark() -> None:
 # ---- images like those of earlier records
 
 
-ALIKE = json.dumps(rows("UPDATE", [{"id": "1", "a": "x", "b": None}], old=[{"a": "w"}]), separators=(",", ":")).encode()
+UPDATE = rows("UPDATE", [{"id": "1", "a": "x", "b": None}], old=[{"a": "w"}])
+OTHERS = json.dumps(UPDATE, separators=(",", ":")).encode()
+ALIKE = json.dumps(dict(sorted(UPDATE.items())), separators=(",", ":")).encode()  # Canal sorts a message's members
 
 
 @pytest.mark.parametrize(
@@ -284,12 +286,36 @@ ALIKE = json.dumps(rows("UPDATE", [{"id": "1", "a": "x", "b": None}], old=[{"a":
         (b'"VARCHAR(9)"', b'"JSON"'),
     ],
 )
-def test_what_earlier_records_were_like_changes_nothing(change: tuple[bytes, bytes]) -> None:
-    other = ALIKE.replace(*change)
-    assert other != ALIKE
-    values = [ALIKE, ALIKE, other, ALIKE, other, other, other, ALIKE]
+@pytest.mark.parametrize("alike", [ALIKE, OTHERS], ids=["of Canal", "of others"])
+def test_what_earlier_records_were_like_changes_nothing(change: tuple[bytes, bytes], alike: bytes) -> None:
+    other = alike.replace(*change)
+    assert other != alike
+    values = [alike, alike, other, alike, other, other, other, alike]
     found = [{**one, "offset": 0} for one in changes(*values)]
     assert found == [changes(value)[0] for value in values]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        (b'"id":"1","a":"x"', b'"a":"x","id":"1"'),
+        (b'"a":"x"', b'"a": "x"'),
+        (b'"a":"x"', b'"a":"y","a":"x"'),
+        (b'"a":"x",', b""),
+        (b'"a":"x"', b'"a":"x","c":"y"'),
+        (b'"b":null}', b'"b":"JSON_"}'),
+    ],
+)
+def test_images_of_canal_are_those_of_others(change: tuple[bytes, bytes]) -> None:
+    sent = [alike.replace(*change) for alike in (ALIKE, OTHERS)]
+    assert sent[0].startswith(b'{"data":[') and not sent[1].startswith(b'{"data":[')
+    (ours,), (others,) = changes(sent[0]), changes(sent[1])
+    assert images(ours) == images(others)
+    assert (ours["kind"], ours["error_code"], ours["error"]) == (others["kind"], others["error_code"], others["error"])
+    if ours["kind"] == "row":
+        described = [open_format("canal-json").describe(change["columns"]) for change in (ours, others)]
+        assert sorted(described[0].names) == sorted(described[1].names)
+        assert described[0].details == described[1].details
 
 
 def test_a_row_without_key_and_former_values_is_refused_among_rows_alike() -> None:

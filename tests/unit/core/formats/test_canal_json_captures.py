@@ -83,6 +83,15 @@ def source(capture: str) -> dict[TableName, dict[str, Any]]:
         return {TableName(table["database"], table["table"]): table for table in tables}
 
 
+@pytest.mark.parametrize("capture", CAPTURES)
+def test_canal_begins_rows_with_their_images_and_names_columns_in_the_tables_order(capture: str) -> None:
+    rows = [(r.value, message) for r in read(DATA / capture) if r.value and (message := json.loads(r.value))["data"]]
+    assert rows
+    for value, message in rows:
+        assert value.startswith(b'{"data":[')
+        assert [list(image) for image in message["data"]] == [list(message["mysqlType"])] * len(message["data"])
+
+
 def schemas(capture: str) -> dict[TableName, TableSchema]:
     """Return the tables whose structure, name and rows no DDL changed."""
     told = [change for change in changes(capture)[TOTAL_ORDER] if change["kind"] == "schema"]

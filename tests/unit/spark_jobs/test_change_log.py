@@ -1,0 +1,83 @@
+"""Files of the change log: row groups of one table each, none longer than is good to hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
+from spark_jobs import change_log
+from spark_jobs.change_log import Group, LogWriter, read_groups
+from spark_jobs.storage import Storage
+
+
+def batch(tables: list[str], first: int = 0) -> pa.RecordBatch:
+    rows: list[dict[str, Any]] = [
+        {
+            "topic": "t",
+            "partition": 0,
+            "offset": first + number,
+            "kind": "row",
+            "op": "insert",
+            "database": "shop",
+            "table": table,
+            "position": f"{first + number:08d}",
+            "after": "x" * 1000,
+            "columns": f"columns of {table}",
+        }
+        for number, table in enumerate(tables)
+    ]
+    return pa.RecordBatch.from_pylist(rows, CHANGE_SCHEMA)
+
+
+def written(root: Path, *batches: pa.RecordBatch) -> tuple[Storage, LogWriter, list[Group]]:
+    storage = Storage(str(root), {})
+    writer = LogWriter(storage, "log", describe=True)
+    for one in batches:
+        writer.add(one)
+    return storage, writer, writer.close()
+
+
+def offsets(storage: Storage, groups: list[Group]) -> list[int]:
+    found: list[int] = read_groups(storage, groups, ["offset"]).column("offset").to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("tables", [["a"], ["a", "b", "c"]], ids=["one table", "three tables"])
+def test_long_tables_are_several_row_groups_with_their_own_spans(
+    tables: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_log, "_ROW_GROUP_BYTES", 40_000)
+    monkeypatch.setattr(change_log, "_SORTED_TOGETHER", 50)
+    batches = [batch((tables * 30)[:30], 30 * number) for number in range(10)]
+    storage, writer, groups = written(tmp_path, *batches)
+    assert (writer.rows, sum(group.rows for group in groups)) == (300, 300)
+    assert len({group.file for group in groups}) == 1
+    for table in tables:
+        mine = [group for group in groups if group.table == table]
+        sent = [30 * n + i for n in range(10) for i, name in enumerate((tables * 30)[:30]) if name == table]
+        assert len(mine) > 1
+        assert offsets(storage, mine) == sent
+        for group in mine:
+            found = offsets(storage, [group])
+            assert (group.min_position, group.max_position) == (f"{found[0]:08d}", f"{found[-1]:08d}")
+    told = {
+        (d["table"], d["columns"]): d["position"]
+        for d in sorted(writer.descriptions, key=lambda d: d["position"], reverse=True)
+    }
+    assert told == {(table, f"columns of {table}"): f"{place:08d}" for place, table in enumerate(tables)}
+
+
+def test_short_tables_are_a_row_group_each(tmp_path: Path) -> None:
+    storage, _, groups = written(tmp_path, batch(["a", "b", "a"]), batch(["b"], 3))
+    assert [(group.table, group.rows, group.row_group) for group in groups] == [("a", 2, 0), ("b", 2, 1)]
+    assert [offsets(storage, [group]) for group in groups] == [[0, 2], [1, 3]]
+
+
+def test_nothing_taken_leaves_no_file(tmp_path: Path) -> None:
+    _, _, groups = written(tmp_path)
+    assert groups == []
+    assert not list(tmp_path.rglob("*.parquet"))
