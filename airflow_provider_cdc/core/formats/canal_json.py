@@ -149,9 +149,25 @@ class WireFormat:
             columns = self._columns(table, names, op)
         elif columns is None:
             columns = table.full_columns[op] = self._columns(table, table.names, op)
-        time = None if message.es is None else message.es * 1000
-        database, name, written = message.database, message.table, message.ts
-        return (place, number, "row", op, database, name, None, None, None, time, written, None, *images, columns)
+        before, after = images
+        time, database, name = None if message.es is None else message.es * 1000, message.database, message.table
+        return (
+            place,
+            number,
+            "row",
+            op,
+            database,
+            name,
+            None,
+            None,
+            None,
+            time,
+            message.ts,
+            None,
+            before,
+            after,
+            columns,
+        )
 
     def _table(self, message: _Message) -> Table:
         mark = (bytes(message.mysqlType), bytes(message.pkNames))

@@ -141,8 +141,25 @@ class WireFormat(oms_images.OmsFormat):
             before, after, columns = self._images(said, image, None if olds is None else olds[number])
             if op == "delete":
                 before, after = after, None
-            images = before, after, columns
-            changes.append((place, number, "row", op, database, table, None, None, None, time, written, None, *images))
+            changes.append(
+                (
+                    place,
+                    number,
+                    "row",
+                    op,
+                    database,
+                    table,
+                    None,
+                    None,
+                    None,
+                    time,
+                    written,
+                    None,
+                    before,
+                    after,
+                    columns,
+                )
+            )
         out.changes += changes
 
     def _schema_change(

@@ -143,8 +143,7 @@ class WireFormat(oms_images.OmsFormat):
         transaction = meta.transId or meta.uniqueId or None
         if isinstance(transaction, int):
             transaction = str(transaction)
-        images = before, after, columns
-        return (place, 0, "row", op, database, name, file, pos, row, time, written, transaction, *images)
+        return (place, 0, "row", op, database, name, file, pos, row, time, written, transaction, before, after, columns)
 
     def _other(self, out: ChangeColumns, place: int, message: _Message) -> None:
         """Add what is no row change."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 Place = tuple[int | None, int | None, int | None]
 NOWHERE: Place = (None, None, None)
-# Seconds since the epoch have ten digits; the counter has up to five and need not be padded
-_SECONDS, _COUNTERS = 10, tuple(10**digits for digits in range(6))
+# Digits of a sequence -> unit of its seconds. These have ten; the counter has up to five and need not be padded
+_UNITS = {10 + digits: 10**digits for digits in range(6)}
+_FIRST = 10**9
 NO_SEQUENCE = frozenset({None, "", 0, "0", "null"})
 
 
@@ -19,16 +20,16 @@ def change_place(sequence: int | str | None) -> Place:
     :raises NoPosition: it has none.
     :raises ValueError: it is made otherwise: milliseconds, or a number that only counts, would give a wrong order.
     """
-    if sequence in NO_SEQUENCE:
-        raise NoPosition(
-            "a change without a sequence: set source.options.sequenceEnabled to false if the task has it so"
-        )
     if isinstance(sequence, str):
-        sequence = int(sequence) if sequence.isascii() and sequence.isdigit() and len(sequence) < 20 else -1
-    digits = len(str(sequence)) - _SECONDS
-    if 0 <= digits < len(_COUNTERS) and sequence is not None and sequence > 0:
-        seconds, counter = divmod(sequence, _COUNTERS[digits])
-        return seconds, counter, 0
+        digits, number = len(sequence), int(sequence) if sequence.isascii() and sequence.isdigit() else 0
+    else:
+        digits, number = len(str(sequence)), sequence or 0
+    unit = _UNITS.get(digits)
+    if unit and number >= _FIRST * unit:
+        return number // unit, number % unit, 0
+    if sequence in NO_SEQUENCE:
+        text = "a change without a sequence: set source.options.sequenceEnabled to false if the task has it so"
+        raise NoPosition(text)
     raise ValueError("a sequence that is not ten digits of seconds and up to five of a counter")
 
 

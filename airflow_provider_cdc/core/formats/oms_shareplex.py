@@ -107,11 +107,11 @@ class WireFormat(oms_images.OmsFormat):
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self._options = OmsOptions(options or {}, sequenced=True)
         self.order = "exact" if self._options.sequenced else "second"
-        self.splits_partitions = self._options.sequenced
+        self.splits_partitions = self._sequenced = self._options.sequenced
         self._oracle = speaks_oracle(self._options.source)
         self._descriptions = oms_images.Descriptions()
         self._tables: dict[str, _Table] = {}
-        self._times: dict[str, int] = {}
+        self._times: dict[str | None, int] = {}
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
@@ -138,22 +138,21 @@ class WireFormat(oms_images.OmsFormat):
             raise ValueError("unknown op")
         table = self._tables.get(meta.table) or self._table(meta.table)
         images = table.full_images(op, message.data, message.key)
-        if images is None:
-            images = self._images(op, message.data, message.key, table)
-        if not self._options.sequenced:
-            file, pos, number = NOWHERE
-            written = self._time(meta.posttime)
-            written = None if written is None else written // 1000
+        before, after, columns = images or self._images(op, message.data, message.key, table)
+        written = None
+        if not self._sequenced:
+            file, pos, row = NOWHERE
+            if (posted := self._time(meta.posttime)) is not None:
+                written = posted // 1000
+        elif op == "insert" and meta.scn in NO_SEQUENCE:
+            op = "snapshot"  # only rows of the full load have none
+            file, pos, row = snapshot_place(written_ms)
         else:
-            written = None
-            if op == "insert" and meta.scn in NO_SEQUENCE:
-                op = "snapshot"  # only rows of the full load have none
-                file, pos, number = snapshot_place(written_ms)
-            else:
-                file, pos, number = change_place(meta.scn)
+            file, pos, row = change_place(meta.scn)
+        time = self._times.get(meta.time) or self._time(meta.time)
         transaction = None if meta.trans is None or meta.trans == "" else str(meta.trans)
-        where, when = (table.database, table.name, file, pos, number), (self._time(meta.time), written, transaction)
-        return (place, 0, "row", op, *where, *when, *images)
+        database, name = table.database, table.name
+        return (place, 0, "row", op, database, name, file, pos, row, time, written, transaction, before, after, columns)
 
     def _table(self, text: str) -> _Table:
         """Return what is known of the table with a qualified name; its database's name is without the tenant."""
