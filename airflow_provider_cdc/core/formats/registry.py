@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 # name -> module with a class ``WireFormat(options)``
 FORMATS = {
-    "canal-json": "airflow_provider_cdc.core.formats.canal_json",
-    "canal-protobuf": "airflow_provider_cdc.core.formats.canal_protobuf",
-    "debezium-json": "airflow_provider_cdc.core.formats.debezium_json",
-    "drs-avro": "airflow_provider_cdc.core.formats.drs_avro",
-    "drs-json": "airflow_provider_cdc.core.formats.drs_json",
-    "drs-json-c": "airflow_provider_cdc.core.formats.drs_json_c",
-    "dtle-json": "airflow_provider_cdc.core.formats.dtle_json",
-    "dts-protobuf": "airflow_provider_cdc.core.formats.dts_protobuf",
-    "oms-canal": "airflow_provider_cdc.core.formats.oms_canal",
-    "oms-dataworks": "airflow_provider_cdc.core.formats.oms_dataworks",
-    "oms-default": "airflow_provider_cdc.core.formats.oms_default",
-    "oms-default-extended": "airflow_provider_cdc.core.formats.oms_default_extended",
-    "oms-shareplex": "airflow_provider_cdc.core.formats.oms_shareplex",
+    "canal-json": "airflow_provider_cdc.core.formats.canal.canal_json",
+    "canal-protobuf": "airflow_provider_cdc.core.formats.canal.canal_protobuf",
+    "debezium-json": "airflow_provider_cdc.core.formats.connect.debezium_json",
+    "drs-avro": "airflow_provider_cdc.core.formats.drs.drs_avro",
+    "drs-json": "airflow_provider_cdc.core.formats.drs.drs_json",
+    "drs-json-c": "airflow_provider_cdc.core.formats.drs.drs_json_c",
+    "dtle-json": "airflow_provider_cdc.core.formats.connect.dtle_json",
+    "dts-protobuf": "airflow_provider_cdc.core.formats.dts.dts_protobuf",
+    "oms-canal": "airflow_provider_cdc.core.formats.oms.oms_canal",
+    "oms-dataworks": "airflow_provider_cdc.core.formats.oms.oms_dataworks",
+    "oms-default": "airflow_provider_cdc.core.formats.oms.oms_default",
+    "oms-default-extended": "airflow_provider_cdc.core.formats.oms.oms_default_extended",
+    "oms-shareplex": "airflow_provider_cdc.core.formats.oms.oms_shareplex",
 }
 
 

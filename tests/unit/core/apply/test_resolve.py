@@ -9,7 +9,7 @@ import pytest
 from airflow_provider_cdc.core.apply.delta import Delta
 from airflow_provider_cdc.core.apply.resolve import resolve
 from airflow_provider_cdc.core.apply.typing_rows import SchemaMissing
-from airflow_provider_cdc.core.formats.oms_images import Descriptions
+from airflow_provider_cdc.core.formats.oms.images import Descriptions
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.values.types import TypeOptions
 from tests.unit.core.apply.changes import change, failures, table_of, timeline_of

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.formats import dts_slices
 from airflow_provider_cdc.core.formats.contract import Headers, Records
-from airflow_provider_cdc.core.formats.dts_senders import sender_of, senders_of
+from airflow_provider_cdc.core.formats.dts import slices as dts_slices
+from airflow_provider_cdc.core.formats.dts.senders import sender_of, senders_of
 from airflow_provider_cdc.core.formats.generated.dts_pb2 import Column, Entries, Envelope
 from airflow_provider_cdc.core.formats.group_runs import Parts
 from airflow_provider_cdc.core.formats.groups import Groups, whole_groups
 from airflow_provider_cdc.core.formats.registry import open_format
-from tests.unit.core.formats.dts_messages import ID, dml, new, number, text
+from tests.unit.core.formats.dts.dts_messages import ID, dml, new, number, text
 
 Pair = tuple[bytes | None, Headers]
 

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from airflow_provider_cdc.core.formats.debezium_columns import MODES, described_encoding
-from airflow_provider_cdc.core.formats.debezium_table_changes import structures
+from airflow_provider_cdc.core.formats.connect.debezium_columns import MODES, described_encoding
+from airflow_provider_cdc.core.formats.connect.debezium_table_changes import structures
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 from airflow_provider_cdc.core.values.images import Field, type_images
 from airflow_provider_cdc.core.values.types import BINARIES, GEOMETRIES, arrow_type

@@ -1,0 +1,1 @@
+"""Canal's formats: flat JSON and protobuf."""

@@ -1,0 +1,290 @@
+"""Canal's flat JSON (``flatMessage=true``), as Canal, TiCDC and others write it (specs/canal.md, 5 and 9.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+import pyarrow as pa
+
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.formats.canal import columns as canal_columns
+from airflow_provider_cdc.core.formats.canal.evidence import of_canal
+from airflow_provider_cdc.core.formats.canal.images import Former, Refused, Table, read_images
+from airflow_provider_cdc.core.formats.canal.statements import changes_tables, session_database
+from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
+from airflow_provider_cdc.core.model.encoding import Encoded
+from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
+from airflow_provider_cdc.core.values.zones import is_zone
+
+# milliseconds up to the year 9999: what a timestamp column can hold
+_Millis = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
+
+# INIT are the rows of a full load
+_ROW_OPS: Mapping[str | None, str] = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "INIT": "snapshot"}
+_DDL = frozenset({"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
+_PROTOBUF = (b"\x18\x07", b"\x10\x01\x18\x07")  # how a Packet begins (5.1)
+# How Canal's messages begin, for it sorts their members by name, and columns as the table has them; TiCDC's begin in
+# another way and name types in no order at all (9.1)
+_CANAL = b'{"data":['
+_REMEMBERED = 4096  # distinct descriptions by their bytes; TiCDC writes one table's in ever other orders (9.1)
+
+
+class _Extension(msgspec.Struct, gc=False):
+    """TiCDC's ``_tidb``; large rows may be left out of the message."""
+
+    onlyHandleKey: bool = False
+    claimCheckLocation: str = ""
+
+
+class _Message(msgspec.Struct, gc=False):
+    """Any record; in Canal's order, in which members are found fastest."""
+
+    data: list[msgspec.Raw] | None = None
+    database: str | None = None
+    es: _Millis | None = None
+    isDdl: bool | None = None
+    mysqlType: msgspec.Raw = msgspec.Raw()
+    old: list[dict[str, msgspec.Raw] | None] | None = None
+    pkNames: msgspec.Raw = msgspec.Raw()
+    sql: str | None = None
+    sqlType: msgspec.Raw = msgspec.Raw()
+    table: str | None = None
+    ts: _Millis | None = None
+    type: str | None = None
+    extension: _Extension | None = msgspec.field(default=None, name="_tidb")
+
+
+class _Time(msgspec.Struct, gc=False):
+    type: str | None = None
+    es: _Millis | None = None
+
+
+_read = msgspec.json.Decoder(_Message).decode
+_time = msgspec.json.Decoder(_Time)
+_texts = msgspec.json.Decoder(dict[str, str | None] | None)
+_names = msgspec.json.Decoder(list[str] | None)
+_numbers = msgspec.json.Decoder(dict[str, int] | None)
+
+
+class WireFormat:
+    """``canal-json``: rows and DDL in the data topics, without positions."""
+
+    name = "canal-json"
+    summary = "Canal flat JSON (MySQL, MariaDB), also as written by TiCDC"
+    evidence = staticmethod(of_canal)
+    order = "second"
+    carries = frozenset({"rows", "ddl", "progress", "types"})
+    updates_move_keys = True
+    ddl_among_rows = True
+    splits_partitions = False
+    partial_images = False  # nothing tells an image that lacks unchanged columns from one older than a column
+    options: Mapping[str, str] = {
+        "timezone": "time zone of Canal's JVM, in which it writes TIMESTAMP: a name or an offset (default UTC)"
+    }
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        self._zone = (options or {}).get("timezone")
+        if self._zone is not None and not is_zone(self._zone):
+            raise ConfigurationError([f"source.options.timezone: {self._zone!r} is no time zone"])
+        self._columns_texts: list[str] = []
+        self._columns_numbers: dict[str, int] = {}
+        self._tables: dict[tuple[bytes, bytes], Table] = {}
+        self._newest = Table({}, None, {})  # of the row before, with what tells it as that row has it
+        self._types = self._key = self._sql_types = msgspec.Raw()
+
+    def decode(self, records: Records) -> pa.RecordBatch:
+        """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
+        out = ChangeColumns(self._columns_texts)
+        changes = out.changes
+        for place, value in enumerate(records.values):
+            if value is None:
+                out.add(place, "ignored")
+                continue
+            try:
+                message = _read(value)
+                op = _ROW_OPS.get(message.type)
+                if op is None:
+                    _other(out, place, message)
+                    continue
+                images, ordered = message.data, value.startswith(_CANAL)
+                if not images or message.isDdl or not message.database or not message.table or message.extension:
+                    images = _checked_images(message, op)
+                olds: Sequence[Former | None] | None = _former_values(message) if op == "update" else None
+                if len(images) == 1:  # as in nearly all records
+                    former = None if olds is None else olds[0]
+                    changes.append(self._change(place, 0, message, op, images[0], former, ordered))
+                    continue
+                rows = enumerate(zip(images, olds or [None] * len(images), strict=True))
+                changes += [self._change(place, number, message, op, *row, ordered) for number, row in rows]
+            except Refused as refusal:
+                out.error(place, refusal.code, str(refusal), None, value)
+            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+                out.error(place, "record.malformed", f"no Canal message: {_reason(error, value)}", None, value)
+        return out.batch(records)
+
+    def _change(
+        self,
+        place: int,
+        number: int,
+        message: _Message,
+        op: str,
+        image: msgspec.Raw,
+        former: Former | None,
+        ordered: bool,
+    ) -> tuple[Any, ...]:
+        """Return the fields of a :class:`Change`.
+
+        :param ordered: whether the message names its columns in the table's order.
+        """
+        table = self._newest
+        known = message.mysqlType == self._types and message.pkNames == self._key
+        if not known or (table.json and message.sqlType != self._sql_types):
+            table = self._table(message)
+        images, columns = table.full_images(image, former, op) if ordered else None, table.full_columns.get(op)
+        if images is None:
+            images, names = read_images(image, former, op, table)
+            columns = self._columns(table, names, op)
+        elif columns is None:
+            columns = table.full_columns[op] = self._columns(table, table.names, op)
+        before, after = images
+        time, database, name = None if message.es is None else message.es * 1000, message.database, message.table
+        return (
+            place,
+            number,
+            "row",
+            op,
+            database,
+            name,
+            None,
+            None,
+            None,
+            time,
+            message.ts,
+            None,
+            before,
+            after,
+            columns,
+        )
+
+    def _table(self, message: _Message) -> Table:
+        mark = (bytes(message.mysqlType), bytes(message.pkNames))
+        table = self._tables.get(mark)
+        if table is None:
+            types, key = _texts.decode(mark[0] or b"null"), _names.decode(mark[1] or b"null")
+            if len(self._tables) >= _REMEMBERED:
+                self._tables.clear()
+            table = self._tables[mark] = Table(types or {}, tuple(key) if key else None, {})
+        if table.json:
+            table = table.with_sql_types((_numbers.decode(message.sqlType) if message.sqlType else None) or {})
+        self._newest, self._types, self._key = table, message.mysqlType, message.pkNames
+        self._sql_types = message.sqlType
+        return table
+
+    def _columns(self, table: Table, names: tuple[str, ...], op: str) -> int:
+        """Return the number of the ``columns`` text for an image with these members."""
+        only_key = op == "delete" and table.key is not None and set(names) == set(table.key)
+        number = table.numbers.get((names, only_key))
+        if number is None:
+            details = canal_columns.details_of(names, table.types, table.sql_types)
+            text = canal_columns.columns_text(details, table.key, complete=not only_key)
+            number = self._columns_numbers.setdefault(text, len(self._columns_texts))
+            if number == len(self._columns_texts):
+                self._columns_texts.append(text)
+            table.numbers[names, only_key] = number
+        return number
+
+    def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
+        """Return the source time of any record; only TiCDC's watermarks say that nothing older follows anywhere."""
+        if value is None:
+            return None
+        try:
+            message = _time.decode(value)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+        return Progress(message.es, message.type == "TIDB_WATERMARK") if message.es else None
+
+    def describe(self, columns: str) -> Description:
+        """Read the ``columns`` text of a change."""
+        return canal_columns.describe(columns)
+
+    def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
+        """Return how a column stands in the images."""
+        return canal_columns.encoding_of(name, column, description, self._zone)
+
+    def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
+        """Return nothing: schema changes come as statements only."""
+        return []
+
+    def infer(self, description: Description) -> TableSchema | None:
+        """Return a schema made from ``mysqlType`` and ``pkNames``."""
+        return canal_columns.inferred_schema(description)
+
+
+def _checked_images(message: _Message, op: str) -> list[msgspec.Raw]:
+    """Return a record's images; refuse one that does not say which rows changed and how."""
+    if not message.data:
+        if message.sql:
+            text = "rows were changed by a statement, which cannot be applied: set binlog_format=ROW in the source"
+            raise Refused("record.statement_format", text)
+        raise ValueError("a row change without rows")
+    if message.isDdl or not message.database or not message.table:
+        raise ValueError("rows without database or table, or marked as DDL")
+    if message.extension is not None:
+        if message.extension.claimCheckLocation:
+            raise Refused("record.rows_elsewhere", "TiCDC put the row into a storage of its own (claim-check)")
+        if message.extension.onlyHandleKey and op != "delete":
+            raise Refused("record.partial_image", "TiCDC left out all columns but the key of a large row")
+    return message.data
+
+
+def _former_values(message: _Message) -> Sequence[Former]:
+    """Return for each row of an update the values that it had before."""
+    old = message.old or ()
+    if len(old) != len(message.data or ()):
+        text = "old does not have an entry for each row, so none can be told its former values (Canal before 1.1.7)"
+        raise Refused("record.old_incomplete", text)
+    found = [values for values in old if values is not None]
+    if len(found) != len(old):
+        raise ValueError("an entry of old is no object")
+    return found
+
+
+def _other(out: ChangeColumns, place: int, message: _Message) -> None:
+    """Add what is no row change."""
+    time = None if message.es is None else message.es * 1000
+    sql, database = message.sql or "", message.database or ""
+    if message.data:
+        raise ValueError("rows of an unknown type of change")
+    if message.type == "TIDB_WATERMARK":
+        out.add(place, "progress", source_time=time, tool_time=message.ts)
+    elif message.type == "XACOMMIT":
+        name = sql.removeprefix("XA COMMIT").strip()
+        out.add(place, "transaction", op="commit", transaction_id=name, source_time=time, tool_time=message.ts)
+    elif message.type == "XAROLLBACK":
+        text = "a prepared XA transaction was rolled back; its rows were sent before and cannot be told from others"
+        raise Refused("record.xa_rollback", text)
+    elif message.type == "QUERY" and not message.isDdl and sql and not changes_tables(sql, database):
+        out.add(place, "ignored")  # the statement that rows of other records come from
+    elif sql and (message.isDdl or message.type in _DDL or message.type == "QUERY"):
+        out.add(
+            place,
+            "schema",
+            database=database,
+            table=message.table or None,
+            source_time=time,
+            tool_time=message.ts,
+            statement=sql,
+            default_database=session_database(sql, database, message.table or ""),
+        )
+    else:
+        raise ValueError("neither rows, DDL, annotation nor watermark")
+
+
+def _reason(error: Exception, value: bytes) -> str:
+    """Return the error's text without what it may quote of the data."""
+    if value.startswith(_PROTOBUF):
+        return "this is Canal's protobuf form (canal.mq.flatMessage=false)"
+    return str(error).split(" - at `$", 1)[0][:120]

@@ -1,0 +1,1 @@
+"""Kafka Connect's JSON as Debezium and dtle write it."""

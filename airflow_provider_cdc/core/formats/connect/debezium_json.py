@@ -1,0 +1,231 @@
+"""Debezium's JSON envelope, with and without embedded schema (MySQL and MariaDB connectors, 0.8 to 3.x).
+
+Field lists and their history: specs/debezium-dtle.md, B1 to B4 and B9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+import pyarrow as pa
+
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.connect import columns as connect_columns
+from airflow_provider_cdc.core.formats.connect import debezium_columns, debezium_table_changes
+from airflow_provider_cdc.core.formats.connect.binlog_files import FileNumbers
+from airflow_provider_cdc.core.formats.connect.columns import ColumnTexts
+from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE, EnvelopeReader, Message, reason_of
+from airflow_provider_cdc.core.formats.connect.evidence import of_debezium
+from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
+from airflow_provider_cdc.core.model.encoding import Encoded
+from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+# milliseconds and microseconds up to the year 9999: what a timestamp column can hold
+_Millis = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
+_Micros = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999_999)]
+_RowCount = Annotated[int, msgspec.Meta(ge=0, le=9_999_999_999)]
+
+_ROW_OPS: Mapping[str | None, str] = {"r": "snapshot", "c": "insert", "u": "update", "d": "delete", "t": "truncate"}
+_NULL = b"null"
+_ABSENT = (msgspec.Raw(_NULL), msgspec.Raw())
+
+
+class _Source(msgspec.Struct, gc=False):
+    """Members needed of ``source``, in the connector's order; ``ts_sec`` is the layout before 0.10."""
+
+    ts_ms: _Millis | None = None
+    ts_sec: _Millis | None = None
+    db: str | None = None
+    ts_us: _Micros | None = None
+    table: str | None = None
+    gtid: str | None = None
+    file: str | None = None
+    pos: _Count | None = None
+    row: _RowCount | None = None
+
+
+class _Payload(Message, gc=False):
+    """Any message of the connector: row, schema change, transaction mark, heartbeat or notification."""
+
+    before: msgspec.Raw = msgspec.Raw()
+    after: msgspec.Raw = msgspec.Raw()
+    source: _Source | None = None
+    op: str | None = None
+    ts_ms: _Millis | None = None
+    ddl: str | None = None
+    databaseName: str | None = None
+    tableChanges: msgspec.Raw = msgspec.Raw()
+    historyRecord: str | None = None
+    status: str | None = None
+    id: str | None = None
+    aggregate_type: str | None = None
+
+
+class _History(msgspec.Struct, gc=False):
+    """A record of the connector's own schema history (B4), which Flink CDC sends on as text beside ``source``."""
+
+    ddl: str
+    databaseName: str = ""
+
+
+_history = msgspec.json.Decoder(_History)
+
+
+class WireFormat:
+    """``debezium-json``: rows, schema-change topic, heartbeats and transaction topic of Debezium's JSON converter."""
+
+    name = "debezium-json"
+    summary = "Debezium JSON (MySQL, MariaDB), with or without embedded schema"
+    order = "exact"
+    carries = frozenset({"rows", "ddl", "progress", "transactions", "types"})
+    updates_move_keys = False  # a moved key is a delete and an insert (B1)
+    ddl_among_rows = False
+    splits_partitions = True
+    partial_images = False
+    evidence = staticmethod(of_debezium)
+    options = debezium_columns.OPTIONS
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        problems = debezium_columns.option_problems(options or {})
+        if problems:
+            raise ConfigurationError(problems)
+        self._modes = {**{name: default for name, (default, _) in debezium_columns.MODES.items()}, **(options or {})}
+        self._reader = EnvelopeReader(_Payload)
+        self._columns = ColumnTexts(no_key=())
+        self._files = FileNumbers()
+
+    def decode(self, records: Records) -> pa.RecordBatch:
+        """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
+        out = ChangeColumns(self._columns.texts)
+        changes, read = out.changes, self._reader.read
+        for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
+            if value is None or value == NO_VALUE:
+                out.add(place, "ignored")  # tombstone
+                continue
+            try:
+                columns, message = read(value)
+                op, source = _ROW_OPS.get(message.op), message.source
+                if op is not None and source is not None:
+                    changes.append(self._row(place, message, op, source, key, columns))
+                elif message.op is None or source is None:
+                    self._other(out, place, message)
+                elif message.op == "m":
+                    out.add(place, "ignored")  # logical decoding message: no row
+                else:
+                    raise ValueError("unknown op")
+            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+                out.error(place, "record.malformed", f"no Debezium message: {reason_of(error)}", key, value)
+        return out.batch(records)
+
+    def _row(
+        self,
+        place: int,
+        message: _Payload,
+        op: str,
+        source: _Source,
+        key: bytes | None,
+        columns: tuple[str, ...] | None,
+    ) -> tuple[Any, ...]:
+        """Return the fields of a :class:`Change`."""
+        before = None if message.before in _ABSENT else bytes(message.before)
+        after = None if message.after in _ABSENT else bytes(message.after)
+        lacks = before is None if op == "delete" else after is None and op != "truncate"
+        if lacks or source.table is None or source.db is None:
+            raise ValueError(f"a row of op {message.op} without its image, database or table")
+        if source.file is None or source.pos is None:
+            raise ValueError("a row without its place in a binlog")
+        file, pos, row = self._files[source.file], source.pos, source.row or 0
+        database, table, time = source.db, source.table, source.ts_us or _source_time(source)
+        image = before if after is None else after
+        number = None if image is None else self._columns.number(columns, key, (database, table), image)
+        transaction = source.gtid or None
+        return (place, 0, "row", op, database, table, file, pos, row, time, None, transaction, before, after, number)
+
+    def _other(self, out: ChangeColumns, place: int, message: _Payload) -> None:
+        source = message.source
+        if message.historyRecord is not None:
+            # its tableChanges lack the labels of ENUM and SET in old versions; the statement says it all
+            history = _history.decode(message.historyRecord)
+            message.ddl, message.databaseName = history.ddl, history.databaseName
+        if message.ddl is not None or message.tableChanges:
+            if source is None or source.file is None or source.pos is None:
+                raise ValueError("a schema change without its place in a binlog")
+            changes = bytes(message.tableChanges)
+            out.add(
+                place,
+                "schema",
+                database=message.databaseName or source.db or "",
+                table=source.table or None,
+                file=self._files[source.file],
+                pos=source.pos,
+                row=0,
+                source_time=_source_time(source),
+                transaction_id=source.gtid,
+                statement=message.ddl or "",
+                default_database=message.databaseName or source.db or "",
+                table_changes=None if changes in (b"", _NULL, b"[]") else changes.decode(),
+            )
+        elif message.status is not None and message.id is not None:
+            op = {"BEGIN": "begin", "END": "commit"}.get(message.status)
+            if op is None:
+                raise ValueError("unknown transaction status")
+            time = None if message.ts_ms is None else message.ts_ms * 1000
+            out.add(place, "transaction", op=op, transaction_id=message.id, source_time=time)
+        elif (
+            message.ts_ms is not None
+            and message.op is None
+            and source is None
+            and not message.before
+            and not message.after
+        ):
+            out.add(place, "progress", source_time=message.ts_ms * 1000)
+        elif message.aggregate_type is not None and message.id is not None:
+            out.add(place, "ignored")  # notification
+        else:
+            raise ValueError("neither row, schema change, transaction mark nor heartbeat")
+
+    def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
+        """Return the source time of a row or the time of a heartbeat."""
+        if value is None:
+            return None
+        try:
+            message = self._reader.read(value)[1]
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+        if message.source is not None:
+            time = _source_time(message.source)
+            return None if time is None else Progress(time // 1000, heartbeat=False)
+        if message.ts_ms is not None and message.status is None:
+            return Progress(message.ts_ms, heartbeat=True)
+        return None
+
+    def describe(self, columns: str) -> Description:
+        """Read the ``columns`` text of a change."""
+        return connect_columns.describe(columns)
+
+    def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
+        """Return how a column stands in the images, by the record's schema or by the stated handling modes."""
+        detail = None if description is None or description.details is None else description.details.get(name)
+        if detail is not None:
+            return debezium_columns.described_encoding(name, column, detail, self._modes)
+        return debezium_columns.assumed_encoding(name, column, self._modes)
+
+    def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
+        """Read ``tableChanges``."""
+        return debezium_table_changes.structures(table_changes)
+
+    def infer(self, description: Description) -> TableSchema | None:
+        """Return a schema made from the embedded schema's types."""
+        return connect_columns.inferred_schema(description)
+
+
+def _source_time(source: _Source) -> int | None:
+    if source.ts_us is not None:
+        return source.ts_us
+    if source.ts_ms is not None:
+        return source.ts_ms * 1000
+    return None if source.ts_sec is None else source.ts_sec * 1_000_000

@@ -1,0 +1,207 @@
+"""dtle's JSON: like Debezium 0.8, with types, times and DDL messages of its own (specs/debezium-dtle.md, part A)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+import pyarrow as pa
+
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.connect import dtle_columns, dtle_statements
+from airflow_provider_cdc.core.formats.connect.binlog_files import FileNumbers
+from airflow_provider_cdc.core.formats.connect.columns import ColumnTexts, describe
+from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE, EnvelopeReader, Message, reason_of
+from airflow_provider_cdc.core.formats.connect.evidence import of_dtle
+from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
+from airflow_provider_cdc.core.model.encoding import Encoded
+from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
+from airflow_provider_cdc.core.values.zones import is_zone
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+_Seconds = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799)]
+_RowCount = Annotated[int, msgspec.Meta(ge=0, le=9_999_999_999)]
+
+OPTIONS: dict[str, str] = {
+    "timezone": "DateTimeZone of the dtle job, in which it takes DATETIME: a name or an offset (default UTC)",
+    "text_as_base64": "true | false (default false): whether TEXT and JSON of binlog rows are base64 (dtle issue 775)",
+    "default_database": "database of DDL that names none: dtle leaves the session's out, and such DDL is refused",
+}
+
+_ROW_OPS: Mapping[str | None, str] = {"c": "insert", "u": "update", "d": "delete"}
+
+
+class _Source(msgspec.Struct, gc=False):
+    """Members needed of ``source``, in dtle's order; its times are dtle's clock, not the database's (#956)."""
+
+    gtid: str | None = None
+    file: str | None = None
+    pos: _Count | None = None
+    row: _RowCount | None = None
+    snapshot: bool = False
+    db: str | None = None
+    table: str | None = None
+
+
+class _Position(msgspec.Struct, gc=False):
+    """``position`` of a DDL message; ``ts_sec`` is the database's time."""
+
+    file: str | None = None
+    pos: _Count | None = None
+    ts_sec: _Seconds = 0
+    snapshot: bool = False
+
+
+class _Message(Message, gc=False):
+    """A row or a DDL message."""
+
+    before: msgspec.Raw = msgspec.Raw()
+    after: msgspec.Raw = msgspec.Raw()
+    source: _Source | None = None
+    op: str | None = None
+    position: _Position | None = None
+    databaseName: str | None = None
+    ddl: str | None = None
+
+
+class WireFormat:
+    """``dtle-json``: rows and the topic SchemaChangeTopic of dtle's Kafka output."""
+
+    name = "dtle-json"
+    summary = "dtle's Kafka output (MySQL), with embedded schema"
+    order = "exact"
+    carries = frozenset({"rows", "ddl", "types"})  # neither heartbeats nor times of the database with the rows
+    updates_move_keys = True  # the record's key is that of the row before (A2)
+    ddl_among_rows = False
+    splits_partitions = True
+    partial_images = False
+    evidence = staticmethod(of_dtle)
+    options = OPTIONS
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        given = options or {}
+        zone, base64 = given.get("timezone"), given.get("text_as_base64", "false")
+        problems = []
+        if zone is not None and not is_zone(zone):
+            problems.append(f"source.options.timezone: {zone!r} is no time zone")
+        if base64 not in ("true", "false"):
+            problems.append(f"source.options.text_as_base64: {base64!r} is not one of true, false")
+        if given.get("default_database") == "":
+            problems.append("source.options.default_database: is empty")
+        if problems:
+            raise ConfigurationError(problems)
+        self._zone, self._text_as_base64 = zone, base64 == "true"
+        self._default_database = given.get("default_database")
+        self._reader = EnvelopeReader(_Message)
+        self._columns = ColumnTexts(no_key=None)
+        self._files = FileNumbers()
+
+    def decode(self, records: Records) -> pa.RecordBatch:
+        """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
+        out = ChangeColumns(self._columns.texts)
+        changes, read = out.changes, self._reader.read
+        for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
+            if value is None or value == NO_VALUE:
+                out.add(place, "ignored")  # tombstone
+                continue
+            try:
+                columns, message = read(value)
+                if message.ddl is not None:
+                    self._statement(out, place, message, key, value)
+                    continue
+                changes.append(self._row(place, message, message.source, key, columns))
+            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+                out.error(place, "record.malformed", f"no dtle message: {reason_of(error)}", key, value)
+        return out.batch(records)
+
+    def _row(
+        self,
+        place: int,
+        message: _Message,
+        source: _Source | None,
+        key: bytes | None,
+        columns: tuple[str, ...] | None,
+    ) -> tuple[Any, ...]:
+        """Return the fields of a :class:`Change`."""
+        op = _ROW_OPS.get(message.op)
+        if source is None or op is None:
+            raise ValueError("neither a row of a known op nor DDL")
+        if columns is None:
+            raise ValueError("a row without its schema")
+        before, after = _image(message.before), _image(message.after)
+        if (before is None) is not (op == "insert") or (after is None) is not (op == "delete"):
+            raise ValueError(f"a row of op {message.op} with other images than it has")
+        database, table, snapshot = source.db, source.table, source.snapshot
+        if not database or not table:
+            raise ValueError("a row without database or table")
+        if snapshot:
+            if op != "insert":
+                raise ValueError(f"a row of op {message.op} in a snapshot")
+            op = "snapshot"
+        file, pos = self._place(source.file, source.pos, snapshot)
+        number = self._columns.number(columns, key, (database, table), b"", snapshot)
+        row, transaction = source.row or 0, source.gtid or None
+        return (place, 0, "row", op, database, table, file, pos, row, None, None, transaction, before, after, number)
+
+    def _place(self, file: str | None, pos: int | None, snapshot: bool) -> tuple[int, int]:
+        """Return where an event begins in the log; a snapshot stands before it all (A2, A4)."""
+        if file is None or pos is None or (not file and not snapshot):
+            raise ValueError("an event without its place in a binlog")
+        return (self._files[file], pos) if file else (0, 0)
+
+    def _statement(self, out: ChangeColumns, place: int, message: _Message, key: bytes | None, value: bytes) -> None:
+        position = message.position
+        if position is None or message.op is not None:
+            raise ValueError("DDL without its position, or with an op")
+        file, pos = self._place(position.file, position.pos, position.snapshot)
+        statement = dtle_statements.without_mark(message.ddl or "")
+        if not statement:
+            raise ValueError("DDL without text")
+        database = message.databaseName or self._default_database or ""
+        if not database and dtle_statements.needs_database(statement):
+            reason = "DDL with unqualified names and no database; source.options.default_database says which they mean"
+            out.error(place, "record.database_unknown", reason, key, value)
+            return
+        out.add(
+            place,
+            "schema",
+            database=database,
+            file=file,
+            pos=pos,
+            row=0,
+            source_time=position.ts_sec * 1_000_000 or None,  # 0 in a snapshot
+            statement=statement,
+            default_database=database,
+        )
+
+    def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
+        """Return None: no record says how far dtle has read, only what its own clock was (A2)."""
+        return None
+
+    def describe(self, columns: str) -> Description:
+        """Read the ``columns`` text of a change."""
+        return describe(columns)
+
+    def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
+        """Return how a column stands in the images, in snapshot rows otherwise than in rows of the binlog."""
+        detail = (description.details or {}).get(name) if description is not None else None
+        return dtle_columns.encoding(name, column, detail, self._zone, self._text_as_base64)
+
+    def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
+        """Return nothing: dtle never fills ``tableChanges`` (A4)."""
+        return []
+
+    def infer(self, description: Description) -> TableSchema | None:
+        """Return a schema made from the embedded schema's types, None where they leave open what a value means."""
+        return None if self._text_as_base64 else dtle_columns.inferred_schema(description)
+
+
+def _image(raw: msgspec.Raw) -> bytes | None:
+    text = bytes(raw)
+    if text[:1] == b"{":
+        return text
+    if text in (b"", b"null"):
+        return None
+    raise ValueError("an image that is no object")

@@ -1,0 +1,101 @@
+"""Kafka Connect's JSON envelope: the payload alone, or ``{"schema": ..., "payload": ...}``."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import msgspec
+
+from airflow_provider_cdc.core.formats.connect.columns import row_columns
+
+NO_VALUE = b'{"schema":null,"payload":null}'
+"""A null value as JSON converters before Kafka 2.3 wrote it (KAFKA-3832), the tombstone of a delete; dtle does."""
+
+_NULL = b"null"
+_END = ord("}")
+_PAYLOAD = b'"payload":'
+_MARK = 128  # bytes at the end of an embedded schema that tell it from most others: its name stands there
+_SCHEMAS = 4096  # remembered; a table's changes only with DDL
+
+
+class Message(msgspec.Struct, gc=False):
+    """Members of the envelope; a format's payload adds its own, so that one pass reads either form.
+
+    In a payload they are empty.
+    """
+
+    schema: msgspec.Raw = msgspec.Raw()
+    payload: msgspec.Raw = msgspec.Raw()
+
+
+M = TypeVar("M", bound=Message)
+
+
+class EnvelopeReader(Generic[M]):
+    """Reads messages; an embedded schema is parsed once, later messages that begin with the same bytes have it too.
+
+    :param message: what to read payloads into.
+    """
+
+    def __init__(self, message: type[M]) -> None:
+        self._decode = msgspec.json.Decoder(message).decode
+        self._prefixes: dict[bytes, tuple[bytes, tuple[str, ...] | None]] = {}  # by their marks
+        self._prefix, self._size = b"", 0
+        self._least = 0  # size of the smallest prefix: where to begin to look for the end of another
+        self._columns: tuple[str, ...] | None = None
+
+    def read(self, value: bytes) -> tuple[tuple[str, ...] | None, M]:
+        """Return a message's payload behind the columns that its embedded schema gives a row (as JSON texts).
+
+        The columns are None without a schema, or where it is none of a row; equal schemas give the same object.
+
+        :raises msgspec.MsgspecError: it is no message, or the schema is none of Connect.
+        """
+        if self._size and value.startswith(self._prefix) and value[-1] == _END:
+            try:
+                return self._columns, self._decode(memoryview(value)[self._size : -1])
+            except msgspec.DecodeError:
+                return self._whole(value)
+        known = self._prefixes.get(_mark(value, self._least)) if self._prefixes else None
+        if known is not None and value.startswith(known[0]) and value[-1] == _END:
+            self._prefix, self._columns = known
+            self._size = len(self._prefix)
+            return self.read(value)
+        return self._whole(value)
+
+    def _whole(self, value: bytes) -> tuple[tuple[str, ...] | None, M]:
+        """Read a message by itself: what was read before changes nothing of the result, nor of the error."""
+        message = self._decode(value)
+        if not message.payload:
+            return None, message
+        return self._opened(value, message)
+
+    def _opened(self, value: bytes, enveloped: M) -> tuple[tuple[str, ...] | None, M]:
+        """Take a message out of its envelope and remember what stands before it."""
+        message = self._decode(enveloped.payload)
+        if bytes(enveloped.schema) in (b"", _NULL):
+            return None, message
+        columns = row_columns(bytes(enveloped.schema))
+        size = len(value) - len(enveloped.payload) - 1
+        prefix = value[:size]
+        if value[size:-1] == bytes(enveloped.payload) and prefix.rstrip().endswith(b":"):
+            if len(self._prefixes) >= _SCHEMAS:
+                self._prefixes.pop(next(iter(self._prefixes)))
+            self._prefixes[_mark(value)] = prefix, columns
+            self._least = min(self._least or size, size)
+            self._prefix, self._size, self._columns = prefix, size, columns
+        return columns, message
+
+
+def _mark(value: bytes, least: int = 0) -> bytes:
+    """Return the bytes before the payload: where to look for a schema that a message may begin with.
+
+    :param least: as much stands before the payload and its name.
+    """
+    place = value.find(_PAYLOAD, max(0, least - len(_PAYLOAD)))
+    return value[max(0, place - _MARK) : place] if place > 0 else b""
+
+
+def reason_of(error: Exception) -> str:
+    """Return the text of an error that reading raised, without what it may quote of the data."""
+    return str(error).split(" - at `$", 1)[0][:120]

@@ -1,0 +1,1 @@
+"""Huawei DRS's formats: JSON, JSON-C and Avro."""

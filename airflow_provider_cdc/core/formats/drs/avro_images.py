@@ -1,0 +1,100 @@
+"""Row images in Avro, in whichever of four shapes a schema has them, as members and their tokens.
+
+A map or a record of columns; a list of such (several rows); a list of records with ``name`` and ``value``; a list of
+values beside a list of the columns' names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from airflow_provider_cdc.core.formats.drs.avro_reader import AvroType
+from airflow_provider_cdc.core.formats.drs.avro_tokens import ABSENT, Token, renderer
+
+Row = dict[str, Token]
+_Read = Callable[[Any, Sequence[str] | None], list[Row]]
+
+
+class Images:
+    """Reads images of one type.
+
+    :param kind: the type of the field that holds them.
+    :param symbols: what enum symbols mean among values.
+    :raises ValueError: no value of this type is an image; the message says what the shapes are.
+    """
+
+    def __init__(self, kind: AvroType, symbols: Mapping[str, Token]) -> None:
+        self._symbols = symbols
+        self._of_map: Callable[[Mapping[str, Any]], Row] | None = None
+        self._of_record: dict[str, Callable[[Mapping[str, Any]], Row]] = {}
+        self._of_list: _Read | None = None
+        self.needs_names = False
+        for branch in kind.branches:
+            if branch.kind == "map":
+                self._of_map = self._map(branch)
+            elif branch.kind == "record":
+                self._of_record[branch.name] = self._record(branch)
+            elif branch.kind == "array":
+                self._of_list = self._list(branch.parts[0])
+        if not (self._of_map or self._of_record or self._of_list):
+            raise ValueError("is neither a map, nor a record, nor a list")
+
+    def rows(self, value: Any, names: Sequence[str] | None) -> list[Row]:
+        """Return the rows of an image, none for null.
+
+        :param names: the columns' names, for a list of values.
+        :raises ValueError: it is no image; also :class:`core.values.field.Misfit`.
+        """
+        if value is None:
+            return []
+        if value.__class__ is list and self._of_list is not None:
+            return self._of_list(value, names)
+        return [self._row(value)]
+
+    def _row(self, value: Any) -> Row:
+        if value.__class__ is tuple and value[0] in self._of_record:
+            return self._of_record[value[0]](value[1])
+        if value.__class__ is dict:
+            read = self._of_map or next(iter(self._of_record.values()), None)
+            if read is not None:
+                return read(value)
+        raise ValueError("an image that is no list, map or record")
+
+    def _map(self, kind: AvroType) -> Callable[[Mapping[str, Any]], Row]:
+        token = renderer(kind.parts[0], self._symbols)
+        return lambda value: {name: token(item) for name, item in value.items()}
+
+    def _record(self, kind: AvroType) -> Callable[[Mapping[str, Any]], Row]:
+        tokens = {name: renderer(part, self._symbols) for name, part in kind.fields.items()}
+        return lambda value: {name: token(value[name]) for name, token in tokens.items()}
+
+    def _list(self, item: AvroType) -> _Read:
+        if item.kind == "map":
+            row = self._map(item)
+            return lambda value, names: [row(entry) for entry in value]
+        if item.kind == "record" and item.fields.keys() >= {"name", "value"}:
+            token = renderer(item.fields["value"], self._symbols)
+            return lambda value, names: [_together([(e["name"], token(e["value"])) for e in value])]
+        self.needs_names = True
+        token = renderer(item, self._symbols)
+        return lambda value, names: [_beside(value, names, token)]
+
+
+def _together(pairs: list[tuple[Any, Token]]) -> Row:
+    row = dict(pairs)
+    if len(row) != len(pairs) or not all(isinstance(name, str) for name in row):
+        raise ValueError("an image with a column twice, or without a name")
+    return row
+
+
+def _beside(values: list[Any], names: Sequence[str] | None, token: Callable[[Any], Token]) -> Row:
+    # with one value too few or too many nothing says which column each belongs to
+    if names is None or len(names) != len(values):
+        raise ValueError(f"an image of {len(values)} values beside {len(names or ())} columns")
+    return {name: token(value) for name, value in zip(names, values, strict=True)}
+
+
+def carried(row: Row) -> Row:
+    """Return a row without the columns that say that they are not carried."""
+    return {name: token for name, token in row.items() if token is not ABSENT} if ABSENT in row.values() else row

@@ -1,0 +1,202 @@
+"""Values of Avro as members of a JSON image: text as it is, numbers and times as text, bytes as base64; all exact.
+
+Records that stand for one value are told by their fields: those of specs/huawei-drs.md, appendix A. Other records,
+arrays and maps are refused when they are met.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from airflow_provider_cdc.core.formats.drs.avro_reader import AvroType
+from airflow_provider_cdc.core.values import charsets, civil
+
+# bytes become base64 when the image is written, and until then tell which columns are bytes
+Token = str | bytes | bool | None
+Render = Callable[[Any], Token]
+
+ABSENT = "\0absent"  # what an enum symbol gives that says "not carried"
+_PYTHON: dict[str, type] = {
+    "null": type(None),
+    "boolean": bool,
+    **dict.fromkeys(("int", "long"), int),
+    **dict.fromkeys(("float", "double"), float),
+    "bytes": bytes,
+    "string": str,
+    "array": list,
+    "map": dict,
+}
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+# the largest parts of a civil time, the hour as MySQL's TIME has it
+_PARTS = {"year": 9999, "month": 12, "day": 31, "hour": 838, "minute": 59, "second": 59}
+_DATE, _CLOCK = "{year:04d}-{month:02d}-{day:02d}", "{hour:02d}:{minute:02d}:{second:02d}"
+_CIVIL = {
+    ("year", "month", "day", "hour", "minute", "second"): f"{_DATE} {_CLOCK}",
+    ("year", "month", "day"): _DATE,
+    ("hour", "minute", "second"): _CLOCK,
+    ("year",): "{year}",
+}
+_INSTANT = frozenset({"timestamp", "millis"})
+_MAX_SECONDS = 253_402_300_799  # the year 9999; larger numbers are other units
+_UNREADABLE = frozenset({"timestamp-nanos", "local-timestamp-nanos", "duration", "big-decimal"})
+
+
+def renderer(kind: AvroType, symbols: Mapping[str, Token]) -> Render:
+    """Return what makes tokens of a type's values; it raises ValueError or Misfit for a value it does not understand.
+
+    :param symbols: what enum symbols mean: None for NULL, :data:`ABSENT`.
+    """
+    if kind.kind == "union":
+        return _union(kind, symbols)
+    if kind.logical in _UNREADABLE:
+        return partial(_refused, kind)
+    match kind.kind:
+        case "null" | "boolean" | "string":
+            return _same
+        case "int" | "long":
+            return _WHOLE.get(kind.logical, str)
+        case "float" | "double":
+            return _float
+        case "bytes" | "fixed":
+            return partial(_decimal, kind.scale) if kind.logical == "decimal" else _same
+        case "enum":
+            return partial(_symbol, symbols)
+        case "record":
+            return _record(kind, symbols)
+    return partial(_refused, kind)
+
+
+def has_instants(kind: AvroType) -> bool:
+    """Say whether values can be instants, which become seconds since the epoch."""
+    if kind.kind == "record" and kind.fields.keys() == _INSTANT:
+        return True
+    inner = (*kind.parts, *kind.fields.values())
+    return kind.logical in ("timestamp-millis", "timestamp-micros") or any(map(has_instants, inner))
+
+
+def _union(kind: AvroType, symbols: Mapping[str, Token]) -> Render:
+    named: dict[str, Render] = {}
+    plain: dict[type, Render] = {}
+    for branch in kind.parts:
+        if branch.name:
+            named[branch.name] = renderer(branch, symbols)
+            continue
+        like = _PYTHON[branch.kind]
+        # of an int and a long only one may mean more than a number, else the value does not tell which it is
+        twice = any(_PYTHON.get(b.kind) is like and b.logical != branch.logical for b in kind.parts if not b.name)
+        plain[like] = partial(_refused, branch) if twice else renderer(branch, symbols)
+
+    def render(value: Any) -> Token:
+        if value.__class__ is tuple:
+            return named[value[0]](value[1])
+        return plain[value.__class__](value)
+
+    return render
+
+
+def _record(kind: AvroType, symbols: Mapping[str, Token]) -> Render:
+    names = kind.fields.keys()
+    kinds = {name: {branch.kind for branch in part.branches} for name, part in kind.fields.items()}
+    whole = all(kinds[name] <= {"int", "long"} for name in names)
+    if names == _INSTANT and whole:
+        return _instant
+    if names == {*_PARTS, "millis"} and whole:
+        return _civil
+    if names == {"charset", "value"} and kinds["charset"] == {"string"} and kinds["value"] == {"bytes"}:
+        return _characters
+    if "value" in names and names <= {"value", "precision", "scale", "type"}:
+        value = renderer(kind.fields["value"], symbols)
+        return partial(_number, value) if "precision" in names else lambda datum: value(datum["value"])
+    return partial(_refused, kind)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _refused(kind: AvroType, value: Any) -> Token:
+    what = " ".join(filter(None, (kind.kind, kind.name, kind.logical)))
+    raise ValueError(f"a value of the type {what}, whose meaning is not known")
+
+
+def _float(value: float) -> str:
+    if not math.isfinite(value):
+        raise ValueError("a number that is not finite")
+    return repr(value)
+
+
+def _decimal(scale: int, value: bytes) -> str:
+    unscaled = int.from_bytes(value, "big", signed=True)
+    digits = str(abs(unscaled)).rjust(scale + 1, "0")
+    text = f"{digits[:-scale]}.{digits[-scale:]}" if scale else digits
+    return f"-{text}" if unscaled < 0 else text
+
+
+def _symbol(symbols: Mapping[str, Token], value: str) -> Token:
+    if value not in symbols:
+        raise ValueError("an enum symbol whose meaning is not stated")
+    return symbols[value]
+
+
+def _number(value: Render, datum: Mapping[str, Any]) -> Token:
+    text = value(datum["value"])
+    if text is not None and not (isinstance(text, str) and _NUMBER.fullmatch(text)):
+        raise ValueError("a number that is none")
+    return text
+
+
+def _characters(datum: Mapping[str, Any]) -> Token:
+    charset, raw = datum["charset"], datum["value"]
+    if raw is None:
+        return None
+    if not charset:
+        raise ValueError("characters without their character set")
+    if charset.lower() == "binary":
+        return bytes(raw)
+    return charsets.decoder(charset)(raw)
+
+
+def _instant(datum: Mapping[str, Any]) -> Token:
+    seconds, millis = datum["timestamp"], datum["millis"] or 0
+    if seconds is None or not 0 <= seconds <= _MAX_SECONDS or not 0 <= millis <= 999:
+        raise ValueError("a time stamp that is none")
+    return f"{seconds}.{millis:03d}" if millis else str(seconds)
+
+
+def _civil(datum: Mapping[str, Any]) -> Token:
+    """Return a date, a time, both, or a year alone, by what is there."""
+    there = tuple(name for name in _PARTS if datum[name] is not None)
+    millis = datum["millis"] or 0
+    if there not in _CIVIL or not 0 <= millis <= 999 or (millis and "second" not in there):
+        raise ValueError("a civil time of which parts are missing")
+    if not all(0 <= datum[name] <= _PARTS[name] for name in there):
+        raise ValueError("a civil time that is none")
+    text = _CIVIL[there].format_map(datum)
+    return f"{text}.{millis:03d}" if millis else text
+
+
+def _date(days: int) -> str:
+    if not civil.FIRST_DAY <= days <= civil.LAST_DAY:
+        raise ValueError("a date out of range")
+    return civil.date_text(days)
+
+
+def _seconds(per_second: int, value: int) -> str:
+    seconds, fraction = divmod(abs(value), per_second)
+    sign = "-" if value < 0 else ""
+    return f"{sign}{seconds}.{str(fraction).rjust(len(str(per_second)) - 1, '0')}"
+
+
+_WHOLE: dict[str, Render] = {
+    "date": _date,
+    "time-millis": lambda value: civil.time_text(value * 1000, 3),
+    "time-micros": lambda value: civil.time_text(value, 6),
+    "timestamp-millis": partial(_seconds, 1000),
+    "timestamp-micros": partial(_seconds, 1_000_000),
+    "local-timestamp-millis": lambda value: civil.moment_text(civil.in_range(value * 1000), 3),
+    "local-timestamp-micros": lambda value: civil.moment_text(civil.in_range(value), 6),
+}

@@ -1,0 +1,285 @@
+"""Huawei DRS in its format Avro, by the schema that the vendor gives its customers (specs/huawei-drs.md, section 1).
+
+The schema is not public, so it is stated, and with it which of its fields says what. Avro does not describe itself: a
+wrong schema is recognised by bytes that are left over, unknown operations, and names, times and values that are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
+from airflow_provider_cdc.core.formats.drs.avro_fields import ROLES, Fields
+from airflow_provider_cdc.core.formats.drs.avro_images import Row, carried
+from airflow_provider_cdc.core.formats.drs.avro_reader import FRAMINGS, AvroReader, SchemaMismatch
+from airflow_provider_cdc.core.formats.drs.avro_tokens import ABSENT, Token, has_instants
+from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
+from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
+from airflow_provider_cdc.core.values.field import Misfit
+from airflow_provider_cdc.core.values.types import BINARIES, GEOMETRIES
+from airflow_provider_cdc.core.values.zones import is_zone
+
+# what a record is -> names of the operation that mean it; the first five are those of the vendor's JSON formats
+_OPERATIONS = {
+    "snapshot": "INIT",
+    "insert": "INSERT",
+    "update": "UPDATE",
+    "delete": "DELETE",
+    "schema": "DDL,INIT_DDL",
+    "begin": "",
+    "commit": "",
+    "rollback": "",
+    "progress": "",
+    "ignored": "",
+}
+_ROW_OPS = frozenset({"snapshot", "insert", "update", "delete"})
+_UNSTATED = "source.options.schema_file: is missing; state the path of the Avro schema (.avsc) that the vendor gives"
+_texts = msgspec.json.Decoder()
+
+
+def prepare(options: Mapping[str, str]) -> dict[str, str]:
+    """Return options that hold on every machine: the schema's text in place of the path of its file.
+
+    :raises ConfigurationError: there is no schema, or its file cannot be read.
+    """
+    prepared = {name: text for name, text in options.items() if name != "schema_file"}
+    if ("schema" in options) == ("schema_file" in options):
+        raise ConfigurationError([_UNSTATED if "schema" not in options else f"{_UNSTATED}, or its text, not both"])
+    if "schema_file" in options:
+        try:
+            prepared["schema"] = Path(options["schema_file"]).read_text(encoding="utf-8-sig")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "is no UTF-8 text"
+            raise ConfigurationError([f"source.options.schema_file: {options['schema_file']}: {reason}"]) from None
+    return prepared
+
+
+class WireFormat:
+    """``drs-avro``: records of a stated schema; opened without one it reads nothing."""
+
+    name = "drs-avro"
+    summary = "Huawei DRS, Avro, by a schema that is stated"
+    order = "exact"
+    carries = frozenset({"rows", "ddl"})
+    updates_move_keys = True
+    ddl_among_rows = True
+    splits_partitions = True
+    partial_images = True
+    options: Mapping[str, str] = {
+        "schema_file": "path of the Avro schema (.avsc), read when a batch is planned",
+        "schema": "the schema's text, in place of a file",
+        "framing": f"what stands before each record: {' | '.join(FRAMINGS)} (default bare)",
+        **{f"field.{role}": f"field, with dots into records and maps: {text}" for role, (_, text) in ROLES.items()},
+        **{
+            f"operation.{op}": f"operations, with commas, that mean {op} (default {names or 'none'})"
+            for op, names in _OPERATIONS.items()
+        },
+        "null_symbols": "enum symbols, with commas, that stand for NULL among values",
+        "absent_symbols": "enum symbols, with commas, that stand for a column that is not carried",
+        "timezone": "time zone of TIMESTAMP values that are civil times; without it they are refused",
+    }
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        given = prepare(options) if options else {}
+        self._zone = given.get("timezone")
+        self._columns: list[str] = []
+        self._numbers: dict[Any, int] = {}
+        self._operations = {
+            symbol: op for op, names in _OPERATIONS.items() for symbol in _listed(given.get(f"operation.{op}", names))
+        }
+        self._reader: AvroReader | None = None
+        if options:
+            self._open(given)
+
+    def _open(self, given: Mapping[str, str]) -> None:
+        problems = []
+        if self._zone is not None and not is_zone(self._zone):
+            problems.append(f"source.options.timezone: {self._zone!r} is no time zone")
+        framing = given.get("framing", FRAMINGS[0])
+        if framing not in FRAMINGS:
+            problems.append(f"source.options.framing: {framing!r} is not one of {', '.join(FRAMINGS)}")
+        try:
+            self._reader = AvroReader(given["schema"], framing)
+        except ValueError as error:
+            raise ConfigurationError([*problems, f"source.options.schema: the text {error}"]) from None
+        symbols: dict[str, Token] = dict.fromkeys(_listed(given.get("null_symbols", "")))
+        symbols.update(dict.fromkeys(_listed(given.get("absent_symbols", "")), ABSENT))
+        self._fields = Fields(self._reader.root, given, symbols)
+        problems += self._fields.problems
+        if problems:
+            raise ConfigurationError(problems)
+        self._instants = has_instants(self._reader.root)
+
+    def decode(self, records: Records) -> pa.RecordBatch:
+        """Return the changes of these records, in their order; bytes that are no record become ``error`` changes."""
+        out = ChangeColumns(self._columns)
+        for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
+            if value is None:
+                out.add(place, "ignored")
+            elif self._reader is None:
+                out.error(place, "schema.missing", _UNSTATED, key, value)
+            else:
+                try:
+                    self._change(out, place, self._reader.read(value))
+                except SchemaMismatch as error:
+                    out.error(place, "record.schema_mismatch", str(error), key, value)
+                except (ValueError, Misfit) as error:
+                    text = f"no record as the options state it, or of another schema: {str(error)[:200]}"
+                    out.error(place, "record.malformed", text, key, value)
+        return out.batch(records)
+
+    def _change(self, out: ChangeColumns, place: int, record: Any) -> None:
+        fields = self._fields
+        kind = self._operations.get(fields.text("operation", record) or "")
+        if kind in _ROW_OPS:
+            self._rows(out, place, kind, record)
+        elif kind == "schema":
+            self._schema_change(out, place, record)
+        elif kind == "progress":
+            time = fields.time(record)
+            if time is None:
+                raise ValueError("a progress mark without its time")
+            out.add(place, "progress", source_time=time)
+        elif kind in ("begin", "commit", "rollback"):
+            time = fields.time(record)
+            out.add(place, "transaction", op=kind, transaction_id=fields.transaction(record), source_time=time)
+        elif kind == "ignored":
+            out.add(place, "ignored")
+        else:
+            raise ValueError("an operation that no option names")
+
+    def _rows(self, out: ChangeColumns, place: int, op: str, record: Any) -> None:
+        fields = self._fields
+        (database, table), position, time = fields.names(record), fields.position(record), fields.time(record)
+        columns = fields.columns(record)
+        befores, afters = (fields.images(side, record, columns) for side in ("before", "after"))
+        if op == "delete":
+            befores = befores or afters  # the vendor's own JSON formats differ in where it stands (sheet 3)
+        count = len(befores) if op == "delete" else len(afters)
+        if not count or (op == "update" and len(befores) != count) or (op in ("insert", "snapshot") and befores):
+            raise ValueError(f"a row of the operation {op} without its images, or with others")
+        when, changes = (time, None, fields.transaction(record)), []
+        for row in range(count):
+            before = befores[row] if op in ("update", "delete") else None
+            after = afters[row] if op != "delete" else None
+            images, number = self._images(before, after)
+            changes.append((place, row, "row", op, database, table, 0, position, row, *when, *images, number))
+        out.changes += changes
+
+    def _images(self, before: Row | None, after: Row | None) -> tuple[tuple[bytes | None, bytes | None], int]:
+        """Return both images as JSON and the number of their description."""
+        full = len({**(before or {}), **(after or {})})
+        was, now = (None if row is None else carried(row) for row in (before, after))
+        if was is not None and now is not None and was.keys() != now.keys():
+            was, now = {**now, **was}, {**was, **now}  # a column that one of them lacks did not change
+        names = tuple((now if was is None else was) or ())
+        if not names:
+            raise ValueError("a row without columns")
+        shown = [row for row in (was, now) if row is not None]
+        raw = tuple(name for name in names if any(row[name].__class__ is bytes for row in shown))
+        if any(isinstance(row[name], str) for name in raw for row in shown):
+            raise ValueError("a column that is text in one image and bytes in the other")
+        encoded = tuple(None if row is None else msgspec.json.encode(row) for row in (was, now))
+        return (encoded[0], encoded[1]), self._number(names, raw, len(names) == full)
+
+    def _number(self, names: Sequence[str], raw: Sequence[str], complete: bool) -> int:
+        """Return the number of the ``columns`` text."""
+        mark = (names, raw, complete)
+        number = self._numbers.get(mark)
+        if number is None:
+            told = {"columns": sorted(names), "bytes": sorted(raw), "complete": complete}
+            text = msgspec.json.encode(told).decode()
+            if text not in self._columns:
+                self._columns.append(text)
+            number = self._numbers[mark] = self._columns.index(text)
+        return number
+
+    def _schema_change(self, out: ChangeColumns, place: int, record: Any) -> None:
+        fields = self._fields
+        statement = fields.text("statement", record)
+        if not statement or not statement.strip():
+            raise ValueError("a schema change without its statement")
+        database, table = fields.text("database", record), fields.text("table", record)
+        if database is None:
+            database = (fields.text("name", record) or "").partition(".")[0]
+        out.add(
+            place,
+            "schema",
+            database=database or None,
+            table=table or None,
+            file=0,
+            pos=fields.position(record),
+            row=0,
+            source_time=fields.time(record),
+            statement=statement,
+            default_database=database,
+        )
+
+    def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
+        """Return the source time of a record.
+
+        :raises ConfigurationError: there is no schema.
+        """
+        if self._reader is None:
+            raise ConfigurationError([_UNSTATED])
+        if value is None:
+            return None
+        try:
+            record = self._reader.read(value)
+            kind = self._operations.get(self._fields.text("operation", record) or "")
+            time = self._fields.time(record)
+        except (ValueError, Misfit):
+            return None
+        if time is None or not (kind in _ROW_OPS or kind in ("schema", "progress")):
+            return None
+        return Progress(time // 1000, heartbeat=kind == "progress")
+
+    def describe(self, columns: str) -> Description:
+        """Read the ``columns`` text of a change; details say of which columns the values are bytes."""
+        told = _texts.decode(columns)
+        return Description(tuple(told["columns"]), None, dict.fromkeys(told["bytes"], "bytes"), told["complete"])
+
+    def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
+        """Return how a column stands in the images; a form that is not understood is one that is refused."""
+        raw = description is not None and name in (description.details or ())
+        kind = column.name
+        if kind in GEOMETRIES:
+            return Encoded(name, Encoding.GEOMETRY)  # refused: nothing says what the bytes begin with
+        if kind in BINARIES:
+            # text in a column of bytes is refused, unless it is a list of them
+            return Encoded(name, Encoding.BASE64 if raw else Encoding.BYTE_LIST)
+        if kind == "bit":
+            return Encoded(name, Encoding.BITS_BE if raw else Encoding.TEXT)
+        if raw:
+            return Encoded(name, Encoding.CHARSET_BYTES, charset=column.charset)
+        if kind == "time":
+            return Encoded(name, Encoding.ISO_TEXT)
+        if kind == "timestamp":
+            return self._timestamp(name)
+        return Encoded(name, Encoding.TEXT)
+
+    def _timestamp(self, name: str) -> Encoded:
+        if self._reader is not None and self._instants:
+            return Encoded(name, Encoding.EPOCH_SECONDS)
+        if self._zone is None:
+            return Encoded(name, Encoding.ZONED_TEXT)
+        return Encoded(name, Encoding.TEXT, zone=self._zone)
+
+    def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
+        """Return nothing: schema changes come as statements only."""
+        return []
+
+    def infer(self, description: Description) -> TableSchema | None:
+        """Return None: records carry no types."""
+        return None
+
+
+def _listed(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]

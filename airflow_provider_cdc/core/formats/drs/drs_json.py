@@ -1,0 +1,25 @@
+"""Huawei DRS in its format JSON (specs/huawei-drs.md, section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_provider_cdc.core.formats.canal.evidence import of_drs_json
+from airflow_provider_cdc.core.formats.drs.messages import DrsFormat
+from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
+
+
+class WireFormat(DrsFormat):
+    """``drs-json``: a DELETE's row stands in ``old``, TIMESTAMP is an instant in seconds."""
+
+    name = "drs-json"
+    summary = "Huawei DRS, JSON (MySQL, TaurusDB, DDM)"
+    evidence = staticmethod(of_drs_json)
+    options: Mapping[str, str] = {}
+    deleted_in = "old"
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        super().__init__()
+
+    def _timestamp(self, name: str) -> Encoded:
+        return Encoded(name, Encoding.EPOCH_SECONDS)

@@ -1,0 +1,37 @@
+"""Huawei DRS in its format JSON-C (specs/huawei-drs.md, section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.formats.canal.evidence import of_drs_json_c
+from airflow_provider_cdc.core.formats.drs.messages import DrsFormat
+from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
+from airflow_provider_cdc.core.values.zones import is_zone
+
+
+class WireFormat(DrsFormat):
+    """``drs-json-c``: a DELETE's row stands in ``data``, TIMESTAMP is civil text in a time zone that nothing states.
+
+    Without the option ``timezone`` the values of TIMESTAMP columns are refused, since any zone would be a guess.
+    """
+
+    name = "drs-json-c"
+    summary = "Huawei DRS, JSON-C (MySQL, TaurusDB, DDM)"
+    evidence = staticmethod(of_drs_json_c)
+    options: Mapping[str, str] = {
+        "timezone": "time zone of TIMESTAMP values, e.g. Asia/Shanghai or +08:00; without it they are refused"
+    }
+    deleted_in = "data"
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        self._zone = (options or {}).get("timezone")
+        if self._zone is not None and not is_zone(self._zone):
+            raise ConfigurationError([f"source.options.timezone: {self._zone!r} is no time zone"])
+        super().__init__()
+
+    def _timestamp(self, name: str) -> Encoded:
+        if self._zone is None:
+            return Encoded(name, Encoding.ZONED_TEXT)
+        return Encoded(name, Encoding.TEXT, zone=self._zone)

@@ -1,0 +1,1 @@
+"""Tencent DTS's format: protobuf."""

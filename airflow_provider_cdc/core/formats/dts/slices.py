@@ -1,0 +1,185 @@
+"""Envelopes of Tencent DTS: the slices in them, put together to whole groups.
+
+Rules: specs/tencent-dts.md, sections 4 and 5.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.formats.change_columns import RAW_LIMIT
+from airflow_provider_cdc.core.formats.contract import Part, Records
+from airflow_provider_cdc.core.formats.dts.remarks import Remarks
+from airflow_provider_cdc.core.formats.dts.senders import sender_of, senders_of
+from airflow_provider_cdc.core.formats.dts.values import offsets_of
+from airflow_provider_cdc.core.formats.group_runs import Parts, follow
+from airflow_provider_cdc.core.formats.groups import Group, Groups
+from airflow_provider_cdc.core.formats.protobuf_reader import MessageReader
+
+VERSION = 1
+
+
+class Slices:
+    """The slices of some records, put together; what is no part of a whole group is told at once.
+
+    :param envelopes: reads envelopes.
+    :param remarks: takes what is told.
+    :ivar wholes: the last record of each whole group.
+    :ivar open: whether a group was not at its end with the last record; ``heard`` are the senders known by then.
+    """
+
+    def __init__(self, records: Records, envelopes: MessageReader, remarks: Remarks) -> None:
+        self._records, self._remarks = records, remarks
+        self._lost: dict[int, int] = {}
+        self._explained: set[int] = set()
+        self._apart: dict[int, list[int]] = {}  # by last record all records, of whole groups with others between them
+        batch, malformed = envelopes.read(pa.array([value or b"" for value in records.values], pa.binary()))
+        self._contents = batch.column("data")
+        self._numbers = [batch.column(name).to_numpy().astype(np.int64) for name in ("version", "index", "total")]
+        self._malformed = malformed
+        self.wholes: Any = self._follow()
+        total = np.maximum(self._numbers[2][self.wholes], 1)
+        total[np.isin(self.wholes, list(self._apart))] = 1
+        self._firsts: Any = self.wholes - total + 1
+
+    def _follow(self) -> Any:
+        """Return the last record of each whole group."""
+        groups, wholes = Groups(self._records.heard), list[int]()
+        ended = list[Group]()
+        parts = self._parts()
+        runs = follow(groups, parts, lambda record: ended.extend(self._add(groups, record)))
+        lasts = [np.array([], np.int64)]
+        for run in runs:
+            closes = parts.place[run] + 1 == parts.total[run]
+            self._remarks.ignore(run[~closes])
+            lasts.append(run[closes])
+            self._note_apart(run, closes, parts.total)
+        self.open, self.heard = groups.open, groups.heard
+        ended += groups.rest()
+        for group in ended:
+            self._tell(group)
+            if group.state == "whole":
+                wholes.append(group.records[-1])
+                if group.records[-1] - group.records[0] >= len(group.records):
+                    self._apart[group.records[-1]] = group.records
+        return np.sort(np.concatenate([*lasts, np.array(wholes, np.int64)]))
+
+    def _parts(self) -> Parts:
+        version, index, total = self._numbers
+        senders = senders_of(self._records.headers, len(self._records))
+        total = np.maximum(total, 1)
+        known = senders.known & ~self._malformed & (version == VERSION) & (index < total)
+        # an empty value reads as an envelope without a version
+        return Parts(known, senders.names, senders.sender, senders.number, index, total)
+
+    def _note_apart(self, run: Any, closes: Any, total: Any) -> None:
+        places = np.flatnonzero(closes)
+        firsts = places - total[run[places]] + 1
+        for first, last in zip(firsts.tolist(), places.tolist(), strict=True) if run[-1] - run[0] >= len(run) else ():
+            if run[last] - run[first] > last - first:
+                self._apart[int(run[last])] = run[first : last + 1].tolist()
+
+    def _add(self, groups: Groups, record: int) -> list[Group]:
+        """Tell of a record what is to be told; return the groups that end with it."""
+        value, part = self._records.values[record], self._part(record)
+        if value is None:
+            self._remarks.ignore([record])
+            return []
+        if isinstance(part, str):
+            self._remarks.error(record, 0, "record.malformed", part, bytes(value[:RAW_LIMIT]))
+            return []
+        repeated, missing, ended = groups.add(record, part)
+        if repeated:
+            self._remarks.ignore([record])
+        if missing:
+            self._lost[record] = missing
+        return list(ended)
+
+    def _part(self, record: int) -> Part | str:
+        """Return which part of a group a record is, or why it is none."""
+        if self._malformed[record]:
+            return "no DTS envelope"
+        version, index, total = (int(numbers[record]) for numbers in self._numbers)
+        headers = self._records.headers
+        return part_of(version, index, total, sender_of(headers[record] if headers else None))
+
+    def _tell(self, group: Group) -> None:
+        """Tell what a group is besides the changes of a whole one's last record."""
+        *others, last = group.records
+        self._remarks.ignore(others)
+        if group.state == "torn" and not self._sent_again(group):
+            text = f"only {len(group.records)} of a group's {group.total} slices are there"
+            raw = bytes((self._records.values[last] or b"")[:RAW_LIMIT])
+            self._remarks.error(last, 0, "record.slices_missing", text, raw)
+        elif group.state != "whole":
+            self._remarks.ignore([last])
+
+    def _sent_again(self, group: Group) -> bool:
+        """Return whether the group that came in place of a torn one begins as it did."""
+        if group.replaced_by is None:
+            return False
+        one, other = self._part(group.records[0]), self._part(group.replaced_by)
+        alike = isinstance(one, Part) and isinstance(other, Part) and one[2:] == other[2:] and one.place == 0
+        return alike and bool(self._contents[group.records[0]] == self._contents[group.replaced_by])
+
+    def joined(self) -> pa.Array:
+        """Return the content of each whole group."""
+        count = len(self.wholes)
+        if not count:
+            return pa.array([], pa.binary())
+        # the contents lie one behind the other: those of a group's records are all bytes from its first to its last
+        offsets = offsets_of(self._contents)
+        bounds: Any = np.empty(2 * count, np.int32)
+        bounds[::2], bounds[1::2] = offsets[self._firsts], offsets[self.wholes + 1]
+        buffers = [None, pa.py_buffer(bounds), self._contents.buffers()[2]]
+        contents = pa.Array.from_buffers(pa.binary(), 2 * count - 1, buffers)
+        if not self._apart and (bounds[2::2] == bounds[1:-1:2]).all():
+            buffers[1] = pa.py_buffer(np.append(bounds[::2], bounds[-1]))
+            return pa.Array.from_buffers(pa.binary(), count, buffers)
+        contents = contents.take(pa.array(np.arange(0, 2 * count, 2)))
+        apart = np.isin(self.wholes, list(self._apart))
+        if not apart.any():
+            return contents
+        content = [self._content(group) for group in np.flatnonzero(apart).tolist()]
+        return pc.replace_with_mask(contents, pa.array(apart), pa.array(content, pa.binary()))
+
+    def _content(self, group: int) -> bytes:
+        first, last = int(self._firsts[group]), int(self.wholes[group])
+        records = self._apart.get(last) or range(first, last + 1)
+        return b"".join(self._contents[record].as_py() for record in records)
+
+    def refuse(self, group: int, number: int, code: str, text: str) -> None:
+        """Tell of a change that could not be carried; the first one of a group has the bytes."""
+        last, raw = int(self.wholes[group]), None
+        if group not in self._explained:
+            self._explained.add(group)
+            alone = self._firsts[group] == last and last not in self._apart
+            raw = (self._records.values[last] or b"") if alone else self._content(group)
+            raw = bytes(raw[:RAW_LIMIT])
+        self._remarks.error(last, number, code, text, raw)
+
+    def tell_lost(self, sizes: Any) -> None:
+        """Tell of numbers that were left out, after the changes of the record behind them.
+
+        :param sizes: changes of each whole group.
+        """
+        if not self._lost:
+            return
+        changes = dict(zip(self.wholes.tolist(), sizes.tolist(), strict=True))
+        for record, missing in self._lost.items():
+            text = f"{missing} records before this one are missing: the numbers in header ps have a gap"
+            self._remarks.error(record, changes.get(record, 1), "record.lost", text, None)
+
+
+def part_of(version: int, index: int, total: int, sender: tuple[str, int | None] | str) -> Part | str:
+    """Return which part of a group an envelope is, or why it is none."""
+    total = total or 1
+    if version != VERSION:
+        return f"envelope version {version} is not known"
+    if index >= total:
+        return "a slice's index is beyond its group's total"
+    return sender if isinstance(sender, str) else Part(*sender, index, total)

@@ -1,0 +1,1 @@
+"""OceanBase Migration Service's formats (OMS), one for each method."""

@@ -1,0 +1,258 @@
+"""The method "Canal" of OceanBase Migration Service (OMS): Canal's members, with values as OMS writes them.
+
+Numbers are JSON numbers, bytes base64, TIMESTAMP an epoch; there is no place in the source's log, and the text of a
+schema change is empty (specs/oceanbase-oms.md, sections 4, 7 and 10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import msgspec
+import pyarrow as pa
+
+from airflow_provider_cdc.core.formats.canal.evidence import of_oms
+from airflow_provider_cdc.core.formats.canal.statements import session_database
+from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.contract import Progress, Records
+from airflow_provider_cdc.core.formats.exact_members import exact_members
+from airflow_provider_cdc.core.formats.oms import images as oms_images
+from airflow_provider_cdc.core.formats.oms.columns import speaks_oracle
+from airflow_provider_cdc.core.formats.oms.options import DB_TYPE, NULL_IN_BOTH, TIMEZONE, OmsOptions
+
+# milliseconds up to the year 9999: what a timestamp column can hold
+_Millis = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
+
+# ROW is a row of the full load elsewhere in OMS; of this method the sheet says to accept it (section 4)
+_ROW_OPS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "ROW": "snapshot"}
+# what a schema change without text still says by its type, in Canal's words; RENAME says too little
+_TEXTLESS = {"TRUNCATE": "TRUNCATE TABLE {}.{}", "ERASE": "DROP TABLE {}.{}"}
+_UNTOLD = "RENAME"
+
+
+class _Message(msgspec.Struct, gc=False):
+    """Any record; ``sqlType`` is not needed, it tells types less exactly than ``mysqlType`` (section 10, 14)."""
+
+    database: str | None = None
+    table: str | None = None
+    type: str | None = None
+    data: list[msgspec.Raw] | None = None
+    old: list[msgspec.Raw] | None = None
+    pkNames: msgspec.Raw = msgspec.Raw()
+    mysqlType: msgspec.Raw = msgspec.Raw()
+    es: _Millis | None = None
+    ts: _Millis | None = None
+    isDdl: bool | None = None
+    sql: str | None = None
+
+
+class _Times(msgspec.Struct, gc=False):
+    es: _Millis | None = None
+    type: str | None = None
+
+
+_read: Callable[[bytes], _Message] = msgspec.json.Decoder(_Message).decode
+_times = msgspec.json.Decoder(_Times)
+_types = msgspec.json.Decoder(dict[str, str | None] | None)
+_names = msgspec.json.Decoder(list[str] | None)
+
+
+class _Said:
+    """What records say of their columns: ``mysqlType`` and ``pkNames``, with the numbers of the texts made of them."""
+
+    def __init__(self, types: msgspec.Raw, key: msgspec.Raw) -> None:
+        self.types_text, self.key_text = types, key
+        self.types: Mapping[str, str | None] = (_types.decode(types) if types else None) or {}
+        # null is a table without key; a record that lacks the member does not say
+        self.key = tuple(_names.decode(key) or ()) if key else None
+        self.numbers: dict[tuple[tuple[str, ...], bool], int] = {}
+        self.number = -1  # of the text for images with all columns
+        self._full, self._fields = (exact_members(tuple(self.types)) if self.types else None) or oms_images.REFUSE
+
+    def full_images(self, image: msgspec.Raw, old: msgspec.Raw | None) -> tuple[bytes | None, bytes] | None:
+        """Return the image before an update and the given one, if that has just the columns of :attr:`types`."""
+        try:
+            row = self._full(image)
+            if old is None:
+                return None, bytes(image)
+            for name, value in oms_images.members_of(old).items():
+                if name in self._fields:
+                    setattr(row, self._fields[name], value)
+        except (ValueError, RecursionError):
+            return None
+        return msgspec.json.encode(row), bytes(image)
+
+
+class WireFormat(oms_images.OmsFormat):
+    """``oms-canal``: rows of the method Canal."""
+
+    name = "oms-canal"
+    summary = "OceanBase OMS, method Canal"
+    evidence = staticmethod(of_oms)
+    order = "second"
+    carries = frozenset({"rows", "types"})
+    updates_move_keys = True
+    # schema changes are records among the rows, even if their text is empty: rows tell of unknown tables only, since
+    # their types have no lengths and a renamed column would look like a dropped and an added one
+    ddl_among_rows = True
+    splits_partitions = False
+    partial_images = False
+    options: Mapping[str, str] = {"dbType": DB_TYPE, "timezone": TIMEZONE, "null_in_both": NULL_IN_BOTH}
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        self._options = OmsOptions(options or {}, sequenced=False)
+        self.partial_images = self._options.null_is_unchanged
+        self._descriptions = oms_images.Descriptions()
+        self._said: dict[tuple[bytes, bytes], _Said] = {}
+        self._latest: _Said | None = None
+
+    def decode(self, records: Records) -> pa.RecordBatch:
+        """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
+        out = ChangeColumns(self._descriptions.texts)
+        for place, value in enumerate(records.values):
+            if value is None:
+                out.add(place, "ignored")
+                continue
+            try:
+                message = _read(value)
+                op = _ROW_OPS.get(message.type or "")
+                if op is not None and not message.isDdl:
+                    self._rows(out, place, message, op)
+                elif message.isDdl or (message.data is None and message.sql):
+                    self._schema_change(out, place, message, records.keys[place], value)
+                else:
+                    raise ValueError("unknown type")
+            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+                reason = str(error).split(" - at `$", 1)[0][:120]
+                out.error(place, "record.malformed", f"no OMS Canal message: {reason}", records.keys[place], value)
+        return out.batch(records)
+
+    def _rows(self, out: ChangeColumns, place: int, message: _Message, op: str) -> None:
+        database, table, said = message.database, message.table, self._what_is_said(message)
+        if not message.data or not database or not table:
+            raise ValueError("a row without data, database or table")
+        time, written = None if message.es is None else message.es * 1000, message.ts
+        olds = message.old or [] if op == "update" else None
+        if olds is not None and len(olds) != len(message.data):
+            raise ValueError("an update whose old does not have an entry for each row of data")
+        changes: list[tuple[Any, ...]] = []
+        for number, image in enumerate(message.data):
+            before, after, columns = self._images(said, image, None if olds is None else olds[number])
+            if op == "delete":
+                before, after = after, None
+            changes.append(
+                (
+                    place,
+                    number,
+                    "row",
+                    op,
+                    database,
+                    table,
+                    None,
+                    None,
+                    None,
+                    time,
+                    written,
+                    None,
+                    before,
+                    after,
+                    columns,
+                )
+            )
+        out.changes += changes
+
+    def _schema_change(
+        self, out: ChangeColumns, place: int, message: _Message, key: bytes | None, value: bytes
+    ) -> None:
+        """Take the text of a schema change, or what its type says where the text is empty, as documented."""
+        statement = message.sql or ""
+        if not statement.strip():
+            if message.type == _UNTOLD:
+                out.error(place, "record.ddl_without_text", "a RENAME that does not say what it renamed", key, value)
+                return
+            statement = _said_by_type(message)
+        out.add(
+            place,
+            "schema",
+            database=message.database or "",
+            table=message.table or None,
+            source_time=None if message.es is None else message.es * 1000,
+            tool_time=message.ts,
+            statement=statement,
+            default_database=session_database(statement, message.database or "", message.table or ""),
+        )
+
+    def _images(
+        self, said: _Said, image: msgspec.Raw, old: msgspec.Raw | None
+    ) -> tuple[bytes | None, bytes | None, int]:
+        """Return the image before an update, the one after it and the number of the ``columns`` text.
+
+        The row before is as after, but for the columns that ``old`` lists. A sample lists a column that the row does
+        not have (section 10, 12): none is invented.
+
+        :param old: None for what is no update.
+        """
+        images = None if self.partial_images else said.full_images(image, old)
+        if images is None:
+            return self._other_images(said, image, old)
+        if said.number < 0:
+            said.number = self._number(said, tuple(said.types), complete=True)
+        return *images, said.number
+
+    def _other_images(
+        self, said: _Said, image: msgspec.Raw, old: msgspec.Raw | None
+    ) -> tuple[bytes | None, bytes | None, int]:
+        """Return the same for an image with other columns than the record names."""
+        members = oms_images.members_of(image)
+        if not members:
+            raise ValueError("a row without columns")
+        names = tuple(members)
+        if old is None:
+            return None, bytes(image), self._number(said, names, complete=True)
+        listed = oms_images.members_of(old)
+        before = {**members, **{name: token for name, token in listed.items() if name in members}}
+        if not self.partial_images:
+            return msgspec.json.encode(before), bytes(image), self._number(said, names, complete=True)
+        after, left = oms_images.without_unchanged_nulls(before, members)
+        return msgspec.json.encode(before), after, self._number(said, left, complete=len(left) == len(names))
+
+    def _what_is_said(self, message: _Message) -> _Said:
+        """Return what records with these types and this key have in common; mostly the record before is one of them."""
+        said = self._latest
+        if said is None or message.mysqlType != said.types_text or message.pkNames != said.key_text:
+            mark = bytes(message.mysqlType), bytes(message.pkNames)
+            said = self._said.get(mark)
+            if said is None:
+                said = self._said[mark] = _Said(msgspec.Raw(mark[0]), msgspec.Raw(mark[1]))
+            self._latest = said
+        return said
+
+    def _number(self, said: _Said, names: tuple[str, ...], complete: bool) -> int:
+        """Return the number of the ``columns`` text for a row."""
+        number = said.numbers.get((names, complete))
+        if number is None:
+            told = {name: text for name, text in said.types.items() if text is not None}
+            oracle = speaks_oracle(self._options.source)
+            number = self._descriptions.number(names, said.key, told, oracle, complete)
+            said.numbers[names, complete] = number
+        return number
+
+    def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
+        """Return the source time of a record; the method is not known to have heartbeats."""
+        if value is None:
+            return None
+        try:
+            message = _times.decode(value)
+        except (msgspec.MsgspecError, RecursionError):
+            return None
+        return None if message.es is None or message.type is None else Progress(message.es, heartbeat=False)
+
+
+def _said_by_type(message: _Message) -> str:
+    template = _TEXTLESS.get(message.type or "")
+    if template is None:
+        return ""
+    if not message.database or not message.table:
+        raise ValueError(f"{message.type} without database or table")
+    return template.format(*("`" + name.replace("`", "``") + "`" for name in (message.database, message.table)))

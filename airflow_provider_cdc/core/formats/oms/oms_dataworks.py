@@ -1,0 +1,238 @@
+"""OceanBase OMS, serialization method Dataworks, version 2.0 (specs oceanbase-oms, sections 5, 7, 8 and 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+import pyarrow as pa
+
+from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.contract import Progress, Records
+from airflow_provider_cdc.core.formats.oms import images as oms_images
+from airflow_provider_cdc.core.formats.oms.columns import speaks_oracle
+from airflow_provider_cdc.core.formats.oms.options import NULL_IN_BOTH, TIMEZONE, OmsOptions
+from airflow_provider_cdc.core.formats.oms.positions import NOWHERE, NoPosition, Place, change_place, snapshot_place
+
+_VERSION = "2.0"
+# ROW is OMS's word for a row of the full load, which the text on this method does not mention; UPDATE_AFTER with both
+# images is DataWorks's own spelling of an update
+_ROW_OPS = {"INSERT": "insert", "UPDATE": "update", "UPDATE_AFTER": "update", "DELETE": "delete", "ROW": "snapshot"}
+_WITH_BEFORE = ("update", "delete")
+_MARKS = {"TRANSACTION_BEGIN": "begin", "TRANSACTION_END": "commit", "XACOMMIT": "commit", "XAROLLBACK": "rollback"}
+_SCHEMA_CHANGES = frozenset({"CREATE", "ALTER", "ERASE", "QUERY", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
+_SAID_BY_OP = {"TRUNCATE": "TRUNCATE TABLE", "ERASE": "DROP TABLE"}  # what is clear without the statement's text
+# milliseconds up to the year 9999: what a timestamp column can hold
+_Millis = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
+
+
+class _Source(msgspec.Struct, gc=False):
+    dbType: str | None = None
+    dbName: str | None = None
+    schema: str | None = None
+    table: str | None = None
+
+
+class _Column(msgspec.Struct, gc=False):
+    name: str
+    type: str
+
+
+class _Schema(msgspec.Struct, gc=False):
+    source: _Source
+    column: list[_Column] | None = None
+    pk: list[str] | None = None
+
+
+class _Image(msgspec.Struct, gc=False):
+    data: msgspec.Raw
+
+
+class _Times(msgspec.Struct, gc=False):
+    """Milliseconds; ``checkpointTime`` beside them is in seconds and not needed."""
+
+    eventTime: _Millis | None = None
+    systemTime: _Millis | None = None
+
+
+class _Ddl(msgspec.Struct, gc=False):
+    text: str | None = None
+
+
+class _Payload(msgspec.Struct, gc=False):
+    op: str
+    before: _Image | None = None
+    after: _Image | None = None
+    timestamp: _Times | None = None
+    ddl: _Ddl | None = None
+    scn: int | str | None = None
+
+
+class _Message(msgspec.Struct, gc=False):
+    version: str
+    payload: _Payload
+    schema: msgspec.Raw = msgspec.Raw()
+
+
+_message = msgspec.json.Decoder(_Message)
+_schema = msgspec.json.Decoder(_Schema | None)
+_NULL = msgspec.Raw(b"null")
+
+
+class _Table(oms_images.Images):
+    """What records with the same ``schema`` have in common."""
+
+    def __init__(self, descriptions: oms_images.Descriptions, schema: _Schema | None) -> None:
+        source = _Source() if schema is None else schema.source
+        key = () if schema is None else tuple(schema.pk or ())
+        super().__init__(descriptions, key, speaks_oracle(source.dbType))
+        self.database = source.schema or source.dbName or ""  # where there are schemas, tables are told apart by them
+        self.name = source.table or ""
+        if schema is not None:
+            self.state_types({column.name: column.type for column in schema.column or ()})
+
+
+class WireFormat(oms_images.OmsFormat):
+    """``oms-dataworks``: rows, DDL, heartbeats and transaction marks in one stream."""
+
+    name = "oms-dataworks"
+    summary = "OceanBase OMS, method Dataworks 2.0"
+    order = "exact"
+    carries = frozenset({"rows", "ddl", "progress", "transactions", "types"})
+    updates_move_keys = True
+    ddl_among_rows = True
+    splits_partitions = True
+    partial_images = False
+    options: Mapping[str, str] = {
+        "sequenceEnabled": 'true | false (default false: samples have scn "null"): whether changes carry payload.scn',
+        "timezone": TIMEZONE,
+        "null_in_both": NULL_IN_BOTH,
+    }
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        self._options = OmsOptions(options or {}, sequenced=False)
+        if not self._options.sequenced:
+            self.order, self.splits_partitions = "second", False
+        self.partial_images = self._options.null_is_unchanged
+        self._descriptions = oms_images.Descriptions()
+        self._tables: dict[bytes, _Table] = {}
+        self._latest: tuple[msgspec.Raw, _Table] | None = None
+
+    def decode(self, records: Records) -> pa.RecordBatch:
+        """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
+        out = ChangeColumns(self._descriptions.texts)
+        stamps = records.timestamps
+        for place, value in enumerate(records.values):
+            if value is None:
+                out.add(place, "ignored")
+                continue
+            try:
+                message = _open(value)
+                payload = message.payload
+                op = _ROW_OPS.get(payload.op)
+                if op is not None:
+                    out.changes.append(self._row(place, op, payload, self._table(message.schema), stamps[place]))
+                elif payload.op in _SCHEMA_CHANGES:
+                    self._schema_change(out, place, payload, self._table(message.schema))
+                else:
+                    self._mark(out, place, payload)
+            except NoPosition as error:
+                out.error(place, "record.without_position", str(error), records.keys[place], value)
+            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+                reason = str(error).split(" - at `$", 1)[0][:120]
+                out.error(place, "record.malformed", f"no OMS Dataworks message: {reason}", records.keys[place], value)
+        return out.batch(records)
+
+    def _row(self, place: int, op: str, payload: _Payload, table: _Table, written_ms: int | None) -> tuple[Any, ...]:
+        """Return the fields of a :class:`Change`."""
+        before, after = _image(payload.before), _image(payload.after)
+        if (before is None) is (op in _WITH_BEFORE) or (after is None) is (op != "delete"):
+            raise ValueError(f"{op} with other images than it has")
+        if not table.database or not table.name:
+            raise ValueError("a row without database or table")
+        file, pos, row = self._place(payload, op, written_ms) if self._options.sequenced else NOWHERE
+        (time, written), database, name = self._times(payload), table.database, table.name
+        after, columns = table.described(before, after, self.partial_images)
+        return (place, 0, "row", op, database, name, file, pos, row, time, written, None, before, after, columns)
+
+    def _schema_change(self, out: ChangeColumns, place: int, payload: _Payload, table: _Table) -> None:
+        statement = (payload.ddl.text if payload.ddl is not None else None) or ""
+        if not statement.strip():
+            if payload.op not in _SAID_BY_OP or not table.database or not table.name:
+                raise ValueError(f"{payload.op} without its text")
+            names = ("`" + name.replace("`", "``") + "`" for name in (table.database, table.name))
+            statement = f"{_SAID_BY_OP[payload.op]} {'.'.join(names)}"
+        file, pos, row = self._place(payload, "ddl", None)
+        time, tool_time = self._times(payload)
+        out.add(
+            place,
+            "schema",
+            database=table.database,
+            table=table.name or None,
+            file=file,
+            pos=pos,
+            row=row,
+            source_time=time,
+            tool_time=tool_time,
+            statement=statement,
+            default_database=table.database,
+        )
+
+    def _mark(self, out: ChangeColumns, place: int, payload: _Payload) -> None:
+        time, _ = self._times(payload)
+        if payload.op in _MARKS:
+            out.add(place, "transaction", op=_MARKS[payload.op], source_time=time)
+        elif payload.op == "HEARTBEAT" and time is not None:
+            out.add(place, "progress", source_time=time)
+        elif payload.op in ("HEARTBEAT", "GTID"):
+            out.add(place, "ignored")
+        else:
+            raise ValueError("unknown op")
+
+    def _place(self, payload: _Payload, op: str, written_ms: int | None) -> Place:
+        if not self._options.sequenced:
+            return NOWHERE
+        return snapshot_place(written_ms) if op == "snapshot" else change_place(payload.scn)
+
+    def _times(self, payload: _Payload) -> tuple[int | None, int | None]:
+        """Return source time in microseconds and, where it orders, the tool's in milliseconds."""
+        times = payload.timestamp
+        if times is None:
+            return None, None
+        time = None if times.eventTime is None else times.eventTime * 1000
+        return time, None if self._options.sequenced else times.systemTime
+
+    def _table(self, schema: msgspec.Raw) -> _Table:
+        if self._latest is not None and schema == self._latest[0]:  # mostly; it is long to copy and to hash
+            return self._latest[1]
+        mark = bytes(schema)
+        table = self._tables.get(mark)
+        if table is None:
+            table = self._tables[mark] = _Table(self._descriptions, _schema.decode(mark) if mark else None)
+        self._latest = msgspec.Raw(mark), table
+        return table
+
+    def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
+        """Return the source time of a change or of a heartbeat."""
+        if value is None:
+            return None
+        try:
+            payload = _open(value).payload
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+        time = None if payload.timestamp is None else payload.timestamp.eventTime
+        if time is None or payload.op == "ROW":  # the full load says nothing of changes
+            return None
+        return Progress(time, heartbeat=payload.op == "HEARTBEAT")
+
+
+def _open(value: bytes) -> _Message:
+    message = _message.decode(value)
+    if message.version != _VERSION:
+        raise ValueError("another version than 2.0")
+    return message
+
+
+def _image(image: _Image | None) -> bytes | None:
+    return None if image is None or image.data == _NULL else bytes(image.data)

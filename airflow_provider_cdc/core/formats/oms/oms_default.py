@@ -1,0 +1,274 @@
+"""OceanBase OMS, serialization method Default (specs oceanbase-oms, sections 2, 7, 8 and 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.contract import Progress, Records
+from airflow_provider_cdc.core.formats.oms import images as oms_images
+from airflow_provider_cdc.core.formats.oms.columns import is_oceanbase, speaks_oracle
+from airflow_provider_cdc.core.formats.oms.evidence import of_default
+from airflow_provider_cdc.core.formats.oms.light_types import LIGHT_TYPE, TypedImages
+from airflow_provider_cdc.core.formats.oms.options import NULL_IN_BOTH, TIMEZONE, OmsOptions
+from airflow_provider_cdc.core.formats.oms.positions import NOWHERE, NoPosition, Place, change_place, snapshot_place
+
+_ROW_OPS = {"ROW": "snapshot", "INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
+_KEY_SEPARATOR = "\x01"
+_WITH_BEFORE = ("update", "delete")
+_SECONDS_DIGITS = 11  # of a time in seconds; a longer one is in another unit
+_NULL = msgspec.Raw(b"null")
+_ABSENT = (b"", b"{}")
+
+
+class _Meta(msgspec.Struct, gc=False):
+    """Members needed of ``allMetaData``; samples lack most of those that the text promises (section 10, 8)."""
+
+    db: str | None = None
+    table_name: str | None = None
+    dbType: str | None = None
+    record_primary_key: str | None = None
+    storeDataSequence: int | str | None = None
+    timestamp: int | str | None = None
+    transId: int | str | None = None
+    uniqueId: int | str | None = None
+
+
+class _Message(msgspec.Struct, gc=False):
+    allMetaData: _Meta
+    recordType: str | None = None
+    prevStruct: msgspec.Raw = msgspec.Raw()
+    postStruct: msgspec.Raw = msgspec.Raw()
+
+
+class _Ddl(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    ddl: str
+    types: msgspec.Raw = msgspec.field(name=LIGHT_TYPE, default=msgspec.Raw())
+
+
+_read: Callable[[bytes], _Message] = msgspec.json.Decoder(_Message).decode
+_ddl = msgspec.json.Decoder(_Ddl)
+
+
+class _Table(TypedImages):
+    """What records of one table have in common."""
+
+    def __init__(self, descriptions: oms_images.Descriptions, meta: _Meta, tenant: str | None) -> None:
+        self.database, self.name = _database_of(meta, tenant), meta.table_name or ""
+        if not self.database or not self.name:
+            raise ValueError("a row without database or table")
+        names = (meta.record_primary_key or "").split(_KEY_SEPARATOR)
+        super().__init__(descriptions, tuple(name for name in names if name), speaks_oracle(meta.dbType))
+
+
+class WireFormat(oms_images.OmsFormat):
+    """``oms-default``: rows of the full load and of changes, DDL and heartbeats in one stream."""
+
+    name = "oms-default"
+    summary = "OceanBase OMS, method Default"
+    evidence = staticmethod(of_default)
+    order = "exact"
+    carries = frozenset({"rows", "ddl", "progress"})
+    updates_move_keys = True
+    ddl_among_rows = True
+    splits_partitions = True
+    partial_images = False
+    light_types = False  # whether images hold the types of their columns
+    options: Mapping[str, str] = {
+        "sequenceEnabled": "true | false (default true): as in the OMS task, whether changes carry storeDataSequence",
+        "tenant": "name of the OceanBase tenant that stands before the database (default: whichever stands there)",
+        "timezone": TIMEZONE,
+        "null_in_both": NULL_IN_BOTH,
+    }
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        self._options = OmsOptions(options or {}, sequenced=True)
+        self._sequenced = self._options.sequenced
+        if not self._sequenced:
+            self.order, self.splits_partitions = "second", False
+        self.partial_images = self._options.null_is_unchanged
+        self._descriptions = oms_images.Descriptions()
+        self._tables: dict[tuple[str | None, ...], _Table] = {}
+        self._latest: tuple[_Meta, _Table] | None = None
+
+    def decode(self, records: Records) -> pa.RecordBatch:
+        """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
+        out = ChangeColumns(self._descriptions.texts)
+        changes, stamps = out.changes, records.timestamps
+        for place, value in enumerate(records.values):
+            if value is None:
+                out.add(place, "ignored")
+                continue
+            try:
+                try:
+                    message = _read(value)
+                except msgspec.DecodeError:
+                    message = _open(value)
+                op = _ROW_OPS.get(message.recordType or _kind_of(message))
+                if op is None:
+                    self._other(out, place, message)
+                    continue
+                changes.append(self._row(place, op, message, stamps[place]))
+            except NoPosition as error:
+                out.error(place, "record.without_position", str(error), records.keys[place], value)
+            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+                reason = str(error).split(" - at `$", 1)[0][:120]
+                out.error(place, "record.malformed", f"no OMS Default message: {reason}", records.keys[place], value)
+        return out.batch(records)
+
+    def _row(self, place: int, op: str, message: _Message, written_ms: int | None) -> tuple[Any, ...]:
+        """Return the fields of a :class:`Change`."""
+        meta = message.allMetaData
+        before, after = _image(message.prevStruct), _image(message.postStruct)
+        if (before is None) is (op in _WITH_BEFORE) or (after is None) is (op != "delete"):
+            raise ValueError(f"{op} with other images than it has")
+        table = self._table(meta)
+        if self.light_types:
+            before, after = table.without_types(before, after)
+        written = None
+        if not self._sequenced:
+            file = pos = row = None
+            written = 0 if op == "snapshot" else None  # older than every change, and no clock tells when
+        elif op == "snapshot":
+            file, pos, row = snapshot_place(written_ms)
+        else:
+            file, pos, row = change_place(meta.storeDataSequence)
+        after, columns = table.described(before, after, self.partial_images)
+        time, database, name = _micros(meta.timestamp), table.database, table.name
+        transaction = meta.transId or meta.uniqueId or None
+        if isinstance(transaction, int):
+            transaction = str(transaction)
+        return (place, 0, "row", op, database, name, file, pos, row, time, written, transaction, before, after, columns)
+
+    def _other(self, out: ChangeColumns, place: int, message: _Message) -> None:
+        """Add what is no row change."""
+        kind = message.recordType or _kind_of(message)
+        if kind == "DDL":
+            self._schema_change(out, place, message)
+        elif kind == "HEARTBEAT":
+            _heartbeat(out, place, message.allMetaData)
+        else:
+            raise ValueError("unknown recordType")
+
+    def _schema_change(self, out: ChangeColumns, place: int, message: _Message) -> None:
+        meta = message.allMetaData
+        statement = _ddl.decode(message.postStruct).ddl if message.postStruct else ""
+        if not statement.strip():
+            raise ValueError("DDL without its text")
+        database = _database_of(meta, self._options.tenant)
+        file, pos, row = self._place(meta, "ddl", None)
+        out.add(
+            place,
+            "schema",
+            database=database,
+            table=meta.table_name or None,
+            file=file,
+            pos=pos,
+            row=row,
+            source_time=_micros(meta.timestamp),
+            transaction_id=str(meta.transId or meta.uniqueId or "") or None,
+            statement=statement,
+            default_database=database,
+        )
+
+    def _place(self, meta: _Meta, op: str, written_ms: int | None) -> Place:
+        if not self._options.sequenced:
+            return NOWHERE
+        return snapshot_place(written_ms) if op == "snapshot" else change_place(meta.storeDataSequence)
+
+    def _table(self, meta: _Meta) -> _Table:
+        if self._latest is not None:
+            known, table = self._latest
+            # mostly it is the table of the record before, and to compare is cheaper than to hash
+            if (
+                meta.table_name == known.table_name
+                and meta.db == known.db
+                and meta.record_primary_key == known.record_primary_key
+                and meta.dbType == known.dbType
+            ):
+                return table
+        mark = (meta.db, meta.table_name, meta.dbType, meta.record_primary_key)
+        found = self._tables.get(mark)
+        if found is None:
+            found = self._tables[mark] = _Table(self._descriptions, meta, self._options.tenant)
+        self._latest = meta, found
+        return found
+
+    def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
+        """Return the source time of a change or of a heartbeat."""
+        if value is None:
+            return None
+        try:
+            message = _open(value)
+            time = _micros(message.allMetaData.timestamp)
+            kind = message.recordType or _kind_of(message)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+        return None if time is None or kind == "ROW" else Progress(time // 1000, heartbeat=kind == "HEARTBEAT")
+
+
+def _open(value: bytes) -> _Message:
+    try:
+        return _read(value)
+    except msgspec.DecodeError:
+        # the separator of key values may stand bare in the text (section 10, 25)
+        if b"\x01" not in value:
+            raise
+        return _read(value.replace(b"\x01", b"\\u0001"))
+
+
+def _kind_of(message: _Message) -> str:
+    """Return what a message without ``recordType`` must be (section 10, 6)."""
+    before, after = _image(message.prevStruct), _image(message.postStruct)
+    if after is None:
+        if before is None and message.allMetaData.timestamp is None:
+            raise ValueError("neither recordType, image nor time")
+        return "HEARTBEAT" if before is None else "DELETE"
+    if before is not None:
+        return "UPDATE"
+    return "DDL" if set(oms_images.members_of(after)) == {"ddl"} else "INSERT"
+
+
+def _image(raw: msgspec.Raw) -> bytes | None:
+    if raw == _NULL:
+        return None
+    image = bytes(raw)
+    if image[1:2] == b'"':  # it has a member
+        return image
+    return None if image in _ABSENT or image[1:-1].isspace() else image
+
+
+def _heartbeat(out: ChangeColumns, place: int, meta: _Meta) -> None:
+    time = _micros(meta.timestamp)
+    if time is None:
+        out.add(place, "ignored")  # what ``checkpoint`` says of one partition is not known
+    else:
+        out.add(place, "progress", source_time=time)
+
+
+def _database_of(meta: _Meta, tenant: str | None) -> str:
+    """Return the database without the tenant before it.
+
+    Of another tenant than the stated one the whole name stays, so that tables of two tenants never mix.
+    """
+    name = meta.db or ""
+    if tenant is not None:
+        return name.removeprefix(f"{tenant}.")
+    _, dot, rest = name.partition(".")
+    return rest if dot and is_oceanbase(meta.dbType) else name
+
+
+@lru_cache(maxsize=4096)  # the same for all changes of one second
+def _micros(seconds: int | str | None) -> int | None:
+    """Return a time in seconds as microseconds."""
+    if seconds is None or seconds == "":
+        return None
+    text = str(seconds)
+    if not text.isascii() or not text.isdigit() or len(text) > _SECONDS_DIGITS:
+        raise ValueError("a timestamp that is not in seconds")
+    return int(text) * 1_000_000

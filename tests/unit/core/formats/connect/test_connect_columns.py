@@ -1,0 +1,187 @@
+"""What records say of their columns: the same text for the same columns, whatever stood before them."""
+
+from __future__ import annotations
+
+import json
+from itertools import permutations
+
+import msgspec
+import pytest
+
+from airflow_provider_cdc.core.formats.connect.columns import ColumnTexts, KeyNames, MemberNames, describe
+from airflow_provider_cdc.core.formats.connect.envelope import EnvelopeReader, Message
+
+TABLE = ("shop", "t")
+
+
+@pytest.mark.parametrize("name", ["v", "größe", 'a"b', "a\\b", "a\nb", "", "😀", "f0"])
+def test_member_names_are_listed_whatever_they_are(name: str) -> None:
+    known = MemberNames()
+    image, other = json.dumps({name: 1, "id": 2}).encode(), json.dumps({name: 1, "id": 2, "x": {"y": [1]}}).encode()
+    for value, names in [
+        (image, {name, "id"}),
+        (image, {name, "id"}),
+        (image, {name, "id"}),
+        (other, {name, "id", "x"}),
+    ]:
+        assert known.names(value) == tuple(sorted(names))
+    assert known.names(image) == tuple(sorted({name, "id"}))
+
+
+def test_repeated_member_names_are_one_object() -> None:
+    known = MemberNames()
+    found = [known.names(b'{"a":%d,"b":"}"}' % number) for number in range(5)]
+    assert all(names is found[-1] for names in found[1:])
+
+
+def test_a_member_more_or_less_is_never_overlooked() -> None:
+    known = MemberNames()
+    for _ in range(3):
+        assert known.names(b'{"a":1,"b":2}') == ("a", "b")
+    assert known.names(b'{"a":1}') == ("a",)
+    assert known.names(b'{"a":1,"b":2,"c":3}') == ("a", "b", "c")
+    assert known.names(b'{"b":1,"a":2}') == ("a", "b")
+    assert known.names(b"{}") == ()
+
+
+@pytest.mark.parametrize("image", [b"", b"{", b"[1]", b"1", b'{"a":1} x', b'{"a":}'])
+def test_what_is_no_object_is_refused_also_after_good_ones(image: bytes) -> None:
+    known = MemberNames()
+    for _ in range(3):
+        known.names(b'{"a":1}')
+    with pytest.raises(msgspec.DecodeError):
+        known.names(image)
+
+
+def test_a_keys_columns_keep_their_order() -> None:
+    known = KeyNames()
+    for _ in range(3):
+        assert known.names(b'{"b":1,"a":2}') == ("b", "a")
+        assert known.names(b'{"a":1,"b":2}') == ("a", "b")
+        assert known.names(b'{"a":1}') == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("key", "names"),
+    [
+        (b'{"b":1,"a":2}', ("b", "a")),
+        (b'{"a": 1, "b": 2}', ("a", "b")),
+        (b'{"a":1,"b":2,"a":3}', ("a", "b")),
+        (b'{"b":2,"a":1,"b":3}', ("b", "a")),
+        (b'{"a":1}', ("a",)),
+        (b'{"a":1,"b":2,"c":3}', ("a", "b", "c")),
+        (b'{"schema":null,"payload":{"b":1,"a":2}}', ("b", "a")),
+    ],
+)
+def test_a_key_of_several_columns_is_read_as_if_it_were_the_first(key: bytes, names: tuple[str, ...]) -> None:
+    known = KeyNames()
+    usual = [known.names(b'{"a":%d,"b":"x"}' % number) for number in range(4)]
+    assert usual[0] == ("a", "b")
+    assert all(found is usual[0] for found in usual)
+    assert [known.names(key) for _ in range(3)] == [names] * 3
+    assert known.names(b'{"a":9,"b":"x"}') == ("a", "b")
+
+
+def test_an_envelope_is_looked_through_whatever_stood_before() -> None:
+    known = KeyNames()
+    for _ in range(3):
+        assert known.names(b'{"schema":1,"payload":{"schema":2,"payload":3}}') == ("schema", "payload")
+    assert known.names(b'{"schema":1,"payload":{"id":2}}') == ("id",)
+
+
+def key_of(*names: str, payload: bytes | None = None) -> bytes:
+    schema = json.dumps({"type": "struct", "fields": [{"type": "int32", "field": name} for name in names]}).encode()
+    return b'{"schema":%b,"payload":%b}' % (schema, payload or json.dumps(dict.fromkeys(names, 1)).encode())
+
+
+def test_keys_with_schema_are_told_by_it() -> None:
+    known = KeyNames()
+    for names in (("a",), ("a",), ("b", "a"), ("a", "b"), ("payload",), ("a",), ("schema", "payload")):
+        assert known.names(key_of(*names)) == names
+    assert known.names(b'{"payload":{"c":1},"schema":{}}') == ("c",)
+    assert known.names(b'{"schema":{"fields":[]},"payload":{"d":1}}') == ("d",)
+    assert known.names(b'{"schema":{"type":"struct"},"payload":{}}') == ()
+
+
+@pytest.mark.parametrize(
+    "key", [key_of("a", payload=b"garbage"), key_of("a", payload=b'{"b":1}'), key_of("b", "a", payload=b'{"a":1}')]
+)
+def test_what_stands_behind_a_keys_schema_changes_nothing(key: bytes) -> None:
+    fresh, used = KeyNames(), KeyNames()
+    used.names(key_of("a"))
+    used.names(key_of("b", "a"))
+    assert fresh.names(key) == used.names(key)
+
+
+def test_the_text_does_not_depend_on_the_rows_before() -> None:
+    typed = ('{"type":"int32","field":"id"}',)
+    rows = [
+        (None, b'{"id":1}', ("shop", "t"), b'{"id":1,"v":2}'),
+        (None, None, ("shop", "t"), b'{"id":1,"v":2}'),
+        (None, b'{"id":1}', ("shop", "u"), b'{"v":1,"id":2}'),
+        (typed, b'{"id":1}', ("shop", "t"), b""),
+    ]
+
+    def texts(order: list[int]) -> dict[int, str]:
+        known = ColumnTexts(no_key=())
+        numbers = {place: known.number(*rows[place]) for place in order for _ in range(3)}
+        return {place: known.texts[number] for place, number in numbers.items()}
+
+    wanted = texts([0, 1, 2, 3])
+    assert all(texts(list(order)) == wanted for order in permutations(range(4)))
+    assert (describe(wanted[0]).names, describe(wanted[0]).key) == (("id", "v"), ("id",))
+    assert wanted[0] == wanted[2]
+
+
+class Payload(Message):
+    n: int | None = None
+
+
+def test_messages_are_read_with_and_without_envelope_in_any_order() -> None:
+    reader = EnvelopeReader(Payload)
+
+    def enveloped(number: int, name: str) -> bytes:
+        schema = {"fields": [{"field": "after", "fields": [{"field": name, "type": "int32"}]}]}
+        return json.dumps({"schema": schema, "payload": {"n": number}}).encode()
+
+    for _ in range(2):
+        assert reader.read(b'{"n":1}')[1].n == 1
+        for name in ("a", "b"):
+            columns, message = reader.read(enveloped(2, name))
+            assert (json.loads(columns[0])["field"], message.n) == (name, 2)
+        assert reader.read(b'{"schema":null,"payload":{"n":3}}') == (None, Payload(n=3))
+        columns, message = reader.read(b'{"payload":{"n":4},"schema":{"fields":[]}}')
+        assert (columns, message.n) == (None, 4)
+
+
+def test_schemas_that_end_alike_are_not_taken_for_each_other() -> None:
+    reader, end = EnvelopeReader(Payload), "x" * 300
+    for number, name in enumerate(["a", "b", "a", "b", "c", "a"]):
+        schema = {"fields": [{"field": "after", "fields": [{"field": name, "type": "int32"}]}], "name": end}
+        columns, message = reader.read(json.dumps({"schema": schema, "payload": {"n": number}}).encode())
+        assert columns is not None
+        assert (json.loads(columns[0])["field"], message.n) == (name, number)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b'{"schema":{"fields":[]},"payload":{"n":1}}}',
+        b'{"schema":{"fields":[]},"payload":{"n":1}',
+        b'{"schema":{"fields":[]},"payload":{"n":1},',
+        b'{"schema":{"fields":[]},"payload":{"n":"1"}}',
+        b'{"schema":{"fields":[]},"payload":{"n":1},"x":{}}',
+        b'{"schema":{"fields":[]},"payload":}',
+    ],
+)
+def test_a_message_means_the_same_where_its_beginning_is_known(value: bytes) -> None:
+    fresh, used = EnvelopeReader(Payload), EnvelopeReader(Payload)
+    used.read(b'{"schema":{"fields":[]},"payload":{"n":1}}')
+
+    def read(reader: EnvelopeReader[Payload]) -> object:
+        try:
+            return reader.read(value)
+        except msgspec.DecodeError as error:
+            return str(error)
+
+    assert read(fresh) == read(used)
