@@ -23,8 +23,8 @@ from spark_jobs.tasks.apply import apply
 from spark_jobs.tasks.land import land_chunks, reading_groups
 from spark_jobs.tasks.table_task import ApplyTask
 from spark_jobs.tasks.vacate import vacate
+from spark_jobs.writers.delta_location import DeltaLocation
 from spark_jobs.writers.spark_writer import SparkWriter, can_name
-from spark_jobs.writers.task_writer import DeltaLocation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -29,9 +29,10 @@ from spark_jobs import debts
 from spark_jobs.change_log import read_groups
 from spark_jobs.storage import Storage
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, Span
-from spark_jobs.writers.contract import Action, Commit, Writer
+from spark_jobs.writers.contract import Action, Writer
+from spark_jobs.writers.delta_location import Commit, DeltaLocation
 from spark_jobs.writers.spark_writer import StageWriter
-from spark_jobs.writers.task_writer import DeltaLocation, TaskWriter
+from spark_jobs.writers.task_writer import TaskWriter
 
 
 def apply(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from airflow_provider_cdc.core.documents import JobDocument, TableState
-from spark_jobs.writers.contract import Action, Commit
-from spark_jobs.writers.task_writer import DeltaLocation, TaskWriter
+from spark_jobs.writers.contract import Action
+from spark_jobs.writers.delta_location import Commit, DeltaLocation
+from spark_jobs.writers.task_writer import TaskWriter
 
 
 def vacate(job: JobDocument, left: TableState, options: dict[str, str]) -> None:

@@ -4,28 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import pyarrow as pa
 
-if TYPE_CHECKING:
-    from spark_jobs.writers.task_writer import DeltaLocation
+from spark_jobs.writers.delta_location import Commit, DeltaLocation
 
 Verb = Literal["create", "append", "merge", "overwrite"]
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """What every commit of ours carries.
-
-    :param app: application id of the table's transactions.
-    :param seq: the batch; a table never takes the same or an older one again.
-    :param facts: small JSON data for people and for repeats.
-    """
-
-    app: str
-    seq: int
-    facts: dict[str, Any]
 
 
 @dataclass(slots=True)

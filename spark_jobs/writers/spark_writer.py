@@ -12,12 +12,13 @@ import pyarrow.parquet as pq
 
 from airflow_provider_cdc.core.errors import UnavailableError
 from spark_jobs.storage import Storage
-from spark_jobs.writers.contract import Action, Commit
+from spark_jobs.writers.contract import Action
+from spark_jobs.writers.delta_location import Commit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from spark_jobs.writers.task_writer import DeltaLocation
+    from spark_jobs.writers.delta_location import DeltaLocation
 
 # Spark refuses to write columns with these in their names unless the table maps columns, which not every reader knows
 _REFUSED = frozenset(" ,;{}()\n\t=")

@@ -12,7 +12,7 @@ import pytest
 
 from airflow_provider_cdc.core.formats.registry import open_format
 from spark_jobs.storage import table_location
-from spark_jobs.writers.task_writer import DeltaLocation
+from spark_jobs.writers.delta_location import DeltaLocation
 from tests.captures.replaying import Lake, full_ends, random_cuts
 from tests.captures.truth import SourceTable, differing
 from tests.stack.broker import Broker

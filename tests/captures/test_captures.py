@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from spark_jobs.storage import table_location
-from spark_jobs.writers.task_writer import DeltaLocation
+from spark_jobs.writers.delta_location import DeltaLocation
 from tests.captures.replaying import Lake, cut_before, full_ends, random_cuts
 from tests.captures.truth import SourceTable, differences, differing, load
 from tests.stack.broker import Broker

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_jobs.storage import table_location
-from spark_jobs.writers.task_writer import DeltaLocation
+from spark_jobs.writers.delta_location import DeltaLocation
 from tests.captures.truth import differing, load
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import spark_jobs.sync
 from spark_jobs.storage import table_location
-from spark_jobs.writers.task_writer import DeltaLocation
+from spark_jobs.writers.delta_location import DeltaLocation
 from tests.captures.replaying import Lake
 from tests.histories.log import Log
 from tests.histories.wire import Record

@@ -13,7 +13,7 @@ from airflow_provider_cdc.core.formats.contract import Format, Grouped
 from airflow_provider_cdc.core.formats.groups import last_cut
 from airflow_provider_cdc.core.formats.registry import format_names, open_format
 from spark_jobs.storage import table_location
-from spark_jobs.writers.task_writer import DeltaLocation
+from spark_jobs.writers.delta_location import DeltaLocation
 from tests.captures.replaying import Lake, full_ends, random_cuts
 from tests.one_history.events import Event, Message, Row, Writer
 from tests.one_history.history import CREATES, DATABASE, History, history

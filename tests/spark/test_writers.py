@@ -13,9 +13,10 @@ import pytest
 
 from airflow_provider_cdc.core.errors import UnavailableError
 from spark_jobs.storage import Storage
-from spark_jobs.writers.contract import Action, Commit
+from spark_jobs.writers.contract import Action
+from spark_jobs.writers.delta_location import Commit, DeltaLocation
 from spark_jobs.writers.spark_writer import SparkWriter, StageWriter
-from spark_jobs.writers.task_writer import DeltaLocation, TaskWriter
+from spark_jobs.writers.task_writer import TaskWriter
 
 Do = Callable[[str, Action], None]
 APP = "cdc/tests/t1/0"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spark_jobs.storage import Storage, table_location
-from spark_jobs.writers.task_writer import DeltaLocation
+from spark_jobs.writers.delta_location import DeltaLocation
 from tests.captures.replaying import Lake, random_cuts
 from tests.captures.truth import differing, load
 from tests.stack.broker import Broker

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 
-from spark_jobs.writers.task_writer import DeltaLocation
+from spark_jobs.writers.delta_location import DeltaLocation
 from tests.airflow.shop import DATA
 from tests.captures.truth import differing, load
 from tests.system.site import Site

@@ -1,0 +1,206 @@
+"""A Delta table by path, through delta-rs: what stands there, and how a commit of ours changes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from airflow_provider_cdc.core.errors import SinkError, UnavailableError
+
+# commits that leave a table's rows as they are
+_MAINTENANCE = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "CHECKPOINT", "REORG"})
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What every commit of ours carries.
+
+    :param app: application id of the table's transactions.
+    :param seq: the batch; a table never takes the same or an older one again.
+    :param facts: small JSON data for people and for repeats.
+    """
+
+    app: str
+    seq: int
+    facts: dict[str, Any]
+
+
+def quoted(name: str) -> str:
+    """Return an identifier from outside for use in a DataFusion expression: the one place that quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def properties(commit: Commit) -> CommitProperties:
+    """Return delta-rs' form of a commit's marks; concurrent writers are an error, not something to retry over."""
+    return CommitProperties(
+        custom_metadata={"cdc": json.dumps(commit.facts)},
+        max_commit_retries=0,
+        app_transactions=[Transaction(commit.app, commit.seq)],
+    )
+
+
+class DeltaLocation:
+    """A Delta table by path, present or not."""
+
+    def __init__(self, location: str, options: dict[str, str], version: int | None = None) -> None:
+        self.location = location
+        self._options = options
+        try:
+            self._table: DeltaTable | None = DeltaTable(location, version=version, storage_options=options or None)
+        except TableNotFoundError:
+            self._table = None
+        except (DeltaError, OSError) as error:
+            raise SinkError(
+                "sink.unreadable",
+                f"the table cannot be opened: {type(error).__name__}",
+                where={"location": location, "version": version},
+                hint="look at the location's _delta_log; a version may have been vacuumed",
+            ) from error
+
+    @property
+    def exists(self) -> bool:
+        """Whether a Delta table lies there."""
+        return self._table is not None
+
+    @property
+    def version(self) -> int | None:
+        """The table's newest version, None when there is no table."""
+        return None if self._table is None else self._table.version()
+
+    @property
+    def table(self) -> DeltaTable:
+        """The opened table."""
+        if self._table is None:
+            raise SinkError(
+                "sink.missing", "the table is gone", where={"location": self.location}, hint="rebuild the table"
+            )
+        return self._table
+
+    def newest_version(self) -> int:
+        """Return the newest version as it is now, 0 for a table that was just created."""
+        if self._table is None:
+            return 0
+        self._table.update_incremental()
+        newest: int = self._table.version()
+        return newest
+
+    def applied(self, app: str) -> int | None:
+        """Return the newest batch that this application committed, None when it never did."""
+        return None if self._table is None else self._table.transaction_version(app)
+
+    def is_ours(self, prefix: str) -> bool:
+        """Return whether the newest commits carry our metadata (``prefix`` starts the application id)."""
+        return any(self._facts(entry).get("app", "").startswith(prefix) for entry in self.table.history(50))
+
+    def facts(self) -> dict[str, Any]:
+        """Return the facts of our newest commit."""
+        return next((facts for entry in self.table.history(50) if (facts := self._facts(entry))), {})
+
+    @staticmethod
+    def _facts(entry: dict[str, Any]) -> dict[str, Any]:
+        try:
+            found = json.loads(entry.get("cdc") or entry.get("userMetadata") or "{}")  # delta-rs' and Spark's place
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def foreign_commit(self, since: int) -> str | None:
+        """Return the operation of a commit after version ``since`` that may have changed rows and is not ours."""
+        behind = (self.version or 0) - since
+        for entry in self.table.history(behind) if behind > 0 else ():
+            if entry.get("operation") not in _MAINTENANCE and not self._facts(entry):
+                return str(entry.get("operation"))
+        return None
+
+    def holds_same(self, other: DeltaLocation) -> bool:
+        """Return whether both stand on the same files under the same schema, whatever versions lie between."""
+        same_files = set(self.table.file_uris()) == set(other.table.file_uris())
+        return same_files and self.table.schema() == other.table.schema()
+
+    def is_empty(self) -> bool:
+        """Return whether the table holds no file at all, read from its log alone."""
+        return not self.table.file_uris()
+
+    def rows(self, keys: pa.Table | None = None) -> pa.Table:
+        """Return all rows, columns in the table's order; with keys only those that may have one of them."""
+        reader = QueryBuilder().register("t", self.table).execute("SELECT * FROM t")
+        schema = pa.schema(self.table.schema().to_arrow())
+        if keys is None:
+            return normal(pa.table(reader.read_all()), schema)
+        return pa.concat_tables(
+            [schema.empty_table(), *(_having(normal(pa.table(batch), schema), keys) for batch in reader)]
+        )
+
+    def merge(self, upserts: pa.Table, deletes: pa.Table, key: Sequence[str], commit: Commit) -> None:
+        """Replace or add one row per key, remove the rows of deleted keys, one commit."""
+        flag = "_cdc_delete"
+        while flag in upserts.column_names:
+            flag += "_"
+        source = pa.concat_tables(
+            [
+                upserts.append_column(flag, pa.repeat(pa.scalar(False), upserts.num_rows)),
+                deletes.append_column(flag, pa.repeat(pa.scalar(True), deletes.num_rows)),
+            ],
+            promote_options="default",
+        )
+        same = " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key)
+        every = {quoted(name): f"s.{quoted(name)}" for name in upserts.column_names}
+        merger = self.table.merge(
+            source, same, source_alias="s", target_alias="t", commit_properties=properties(commit)
+        )
+        if deletes.num_rows:
+            merger = merger.when_matched_delete(f"s.{quoted(flag)}")
+        merger = merger.when_matched_update(every).when_not_matched_insert(every, predicate=f"NOT s.{quoted(flag)}")
+        self._guarded(merger.execute)
+
+    def write(self, rows: pa.Table, mode: str, commit: Commit, **more: Any) -> None:
+        """Add or replace all rows; creates the table where there is none."""
+        target = self._table if self._table is not None else self.location
+        options = {} if self._table is not None else {"storage_options": self._options or None}
+        self._guarded(
+            lambda: write_deltalake(
+                target,
+                rows,
+                mode=mode,
+                commit_properties=properties(commit),
+                **options,
+                **more,
+            )
+        )
+
+    def _guarded(self, action: Any) -> None:
+        try:
+            action()
+        except CommitFailedError as error:
+            raise UnavailableError(
+                "sink.commit_conflict",
+                "another writer committed to the table at the same moment",
+                where={"location": self.location},
+                hint="run again; keep other writers away from this table",
+            ) from error
+        except (DeltaError, OSError) as error:
+            raise UnavailableError(
+                "sink.write_failed",
+                f"the commit did not go through: {type(error).__name__}: {str(error)[:300]}",
+                where={"location": self.location},
+                hint="nothing of it is visible; run again when the store answers",
+            ) from error
+
+
+def _having(rows: pa.Table, keys: pa.Table) -> pa.Table:
+    """Return the rows whose key columns each have a value that some key has there."""
+    for name in keys.column_names:
+        rows = rows.filter(pc.is_in(rows.column(name), keys.column(name).combine_chunks()))
+    return rows
+
+
+def normal(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Cast away the reader's own flavours (views, large types, dictionaries)."""
+    return rows.cast(schema) if rows.schema != schema else rows
