@@ -46,12 +46,13 @@ _EMPTY = Change(0, 0, "", *[None] * 12)
 
 
 class ChangeColumns:
-    """The changes of one batch.
+    """The changes of one batch of records.
 
     :param texts: distinct ``columns`` texts; they are long and repeat, so changes name them by number.
     """
 
-    def __init__(self, texts: Sequence[str] = ()) -> None:
+    def __init__(self, records: Records, texts: Sequence[str]) -> None:
+        self.records = records
         self.changes: list[tuple[Any, ...]] = []  # fields of Change, in its order
         self.rest: dict[str, list[tuple[int, Any]]] = {}  # seldom used columns: (place, value)
         self.texts = texts
@@ -69,14 +70,16 @@ class ChangeColumns:
         if value is not None:
             self.rest.setdefault(name, []).append((place, value))
 
-    def error(self, record: int, code: str, message: str, key: bytes | None, value: bytes | None) -> None:
+    def error(self, record: int, code: str, message: str) -> None:
         """Append an error change that keeps the record's bytes."""
-        raw = value if value is not None else key
-        self.add(record, "error", error_code=code, error=message, raw=None if raw is None else bytes(raw[:RAW_LIMIT]))
+        self.add(record, "error", error_code=code, error=message, raw=self._raw(record))
 
-    def batch(self, records: Records) -> pa.RecordBatch:
+    def _raw(self, record: int) -> bytes:
+        return bytes((self.records.values[record] or b"")[:RAW_LIMIT])
+
+    def batch(self) -> pa.RecordBatch:
         """Return everything as one batch of :data:`CHANGE_SCHEMA`."""
-        fields = self._fields(records)
+        records, fields = self.records, self._fields()
         count = len(self.changes)
         place = pa.array(fields["record"], pa.int32())
         arrays: dict[str, pa.Array] = {
@@ -103,27 +106,26 @@ class ChangeColumns:
             arrays[name] = self._sparse(name, count, pa.string())
         return pa.RecordBatch.from_arrays([arrays[name] for name in CHANGE_SCHEMA.names], schema=CHANGE_SCHEMA)
 
-    def _fields(self, records: Records) -> dict[str, Any]:
+    def _fields(self) -> dict[str, Any]:
         columns = zip(*self.changes, strict=True) if self.changes else [()] * len(Change._fields)
         fields: dict[str, Any] = dict(zip(Change._fields, columns, strict=True))
         try:
             # images are slices of a record that msgspec skipped over; it checks UTF-8 only where it builds text
             images = {name: pa.array(fields[name], pa.binary()).cast(pa.string()) for name in ("before", "after")}
         except pa.ArrowInvalid:
-            self._reject_invalid_utf8(records)
-            return self._fields(records)
+            self._reject_invalid_utf8()
+            return self._fields()
         return {**fields, **images}
 
-    def _reject_invalid_utf8(self, records: Records) -> None:
+    def _reject_invalid_utf8(self) -> None:
         for place, values in enumerate(self.changes):
             change = Change(*values)
             if all(image is None or _is_utf8(image) for image in (change.before, change.after)):
                 continue
-            raw = records.values[change.record] or b""
             self.changes[place] = _EMPTY._replace(record=change.record, number=change.number, kind="error")
             self.note(place, "error_code", "record.not_utf8")
             self.note(place, "error", "an image is not valid UTF-8")
-            self.note(place, "raw", bytes(raw[:RAW_LIMIT]))
+            self.note(place, "raw", self._raw(change.record))
 
     def _sparse(self, name: str, count: int, kind: pa.DataType) -> pa.Array:
         pairs = self.rest.get(name)

@@ -11,10 +11,11 @@ import pyarrow as pa
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.canal import columns as canal_columns
 from airflow_provider_cdc.core.formats.canal.evidence import of_canal
-from airflow_provider_cdc.core.formats.canal.images import Former, Refused, Table, read_images
+from airflow_provider_cdc.core.formats.canal.images import Former, Table, read_images
 from airflow_provider_cdc.core.formats.canal.statements import changes_tables, session_database
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
+from airflow_provider_cdc.core.formats.record_by_record import Refused, decode_each
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 from airflow_provider_cdc.core.values.zones import is_zone
@@ -97,33 +98,30 @@ class WireFormat:
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        out = ChangeColumns(self._columns_texts)
-        changes = out.changes
-        for place, value in enumerate(records.values):
-            if value is None:
-                out.add(place, "ignored")
-                continue
-            try:
-                message = _read(value)
-                op = _ROW_OPS.get(message.type)
-                if op is None:
-                    _other(out, place, message)
-                    continue
-                images, ordered = message.data, value.startswith(_CANAL)
-                if not images or message.isDdl or not message.database or not message.table or message.extension:
-                    images = _checked_images(message, op)
-                olds: Sequence[Former | None] | None = _former_values(message) if op == "update" else None
-                if len(images) == 1:  # as in nearly all records
-                    former = None if olds is None else olds[0]
-                    changes.append(self._change(place, 0, message, op, images[0], former, ordered))
-                    continue
-                rows = enumerate(zip(images, olds or [None] * len(images), strict=True))
-                changes += [self._change(place, number, message, op, *row, ordered) for number, row in rows]
-            except Refused as refusal:
-                out.error(place, refusal.code, str(refusal), None, value)
-            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-                out.error(place, "record.malformed", f"no Canal message: {_reason(error, value)}", None, value)
-        return out.batch(records)
+        return decode_each(records, self._columns_texts, self._record, "Canal message")
+
+    def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
+        """Add the changes of one record."""
+        try:
+            message = _read(value)
+        except msgspec.DecodeError:
+            if value.startswith(_PROTOBUF):
+                raise ValueError("this is Canal's protobuf form (canal.mq.flatMessage=false)") from None
+            raise
+        op = _ROW_OPS.get(message.type)
+        if op is None:
+            _other(out, place, message)
+            return
+        images, ordered = message.data, value.startswith(_CANAL)
+        if not images or message.isDdl or not message.database or not message.table or message.extension:
+            images = _checked_images(message, op)
+        formers: Sequence[Former | None] | None = _former_values(message) if op == "update" else None
+        if len(images) == 1:  # as in nearly all records
+            former = None if formers is None else formers[0]
+            out.changes.append(self._change(place, 0, message, op, images[0], former, ordered))
+            return
+        rows = enumerate(zip(images, formers or [None] * len(images), strict=True))
+        out.changes += [self._change(place, number, message, op, *row, ordered) for number, row in rows]
 
     def _change(
         self,
@@ -281,10 +279,3 @@ def _other(out: ChangeColumns, place: int, message: _Message) -> None:
         )
     else:
         raise ValueError("neither rows, DDL, annotation nor watermark")
-
-
-def _reason(error: Exception, value: bytes) -> str:
-    """Return the error's text without what it may quote of the data."""
-    if value.startswith(_PROTOBUF):
-        return "this is Canal's protobuf form (canal.mq.flatMessage=false)"
-    return str(error).split(" - at `$", 1)[0][:120]

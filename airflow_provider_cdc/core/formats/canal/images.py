@@ -9,6 +9,7 @@ import msgspec
 
 from airflow_provider_cdc.core.formats.canal import columns as canal_columns
 from airflow_provider_cdc.core.formats.exact_members import exact_members
+from airflow_provider_cdc.core.formats.record_by_record import Refused
 
 Sides = tuple[bytes | None, bytes | None]
 """A row's image before a change, and that after it."""
@@ -18,17 +19,6 @@ Former = Mapping[str, msgspec.Raw]
 _members: Any = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode: Any = msgspec.json.Encoder().encode
 _PARTIAL_JSON = b'"JSON_'  # how the change to a JSON value begins that MySQL writes instead of the value
-
-
-class Refused(ValueError):
-    """A record that is understood and cannot be applied.
-
-    :param code: stable error code.
-    """
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class Table:

@@ -17,9 +17,10 @@ from airflow_provider_cdc.core.formats.connect import columns as connect_columns
 from airflow_provider_cdc.core.formats.connect import debezium_columns, debezium_table_changes
 from airflow_provider_cdc.core.formats.connect.binlog_files import FileNumbers
 from airflow_provider_cdc.core.formats.connect.columns import ColumnTexts
-from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE, EnvelopeReader, Message, reason_of
+from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE, EnvelopeReader, Message
 from airflow_provider_cdc.core.formats.connect.evidence import of_debezium
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
+from airflow_provider_cdc.core.formats.record_by_record import decode_each
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 
@@ -100,26 +101,23 @@ class WireFormat:
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        out = ChangeColumns(self._columns.texts)
-        changes, read = out.changes, self._reader.read
-        for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
-            if value is None or value == NO_VALUE:
-                out.add(place, "ignored")  # tombstone
-                continue
-            try:
-                columns, message = read(value)
-                op, source = _ROW_OPS.get(message.op), message.source
-                if op is not None and source is not None:
-                    changes.append(self._row(place, message, op, source, key, columns))
-                elif message.op is None or source is None:
-                    self._other(out, place, message)
-                elif message.op == "m":
-                    out.add(place, "ignored")  # logical decoding message: no row
-                else:
-                    raise ValueError("unknown op")
-            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-                out.error(place, "record.malformed", f"no Debezium message: {reason_of(error)}", key, value)
-        return out.batch(records)
+        return decode_each(records, self._columns.texts, self._record, "Debezium message")
+
+    def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
+        """Add the change of one record."""
+        if value == NO_VALUE:
+            out.add(place, "ignored")  # tombstone
+            return
+        columns, message = self._reader.read(value)
+        op, source = _ROW_OPS.get(message.op), message.source
+        if op is not None and source is not None:
+            out.changes.append(self._row(place, message, op, source, out.records.keys[place], columns))
+        elif message.op is None or source is None:
+            self._other(out, place, message)
+        elif message.op == "m":
+            out.add(place, "ignored")  # logical decoding message: no row
+        else:
+            raise ValueError("unknown op")
 
     def _row(
         self,

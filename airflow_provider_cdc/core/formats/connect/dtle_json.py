@@ -13,9 +13,10 @@ from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.connect import dtle_columns, dtle_statements
 from airflow_provider_cdc.core.formats.connect.binlog_files import FileNumbers
 from airflow_provider_cdc.core.formats.connect.columns import ColumnTexts, describe
-from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE, EnvelopeReader, Message, reason_of
+from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE, EnvelopeReader, Message
 from airflow_provider_cdc.core.formats.connect.evidence import of_dtle
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
+from airflow_provider_cdc.core.formats.record_by_record import Refused, decode_each
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 from airflow_provider_cdc.core.values.zones import is_zone
@@ -100,21 +101,18 @@ class WireFormat:
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        out = ChangeColumns(self._columns.texts)
-        changes, read = out.changes, self._reader.read
-        for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
-            if value is None or value == NO_VALUE:
-                out.add(place, "ignored")  # tombstone
-                continue
-            try:
-                columns, message = read(value)
-                if message.ddl is not None:
-                    self._statement(out, place, message, key, value)
-                    continue
-                changes.append(self._row(place, message, message.source, key, columns))
-            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-                out.error(place, "record.malformed", f"no dtle message: {reason_of(error)}", key, value)
-        return out.batch(records)
+        return decode_each(records, self._columns.texts, self._record, "dtle message")
+
+    def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
+        """Add the change of one record."""
+        if value == NO_VALUE:
+            out.add(place, "ignored")  # tombstone
+            return
+        columns, message = self._reader.read(value)
+        if message.ddl is not None:
+            self._statement(out, place, message)
+        else:
+            out.changes.append(self._row(place, message, message.source, out.records.keys[place], columns))
 
     def _row(
         self,
@@ -151,7 +149,7 @@ class WireFormat:
             raise ValueError("an event without its place in a binlog")
         return (self._files[file], pos) if file else (0, 0)
 
-    def _statement(self, out: ChangeColumns, place: int, message: _Message, key: bytes | None, value: bytes) -> None:
+    def _statement(self, out: ChangeColumns, place: int, message: _Message) -> None:
         position = message.position
         if position is None or message.op is not None:
             raise ValueError("DDL without its position, or with an op")
@@ -162,8 +160,7 @@ class WireFormat:
         database = message.databaseName or self._default_database or ""
         if not database and dtle_statements.needs_database(statement):
             reason = "DDL with unqualified names and no database; source.options.default_database says which they mean"
-            out.error(place, "record.database_unknown", reason, key, value)
-            return
+            raise Refused("record.database_unknown", reason)
         out.add(
             place,
             "schema",

@@ -94,8 +94,3 @@ def _mark(value: bytes, least: int = 0) -> bytes:
     """
     place = value.find(_PAYLOAD, max(0, least - len(_PAYLOAD)))
     return value[max(0, place - _MARK) : place] if place > 0 else b""
-
-
-def reason_of(error: Exception) -> str:
-    """Return the text of an error that reading raised, without what it may quote of the data."""
-    return str(error).split(" - at `$", 1)[0][:120]

@@ -20,6 +20,7 @@ from airflow_provider_cdc.core.formats.drs.avro_fields import ROLES, Fields
 from airflow_provider_cdc.core.formats.drs.avro_images import Row, carried
 from airflow_provider_cdc.core.formats.drs.avro_reader import FRAMINGS, AvroReader, SchemaMismatch
 from airflow_provider_cdc.core.formats.drs.avro_tokens import ABSENT, Token, has_instants
+from airflow_provider_cdc.core.formats.record_by_record import Refused, decode_each
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 from airflow_provider_cdc.core.values.field import Misfit
@@ -119,21 +120,18 @@ class WireFormat:
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no record become ``error`` changes."""
-        out = ChangeColumns(self._columns)
-        for place, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
-            if value is None:
-                out.add(place, "ignored")
-            elif self._reader is None:
-                out.error(place, "schema.missing", _UNSTATED, key, value)
-            else:
-                try:
-                    self._change(out, place, self._reader.read(value))
-                except SchemaMismatch as error:
-                    out.error(place, "record.schema_mismatch", str(error), key, value)
-                except (ValueError, Misfit) as error:
-                    text = f"no record as the options state it, or of another schema: {str(error)[:200]}"
-                    out.error(place, "record.malformed", text, key, value)
-        return out.batch(records)
+        return decode_each(records, self._columns, self._record, "record as the options state it, or of another schema")
+
+    def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
+        """Add the changes of one record."""
+        if self._reader is None:
+            raise Refused("schema.missing", _UNSTATED)
+        try:
+            self._change(out, place, self._reader.read(value))
+        except SchemaMismatch as error:
+            raise Refused("record.schema_mismatch", str(error)) from None
+        except Misfit as error:
+            raise ValueError(str(error)) from None
 
     def _change(self, out: ChangeColumns, place: int, record: Any) -> None:
         fields = self._fields

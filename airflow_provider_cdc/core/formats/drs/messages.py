@@ -16,6 +16,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
 from airflow_provider_cdc.core.formats.drs.images import Table, uneven
+from airflow_provider_cdc.core.formats.record_by_record import decode_each
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 from airflow_provider_cdc.core.values.types import BINARIES, GEOMETRIES
@@ -103,30 +104,23 @@ class DrsFormat(ABC):
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        out = ChangeColumns(self._columns)
-        changes = out.changes
-        for place, value in enumerate(records.values):
-            if value is None:
-                out.add(place, "ignored")
-                continue
-            try:
-                message = _message.decode(value)
-                op = _ROW_OPS.get(message.type)
-                if op is not None:
-                    position, befores, afters = self._checked(message, op)
-                    if len(afters) == 1:  # as in nearly all messages
-                        changes.append(self._change(place, position, 0, message, op, befores[0], afters[0]))
-                        continue
-                    images = enumerate(zip(befores, afters, strict=True))
-                    changes += [self._change(place, position, row, message, op, *sides) for row, sides in images]
-                elif message.type in _SCHEMA_CHANGES:
-                    _schema_change(out, place, message)
-                else:
-                    raise ValueError("unknown type")
-            except (ValueError, RecursionError) as error:
-                reason = str(error).split(" - at `$", 1)[0][:120]
-                out.error(place, "record.malformed", f"no DRS message: {reason}", records.keys[place], value)
-        return out.batch(records)
+        return decode_each(records, self._columns, self._record, "DRS message")
+
+    def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
+        """Add the changes of one record."""
+        message = _message.decode(value)
+        op = _ROW_OPS.get(message.type)
+        if op is not None:
+            position, befores, afters = self._checked(message, op)
+            if len(afters) == 1:  # as in nearly all messages
+                out.changes.append(self._change(place, position, 0, message, op, befores[0], afters[0]))
+                return
+            images = enumerate(zip(befores, afters, strict=True))
+            out.changes += [self._change(place, position, row, message, op, *sides) for row, sides in images]
+        elif message.type in _SCHEMA_CHANGES:
+            _schema_change(out, place, message)
+        else:
+            raise ValueError("unknown type")
 
     def _checked(
         self, message: _Message, op: str

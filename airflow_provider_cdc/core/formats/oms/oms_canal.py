@@ -20,6 +20,7 @@ from airflow_provider_cdc.core.formats.exact_members import exact_members
 from airflow_provider_cdc.core.formats.oms import images as oms_images
 from airflow_provider_cdc.core.formats.oms.columns import speaks_oracle
 from airflow_provider_cdc.core.formats.oms.options import DB_TYPE, NULL_IN_BOTH, TIMEZONE, OmsOptions
+from airflow_provider_cdc.core.formats.record_by_record import Refused, decode_each
 
 # milliseconds up to the year 9999: what a timestamp column can hold
 _Millis = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
@@ -109,24 +110,18 @@ class WireFormat(oms_images.OmsFormat):
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        out = ChangeColumns(self._descriptions.texts)
-        for place, value in enumerate(records.values):
-            if value is None:
-                out.add(place, "ignored")
-                continue
-            try:
-                message = _read(value)
-                op = _ROW_OPS.get(message.type or "")
-                if op is not None and not message.isDdl:
-                    self._rows(out, place, message, op)
-                elif message.isDdl or (message.data is None and message.sql):
-                    self._schema_change(out, place, message, records.keys[place], value)
-                else:
-                    raise ValueError("unknown type")
-            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-                reason = str(error).split(" - at `$", 1)[0][:120]
-                out.error(place, "record.malformed", f"no OMS Canal message: {reason}", records.keys[place], value)
-        return out.batch(records)
+        return decode_each(records, self._descriptions.texts, self._record, "OMS Canal message")
+
+    def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
+        """Add the changes of one record."""
+        message = _read(value)
+        op = _ROW_OPS.get(message.type or "")
+        if op is not None and not message.isDdl:
+            self._rows(out, place, message, op)
+        elif message.isDdl or (message.data is None and message.sql):
+            self._schema_change(out, place, message)
+        else:
+            raise ValueError("unknown type")
 
     def _rows(self, out: ChangeColumns, place: int, message: _Message, op: str) -> None:
         database, table, said = message.database, message.table, self._what_is_said(message)
@@ -162,15 +157,12 @@ class WireFormat(oms_images.OmsFormat):
             )
         out.changes += changes
 
-    def _schema_change(
-        self, out: ChangeColumns, place: int, message: _Message, key: bytes | None, value: bytes
-    ) -> None:
+    def _schema_change(self, out: ChangeColumns, place: int, message: _Message) -> None:
         """Take the text of a schema change, or what its type says where the text is empty, as documented."""
         statement = message.sql or ""
         if not statement.strip():
             if message.type == _UNTOLD:
-                out.error(place, "record.ddl_without_text", "a RENAME that does not say what it renamed", key, value)
-                return
+                raise Refused("record.ddl_without_text", "a RENAME that does not say what it renamed")
             statement = _said_by_type(message)
         out.add(
             place,

@@ -13,7 +13,8 @@ from airflow_provider_cdc.core.formats.contract import Progress, Records
 from airflow_provider_cdc.core.formats.oms import images as oms_images
 from airflow_provider_cdc.core.formats.oms.columns import speaks_oracle
 from airflow_provider_cdc.core.formats.oms.options import NULL_IN_BOTH, TIMEZONE, OmsOptions
-from airflow_provider_cdc.core.formats.oms.positions import NOWHERE, NoPosition, Place, change_place, snapshot_place
+from airflow_provider_cdc.core.formats.oms.positions import NOWHERE, Place, change_place, snapshot_place
+from airflow_provider_cdc.core.formats.record_by_record import decode_each
 
 _VERSION = "2.0"
 # ROW is OMS's word for a row of the full load, which the text on this method does not mention; UPDATE_AFTER with both
@@ -121,28 +122,20 @@ class WireFormat(oms_images.OmsFormat):
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        out = ChangeColumns(self._descriptions.texts)
-        stamps = records.timestamps
-        for place, value in enumerate(records.values):
-            if value is None:
-                out.add(place, "ignored")
-                continue
-            try:
-                message = _open(value)
-                payload = message.payload
-                op = _ROW_OPS.get(payload.op)
-                if op is not None:
-                    out.changes.append(self._row(place, op, payload, self._table(message.schema), stamps[place]))
-                elif payload.op in _SCHEMA_CHANGES:
-                    self._schema_change(out, place, payload, self._table(message.schema))
-                else:
-                    self._mark(out, place, payload)
-            except NoPosition as error:
-                out.error(place, "record.without_position", str(error), records.keys[place], value)
-            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-                reason = str(error).split(" - at `$", 1)[0][:120]
-                out.error(place, "record.malformed", f"no OMS Dataworks message: {reason}", records.keys[place], value)
-        return out.batch(records)
+        return decode_each(records, self._descriptions.texts, self._record, "OMS Dataworks message")
+
+    def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
+        """Add the change of one record."""
+        message = _open(value)
+        payload = message.payload
+        op = _ROW_OPS.get(payload.op)
+        if op is not None:
+            stamp = out.records.timestamps[place]
+            out.changes.append(self._row(place, op, payload, self._table(message.schema), stamp))
+        elif payload.op in _SCHEMA_CHANGES:
+            self._schema_change(out, place, payload, self._table(message.schema))
+        else:
+            self._mark(out, place, payload)
 
     def _row(self, place: int, op: str, payload: _Payload, table: _Table, written_ms: int | None) -> tuple[Any, ...]:
         """Return the fields of a :class:`Change`."""

@@ -16,7 +16,8 @@ from airflow_provider_cdc.core.formats.oms.columns import is_oceanbase, speaks_o
 from airflow_provider_cdc.core.formats.oms.evidence import of_default
 from airflow_provider_cdc.core.formats.oms.light_types import LIGHT_TYPE, TypedImages
 from airflow_provider_cdc.core.formats.oms.options import NULL_IN_BOTH, TIMEZONE, OmsOptions
-from airflow_provider_cdc.core.formats.oms.positions import NOWHERE, NoPosition, Place, change_place, snapshot_place
+from airflow_provider_cdc.core.formats.oms.positions import NOWHERE, Place, change_place, snapshot_place
+from airflow_provider_cdc.core.formats.record_by_record import decode_each
 
 _ROW_OPS = {"ROW": "snapshot", "INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
 _KEY_SEPARATOR = "\x01"
@@ -98,28 +99,19 @@ class WireFormat(oms_images.OmsFormat):
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        out = ChangeColumns(self._descriptions.texts)
-        changes, stamps = out.changes, records.timestamps
-        for place, value in enumerate(records.values):
-            if value is None:
-                out.add(place, "ignored")
-                continue
-            try:
-                try:
-                    message = _read(value)
-                except msgspec.DecodeError:
-                    message = _open(value)
-                op = _ROW_OPS.get(message.recordType or _kind_of(message))
-                if op is None:
-                    self._other(out, place, message)
-                    continue
-                changes.append(self._row(place, op, message, stamps[place]))
-            except NoPosition as error:
-                out.error(place, "record.without_position", str(error), records.keys[place], value)
-            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-                reason = str(error).split(" - at `$", 1)[0][:120]
-                out.error(place, "record.malformed", f"no OMS Default message: {reason}", records.keys[place], value)
-        return out.batch(records)
+        return decode_each(records, self._descriptions.texts, self._record, "OMS Default message")
+
+    def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
+        """Add the change of one record."""
+        try:
+            message = _read(value)
+        except msgspec.DecodeError:
+            message = _open(value)
+        op = _ROW_OPS.get(message.recordType or _kind_of(message))
+        if op is None:
+            self._other(out, place, message)
+        else:
+            out.changes.append(self._row(place, op, message, out.records.timestamps[place]))
 
     def _row(self, place: int, op: str, message: _Message, written_ms: int | None) -> tuple[Any, ...]:
         """Return the fields of a :class:`Change`."""

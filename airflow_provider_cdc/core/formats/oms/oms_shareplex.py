@@ -20,10 +20,10 @@ from airflow_provider_cdc.core.formats.oms.options import DB_TYPE, NULL_IN_BOTH,
 from airflow_provider_cdc.core.formats.oms.positions import (
     NO_SEQUENCE,
     NOWHERE,
-    NoPosition,
     change_place,
     snapshot_place,
 )
+from airflow_provider_cdc.core.formats.record_by_record import decode_each
 from airflow_provider_cdc.core.values import civil
 from airflow_provider_cdc.core.values.field import Misfit
 from airflow_provider_cdc.core.values.zones import instant_of
@@ -115,20 +115,11 @@ class WireFormat(oms_images.OmsFormat):
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        out = ChangeColumns(self._descriptions.texts)
-        changes, stamps = out.changes, records.timestamps
-        for place, value in enumerate(records.values):
-            if value is None:
-                out.add(place, "ignored")
-                continue
-            try:
-                changes.append(self._row(place, _open(value), stamps[place]))
-            except NoPosition as error:
-                out.error(place, "record.without_position", str(error), records.keys[place], value)
-            except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-                reason = str(error).split(" - at `$", 1)[0][:120]
-                out.error(place, "record.malformed", f"no OMS SharePlex message: {reason}", records.keys[place], value)
-        return out.batch(records)
+        return decode_each(records, self._descriptions.texts, self._record, "OMS SharePlex message")
+
+    def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
+        """Add the change of one record."""
+        out.changes.append(self._row(place, _open(value), out.records.timestamps[place]))
 
     def _row(self, place: int, message: _Message, written_ms: int | None) -> tuple[Any, ...]:
         """Return the fields of a :class:`Change`."""

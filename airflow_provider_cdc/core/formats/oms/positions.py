@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from airflow_provider_cdc.core.formats.record_by_record import Refused
+
 Place = tuple[int | None, int | None, int | None]
 NOWHERE: Place = (None, None, None)
 # Digits of a sequence -> unit of its seconds. These have ten; the counter has up to five and need not be padded
@@ -10,14 +12,10 @@ _FIRST = 10**9
 NO_SEQUENCE = frozenset({None, "", 0, "0", "null"})
 
 
-class NoPosition(ValueError):
-    """A change without the sequence that its task is said to write."""
-
-
 def change_place(sequence: int | str | None) -> Place:
     """Return the place of a change by its sequence: ten digits of seconds, then a counter.
 
-    :raises NoPosition: it has none.
+    :raises Refused: it has none.
     :raises ValueError: it is made otherwise: milliseconds, or a number that only counts, would give a wrong order.
     """
     if isinstance(sequence, str):
@@ -29,7 +27,7 @@ def change_place(sequence: int | str | None) -> Place:
         return number // unit, number % unit, 0
     if sequence in NO_SEQUENCE:
         text = "a change without a sequence: set source.options.sequenceEnabled to false if the task has it so"
-        raise NoPosition(text)
+        raise Refused("record.without_position", text)
     raise ValueError("a sequence that is not ten digits of seconds and up to five of a counter")
 
 

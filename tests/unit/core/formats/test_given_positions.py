@@ -13,11 +13,12 @@ PLACES = [("t", 0), ("t", 1)]
 
 def changes(partition: int, times: list[tuple[int, int]], first: int = 0) -> pa.RecordBatch:
     """Rows of one partition, each with (tool time in ms, source time in s)."""
-    out = ChangeColumns()
+    offsets = list(range(first, first + len(times)))
+    records = Records("t", partition, offsets, [0] * len(times), [None] * len(times), [b""] * len(times))
+    out = ChangeColumns(records, [])
     for place, (tool, source) in enumerate(times):
         out.add(place, "row", op="insert", source_time=source * 1_000_000, tool_time=tool)
-    offsets = list(range(first, first + len(times)))
-    return out.batch(Records("t", partition, offsets, [0] * len(times), [None] * len(times), [b""] * len(times)))
+    return out.batch()
 
 
 def order(*batches: pa.RecordBatch, seq: int = 1) -> list[tuple[int, int]]:
@@ -52,18 +53,17 @@ def test_a_later_batch_is_later_whatever_its_clocks_say() -> None:
 
 
 def test_what_is_no_change_does_not_set_the_clock() -> None:
-    out = ChangeColumns()
+    out = ChangeColumns(Records("t", 0, [0, 1], [99, 99], [None] * 2, [b""] * 2), [])
     out.add(0, "ignored")
     out.add(1, "row", op="insert", tool_time=10)
-    batch = out.batch(Records("t", 0, [0, 1], [99, 99], [None] * 2, [b""] * 2))
-    assert order(batch, changes(1, [(20, 1)]))[-2:] == [(0, 1), (1, 0)]
+    assert order(out.batch(), changes(1, [(20, 1)]))[-2:] == [(0, 1), (1, 0)]
 
 
 def test_rows_of_one_record_keep_their_order_beyond_ten() -> None:
-    out = ChangeColumns()
+    out = ChangeColumns(Records("t", 0, [5], [None], [None], [b""]), [])
     for number in range(12):
         out.add(0, "row", op="insert", number=number)
-    batch = GivenPositions(1, PLACES).fill(out.batch(Records("t", 0, [5], [None], [None], [b""])))
+    batch = GivenPositions(1, PLACES).fill(out.batch())
     positions = batch.column("position").to_pylist()
     assert positions == sorted(positions)
     assert len(set(positions)) == 12

@@ -1,0 +1,49 @@
+"""Formats that decode record by record: what becomes of a record, also if it cannot be decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.contract import Records
+
+
+class Refused(ValueError):
+    """A record that is understood and cannot be applied.
+
+    :param code: stable error code.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def decode_each(
+    records: Records, texts: Sequence[str], take: Callable[[ChangeColumns, int, bytes], None], noun: str
+) -> pa.RecordBatch:
+    """Return the changes of records, in their order; one that cannot be decoded becomes an ``error`` change.
+
+    :param texts: distinct ``columns`` texts, which ``take`` may add to.
+    :param take: adds all changes of one record, given its place and value; or none, if it raises Refused or ValueError.
+    :param noun: what a record should be, for people.
+    """
+    out = ChangeColumns(records, texts)
+    for place, value in enumerate(records.values):
+        if value is None:
+            out.add(place, "ignored")  # tombstone
+            continue
+        try:
+            take(out, place, value)
+        except Refused as refusal:
+            out.error(place, refusal.code, str(refusal))
+        except (ValueError, RecursionError) as error:  # what msgspec raises is a ValueError
+            out.error(place, "record.malformed", f"no {noun}: {_reason(error)}")
+    return out.batch()
+
+
+def _reason(error: Exception) -> str:
+    """Return the text of an error that reading raised, without what it may quote of the data."""
+    return str(error).split(" - at `$", 1)[0][:200]
