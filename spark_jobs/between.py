@@ -8,8 +8,9 @@ from typing import Any
 
 from airflow_provider_cdc.core.apply.mapping import barriers
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
+from airflow_provider_cdc.core.ddl.fold import build_timeline
 from airflow_provider_cdc.core.ddl.news import new_changes
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline, build_timeline
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableName

@@ -11,7 +11,8 @@ import pytest
 from airflow_provider_cdc.core.apply.delta import Delta
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, resolve
 from airflow_provider_cdc.core.apply.typing_rows import SchemaMissing
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange, build_timeline
+from airflow_provider_cdc.core.ddl.fold import build_timeline
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.given_positions import GivenPositions
 from airflow_provider_cdc.core.formats.registry import format_names, open_format

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange, build_timeline
+from airflow_provider_cdc.core.ddl.fold import build_timeline
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange
 from airflow_provider_cdc.core.model.schema import Column, TableName, TableSchema
 from tests.one_history.events import Ddl, Event, Image, Row, Value
 

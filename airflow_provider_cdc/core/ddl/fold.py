@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -208,6 +209,18 @@ class Fold:
             for name in list(self._open):
                 if name.table.lower() in text:
                     self._block(change, name, reason)
+
+
+def build_timeline(changes: Iterable[SchemaChange]) -> Timeline:
+    """Fold schema changes, in any order and with repeats, into a timeline."""
+    fold = Fold()
+    seen: set[tuple[str, str]] = set()
+    for change in sorted(changes, key=lambda c: (c.position, c.order)):
+        # a statement sent again after a restart has the same place and text; so have its copies on other partitions
+        if (change.position, change.statement) not in seen:
+            seen.add((change.position, change.statement))
+            fold.apply(change)
+    return fold.timeline
 
 
 @lru_cache(maxsize=20_000)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from airflow_provider_cdc.core.ddl.fold import build_timeline
 from airflow_provider_cdc.core.ddl.parser import parse
 from airflow_provider_cdc.core.ddl.statement import TruncateTable
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange, build_timeline
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import TableName
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -158,17 +157,3 @@ class Timeline:
         spans = self.names.get(name, [])
         place = bisect_right([start for start, _ in spans], position) - 1
         return spans[place][1] if place >= 0 else None
-
-
-def build_timeline(changes: Iterable[SchemaChange]) -> Timeline:
-    """Fold schema changes, in any order and with repeats, into a timeline."""
-    from airflow_provider_cdc.core.ddl.fold import Fold
-
-    fold = Fold()
-    seen: set[tuple[str, str]] = set()
-    for change in sorted(changes, key=lambda c: (c.position, c.order)):
-        # a statement sent again after a restart has the same place and text; so have its copies on other partitions
-        if (change.position, change.statement) not in seen:
-            seen.add((change.position, change.statement))
-            fold.apply(change)
-    return fold.timeline

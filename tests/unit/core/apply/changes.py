@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.delta import Delta
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline, build_timeline
+from airflow_provider_cdc.core.ddl.fold import build_timeline
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from airflow_provider_cdc.core.model.schema import TableName
 

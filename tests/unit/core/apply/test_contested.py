@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, resolve
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange, build_timeline
+from airflow_provider_cdc.core.ddl.fold import build_timeline
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.given_positions import GivenPositions

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline, Timeline, build_timeline
+from airflow_provider_cdc.core.ddl.fold import build_timeline
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline, Timeline
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableName, TableSchema
 
 T, U = TableName("shop", "t"), TableName("shop", "u")

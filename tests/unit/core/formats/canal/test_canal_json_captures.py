@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange, build_timeline
+from airflow_provider_cdc.core.ddl.fold import build_timeline
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableName, TableSchema
