@@ -1,0 +1,40 @@
+"""The floor beside a format's decoder reads what records really say around their images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.bench.envelopes import ENVELOPES, envelope_decoder
+from tests.bench.formats_data import Orders, records_of
+
+IMAGES = {"data", "old", "before", "after", "prevStruct", "postStruct", "key"}
+
+
+@pytest.mark.parametrize("name", sorted(ENVELOPES))
+def test_the_floor_finds_what_each_envelope_says(name: str) -> None:
+    values = [r.value for r in records_of(name, Orders(), 20, 1) if r.topic.endswith("rows") and r.value]
+    values = [value for value in values if not value.endswith(b'"payload":null}')]  # tombstones of dtle
+    read = envelope_decoder(name, values[0])
+    for value in values:
+        told = msgspec.json.decode(value)
+        found = _without_images(read(value))
+        assert found
+        assert _within(found, told), name
+
+
+def _without_images(envelope: Any) -> dict[str, Any]:
+    members = {name: getattr(envelope, name) for name in envelope.__struct_fields__ if name not in IMAGES}
+    return {
+        name: _without_images(member) if isinstance(member, msgspec.Struct) else member
+        for name, member in members.items()
+        if member is not None
+    }
+
+
+def _within(found: Any, told: Any) -> bool:
+    if isinstance(found, dict):
+        return all(_within(member, told[name]) for name, member in found.items())
+    return bool(found == told)
