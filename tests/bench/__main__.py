@@ -35,10 +35,12 @@ from tests.bench.contestants import (
     Ours,
     Plain,
 )
-from tests.bench.data import SCHEMA_TOPIC, Feed, differences, produce
+from tests.bench.data import Feed, differences
 from tests.bench.formats_data import TABLE, Orders, pipeline_of, records_of, typed
 from tests.bench.measure import Measured, measure
+from tests.bench.producing import produce
 from tests.bench.report import Cell, Figures, table, targets
+from tests.bench.structure import SCHEMA_TOPIC
 from tests.stack.broker import Broker
 
 RESULT = Path(__file__).parents[2] / "build" / "bench" / "bench.json"
