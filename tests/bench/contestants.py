@@ -13,7 +13,7 @@ from typing import Any
 
 from airflow_provider_cdc.jars import SPARK_LOCK, fetch, jar_cache
 from airflow_provider_cdc.java import find_java
-from tests.bench.data import DATA_TOPICS, DATABASE, SCHEMA_TOPIC
+from tests.bench.structure import DATA_TOPICS, DATABASE, SCHEMA_TOPIC
 
 HERE = Path(__file__).parent
 Ranges = Mapping[str, Mapping[int, tuple[int, int]]]

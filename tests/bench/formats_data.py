@@ -11,7 +11,8 @@ from decimal import Decimal
 import pyarrow as pa
 
 from airflow_provider_cdc.core.formats.registry import open_format
-from tests.bench.data import EXPECTED, Record
+from tests.bench.data import Record
+from tests.bench.structure import EXPECTED
 from tests.one_history import canal_protobuf_writer
 from tests.one_history.events import Ddl, Event, Image, Message, Row, Waiting, Writer
 from tests.one_history.history import DATABASE, START_MS, structure

@@ -1,13 +1,22 @@
-"""What the bench says: the table for people, the ratios, and which of the design's speed targets were met."""
+"""What the bench says: its progress, the table for people, the ratios, and which of the design's targets were met."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 Cell = dict[str, Any]
 """One contestant in one case: the names of both, the least figures of its rounds, and the rounds."""
+
+_BEGIN = time.monotonic()
+
+
+def say(text: str) -> None:
+    """Tell people a line, with the seconds since the start."""
+    print(f"[{time.monotonic() - _BEGIN:6.0f} s] {text}", file=sys.stderr, flush=True)
 
 
 @dataclass

@@ -10,9 +10,10 @@ import pytest
 
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.registry import open_format
-from tests.bench.data import EXPECTED, SCHEMA_TOPIC, Feed, differences
+from tests.bench.data import Feed, differences
 from tests.bench.measure import measure
 from tests.bench.report import Figures, table, targets
+from tests.bench.structure import EXPECTED, SCHEMA_TOPIC
 
 
 @pytest.mark.parametrize("embedded", [True, False])

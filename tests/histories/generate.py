@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import random
-import struct
-from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from tests.histories.ddl_statements import (
@@ -21,7 +18,7 @@ from tests.histories.ddl_statements import (
     Place,
     Rename,
 )
-from tests.histories.kinds import BITS, Kind
+from tests.histories.random_kinds import KEYS, KINDS, value_of, wider
 from tests.histories.row_statements import CopyRows, Delete, Insert, ShiftKey, Truncate, Update
 from tests.histories.source import Column, Name, Row, Source, Statement, Structure, Table
 
@@ -29,48 +26,6 @@ DATABASES = ("shop", "my-db")
 # two of them share a topic, because characters a topic cannot have become _
 TABLES = ("orders", "Order Items", "Order_Items", "t.1", "größe", "it`em")
 COLUMNS = ("a", "b", "v", "Order", "select", "x y", 'q"c', "größe", "we`ird", "_cdc_delete", "before", "s.t")
-TEXTS = (
-    *("", "x", "NULL", "null", "a'b", 'a"b', "back\\slash", "tab\tnl\n", "nul\0in"),
-    *("😀🏳️‍🌈", "0", " lead", "trail ", "ÅÄÖ", "日本語", "{}", "%s"),
-)
-JSONS = ("{}", "null", '{"a": 1.10, "b": "\\u00e9"}', "[1, 2, {}]", '"x"', "1e400")
-LABELS = ("p", "q,r", "s't", "ü", "")
-KEYS = (
-    *(Kind(name) for name in ("int", "int", "bigint", "smallint")),
-    Kind("int", unsigned=True),
-    Kind("bigint", unsigned=True),
-    Kind("varchar", 20),
-    Kind("decimal", 10, 2),
-    Kind("date"),
-    Kind("datetime", 6),
-    Kind("varchar", 8),
-)
-KINDS = (
-    *KEYS,
-    Kind("tinyint"),
-    Kind("tinyint", 1),
-    Kind("tinyint", unsigned=True),
-    Kind("smallint", unsigned=True),
-    Kind("mediumint"),
-    Kind("mediumint", unsigned=True),
-    Kind("decimal", 38, 10),
-    Kind("decimal", 5, 0),
-    Kind("varchar", 5000),
-    Kind("double"),
-    Kind("float"),
-    Kind("datetime", 0),
-    Kind("datetime", 3),
-    Kind("timestamp", 0),
-    Kind("timestamp", 6),
-    Kind("time", 0),
-    Kind("time", 6),
-    Kind("enum", labels=LABELS),
-    Kind("blob"),
-    Kind("bit", 1),
-    Kind("bit", 12),
-    Kind("bit", 64),
-    Kind("json"),
-)
 _NO_DEFAULT = ("blob", "json")
 # a NOT NULL column without default: of these the source itself fills in what no message tells, or nothing
 _NO_IMPLICIT = ("json", "date", "datetime", "timestamp")
@@ -310,80 +265,3 @@ class _Maker:
             if self._rnd.random() < 0.3:
                 self.insert()
             self._add(Create(name, self._structure()))
-
-
-def wider(kind: Kind, rnd: random.Random) -> Kind | None:
-    """Return a type that holds all values of ``kind`` and more."""
-    if kind.name == "tinyint" and kind.length is None:
-        return Kind(rnd.choice(("smallint", "int")), unsigned=kind.unsigned)
-    if kind.name == "smallint":
-        return Kind(rnd.choice(("int", "bigint")), unsigned=kind.unsigned)
-    if kind.name == "int":
-        return Kind("bigint", unsigned=kind.unsigned)
-    if kind.name == "varchar":
-        return Kind("varchar", (kind.length or 0) + rnd.choice((1, 10, 1000)))
-    if kind.name == "decimal" and (kind.length or 0) < 30:
-        more = rnd.randint(0, 4)
-        return Kind("decimal", (kind.length or 0) + more + rnd.randint(0 if more else 1, 3), (kind.scale or 0) + more)
-    return Kind("double") if kind.name == "float" else None
-
-
-def value_of(kind: Kind, rnd: random.Random, *, few: bool = False) -> Any:
-    """Return a value that the type holds; ``few``: out of a handful, so that keys and rows meet again."""
-    maker = _VALUES.get(kind.name, _integer)
-    value = maker(kind, rnd, few)
-    assert kind.fits(value), (kind, value)
-    return kind.stored(value)
-
-
-def _integer(kind: Kind, rnd: random.Random, few: bool) -> int:
-    size = kind.length or 1 if kind.name == "bit" else BITS[kind.name]
-    low, high = (0, 1 << size) if kind.unsigned or kind.name == "bit" else (-(1 << size - 1), 1 << size - 1)
-    if few:
-        return rnd.randint(max(low, -2), min(high - 1, 9))
-    return rnd.choice((low, high - 1, high >> 1, rnd.randrange(low, high), rnd.randint(0, min(high - 1, 100))))
-
-
-def _decimal(kind: Kind, rnd: random.Random, few: bool) -> Decimal:
-    largest = 10 ** rnd.randint(1, kind.length or 10) - 1
-    unscaled = rnd.randint(-3, 9) if few else rnd.randint(-largest, largest)
-    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -(kind.scale or 0)))
-
-
-def _text(kind: Kind, rnd: random.Random, few: bool) -> str:
-    if few:
-        return rnd.choice("abcdef")
-    if rnd.random() < 0.1 and (kind.length or 0) > 1000:
-        return ("long😀" * 900)[: kind.length]
-    return (rnd.choice(TEXTS) + rnd.choice(TEXTS))[: kind.length]
-
-
-def _float(kind: Kind, rnd: random.Random, few: bool) -> float:
-    value = rnd.choice((0.0, 1.5, -2.25, 0.1, 1e10, 123456.789, rnd.random(), -3.0e-7))
-    return struct.unpack("f", struct.pack("f", value))[0] if kind.name == "float" else value
-
-
-def _micros(kind: Kind, rnd: random.Random, few: bool) -> int:
-    unit = 10 ** (6 - (kind.length or 0))
-    if kind.name == "time":
-        return rnd.randint(-838 * 3_600_000_000, 838 * 3_600_000_000) // unit * unit
-    if few:
-        return 1_600_000_000_000_000 + rnd.randint(0, 5) * unit
-    # a DATETIME from the year 1019 to the year 8307
-    low, high = (1, 2 * 10**15) if kind.name == "timestamp" else (-3 * 10**16, 2 * 10**17)
-    return rnd.randint(low + unit, high) // unit * unit
-
-
-_VALUES: dict[str, Callable[[Kind, random.Random, bool], Any]] = {
-    "decimal": _decimal,
-    "varchar": _text,
-    "double": _float,
-    "float": _float,
-    "datetime": _micros,
-    "timestamp": _micros,
-    "time": _micros,
-    "date": lambda kind, rnd, few: rnd.randint(18_000, 18_005) if few else rnd.randint(-300_000, 2_000_000),
-    "enum": lambda kind, rnd, few: rnd.choice(kind.labels),
-    "json": lambda kind, rnd, few: rnd.choice(JSONS),
-    "blob": lambda kind, rnd, few: rnd.choice((b"", b"\0\xff", "é".encode(), rnd.randbytes(20))),
-}

@@ -22,7 +22,7 @@ from airflow_provider_cdc.core.formats.contract import Records
 from spark_jobs.change_log import LogWriter
 from spark_jobs.storage import Storage
 from spark_jobs.writers.delta_location import DeltaLocation
-from tests.histories.wire import Record
+from tests.histories.records import Record
 
 Partitions = dict[tuple[str, int], list[Record]]
 

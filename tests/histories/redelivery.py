@@ -6,8 +6,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tests.histories.records import Record, Unit
 from tests.histories.source import Picture
-from tests.histories.wire import Record, Unit
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from spark_jobs.storage import table_location
 from spark_jobs.writers.delta_location import DeltaLocation
 from tests.captures.replaying import Lake
 from tests.histories.log import Log
-from tests.histories.wire import Record
+from tests.histories.records import Record
 
 CREATE = "CREATE TABLE t (k INT PRIMARY KEY, a INT, b VARCHAR(9), c DECIMAL(9,2))"
 PARTITIONS = 3

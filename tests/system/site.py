@@ -186,3 +186,13 @@ def error_of(answer: Answer) -> dict[str, Any]:
     """Return the error that a command answered with."""
     found: dict[str, Any] = json.loads(answer.out)["error"]
     return found
+
+
+def demand_refused(answer: Answer, code: int, name: str, *words: str) -> None:
+    """Demand an error of this name, said to people and to machines, that holds these words."""
+    assert answer.code == code, answer.out + answer.err
+    assert answer.json["status"] == "failed"
+    assert error_of(answer)["code"] == name, answer.err
+    assert "Traceback" not in answer.err
+    for word in words:
+        assert word in str(error_of(answer)), answer.err

@@ -1,0 +1,149 @@
+"""From where a table is resolved: the state that new changes go onto, and which changes of which batches those are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from airflow_provider_cdc.core.apply.mapping import barriers
+from airflow_provider_cdc.core.ddl.timeline import TableTimeline, Timeline
+from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.model.schema import TableName
+from spark_jobs.change_log import Group, Manifest
+from spark_jobs.history import History
+from spark_jobs.tasks.table_task import Span
+
+
+class StartingPoints:
+    """Finds, for one batch, from where each table is resolved.
+
+    :param was: the tables as they were known before the batch.
+    :param now: the same with the batch's schema changes.
+    :param seq: the batch's number.
+    :param groups: what the batch holds, by table.
+    """
+
+    def __init__(
+        self, was: Timeline, now: Timeline, seq: int, groups: dict[TableName, list[Group]], history: History
+    ) -> None:
+        self._was, self._now, self._seq, self._groups, self._history = was, now, seq, groups, history
+
+    def spans(self, timeline: TableTimeline) -> list[Span]:
+        """Return what this batch holds of a table."""
+        return self._spans(timeline, self._groups)
+
+    def start(
+        self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
+    ) -> tuple[TableState | None, str | None, list[Span]]:
+        """Return the state to start from, the position it had to go back behind if any, and all spans to resolve."""
+        base = state if state is not None and state.version is not None else None
+        every = [*self._earlier_spans(timeline, base), *spans]
+        back_to: str | None = None
+        while base is not None:
+            late = [*self._late_clears(every, base), *self._late_barriers(timeline, every, base)]
+            if changed_at is not None and back_to is None:
+                late.append(changed_at)
+            if not late:
+                break
+            # the older state may lack rows that have to pass barriers of their own: look again from there
+            back_to = min([*late, back_to] if back_to is not None else late)
+            base = self._rewind(timeline, back_to)
+            every = [*self._earlier_spans(timeline, base), *spans]
+        return base, back_to, every
+
+    def _rewind(self, timeline: TableTimeline, back_to: str) -> TableState | None:
+        """Return the newest state from before a position such that every batch after it can be read again."""
+        first = self._seq
+        for seq in self._history.since(back_to):
+            spans = self._spans(timeline, groups_by_name(self._history.manifest(seq)))
+            if any(group.max_position >= back_to for span in spans for group in span.groups):
+                first = seq
+                break
+        return self._history.state_before(timeline, back_to, first)
+
+    def _earlier_spans(self, timeline: TableTimeline, base: TableState | None) -> list[Span]:
+        """Return what batches after the base's hold of this table: it was parked, waiting, unknown or is rewound."""
+        if base is not None:
+            seqs: Iterable[int] = (seq for seq in self._history.earlier if seq > base.applied_seq)
+        else:
+            seqs = self._history.since(timeline.epochs[0].position)
+        return [span for seq in seqs for span in self._spans(timeline, groups_by_name(self._history.manifest(seq)))]
+
+    def context(
+        self, timeline: TableTimeline, base: TableState | None, spans: list[Span]
+    ) -> tuple[str | None, list[Span]]:
+        """Return from where on rows come late, None when none do, and the applied changes to compare them with."""
+        if base is None or not base.applied_position:
+            return None, []
+        oldest = min((group.min_position for span in spans for group in span.groups if group.rows), default=None)
+        if oldest is None or oldest > base.applied_position:
+            return None, []
+        context = []
+        for seq in self._history.since(oldest):
+            if seq <= base.applied_seq:
+                for span in self._spans(timeline, groups_by_name(self._history.manifest(seq))):
+                    groups = [group for group in span.groups if group.max_position >= oldest]
+                    if groups:
+                        context.append(replace(span, groups=groups))
+        return oldest, context
+
+    def _spans(self, timeline: TableTimeline, by_name: dict[TableName, list[Group]]) -> list[Span]:
+        spans = []
+        for name in dict.fromkeys(name for _, name in timeline.names if name is not None):
+            groups = by_name.get(name)
+            if not groups:
+                continue
+            owners = self._now.spans(name)
+            for place, (start, owner) in enumerate(owners):
+                end = owners[place + 1][0] if place + 1 < len(owners) else None
+                if owner != timeline.table_id:
+                    continue
+                inside = [g for g in groups if g.max_position >= start and (end is None or g.min_position < end)]
+                if inside:
+                    spans.append(Span(inside, start, end))
+        return spans
+
+    def _late_clears(self, spans: list[Span], base: TableState) -> list[str]:
+        clears = [p for span in spans for group in span.groups for p in group.clears]
+        return [position for position in clears if position <= base.applied_position]
+
+    def _late_barriers(self, timeline: TableTimeline, spans: list[Span], base: TableState) -> list[str]:
+        """Return applied barriers that rows arriving now should have met: their key was another one then."""
+        oldest = min((group.min_position for span in spans for group in span.groups), default=None)
+        if oldest is None or oldest > base.applied_position:
+            return []
+        places = [timeline.epochs[place].position for place in barriers(timeline.epochs)]
+        return [position for position in places if oldest < position <= base.applied_position]
+
+    def first_difference(self, table_id: str, state: TableState | None) -> str | None:
+        """Return the oldest position at which a schema change arrived late for rows that came before it."""
+        if state is None or state.version is None:
+            return None
+        was, now = self._was.tables.get(table_id), self._now.tables[table_id]
+        if was is None:
+            return now.epochs[0].position
+        known = [] if state.rewind_to is None else [state.rewind_to]
+        events = [set(timeline.events()) for timeline in (was, now)]
+        for position in sorted(position for position, _ in events[0] ^ events[1]):
+            if position <= state.applied_position or self._came_before(now, position, state.applied_seq):
+                known.append(position)
+                break
+        return min(known, default=None)
+
+    def _came_before(self, timeline: TableTimeline, position: str, applied_seq: int) -> bool:
+        """Return whether an applied batch holds rows of this table from a position on, maybe under an unknown name."""
+        for seq in self._history.since(position):
+            if seq <= applied_seq:
+                spans = self._spans(timeline, groups_by_name(self._history.manifest(seq)))
+                if any(group.max_position >= position for span in spans for group in span.groups):
+                    return True
+        return False
+
+
+def groups_by_name(manifest: Manifest) -> dict[TableName, list[Group]]:
+    """Return a batch's groups by table."""
+    result: dict[TableName, list[Group]] = {}
+    for group in manifest.groups:
+        if group.database:  # errors stand under no table
+            result.setdefault(TableName(group.database, group.table), []).append(group)
+    return result

@@ -1,0 +1,216 @@
+"""Each contestant of a case is measured in every round; the least of its figures are kept, and its tables compared."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tests.bench.contestants import Bare, Contestant, Decode, Inline, Ours, Plain
+from tests.bench.data import differences
+from tests.bench.measure import Measured, measure
+from tests.bench.report import Cell, Figures, say, table, targets
+
+
+class Rounds:
+    """What contestants gave, case by case.
+
+    known: processes whose CPU time is neither a contestant's nor foreign: the broker.
+    """
+
+    def __init__(self, given: argparse.Namespace, folder: Path, known: Sequence[int]) -> None:
+        self._given, self._folder, self._known = given, folder, known
+        self.cells: list[Cell] = []
+        self._warm = False
+
+    def wanted(self, case: str) -> bool:
+        """Whether the options choose a case."""
+        parts = [part.strip() for part in self._given.only.split(";") if part.strip()]
+        return not parts or any(part in case for part in parts)
+
+    def _chosen(self, who: Contestant) -> bool:
+        parts = [part.strip() for part in self._given.who.split(";") if part.strip()]
+        return not parts or any(part in who.name for part in parts)
+
+    def warm_up(self, spark: Ours) -> None:
+        """Once, unmeasured: what an installation pays only the first time: payload, compiled modules, disk cache."""
+        if self._warm:
+            return
+        self._warm = True
+        say("warm-up, not measured")
+        imports = "import confluent_kafka, delta.tables, msgspec, pyspark.daemon, pyspark.sql.functions, pyspark.worker"
+        self._run([sys.executable, "-c", imports], {})
+        for who in (spark, spark, Inline(spark.arena)):  # the second start of Spark keeps its classes
+            if not self._chosen(who):
+                continue
+            who.fresh()
+            with self._turn(who.spark):
+                run = self._measure(who)
+            if run.code:
+                say(f"warm-up failed with code {run.code}:\n" + _tail(run))
+
+    def fill(self, who: Contestant) -> bool:
+        """Let a contestant hold the first batch; False when it cannot."""
+        if not self._chosen(who):
+            return False
+        if not any(self.cells_of(who)) or not who.root.exists():
+            who.fresh()
+            with self._turn(who.spark):
+                if self._measure(who).code:
+                    return False
+        who.save()
+        return True
+
+    def cells_of(self, who: Contestant) -> Iterator[Cell]:
+        """What a contestant gave in the case that went last."""
+        last = self.cells[-1]["case"].split(",")[0] if self.cells else ""
+        return (cell for cell in self.cells if cell["who"] == who.name and cell["case"].split(",")[0] == last)
+
+    def compete(
+        self,
+        case: str,
+        everybody: Sequence[Contestant],
+        changes: int,
+        expected: Callable[[], Any] | None,
+        prepare: Callable[[Any], None] = lambda who: who.fresh(),
+    ) -> None:
+        """Measure contestants in all rounds of a case.
+
+        expected: the tables that they must leave, None where they make none.
+        prepare: brings a contestant into the state that the case begins with.
+        """
+        everybody = [who for who in everybody if self._chosen(who) and self.wanted(case)]
+        truth = expected() if expected and everybody else None
+        runs: dict[str, list[Measured]] = {who.name: [] for who in everybody}
+        equal: dict[str, bool | None] = {who.name: None for who in everybody}
+        failed: dict[str, str] = {}
+        with self._turn(any(who.spark for who in everybody)):
+            for number in range(self._given.rounds):
+                for who in everybody if number % 2 == 0 else everybody[::-1]:
+                    if who.name in failed:
+                        continue
+                    prepare(who)
+                    run = self._measure(who)
+                    runs[who.name].append(run)
+                    if run.code:
+                        failed[who.name] = f"exit code {run.code}"
+                        say(f"{case}: {who.name} failed with code {run.code}\n{_tail(run)}")
+                        continue
+                    wrong = "" if truth is None or isinstance(who, Bare) else self._wrong(who, truth)
+                    if truth is not None and not isinstance(who, Bare):
+                        equal[who.name] = not wrong and equal[who.name] is not False
+                    say(
+                        f"{case}: {who.name} {run.wall:.2f} s, {run.cpu:.2f} CPU-s, {run.peak / 1e9:.2f} GB, "
+                        f"{run.foreign:.1f} foreign CPUs {wrong}"
+                    )
+        for who in everybody:
+            if runs[who.name]:
+                self.cells.append(_cell(case, who, changes, runs[who.name], equal[who.name], failed.get(who.name, "")))
+        self._write()
+
+    def _measure(self, who: Contestant) -> Measured:
+        return self._run(who.command(), who.environment())
+
+    def _run(self, command: list[str], environment: dict[str, str]) -> Measured:
+        # compiled modules lie in a folder of the bench's own, so that no installation is changed or favoured
+        cache = {"PYTHONPYCACHEPREFIX": str(self._folder / "pycache")}
+        return measure(command, {**environment, **cache}, known=self._known)
+
+    @contextlib.contextmanager
+    def _turn(self, spark: bool) -> Iterator[None]:
+        if not spark or self._given.lock is None:
+            yield
+            return
+        with self._given.lock.open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    @staticmethod
+    def _wrong(who: Contestant, truth: dict[str, Any]) -> str:
+        from deltalake import DeltaTable, QueryBuilder
+
+        for name, rows in truth.items():
+            try:
+                target = DeltaTable(str(who.table(name)))
+                found = QueryBuilder().register("t", target).execute("SELECT * FROM t").read_all()
+                import pyarrow as pa
+
+                wrong = differences(rows, pa.table(found))
+            except Exception as error:
+                wrong = f"{type(error).__name__}: {error}"
+            if wrong:
+                return f"WRONG {name}: {wrong}"
+        return ""
+
+    def _write(self) -> None:
+        given = {name: value for name, value in vars(self._given).items() if isinstance(value, int | str | list)}
+        machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()}
+        found = [target.document() for target in targets(Figures(self.cells))]
+        document = {"options": given, "machine": machine, "cells": self.cells, "targets": found}
+        self._given.json.parent.mkdir(parents=True, exist_ok=True)
+        self._given.json.write_text(json.dumps(document, indent=1, ensure_ascii=False))
+
+    def tell(self) -> int:
+        """Print what was measured; 1 if that is nothing, or something failed or gave other tables."""
+        if not self.cells:
+            say("nothing was measured")
+            return 1
+        print(table(self.cells))
+        print("\nTargets (ratios within this run; least of the rounds):")
+        for target in targets(Figures(self.cells)):
+            print(target.line())
+        print(f"\nFigures: {self._given.json}")
+        return int(any(cell["failed"] or cell["equal"] is False for cell in self.cells))
+
+
+def _cell(case: str, who: Contestant, changes: int, runs: list[Measured], equal: bool | None, failed: str) -> Cell:
+    good = [run for run in runs if not run.code] or runs
+    least = min(good, key=lambda run: run.wall)
+    cell: Cell = {
+        "case": case,
+        "who": who.name,
+        "changes": changes,
+        "wall": least.wall,
+        "cpu": min(run.cpu for run in good),
+        "peak": min(run.peak for run in good),
+        "foreign": least.foreign,
+        "equal": equal,
+        "failed": failed,
+        "note": "",
+        "runs": [{**asdict(run), "lines": run.lines[-40:], "output": run.output[-2000:]} for run in runs],
+    }
+    if isinstance(who, Ours):
+        cell.update(_phases(least))
+        if "start" in cell:
+            cell["note"] = f"until the engine works {cell['start']:.2f} s"
+        if "land" in cell:
+            cell["note"] += f", land {cell['land']:.2f}, apply and the end {cell['apply']:.2f}"
+    if isinstance(who, (Decode, Plain)):
+        told = [json.loads(run.output) for run in good if run.output.strip()]
+        if told:
+            cell["microseconds"] = min(item["microseconds"] for item in told)
+            cell["note"] = f"{cell['microseconds']:.1f} µs CPU a record"
+    return cell
+
+
+def _phases(run: Measured) -> dict[str, float]:
+    """Read off when the engine began, when land was done, and what came after, by the lines it wrote."""
+    starts = [at for at, line in run.lines if line.startswith(("land:", "done before:"))]
+    if not starts:
+        return {}
+    phases = {"start": starts[0], "after_start": round(run.wall - starts[0], 3)}
+    if len(starts) > 1:
+        phases |= {"land": round(starts[1] - starts[0], 3), "apply": round(run.wall - starts[1], 3)}
+    return phases
+
+
+def _tail(run: Measured) -> str:
+    return "\n".join(["    " + line for _, line in run.lines[-15:]] + ["    " + run.output[-500:]])

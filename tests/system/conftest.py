@@ -1,0 +1,31 @@
+"""A broker for each file of tests, in it topics and a pipeline for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.airflow.shop import demand_data
+from tests.stack.broker import Broker
+from tests.system.place import Place
+from tests.system.site import Site, source
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Broker]:
+    demand_data()
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture
+def place(kafka: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+    """A pipeline whose topics hold the shop's first phase."""
+    prefix = "t" + "".join(c for c in request.node.name if c.isalnum())[-60:]
+    site = Site(tmp_path, {"bootstrap.servers": kafka.bootstrap}, {"source": source(prefix)})
+    site.changes["policy"] = {"lease_seconds": 5}
+    found = Place(site, kafka, prefix)
+    found.feed(0)
+    return found

@@ -1,0 +1,69 @@
+"""Records nobody can read: counted and told without their content, and nothing beside them is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.airflow.shop import PHASES
+from tests.system.place import Place
+from tests.system.site import demand_refused, error_of, records
+from tests.system.verdict import ledger_faults, unequal, versions
+
+pytestmark = pytest.mark.system
+
+
+def _row() -> bytes:
+    """Return a real change of the table customers."""
+    return next(r.value for r in records(1, 1) if r.topic == "shopdb.shop.customers" and r.value)
+
+
+def _bad() -> dict[str, bytes]:
+    return {
+        "malformed": b'{"before": nul, "after": {}}',
+        "truncated": _row()[: len(_row()) // 2],
+        "no text": b"\x00\x00\x00\x00\x07\xff\xfe\x01avro",
+        "empty": b"",
+        "foreign": b'{"data":[{"id":"1"}],"database":"shop","es":1,"isDdl":false,"table":"customers","type":"INSERT"}',
+        "no object": b"[1, 2, 3]",
+        "truncated in a character": '{"after": "ü'.encode()[:-1],
+        "deep": b"[" * 100_000,
+        "over-long": b'{"after": "' + b"x" * 12_000_000,
+    }
+
+
+def test_bad_records_within_and_beyond_the_budget(place: Place) -> None:
+    bad = _bad()
+    topic, first = place.topic("customers"), PHASES[0]["end_offsets"]["shopdb.shop.customers"][0]
+    place.produce(topic, *bad.values())
+    refused = place.site.sync()
+    demand_refused(refused, 3, "land.quarantine_exceeded", f"{len(bad)} records", "nothing was applied")
+    assert error_of(refused)["where"] == {"topic": topic, "partition": 0, "offset": first}
+    assert versions(place.site.lake) == {}
+    assert place.site.batches()[0]["status"] == "planned"
+
+    place.site.changes["policy"]["quarantine_limit"] = len(bad)
+    done = place.site.sync()
+    assert (done.code, done.json["status"], done.json["quarantined"]) == (0, "done", len(bad)), done.err
+    told = done.json["quarantine"]
+    assert [entry["offset"] for entry in told] == list(range(first, first + len(bad)))
+    assert {(entry["topic"], entry["partition"]) for entry in told} == {(topic, 0)}
+    assert all(entry["error_code"] and entry["error"] for entry in told)
+    assert "xxxx" not in done.out + done.err + refused.out + refused.err, "no content of records in messages"
+    assert unequal(place.site, 0) == {}
+
+    # the rows behind the bad ones are read, and the budget is each batch's own
+    place.feed(1, same_offsets=False)
+    place.produce(topic, bad["malformed"], partition=1)
+    done = place.site.sync()
+    assert (done.code, done.json["quarantined"]) == (0, 1), done.err
+    assert unequal(place.site, 1) == {}
+    assert ledger_faults(place.site, 2) == []
+
+
+def test_a_bad_record_in_the_schema_topic_is_counted_too(place: Place) -> None:
+    place.produce(place.prefix, b'{"ddl": 17')
+    demand_refused(place.site.sync(), 3, "land.quarantine_exceeded", place.prefix)
+    place.site.changes["policy"]["quarantine_limit"] = 1
+    done = place.site.sync()
+    assert (done.code, done.json["quarantined"]) == (0, 1), done.err
+    assert unequal(place.site, 0) == {}

@@ -1,0 +1,28 @@
+"""Texts that are one statement, one CREATE TABLE, one column."""
+
+from __future__ import annotations
+
+from airflow_provider_cdc.core.ddl.parser import parse
+from airflow_provider_cdc.core.ddl.statement import ColumnDefinition, CreateTable, Statement
+from airflow_provider_cdc.core.model.schema import ColumnType
+
+INT = ColumnType("int")
+
+
+def one(text: str) -> Statement:
+    """The only statement of a text."""
+    (statement,) = parse(text)
+    return statement
+
+
+def create(text: str) -> CreateTable:
+    """The CREATE TABLE that a text is."""
+    statement = one(text)
+    assert isinstance(statement, CreateTable)
+    return statement
+
+
+def column(text: str) -> ColumnDefinition:
+    """The column that a definition describes."""
+    (definition,) = create(f"CREATE TABLE t ({text})").columns
+    return definition
