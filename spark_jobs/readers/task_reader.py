@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from airflow_provider_cdc.core.documents import Chunk
@@ -114,21 +115,20 @@ class _Reading:
         return [place for place, size in self._sizes.items() if size >= BATCH_BYTES]
 
     def _take(self, messages: list[Any]) -> None:
-        for (here, failed), run in groupby(messages, _origin):  # messages of one fetch stand together
+        for here, run in _runs(messages):
             chunk = self._open.get(here)
             if chunk is None:
                 continue
-            if failed:
-                if any(_ended(message.error(), message, chunk) for message in run):
-                    self._finish(here)
-                continue
-            found = list(run)
-            if found[-1].offset() + 1 >= chunk.end:
+            events = [message for message in run if message.error() is not None]
+            found = [message for message in run if message.error() is None] if events else run
+            if found and found[-1].offset() + 1 >= chunk.end:
                 found = [message for message in found if message.offset() < chunk.end]
                 self._finish(here)
             if found:
                 self._next[here] = found[-1].offset() + 1
                 self._add(here, found)
+            if here in self._open and any(_ended(event.error(), event, chunk) for event in events):
+                self._finish(here)
 
     def _add(self, place: tuple[str, int], messages: list[Any]) -> None:
         values = [message.value() for message in messages]
@@ -163,8 +163,14 @@ class _Reading:
         )
 
 
-def _origin(message: Any) -> tuple[tuple[str, int], bool]:
-    return (message.topic(), message.partition()), message.error() is not None
+def _runs(messages: list[Any]) -> Iterator[tuple[tuple[str, int], list[Any]]]:
+    """Yield messages of one partition that stand together; mostly, as those of one fetch, all of them do."""
+    places = [(message.topic(), message.partition()) for message in messages]
+    if places and places.count(places[0]) == len(places):
+        yield places[0], messages
+        return
+    for place, run in groupby(zip(places, messages, strict=True), itemgetter(0)):
+        yield place, [message for _, message in run]
 
 
 def _ended(problem: Any, message: Any, chunk: Chunk) -> bool:
