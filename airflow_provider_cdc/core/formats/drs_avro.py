@@ -106,7 +106,7 @@ class WireFormat:
         if framing not in FRAMINGS:
             problems.append(f"source.options.framing: {framing!r} is not one of {', '.join(FRAMINGS)}")
         try:
-            self._reader = AvroReader(given["schema"], framing)
+            self._reader = AvroReader(given["schema"], framing, given.get("field.columns"))
         except ValueError as error:
             raise ConfigurationError([*problems, f"source.options.schema: the text {error}"]) from None
         symbols: dict[str, Token] = dict.fromkeys(_listed(given.get("null_symbols", "")))
