@@ -6,6 +6,7 @@ Logical types are not left to fastavro: it rounds a decimal that has more digits
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -53,7 +54,7 @@ class AvroReader:
 
     :param text: the schema, JSON as in an ``.avsc`` file.
     :param framing: one of :data:`FRAMINGS`.
-    :param repeated: a field that mostly says what it said in the record before; only where its bytes differ is it read.
+    :param repeated: a field that mostly says what it said not long before; only where its bytes are others is it read.
     :raises ValueError: the text is no schema, or one whose records cannot be read safely; the message says why.
     """
 
@@ -78,7 +79,8 @@ class AvroReader:
         place = next((place for place, item in enumerate(fields) if item["name"] == repeated), len(fields))
         parts = fields[:place], fields[place : place + 1], fields[place + 1 :]
         self._first, self._repeated, self._last = ({**schema, "fields": part} for part in parts)
-        self._known: tuple[bytes, dict[str, Any]] | None = None  # bytes and value of the repeated field
+        # bytes and value of the repeated field, for some tables in turn
+        self._known = deque[tuple[bytes, dict[str, Any]]](maxlen=32)
 
     def read(self, value: bytes) -> Any:
         """Return a record; what a union holds of a named type is a pair of the type's name and the value.
@@ -100,12 +102,13 @@ class AvroReader:
 
     def _again(self, stream: BytesIO, value: bytes) -> dict[str, Any]:
         begin = stream.tell()
-        if self._known is not None and value.startswith(self._known[0], begin):
-            stream.seek(begin + len(self._known[0]))
-        else:
-            found = _record(stream, self._repeated)
-            self._known = value[begin : stream.tell()], found
-        return self._known[1]
+        for raw, known in self._known:
+            if value.startswith(raw, begin):
+                stream.seek(begin + len(raw))
+                return known
+        found: dict[str, Any] = _record(stream, self._repeated)
+        self._known.appendleft((value[begin : stream.tell()], found))
+        return found
 
     def _begin(self, value: bytes) -> int:
         if self._framing == "single-object":

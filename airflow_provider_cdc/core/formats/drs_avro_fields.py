@@ -5,6 +5,7 @@ DRS's schema is not public (specs/huawei-drs.md, section 1), so nothing is taken
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from operator import itemgetter
@@ -55,7 +56,8 @@ class Fields:
         for side in ("before", "after"):
             self._image(side, symbols, "columns" in paths)
         self._columns = self._column_names() if "columns" in self._types else None
-        self._known: tuple[Any, list[str]] = (None, [])  # the columns listed last, and their names
+        # lists of columns that were looked at, and the names in them; the reader gives the same object for equal bytes
+        self._known = deque[tuple[Any, list[str]]](maxlen=32)
 
     def _problem(self, role: str, sentence: str) -> None:
         self.problems.append(f"source.options.field.{role}: {sentence}")
@@ -141,14 +143,15 @@ class Fields:
         listed = None if self._columns is None else self._value("columns", record)
         if self._columns is None or listed is None:
             return None
-        if listed is self._known[0]:
-            return self._known[1]
+        for seen, names in self._known:
+            if seen is listed:
+                return names
         if not isinstance(listed, list):
             raise ValueError("columns that are no list")
         names = list(map(self._columns, listed))
         if len(set(names)) != len(names) or not all(isinstance(name, str) for name in names):
             raise ValueError("a column twice, or without a name")
-        self._known = listed, names
+        self._known.appendleft((listed, names))
         return names
 
     def images(self, side: str, record: Any, columns: list[str] | None) -> list[Row]:
