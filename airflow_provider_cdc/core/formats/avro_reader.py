@@ -78,6 +78,7 @@ class AvroReader:
         fields = schema["fields"]
         place = next((place for place, item in enumerate(fields) if item["name"] == repeated), len(fields))
         parts = fields[:place], fields[place : place + 1], fields[place + 1 :]
+        # each part keeps fastavro's mark of a schema that is parsed already
         self._first, self._repeated, self._last = ({**schema, "fields": part} for part in parts)
         # bytes and value of the repeated field, for some tables in turn
         self._known = deque[tuple[bytes, dict[str, Any]]](maxlen=32)
