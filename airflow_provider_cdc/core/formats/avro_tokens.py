@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from math import isfinite
-from operator import itemgetter
+from operator import gt, itemgetter
 from typing import Any
 
 from airflow_provider_cdc.core.formats.avro_reader import AvroType
@@ -38,12 +38,14 @@ _is_number = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4
 # the largest parts of a civil time, the hour as MySQL's TIME has it
 _PARTS = {"year": 9999, "month": 12, "day": 31, "hour": 838, "minute": 59, "second": 59}
 _DATE, _CLOCK = "%04d-%02d-%02d", "%02d:%02d:%02d"
+# which of the parts are there -> where they stand, and their text
 _CIVIL = {
-    ("year", "month", "day", "hour", "minute", "second"): f"{_DATE} {_CLOCK}",
-    ("year", "month", "day"): _DATE,
-    ("hour", "minute", "second"): _CLOCK,
-    ("year",): "%d",
+    (True, True, True, True, True, True): (slice(0, 6), f"{_DATE} {_CLOCK}"),
+    (True, True, True, False, False, False): (slice(0, 3), _DATE),
+    (False, False, False, True, True, True): (slice(3, 6), _CLOCK),
+    (True, False, False, False, False, False): (slice(0, 1), "%d"),
 }
+_LARGEST = tuple(_PARTS.values())
 _civil_parts = itemgetter(*_PARTS, "millis")
 _INSTANT = frozenset({"timestamp", "millis"})
 _MAX_SECONDS = 253_402_300_799  # the year 9999; larger numbers are other units
@@ -210,13 +212,15 @@ def _civil(datum: Mapping[str, Any]) -> Token:
 
 @lru_cache(maxsize=4096)  # dates are few, and an update has most times twice
 def _civil_text(*parts: int | None) -> str:
-    there = {name: part for name, part in zip(_PARTS, parts, strict=False) if part is not None}
-    form, millis = _CIVIL.get(tuple(there)), parts[-1] or 0
-    if form is None or not 0 <= millis <= 999 or (millis and "second" not in there):
+    there = tuple([part is not None for part in parts[:6]])
+    millis = parts[6] or 0
+    if there not in _CIVIL or not 0 <= millis <= 999 or (millis and not there[5]):
         raise ValueError("a civil time of which parts are missing")
-    if not all(0 <= part <= _PARTS[name] for name, part in there.items()):
+    where, form = _CIVIL[there]
+    given: Any = parts[where]
+    if min(given) < 0 or any(map(gt, given, _LARGEST[where])):
         raise ValueError("a civil time that is none")
-    text = form % tuple(there.values())
+    text = form % given
     return f"{text}.{millis:03d}" if millis else text
 
 
