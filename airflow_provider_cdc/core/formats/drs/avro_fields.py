@@ -5,7 +5,10 @@ DRS's schema is not public (specs/huawei-drs.md, section 1), so nothing is taken
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
+from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from airflow_provider_cdc.core.formats.drs.avro_images import Images, Row
@@ -53,6 +56,8 @@ class Fields:
         for side in ("before", "after"):
             self._image(side, symbols, "columns" in paths)
         self._columns = self._column_names() if "columns" in self._types else None
+        # lists of columns that were looked at, and the names in them; the reader gives the same object for equal bytes
+        self._known = deque[tuple[Any, list[str]]](maxlen=32)
 
     def _problem(self, role: str, sentence: str) -> None:
         self.problems.append(f"source.options.field.{role}: {sentence}")
@@ -130,23 +135,23 @@ class Fields:
     def names(self, record: Any) -> tuple[str, str]:
         """Return database and table of a row."""
         if "name" in self._get:
-            parts = (self.text("name", record) or "").split(".")
-        else:
-            parts = [self.text(role, record) or "" for role in ("database", "table")]
-        if len(parts) != 2 or not all(parts) or any(character < " " for part in parts for character in part):
-            raise ValueError("a row without its database or table, or with implausible names")
-        return parts[0], parts[1]
+            return _names(*(self.text("name", record) or "").split("."))
+        return _names(self.text("database", record) or "", self.text("table", record) or "")
 
     def columns(self, record: Any) -> list[str] | None:
         """Return the names of the columns, None where the record does not list them."""
         listed = None if self._columns is None else self._value("columns", record)
         if self._columns is None or listed is None:
             return None
+        for seen, names in self._known:
+            if seen is listed:
+                return names
         if not isinstance(listed, list):
             raise ValueError("columns that are no list")
         names = list(map(self._columns, listed))
-        if len(set(names)) != len(names) or not all(isinstance(name, str) for name in names):
+        if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
             raise ValueError("a column twice, or without a name")
+        self._known.appendleft((listed, names))
         return names
 
     def images(self, side: str, record: Any, columns: list[str] | None) -> list[Row]:
@@ -167,10 +172,16 @@ class Fields:
         return int(value)
 
 
+@lru_cache(maxsize=1024)
+def _names(*parts: str) -> tuple[str, str]:
+    if len(parts) != 2 or not all(parts) or any(character < " " for part in parts for character in part):
+        raise ValueError("a row without its database or table, or with implausible names")
+    return parts[0], parts[1]
+
+
 def _getter(steps: list[str]) -> _Get:
     if len(steps) == 1:
-        (step,) = steps
-        return lambda record: record[step]
+        return itemgetter(*steps)
 
     def get(record: Any) -> Any:
         for step in steps:

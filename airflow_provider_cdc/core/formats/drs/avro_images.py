@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_cdc.core.formats.drs.avro_reader import AvroType
-from airflow_provider_cdc.core.formats.drs.avro_tokens import ABSENT, Token, renderer
+from airflow_provider_cdc.core.formats.drs.avro_tokens import ABSENT, RenderAll, Token, renderer, renderer_of_all
 
 Row = dict[str, Token]
 _Read = Callable[[Any, Sequence[str] | None], list[Row]]
@@ -62,8 +62,8 @@ class Images:
         raise ValueError("an image that is no list, map or record")
 
     def _map(self, kind: AvroType) -> Callable[[Mapping[str, Any]], Row]:
-        token = renderer(kind.parts[0], self._symbols)
-        return lambda value: {name: token(item) for name, item in value.items()}
+        tokens = renderer_of_all(kind.parts[0], self._symbols)
+        return lambda value: dict(zip(value, tokens(value.values()), strict=True))
 
     def _record(self, kind: AvroType) -> Callable[[Mapping[str, Any]], Row]:
         tokens = {name: renderer(part, self._symbols) for name, part in kind.fields.items()}
@@ -74,27 +74,29 @@ class Images:
             row = self._map(item)
             return lambda value, names: [row(entry) for entry in value]
         if item.kind == "record" and item.fields.keys() >= {"name", "value"}:
-            token = renderer(item.fields["value"], self._symbols)
-            return lambda value, names: [_together([(e["name"], token(e["value"])) for e in value])]
+            tokens = renderer_of_all(item.fields["value"], self._symbols)
+            return lambda value, names: [_together(value, tokens)]
         self.needs_names = True
-        token = renderer(item, self._symbols)
-        return lambda value, names: [_beside(value, names, token)]
+        tokens = renderer_of_all(item, self._symbols)
+        return lambda value, names: [_beside(value, names, tokens)]
 
 
-def _together(pairs: list[tuple[Any, Token]]) -> Row:
-    row = dict(pairs)
-    if len(row) != len(pairs) or not all(isinstance(name, str) for name in row):
+def _together(pairs: list[dict[str, Any]], tokens: RenderAll) -> Row:
+    names = [pair["name"] for pair in pairs]
+    plain = all(isinstance(name, str) for name in names)
+    row = dict(zip(names, tokens([pair["value"] for pair in pairs]), strict=True)) if plain else {}
+    if not plain or len(row) != len(pairs):
         raise ValueError("an image with a column twice, or without a name")
     return row
 
 
-def _beside(values: list[Any], names: Sequence[str] | None, token: Callable[[Any], Token]) -> Row:
+def _beside(values: list[Any], names: Sequence[str] | None, tokens: RenderAll) -> Row:
     # with one value too few or too many nothing says which column each belongs to
     if names is None or len(names) != len(values):
         raise ValueError(f"an image of {len(values)} values beside {len(names or ())} columns")
-    return {name: token(value) for name, value in zip(names, values, strict=True)}
+    return dict(zip(names, tokens(values), strict=True))
 
 
 def carried(row: Row) -> Row:
     """Return a row without the columns that say that they are not carried."""
-    return {name: token for name, token in row.items() if token is not ABSENT} if ABSENT in row.values() else row
+    return {name: token for name, token in row.items() if token is not ABSENT}

@@ -5,6 +5,8 @@ Logical types are not left to fastavro: it rounds a decimal that has more digits
 
 from __future__ import annotations
 
+import sys
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -52,25 +54,34 @@ class AvroReader:
 
     :param text: the schema, JSON as in an ``.avsc`` file.
     :param framing: one of :data:`FRAMINGS`.
+    :param repeated: a field that mostly says what it said not long before; only where its bytes are others is it read.
     :raises ValueError: the text is no schema, or one whose records cannot be read safely; the message says why.
     """
 
-    def __init__(self, text: str, framing: str) -> None:
+    def __init__(self, text: str, framing: str, repeated: str | None = None) -> None:
         try:
             tree = msgspec.json.decode(text)
         except (ValueError, RecursionError):
             raise ValueError("is no JSON") from None
         try:
-            self._schema = fastavro.parse_schema(_renamed(tree), named_schemas={})
+            # expanded, because fastavro looks a name up after everything else that it may be
+            schema: Any = fastavro.parse_schema(_renamed(tree), named_schemas={}, expand=True)
             self._mark = b"\xc3\x01" + bytes.fromhex(fingerprint(to_parsing_canonical_form(tree), "CRC-64-AVRO"))
         except RecursionError:
             raise ValueError("is nested too deep") from None
         except Exception as error:  # fastavro raises whatever it stumbles on
             raise ValueError(f"is no Avro schema: {str(error)[:200] or type(error).__name__}") from None
-        self.root = _resolved(self._schema, {}, ())
+        self.root = _resolved(schema, {}, ())
         if self.root.kind != "record":
             raise ValueError(f"describes a {self.root.kind}, not a record")
         self._framing = framing
+        fields = schema["fields"]
+        place = next((place for place, item in enumerate(fields) if item["name"] == repeated), len(fields))
+        parts = fields[:place], fields[place : place + 1], fields[place + 1 :]
+        # each part keeps fastavro's mark of a schema that is parsed already
+        self._first, self._repeated, self._last = ({**schema, "fields": part} for part in parts)
+        # bytes and value of the repeated field, for some tables in turn
+        self._known = deque[tuple[bytes, dict[str, Any]]](maxlen=32)
 
     def read(self, value: bytes) -> Any:
         """Return a record; what a union holds of a named type is a pair of the type's name and the value.
@@ -80,12 +91,25 @@ class AvroReader:
         stream = BytesIO(value)
         stream.seek(self._begin(value))
         try:
-            datum = fastavro.schemaless_reader(stream, self._schema, None, return_named_type=True)
+            datum = _record(stream, self._first)
+            if self._repeated["fields"]:
+                datum.update(self._again(stream, value))
+                datum.update(_record(stream, self._last))
         except Exception:  # of bytes that do not fit, fastavro raises whatever it stumbles on
             raise SchemaMismatch(f"the bytes are no record of the stated schema{_hint(value)}") from None
         if stream.tell() != len(value):
             raise SchemaMismatch(f"the bytes go on after a record of the stated schema{_hint(value)}")
         return datum
+
+    def _again(self, stream: BytesIO, value: bytes) -> dict[str, Any]:
+        begin = stream.tell()
+        for raw, known in self._known:
+            if value.startswith(raw, begin):
+                stream.seek(begin + len(raw))
+                return known
+        found: dict[str, Any] = _record(stream, self._repeated)
+        self._known.appendleft((value[begin : stream.tell()], found))
+        return found
 
     def _begin(self, value: bytes) -> int:
         if self._framing == "single-object":
@@ -97,6 +121,10 @@ class AvroReader:
                 raise SchemaMismatch("the record does not begin with the number of a registered schema")
             return 5
         return 0
+
+
+def _record(stream: BytesIO, schema: Any) -> Any:
+    return fastavro.schemaless_reader(stream, schema, None, return_named_type=True)
 
 
 def _hint(value: bytes) -> str:
@@ -111,6 +139,8 @@ def _hint(value: bytes) -> str:
 
 
 def _renamed(tree: Any) -> Any:
+    if isinstance(tree, str):
+        return sys.intern(tree)  # what is the same object is found equal without a look at its characters
     if isinstance(tree, dict):
         return {_LOGICAL if key == "logicalType" else key: _renamed(item) for key, item in tree.items()}
     return [_renamed(item) for item in tree] if isinstance(tree, list) else tree
@@ -131,7 +161,7 @@ def _resolved(schema: Any, named: dict[str, AvroType], inside: tuple[str, ...]) 
         return named.get(schema) or AvroType(schema)
     kind, logical = schema["type"], str(schema.get(_LOGICAL, ""))
     if kind in _NAMED:
-        return _of_name(schema, named, inside)
+        return named.get(schema["name"]) or _of_name(schema, named, inside)
     if kind in ("array", "map"):
         part = _resolved(schema["items" if kind == "array" else "values"], named, inside)
         if kind == "array" and _is_empty(part):

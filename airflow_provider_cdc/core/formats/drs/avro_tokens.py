@@ -6,20 +6,24 @@ arrays and maps are refused when they are met.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache, partial
+from math import isfinite
+from operator import gt, itemgetter
 from typing import Any
 
 from airflow_provider_cdc.core.formats.drs.avro_reader import AvroType
 from airflow_provider_cdc.core.values import charsets, civil
+from airflow_provider_cdc.core.values.field import Misfit, Reason
 
 # bytes become base64 when the image is written, and until then tell which columns are bytes
 Token = str | bytes | bool | None
 Render = Callable[[Any], Token]
+RenderAll = Callable[[Iterable[Any]], list[Token]]
 
-ABSENT = "\0absent"  # what an enum symbol gives that says "not carried"
+# what an enum symbol gives that says "not carried"; of the rarest kind of tokens, so that it is seldom looked for
+ABSENT = b"\0absent"
 _PYTHON: dict[str, type] = {
     "null": type(None),
     "boolean": bool,
@@ -30,16 +34,19 @@ _PYTHON: dict[str, type] = {
     "array": list,
     "map": dict,
 }
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_is_number = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?").fullmatch
 # the largest parts of a civil time, the hour as MySQL's TIME has it
 _PARTS = {"year": 9999, "month": 12, "day": 31, "hour": 838, "minute": 59, "second": 59}
-_DATE, _CLOCK = "{year:04d}-{month:02d}-{day:02d}", "{hour:02d}:{minute:02d}:{second:02d}"
+_DATE, _CLOCK = "%04d-%02d-%02d", "%02d:%02d:%02d"
+# which of the parts are there -> where they stand, and their text
 _CIVIL = {
-    ("year", "month", "day", "hour", "minute", "second"): f"{_DATE} {_CLOCK}",
-    ("year", "month", "day"): _DATE,
-    ("hour", "minute", "second"): _CLOCK,
-    ("year",): "{year}",
+    (True, True, True, True, True, True): (slice(0, 6), f"{_DATE} {_CLOCK}"),
+    (True, True, True, False, False, False): (slice(0, 3), _DATE),
+    (False, False, False, True, True, True): (slice(3, 6), _CLOCK),
+    (True, False, False, False, False, False): (slice(0, 1), "%d"),
 }
+_LARGEST = tuple(_PARTS.values())
+_civil_parts = itemgetter(*_PARTS, "millis")
 _INSTANT = frozenset({"timestamp", "millis"})
 _MAX_SECONDS = 253_402_300_799  # the year 9999; larger numbers are other units
 _UNREADABLE = frozenset({"timestamp-nanos", "local-timestamp-nanos", "duration", "big-decimal"})
@@ -51,7 +58,8 @@ def renderer(kind: AvroType, symbols: Mapping[str, Token]) -> Render:
     :param symbols: what enum symbols mean: None for NULL, :data:`ABSENT`.
     """
     if kind.kind == "union":
-        return _union(kind, symbols)
+        named, plain = _branches(kind, symbols)
+        return lambda value: named[value[0]](value[1]) if value.__class__ is tuple else plain[value.__class__](value)
     if kind.logical in _UNREADABLE:
         return partial(_refused, kind)
     match kind.kind:
@@ -70,6 +78,18 @@ def renderer(kind: AvroType, symbols: Mapping[str, Token]) -> Render:
     return partial(_refused, kind)
 
 
+def renderer_of_all(kind: AvroType, symbols: Mapping[str, Token]) -> RenderAll:
+    """Return what makes tokens of many values of a type, each as :func:`renderer` has it."""
+    if kind.kind != "union":
+        render = renderer(kind, symbols)
+        return lambda values: list(map(render, values))
+    named, plain = _branches(kind, symbols)
+    # the same without a call for each value
+    return lambda values: [
+        named[value[0]](value[1]) if value.__class__ is tuple else plain[value.__class__](value) for value in values
+    ]
+
+
 def has_instants(kind: AvroType) -> bool:
     """Say whether values can be instants, which become seconds since the epoch."""
     if kind.kind == "record" and kind.fields.keys() == _INSTANT:
@@ -78,7 +98,8 @@ def has_instants(kind: AvroType) -> bool:
     return kind.logical in ("timestamp-millis", "timestamp-micros") or any(map(has_instants, inner))
 
 
-def _union(kind: AvroType, symbols: Mapping[str, Token]) -> Render:
+def _branches(kind: AvroType, symbols: Mapping[str, Token]) -> tuple[dict[str, Render], dict[type, Render]]:
+    """Return renderers of a union by the named type, which stands beside the value, and by the value's own class."""
     named: dict[str, Render] = {}
     plain: dict[type, Render] = {}
     for branch in kind.parts:
@@ -89,13 +110,7 @@ def _union(kind: AvroType, symbols: Mapping[str, Token]) -> Render:
         # of an int and a long only one may mean more than a number, else the value does not tell which it is
         twice = any(_PYTHON.get(b.kind) is like and b.logical != branch.logical for b in kind.parts if not b.name)
         plain[like] = partial(_refused, branch) if twice else renderer(branch, symbols)
-
-    def render(value: Any) -> Token:
-        if value.__class__ is tuple:
-            return named[value[0]](value[1])
-        return plain[value.__class__](value)
-
-    return render
+    return named, plain
 
 
 def _record(kind: AvroType, symbols: Mapping[str, Token]) -> Render:
@@ -110,8 +125,20 @@ def _record(kind: AvroType, symbols: Mapping[str, Token]) -> Render:
         return _characters
     if "value" in names and names <= {"value", "precision", "scale", "type"}:
         value = renderer(kind.fields["value"], symbols)
-        return partial(_number, value) if "precision" in names else lambda datum: value(datum["value"])
+        return _of_value(_numbers(value) if "precision" in names else value)
     return partial(_refused, kind)
+
+
+def _of_value(render: Render) -> Render:
+    if render is _same:
+        return itemgetter("value")
+    return lambda datum: render(datum["value"])
+
+
+def _numbers(render: Render) -> Render:
+    if render in (str, _float):
+        return render  # gives nothing but numbers
+    return _number if render is _same else lambda value: _number(render(value))
 
 
 def _same(value: Any) -> Any:
@@ -124,7 +151,7 @@ def _refused(kind: AvroType, value: Any) -> Token:
 
 
 def _float(value: float) -> str:
-    if not math.isfinite(value):
+    if not isfinite(value):
         raise ValueError("a number that is not finite")
     return repr(value)
 
@@ -142,22 +169,33 @@ def _symbol(symbols: Mapping[str, Token], value: str) -> Token:
     return symbols[value]
 
 
-def _number(value: Render, datum: Mapping[str, Any]) -> Token:
-    text = value(datum["value"])
-    if text is not None and not (isinstance(text, str) and _NUMBER.fullmatch(text)):
+def _number(text: Token) -> Token:
+    if isinstance(text, str) and ((text.isdecimal() and text.isascii()) or _is_number(text)):
+        return text
+    if text is not None:
         raise ValueError("a number that is none")
-    return text
+    return None
 
 
 def _characters(datum: Mapping[str, Any]) -> Token:
-    charset, raw = datum["charset"], datum["value"]
-    if raw is None:
-        return None
+    raw = datum["value"]
+    return None if raw is None else _decoder(datum["charset"])(raw)
+
+
+@lru_cache(maxsize=256)
+def _decoder(charset: str | None) -> Callable[[bytes], Token]:
     if not charset:
         raise ValueError("characters without their character set")
     if charset.lower() == "binary":
-        return bytes(raw)
-    return charsets.decoder(charset)(raw)
+        return bytes
+    return _utf8 if charsets.is_utf8(charset) else charsets.decoder(charset)
+
+
+def _utf8(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise Misfit(Reason.TEXT) from None
 
 
 def _instant(datum: Mapping[str, Any]) -> Token:
@@ -169,13 +207,20 @@ def _instant(datum: Mapping[str, Any]) -> Token:
 
 def _civil(datum: Mapping[str, Any]) -> Token:
     """Return a date, a time, both, or a year alone, by what is there."""
-    there = tuple(name for name in _PARTS if datum[name] is not None)
-    millis = datum["millis"] or 0
-    if there not in _CIVIL or not 0 <= millis <= 999 or (millis and "second" not in there):
+    return _civil_text(*_civil_parts(datum))
+
+
+@lru_cache(maxsize=4096)  # dates are few, and an update has most times twice
+def _civil_text(*parts: int | None) -> str:
+    there = tuple([part is not None for part in parts[:6]])
+    millis = parts[6] or 0
+    if there not in _CIVIL or not 0 <= millis <= 999 or (millis and not there[5]):
         raise ValueError("a civil time of which parts are missing")
-    if not all(0 <= datum[name] <= _PARTS[name] for name in there):
+    where, form = _CIVIL[there]
+    given: Any = parts[where]
+    if min(given) < 0 or any(map(gt, given, _LARGEST[where])):
         raise ValueError("a civil time that is none")
-    text = _CIVIL[there].format_map(datum)
+    text = form % given
     return f"{text}.{millis:03d}" if millis else text
 
 

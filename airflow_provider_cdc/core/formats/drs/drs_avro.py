@@ -43,6 +43,7 @@ _OPERATIONS = {
 _ROW_OPS = frozenset({"snapshot", "insert", "update", "delete"})
 _UNSTATED = "source.options.schema_file: is missing; state the path of the Avro schema (.avsc) that the vendor gives"
 _texts = msgspec.json.Decoder()
+_encode = msgspec.json.Encoder().encode
 
 
 def prepare(options: Mapping[str, str]) -> dict[str, str]:
@@ -107,7 +108,7 @@ class WireFormat:
         if framing not in FRAMINGS:
             problems.append(f"source.options.framing: {framing!r} is not one of {', '.join(FRAMINGS)}")
         try:
-            self._reader = AvroReader(given["schema"], framing)
+            self._reader = AvroReader(given["schema"], framing, given.get("field.columns"))
         except ValueError as error:
             raise ConfigurationError([*problems, f"source.options.schema: the text {error}"]) from None
         symbols: dict[str, Token] = dict.fromkeys(_listed(given.get("null_symbols", "")))
@@ -157,7 +158,7 @@ class WireFormat:
         fields = self._fields
         (database, table), position, time = fields.names(record), fields.position(record), fields.time(record)
         columns = fields.columns(record)
-        befores, afters = (fields.images(side, record, columns) for side in ("before", "after"))
+        befores, afters = fields.images("before", record, columns), fields.images("after", record, columns)
         if op == "delete":
             befores = befores or afters  # the vendor's own JSON formats differ in where it stands (sheet 3)
         count = len(befores) if op == "delete" else len(afters)
@@ -167,25 +168,25 @@ class WireFormat:
         for row in range(count):
             before = befores[row] if op in ("update", "delete") else None
             after = afters[row] if op != "delete" else None
-            images, number = self._images(before, after)
-            changes.append((place, row, "row", op, database, table, 0, position, row, *when, *images, number))
+            images = self._images(before, after)
+            changes.append((place, row, "row", op, database, table, 0, position, row, *when, *images))
         out.changes += changes
 
-    def _images(self, before: Row | None, after: Row | None) -> tuple[tuple[bytes | None, bytes | None], int]:
+    def _images(self, before: Row | None, after: Row | None) -> tuple[bytes | None, bytes | None, int]:
         """Return both images as JSON and the number of their description."""
-        full = len({**(before or {}), **(after or {})})
-        was, now = (None if row is None else carried(row) for row in (before, after))
+        was, now = before, after
+        plain = bytes not in set(map(type, (*(before or {}).values(), *(after or {}).values())))
+        if not plain:
+            was, now = before and carried(before), after and carried(after)
         if was is not None and now is not None and was.keys() != now.keys():
             was, now = {**now, **was}, {**was, **now}  # a column that one of them lacks did not change
         names = tuple((now if was is None else was) or ())
         if not names:
             raise ValueError("a row without columns")
-        shown = [row for row in (was, now) if row is not None]
-        raw = tuple(name for name in names if any(row[name].__class__ is bytes for row in shown))
-        if any(isinstance(row[name], str) for name in raw for row in shown):
-            raise ValueError("a column that is text in one image and bytes in the other")
-        encoded = tuple(None if row is None else msgspec.json.encode(row) for row in (was, now))
-        return (encoded[0], encoded[1]), self._number(names, raw, len(names) == full)
+        raw = () if plain else _of_bytes(names, [row for row in (was, now) if row is not None])
+        complete = plain or len(names) == len({**(before or {}), **(after or {})})
+        number = self._number(names, raw, complete)
+        return None if was is None else _encode(was), None if now is None else _encode(now), number
 
     def _number(self, names: Sequence[str], raw: Sequence[str], complete: bool) -> int:
         """Return the number of the ``columns`` text."""
@@ -277,6 +278,14 @@ class WireFormat:
     def infer(self, description: Description) -> TableSchema | None:
         """Return None: records carry no types."""
         return None
+
+
+def _of_bytes(names: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
+    """Return the columns whose values are bytes."""
+    raw = tuple(name for name in names if any(row[name].__class__ is bytes for row in rows))
+    if any(isinstance(row[name], str) for name in raw for row in rows):
+        raise ValueError("a column that is text in one image and bytes in the other")
+    return raw
 
 
 def _listed(names: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from airflow_provider_cdc.core.ddl.type_text import parse_type
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.contract import Records
+from airflow_provider_cdc.core.formats.drs.avro_tokens import ABSENT
 from airflow_provider_cdc.core.formats.registry import open_format, portable_options
 from airflow_provider_cdc.core.values.images import Field, type_images
 from airflow_provider_cdc.core.values.types import arrow_type
@@ -331,6 +333,54 @@ def test_a_value_whose_meaning_is_not_known_is_an_error(kind: Any, given: Any) -
 def test_a_column_that_is_text_before_and_bytes_after_is_an_error() -> None:
     found = decoded({"type": "map", "values": VALUE}, event(type="UPDATE", old={"c": "dGVzdA=="}, data={"c": b"test"}))
     assert [change["kind"] for change in found] == ["error"]
+
+
+def test_lists_of_columns_that_take_turns_each_name_their_own_values() -> None:
+    lists = [[{"name": f"c{n}", "dataTypeNumber": 3}] for n in range(40)]  # more than are remembered
+    lists += [FIELDS[:1], FIELDS, FIELDS[::-1], [], None, FIELDS[:1] * 2]
+    rows = [(fields, [integer(n + 1) for n in range(len(fields or ()))]) for fields in lists] * 3
+    found = changes(*(wire("INSERT", fields=fields, afterImages=values) for fields, values in rows))
+    for change, (fields, _) in zip(found, rows, strict=True):
+        names = [item["name"] for item in fields or ()]
+        assert change["kind"] == ("row" if names and len(set(names)) == len(names) else "error")
+        if change["kind"] == "row":
+            assert image(change["after"]) == {name: str(n + 1) for n, name in enumerate(names)}
+            assert json.loads(change["columns"])["columns"] == sorted(names)
+
+
+def test_columns_may_be_listed_inside_a_record() -> None:
+    head = {"type": "record", "name": "H", "fields": [{"name": "names", "type": {"type": "array", "items": "string"}}]}
+    tree = schema_of(None, {"type": "array", "items": VALUE})
+    tree["fields"].insert(0, {"name": "h", "type": ["null", head]})
+    options = {**PLAIN, "schema": json.dumps(tree), "field.columns": "h.names"}
+    rows = [{"a": 1}, {"b": 2}, {"a": 3, "b": None}]
+    events = [event(h={"names": list(row)}, data=list(row.values())) for row in rows]
+    found = changes(*(encoded(fastavro.parse_schema(tree), e) for e in events), options=options)
+    assert [image(change["after"]) for change in found] == [{"a": "1"}, {"b": "2"}, {"a": "3", "b": None}]
+
+
+@pytest.mark.parametrize("kind", [{"type": "array", "items": "string"}, {"type": "map", "values": "string"}])
+def test_a_name_that_is_no_text_is_an_error(kind: dict[str, Any]) -> None:
+    name: Any = ["a"] if kind["type"] == "array" else {"a": "b"}
+    cell = {
+        "type": "record",
+        "name": "Cell",
+        "fields": [{"name": "name", "type": kind}, {"name": "value", "type": VALUE}],
+    }
+    (beside,) = decoded({"type": "array", "items": cell}, event(data=[{"name": name, "value": 1}]))
+    tree = schema_of(None, {"type": "array", "items": VALUE})
+    column = {"type": "record", "name": "Column", "fields": [{"name": "name", "type": kind}]}
+    tree["fields"].insert(0, {"name": "names", "type": {"type": "array", "items": column}})
+    options = {**PLAIN, "schema": json.dumps(tree), "field.columns": "names"}
+    (listed,) = changes(encoded(fastavro.parse_schema(tree), event(names=[{"name": name}], data=[1])), options=options)
+    assert [(c["kind"], c["error_code"]) for c in (beside, listed)] == [("error", "record.malformed")] * 2
+
+
+def test_bytes_like_the_mark_of_an_absent_column_are_carried() -> None:
+    (change,) = changes(
+        wire("INSERT", fields=FIELDS, afterImages=["NONE", value("BinaryObject", type="x", value=ABSENT)])
+    )
+    assert image(change["after"]) == {"v": b64encode(ABSENT).decode()}
 
 
 # ---- wrong schemas
