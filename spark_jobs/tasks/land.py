@@ -21,7 +21,7 @@ from spark_jobs.kept_memory import keep_memory
 from spark_jobs.readers.task_reader import read_chunks
 from spark_jobs.storage import Storage
 
-_HELD_BYTES = 128 << 20
+_FILE_BYTES = 128 << 20  # of changes in memory; of many tables in turn a file's are all held until it ends
 _ERRORS_TOLD = 20  # a report names so many places; the change log has all
 
 
@@ -89,8 +89,8 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
             report.size += sum(map(len, filter(None, records.values)))
             changes = wire.decode(records)
             _take(wire, changes if given is None else given.fill(changes), writer, report)
-            # many small files would be dear to read; more than this is dear to hold
-            if writer.size >= _HELD_BYTES or writer.rows >= job.policy["chunk_records"]:
+            # many small files would be dear to read
+            if writer.size >= _FILE_BYTES or writer.rows >= job.policy["chunk_records"]:
                 _finish(writer, report)
                 writer = LogWriter(storage, folder, describe)
         _finish(writer, report)
