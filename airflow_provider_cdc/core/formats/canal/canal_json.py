@@ -14,10 +14,8 @@ from airflow_provider_cdc.core.formats.canal.evidence import of_canal
 from airflow_provider_cdc.core.formats.canal.images import Former, Table, read_images
 from airflow_provider_cdc.core.formats.canal.statements import changes_tables, session_database
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
-from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
+from airflow_provider_cdc.core.formats.contract import Progress, Records
 from airflow_provider_cdc.core.formats.record_by_record import Refused, decode_each
-from airflow_provider_cdc.core.model.encoding import Encoded
-from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 from airflow_provider_cdc.core.values.zones import is_zone
 
 # milliseconds up to the year 9999: what a timestamp column can hold
@@ -70,7 +68,7 @@ _names = msgspec.json.Decoder(list[str] | None)
 _numbers = msgspec.json.Decoder(dict[str, int] | None)
 
 
-class WireFormat:
+class WireFormat(canal_columns.CanalFormat):
     """``canal-json``: rows and DDL in the data topics, without positions."""
 
     name = "canal-json"
@@ -203,22 +201,6 @@ class WireFormat:
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
         return Progress(message.es, message.type == "TIDB_WATERMARK") if message.es else None
-
-    def describe(self, columns: str) -> Description:
-        """Read the ``columns`` text of a change."""
-        return canal_columns.describe(columns)
-
-    def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
-        """Return how a column stands in the images."""
-        return canal_columns.encoding_of(name, column, description, self._zone)
-
-    def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
-        """Return nothing: schema changes come as statements only."""
-        return []
-
-    def infer(self, description: Description) -> TableSchema | None:
-        """Return a schema made from ``mysqlType`` and ``pkNames``."""
-        return canal_columns.inferred_schema(description)
 
 
 def _checked_images(message: _Message, op: str) -> list[msgspec.Raw]:

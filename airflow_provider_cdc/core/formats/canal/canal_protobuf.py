@@ -17,17 +17,15 @@ from airflow_provider_cdc.core.formats.canal.entries import meanings
 from airflow_provider_cdc.core.formats.canal.packets import PacketReader
 from airflow_provider_cdc.core.formats.canal.rows import RowReader
 from airflow_provider_cdc.core.formats.change_arrays import change_batch
-from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
+from airflow_provider_cdc.core.formats.contract import Progress, Records
 from airflow_provider_cdc.core.formats.generated.canal_entry_pb2 import HEARTBEAT, Entry
 from airflow_provider_cdc.core.formats.generated.canal_packet_pb2 import Messages, Packet
-from airflow_provider_cdc.core.model.encoding import Encoded
-from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 from airflow_provider_cdc.core.values.zones import is_zone
 
 _TOGETHER = 12 << 20  # bytes of records decoded at once: what is computed of them stays in the processor's cache
 
 
-class WireFormat:
+class WireFormat(canal_columns.CanalFormat):
     """``canal-protobuf``: rows, DDL and transaction marks in the data topics, all with their place in the binlog."""
 
     name = "canal-protobuf"
@@ -79,22 +77,6 @@ class WireFormat:
         if oldest is None:
             return None
         return Progress(oldest.header.executeTime, heartbeat=oldest.entryType == HEARTBEAT)
-
-    def describe(self, columns: str) -> Description:
-        """Read the ``columns`` text of a change."""
-        return canal_columns.describe(columns)
-
-    def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
-        """Return how a column stands in the images."""
-        return canal_columns.encoding_of(name, column, description, self._zone)
-
-    def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
-        """Return nothing: schema changes come as statements only."""
-        return []
-
-    def infer(self, description: Description) -> TableSchema | None:
-        """Return a schema made from ``mysqlType`` and ``isKey``."""
-        return canal_columns.inferred_schema(description)
 
 
 def _spans(records: Records) -> Iterator[tuple[int, int]]:

@@ -148,3 +148,25 @@ def inferred_schema(description: Description) -> TableSchema | None:
     if not by_name.keys() >= set(description.key):
         return None
     return TableSchema(tuple(columns), tuple(by_name[name] for name in description.key))
+
+
+class CanalFormat:
+    """What both of Canal's forms have in common: what they say of columns, and how values stand."""
+
+    _zone: str | None
+
+    def describe(self, columns: str) -> Description:
+        """Read the ``columns`` text of a change."""
+        return describe(columns)
+
+    def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
+        """Return how a column stands in the images."""
+        return encoding_of(name, column, description, self._zone)
+
+    def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
+        """Return nothing: schema changes come as statements only."""
+        return []
+
+    def infer(self, description: Description) -> TableSchema | None:
+        """Return a schema made from ``mysqlType`` and the names of the key."""
+        return inferred_schema(description)

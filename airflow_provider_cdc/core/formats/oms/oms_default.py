@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +15,7 @@ from airflow_provider_cdc.core.formats.oms import images as oms_images
 from airflow_provider_cdc.core.formats.oms.columns import is_oceanbase, speaks_oracle
 from airflow_provider_cdc.core.formats.oms.evidence import of_default
 from airflow_provider_cdc.core.formats.oms.light_types import LIGHT_TYPE, TypedImages
+from airflow_provider_cdc.core.formats.oms.messages import reader_of
 from airflow_provider_cdc.core.formats.oms.options import NULL_IN_BOTH, TIMEZONE, OmsOptions
 from airflow_provider_cdc.core.formats.oms.positions import NOWHERE, Place, change_place, snapshot_place
 from airflow_provider_cdc.core.formats.record_by_record import decode_each
@@ -52,7 +53,7 @@ class _Ddl(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     types: msgspec.Raw = msgspec.field(name=LIGHT_TYPE, default=msgspec.Raw())
 
 
-_read: Callable[[bytes], _Message] = msgspec.json.Decoder(_Message).decode
+_open = reader_of(_Message)
 _ddl = msgspec.json.Decoder(_Ddl)
 
 
@@ -103,10 +104,7 @@ class WireFormat(oms_images.OmsFormat):
 
     def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
         """Add the change of one record."""
-        try:
-            message = _read(value)
-        except msgspec.DecodeError:
-            message = _open(value)
+        message = _open(value)
         op = _ROW_OPS.get(message.recordType or _kind_of(message))
         if op is None:
             self._other(out, place, message)
@@ -202,16 +200,6 @@ class WireFormat(oms_images.OmsFormat):
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
         return None if time is None or kind == "ROW" else Progress(time // 1000, heartbeat=kind == "HEARTBEAT")
-
-
-def _open(value: bytes) -> _Message:
-    try:
-        return _read(value)
-    except msgspec.DecodeError:
-        # the separator of key values may stand bare in the text (section 10, 25)
-        if b"\x01" not in value:
-            raise
-        return _read(value.replace(b"\x01", b"\\u0001"))
 
 
 def _kind_of(message: _Message) -> str:

@@ -5,7 +5,7 @@ Records name neither types nor the key: ``tables.<name>.create`` does (specs/oce
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from airflow_provider_cdc.core.formats.contract import Progress, Records
 from airflow_provider_cdc.core.formats.exact_members import exact_members
 from airflow_provider_cdc.core.formats.oms import images as oms_images
 from airflow_provider_cdc.core.formats.oms.columns import is_oceanbase, speaks_oracle
+from airflow_provider_cdc.core.formats.oms.messages import reader_of
 from airflow_provider_cdc.core.formats.oms.options import DB_TYPE, NULL_IN_BOTH, SEQUENCE, TENANT, TIMEZONE, OmsOptions
 from airflow_provider_cdc.core.formats.oms.positions import (
     NO_SEQUENCE,
@@ -49,7 +50,7 @@ class _Message(msgspec.Struct, gc=False):
     key: msgspec.Raw = msgspec.Raw()
 
 
-_read: Callable[[bytes], _Message] = msgspec.json.Decoder(_Message).decode
+_open = reader_of(_Message)
 
 
 _Images = tuple[bytes | None, bytes | None, int]  # before and after, and the number of their ``columns`` text
@@ -208,13 +209,3 @@ class WireFormat(oms_images.OmsFormat):
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
         return None if time is None else Progress(time // 1000, heartbeat=False)
-
-
-def _open(value: bytes) -> _Message:
-    try:
-        return _read(value)
-    except msgspec.DecodeError:
-        # rowid joins key values by U+0001, which may stand bare in the text (section 10, 25)
-        if b"\x01" not in value:
-            raise
-        return _read(value.replace(b"\x01", b"\\u0001"))

@@ -4,75 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from airflow_provider_cdc.core.ddl.type_text import parse_type
 from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.registry import open_format
-from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
-from airflow_provider_cdc.core.model.schema import ColumnType
-from airflow_provider_cdc.core.values.images import Field, type_images
-from airflow_provider_cdc.core.values.types import arrow_type
+from tests.unit.core.formats.drs.json_changes import BOTH, NEW, OLD, SAMPLE_TYPES, changes, image, message, values
 
 SHARED = Path(__file__).parents[6] / "shared"
 DOCUMENT = SHARED / "seeds" / "004_24fae3500a2cd3e4.txt"
-BOTH = ("drs-json", "drs-json-c")
-
-# the types of the table in the vendor's sample; the lengths are ours
-SAMPLE_TYPES = {
-    "id": "int", "c1": "varchar(80)", "c2": "varbinary(200)", "c3": "int", "c4": "datetime", "c5": "timestamp(3)",
-    "c6": "char(40)", "c7": "float", "c8": "double", "c9": "decimal(20,2)", "c10": "varchar(80)", "c11": "binary(3)",
-    "c12": "varbinary(400)", "c13": "text", "c14": "blob",
-}  # fmt: skip
-
-
-def changes(*values: object, format: str = "drs-json", **options: str) -> list[dict[str, Any]]:
-    raw = [v if v is None or isinstance(v, bytes) else json.dumps(v).encode() for v in values]
-    count = len(raw)
-    records = Records("drs", 1, list(range(count)), [1000] * count, [None] * count, raw)
-    return open_format(format, options).decode(records).to_pylist()
-
-
-def message(kind: str, data: object = None, old: object = None, **more: object) -> dict[str, Any]:
-    columns = {"id": "int", "v": "varchar"}
-    return {
-        "mysqlType": columns, "id": 27677, "es": 1624614713000, "ts": 1625058726990, "database": "test01",
-        "table": "test ", "type": kind, "isDdl": False, "sql": "", "sqlType": {"id": 4, "v": 12}, "data": data,
-        "old": old, "pkNames": ["id"], **more,
-    }  # fmt: skip
-
-
-def image(text: str | None) -> Any:
-    return None if text is None else json.loads(text)
-
-
-def values(change: dict[str, Any], which: str, types: dict[str, str], format: str = "drs-json", **options: str) -> Any:
-    """Return the typed values of an image, or the reasons why there are none."""
-    wire = open_format(format, options)
-    description = None if change["columns"] is None else wire.describe(change["columns"])
-    fields = []
-    for name, text in types.items():
-        kind = parse_type(text)
-        fields.append(Field(wire.encoding_of(name, kind, description), kind, arrow_type(kind)))
-    typed = type_images(pa.array([change[which]]), fields)
-    failed = {failure.column: failure.reason for failure in typed.failures}
-    return failed or {name: column[0].as_py() for name, column in zip(types, typed.columns, strict=True)}
-
-
-def value(text: object, kind: str, format: str = "drs-json", named: str | None = None, **options: str) -> Any:
-    """Return the value of one column, given how it stands in the image."""
-    told = {"mysqlType": {"c": named or kind.partition("(")[0]}}
-    (change,) = changes(message("INSERT", [{"c": text}], **told), format=format, **options)
-    found = values(change, "after", {"c": kind}, format, **options)
-    return found["c"]
-
 
 # ---- the vendor's document
 
@@ -126,8 +70,6 @@ def test_the_sample_that_another_cloud_publishes_decodes_to_the_changes_stated_f
 
 
 # ---- rows
-
-OLD, NEW = {"id": "1", "v": "a"}, {"id": "1", "v": "b"}
 
 
 @pytest.mark.parametrize("format", BOTH)
@@ -234,81 +176,6 @@ def test_what_earlier_messages_were_like_changes_nothing(other: dict[str, Any], 
     assert found == [change for value in sent for change in changes(value, format=format)]
 
 
-# ---- what is told of columns
-
-
-def test_the_record_names_its_columns_types_and_key_whatever_their_order() -> None:
-    turned = message("INSERT", [NEW], mysqlType={"v": "varchar", "id": "int"})
-    first, second = changes(message("INSERT", [NEW]), turned)
-    assert first["columns"] == second["columns"]
-    description = open_format("drs-json").describe(first["columns"])
-    assert description.names == ("id", "v")
-    assert description.key == ("id",)
-    assert description.details == {"id": "int", "v": "varchar"}
-    assert description.complete
-
-
-@pytest.mark.parametrize(("given", "key"), [([], ()), (None, None), (["v", "id"], ("v", "id"))])
-def test_a_key_may_be_empty_or_not_told(given: object, key: object) -> None:
-    (change,) = changes(message("INSERT", [NEW], pkNames=given))
-    assert open_format("drs-json").describe(change["columns"]).key == key
-
-
-def test_without_types_the_members_tell_the_columns() -> None:
-    (change,) = changes(message("INSERT", [NEW], mysqlType=None))
-    description = open_format("drs-json").describe(change["columns"])
-    assert (description.names, description.details, description.complete) == (("id", "v"), None, True)
-
-
-def test_a_column_that_one_image_lacks_did_not_change() -> None:
-    found = changes(
-        message("UPDATE", [{"id": "1", "v": "b"}], [{"v": None}]),
-        message("UPDATE", [{"v": "b"}], [{"id": "1", "v": "a"}]),
-    )
-    assert [image(c["before"]) for c in found] == [{"id": "1", "v": None}, {"id": "1", "v": "a"}]
-    assert [image(c["after"]) for c in found] == [{"id": "1", "v": "b"}, {"id": "1", "v": "b"}]
-    assert [open_format("drs-json").describe(c["columns"]).complete for c in found] == [True, True]
-
-
-def test_an_image_that_lacks_a_named_column_is_told_to_be_partial() -> None:
-    # Oracle: what the redo record does not have is absent and means "not updated"
-    (change,) = changes(message("UPDATE", [{"id": "1"}], [{"id": "2"}]))
-    wire = open_format("drs-json")
-    description = wire.describe(change["columns"])
-    assert (description.names, description.complete, wire.partial_images) == (("id",), False, True)
-    assert wire.infer(description) is None
-
-
-def test_columns_of_any_name_are_told() -> None:
-    names = ['quo"te', "back\\slash", "größe", "", "f0", " trailing ", "emoji 😀"]
-    row = dict.fromkeys(names, "1")
-    (change,) = changes(message("INSERT", [row], mysqlType=dict.fromkeys(names, "int"), pkNames=[]))
-    assert set(open_format("drs-json").describe(change["columns"]).names) == set(names)
-    assert image(change["after"]) == row
-
-
-def test_a_schema_is_made_that_holds_every_value_of_the_bare_types() -> None:
-    told = {"id": "bigint", "n": "int", "d": "decimal", "t": "datetime", "b": "blob", "v": "varchar"}
-    (change,) = changes(message("INSERT", [dict.fromkeys(told, "1")], mysqlType=told))
-    wire = open_format("drs-json")
-    schema = wire.infer(wire.describe(change["columns"]))
-    assert schema is not None
-    types = {column.name: str(column.type) for column in schema.columns}
-    assert types == {
-        "id": "decimal(20,0)", "n": "bigint", "d": "longtext", "t": "datetime(6)", "b": "longblob", "v": "longtext",
-    }  # fmt: skip
-    assert [column.name for column in schema.key_columns] == ["id"]
-
-
-@pytest.mark.parametrize(
-    "more", [{"mysqlType": {"id": "int", "v": "VARCHAR2"}}, {"mysqlType": None}, {"pkNames": None}, {"pkNames": ["x"]}]
-)
-def test_no_schema_is_made_of_unknown_types_or_keys(more: dict[str, Any]) -> None:
-    (change,) = changes(message("INSERT", [NEW], **more))
-    wire = open_format("drs-json")
-    assert wire.infer(wire.describe(change["columns"])) is None
-
-
 # ---- schema changes
 
 
@@ -330,104 +197,6 @@ def test_a_schema_change_needs_its_type_only() -> None:
     bare = {"type": "DDL", "sql": "DROP TABLE a.t", "id": 1}
     (change,) = changes(bare)
     assert (change["kind"], change["default_database"], change["source_time"]) == ("schema", "", None)
-
-
-# ---- values
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "expected"),
-    [
-        ("-128", "tinyint", -128),
-        ("18446744073709551615", "bigint unsigned", Decimal(2**64 - 1)),
-        ("10357.0", "float", 10357.0),
-        ("1.2510357E7", "double", 12510357.0),
-        ("1.0E-5", "double", 1e-5),
-        ("1E+3", "decimal(10,2)", Decimal("1000.00")),
-        ("0.10", "decimal(10,2)", Decimal("0.10")),
-        ("1" * 30 + "." + "2" * 10, "decimal(40,10)", "1" * 30 + "." + "2" * 10),
-        ("2021-06-25 17:51:53", "datetime", datetime(2021, 6, 25, 17, 51, 53)),
-        ("2021-06-25", "date", date(2021, 6, 25)),
-        ("17:51:53", "time", "17:51:53"),
-        ("17:51:53.2", "time(3)", "17:51:53.200"),
-        ("-838:59:59", "time", "-838:59:59"),
-        ("2021", "year", 2021),
-        ("5", "bit(8)", 5),
-        ("[]", "varbinary(9)", b""),
-        ("[106, 103, 111]", "blob", b"jgo"),
-        ("[-1, -128, 127, 0]", "blob", b"\xff\x80\x7f\x00"),
-        ("[255,128]", "tinyblob", b"\xff\x80"),
-        ("[1]", "binary(3)", b"\1\0\0"),
-        ("[1, 2]", "varchar(20)", "[1, 2]"),
-        (5, "int", 5),
-        (0.5, "decimal(10,2)", Decimal("0.50")),
-        (True, "tinyint(1)", 1),
-        (None, "blob", None),
-        (None, "int", None),
-        ("", "varchar(20)", ""),
-    ],
-)
-def test_values_read_as_the_source_has_them(text: object, kind: str, expected: object) -> None:
-    assert value(text, kind) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "instant"),
-    [
-        ("1624614713.201", datetime(2021, 6, 25, 9, 51, 53, 201000, tzinfo=UTC)),
-        ("1624614713.2", datetime(2021, 6, 25, 9, 51, 53, 200000, tzinfo=UTC)),
-        ("1624614713.000001", datetime(2021, 6, 25, 9, 51, 53, 1, tzinfo=UTC)),
-        ("1624614713", datetime(2021, 6, 25, 9, 51, 53, tzinfo=UTC)),
-        ("-1.5", datetime(1969, 12, 31, 23, 59, 58, 500000, tzinfo=UTC)),
-    ],
-)
-def test_a_timestamp_in_json_is_an_instant_in_seconds(text: str, instant: datetime) -> None:
-    assert value(text, "timestamp(6)") == instant
-
-
-def test_a_timestamp_in_json_c_is_text_in_the_stated_zone() -> None:
-    instant = datetime(2021, 6, 25, 9, 51, 53, tzinfo=UTC)
-    for zone in ("Asia/Shanghai", "+08:00"):
-        assert value("2021-06-25 17:51:53", "timestamp", "drs-json-c", timezone=zone) == instant
-    assert value("2021-06-25 17:51:53", "datetime", "drs-json-c", timezone="+08:00") == datetime(
-        2021, 6, 25, 17, 51, 53
-    )
-
-
-def test_without_a_stated_zone_a_timestamp_in_json_c_is_refused() -> None:
-    assert value("2021-06-25 17:51:53", "timestamp", "drs-json-c") == "date_invalid"
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("[256]", "blob"),
-        ("[-129]", "blob"),
-        ("[1.5]", "blob"),
-        ("test", "blob"),
-        ("[1, 2", "blob"),
-        ("x", "int"),
-        ("1624614713.201", "datetime"),
-        ("2021-06-25 17:51:53", "timestamp"),
-        ("Thu Jan 01 17:51:53 CST 1970", "time"),
-        ("POINT(1 1)", "point"),
-        ("[0, 0, 0, 0, 1]", "geometry"),
-        ("[1]", "bit(8)"),
-    ],
-)
-def test_values_of_another_form_are_refused(text: object, kind: str) -> None:
-    found = value(text, kind)
-    assert isinstance(found, str)
-    assert found in {"byte_invalid", "number_invalid", "date_invalid", "time_invalid", "token_unexpected"}
-
-
-def test_the_type_that_the_record_names_decides() -> None:
-    wire = open_format("drs-json")
-    (change,) = changes(message("INSERT", [{"id": "1", "v": "[1]"}], mysqlType={"id": "int", "v": "VARBINARY(20)"}))
-    description = wire.describe(change["columns"])
-    assert wire.encoding_of("v", ColumnType("varchar", 20), description) == Encoded("v", Encoding.BYTE_LIST)
-    assert wire.encoding_of("v", ColumnType("varchar", 20), None) == Encoded("v", Encoding.TEXT)
-    assert wire.encoding_of("v", ColumnType("timestamp"), None) == Encoded("v", Encoding.EPOCH_SECONDS)
 
 
 # ---- progress, options, bad messages
