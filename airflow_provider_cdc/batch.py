@@ -19,6 +19,7 @@ from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Chunk, JobDocument, TableState
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger
+from airflow_provider_cdc.core.ledger.records import offsets_document
 from airflow_provider_cdc.engine import EngineTask, Stopper
 from airflow_provider_cdc.hooks.connections import ledger_url, spark_target, storage_options
 from airflow_provider_cdc.outcome import from_ledger, may_settle, published, ran_engine, schema_change_id
@@ -146,6 +147,10 @@ class _Run:
             parallelism=parallelism,
             session=self._needs_session(),
             until=batch.until.isoformat() if batch.until else None,
+            start=offsets_document(batch.start),
+            end=offsets_document(batch.end),
+            topics=batch.topics or {},
+            ledger=self._ledger.id,
         )
         return job, secrets
 

@@ -28,9 +28,10 @@ class _Unrecorded:
             raise AttributeError(name)
         return getattr(self._ledger, name)
 
-    def plan(self, lease: Any, start: Offsets, end: Offsets, until: datetime | None, kind: str = SYNC) -> Batch:
-        last = self._ledger.last(lease)
-        seq = 1 if last is None else last.seq + 1
+    def plan(
+        self, lease: Any, start: Offsets, end: Offsets, until: datetime | None, kind: str = SYNC, **_: object
+    ) -> Batch:
+        seq = 1 + max((batch.seq for batch in self._ledger.batches(lease)), default=0)
         self.fresh = Batch(lease, seq, kind, PLANNED, start, end, until, datetime.now(UTC))
         return self.fresh
 

@@ -65,6 +65,10 @@ class JobDocument:
     :param parallelism: tasks that run at a time.
     :param until: ISO time of the request: later schema changes stay for later batches; None takes all there are.
     :param session: Spark was started with the jars that the Spark reader and the Spark writer need.
+    :param start: first offsets of the batch's range by topic and partition (``offsets_document``).
+    :param end: offsets after the last, exclusive.
+    :param topics: Kafka's id of each topic in the range, as far as the brokers give one.
+    :param ledger: id of the ledger that planned the batch; empty where there is none.
     """
 
     pipeline: str
@@ -85,6 +89,10 @@ class JobDocument:
     parallelism: int = 2
     session: bool = False
     until: str | None = None
+    start: dict[str, dict[str, int]] = field(default_factory=dict)
+    end: dict[str, dict[str, int]] = field(default_factory=dict)
+    topics: dict[str, str] = field(default_factory=dict)
+    ledger: str = ""
     version: int = DOCUMENT_VERSION
 
     def document(self) -> dict[str, Any]:

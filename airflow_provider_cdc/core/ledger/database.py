@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, exc, insert, pool, select, text
+from sqlalchemy import Connection, Engine, column, create_engine, event, exc, insert, pool, select, table, text
 from sqlalchemy.engine import URL, make_url
 
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, KnownValuesError, UnavailableError
@@ -176,8 +177,27 @@ def _create(connection: Connection) -> None:
     schema.metadata.create_all(connection)
     version = connection.execute(select(schema.versions.c.version)).scalar()
     if version is None:
-        connection.execute(insert(schema.versions).values(version=schema.VERSION))
+        _mark(connection)
+    elif version == 1:
+        _upgrade(connection)
     elif version != schema.VERSION:
         raise ConfigurationError(
             [f"ledger: its tables have version {version}, this release knows version {schema.VERSION}"]
         )
+
+
+def _mark(connection: Connection) -> None:
+    """Write the tables' version and the ledger's id."""
+    connection.execute(insert(schema.versions).values(version=schema.VERSION, ledger_id=uuid.uuid4().hex))
+
+
+def _upgrade(connection: Connection) -> None:
+    """Rebuild the tables of version 1 that version 2 changed: SQLite cannot alter a check."""
+    connection.execute(text("CREATE TEMPORARY TABLE cdc_batches_1 AS SELECT * FROM cdc_batches"))
+    changed = [schema.batches, schema.versions]
+    schema.metadata.drop_all(connection, tables=changed)
+    schema.metadata.create_all(connection, tables=changed)
+    kept = table("cdc_batches_1", *(column(c.name) for c in schema.batches.c if c.name not in ("topics", "lost")))
+    connection.execute(insert(schema.batches).from_select(kept.c.keys(), select(kept)))
+    connection.execute(text("DROP TABLE cdc_batches_1"))
+    _mark(connection)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ SYNC = "sync"
 
 PLANNED = "planned"
 COMMITTED = "committed"
+ABANDONED = "abandoned"
 
 
 @dataclass(frozen=True)
@@ -23,11 +24,13 @@ class Batch:
 
     :param seq: number in the pipeline, from 1 without gaps.
     :param kind: what was asked for, e.g. ``sync``.
-    :param status: ``planned`` or ``committed``.
+    :param status: ``planned``, ``committed``, or ``abandoned``: nothing of it was read and nothing will be.
     :param start: first offsets.
     :param end: offsets after the last, exclusive.
     :param until: source time the request named; None is "what is there now".
     :param result: result document; None while planned.
+    :param topics: Kafka's id of each topic in the range; None where the batch was planned without them.
+    :param lost: records that Kafka deleted before any batch read them: ``topic``, ``partition``, ``start`` and ``end``.
     """
 
     pipeline: str
@@ -40,6 +43,8 @@ class Batch:
     planned_at: datetime
     committed_at: datetime | None = None
     result: dict[str, Any] | None = None
+    topics: dict[str, str] | None = None
+    lost: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def committed(self) -> bool:
@@ -68,6 +73,8 @@ class Batch:
             "planned_at": time_text(self.planned_at),
             "committed_at": time_text(self.committed_at),
             "result": self.result,
+            "topics": self.topics,
+            "lost": self.lost,
         }
 
     @staticmethod
@@ -84,6 +91,8 @@ class Batch:
             planned_at=datetime.fromisoformat(data["planned_at"]),
             committed_at=parse_time(data["committed_at"]),
             result=data["result"],
+            topics=data["topics"],
+            lost=data["lost"] or [],
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
 
 from airflow_provider_cdc.core.errors import BusyError
 from airflow_provider_cdc.core.ledger import schema
@@ -56,12 +56,17 @@ def as_batch(row: Row[Any]) -> Batch:
     return Batch.from_document(dict(row._mapping))
 
 
-def last_batch(connection: Connection, pipeline: str, kind: str | None = None) -> Batch | None:
-    """Return the batch with the highest number, of one kind if it is given."""
+def newest_first(pipeline: str, kind: str | None = None) -> Select[Any]:
+    """Return the query of a pipeline's batches, the highest number first; of one kind if it is given."""
     query = select(schema.batches).where(schema.batches.c.pipeline == pipeline)
     if kind is not None:
         query = query.where(schema.batches.c.kind == kind)
-    row = connection.execute(query.order_by(schema.batches.c.seq.desc()).limit(1)).one_or_none()
+    return query.order_by(schema.batches.c.seq.desc())
+
+
+def last_batch(connection: Connection, pipeline: str) -> Batch | None:
+    """Return the batch with the highest number, whatever its status."""
+    row = connection.execute(newest_first(pipeline).limit(1)).one_or_none()
     return None if row is None else as_batch(row)
 
 

@@ -16,8 +16,8 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = 1
-"""Version of these tables; a newer one in the database is refused, never guessed."""
+VERSION = 2
+"""Version of these tables. Older ones are upgraded; a newer one in the database is refused, never guessed."""
 
 metadata = MetaData()
 
@@ -27,7 +27,12 @@ _TIME = String(27)  # ISO, UTC, always equally long: texts compare as instants d
 _LONG = BigInteger().with_variant(Integer, "sqlite")
 _DOCUMENT = JSON(none_as_null=True)
 
-versions = Table("cdc_version", metadata, Column("version", Integer, primary_key=True, autoincrement=False))
+versions = Table(
+    "cdc_version",
+    metadata,
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("ledger_id", String(32), nullable=False),  # made once with the tables; a backup keeps it
+)
 
 pipelines = Table(
     "cdc_pipelines",
@@ -54,7 +59,9 @@ batches = Table(
     Column("planned_at", _TIME, nullable=False),
     Column("committed_at", _TIME),
     Column("result", _DOCUMENT),
-    CheckConstraint("status IN ('planned', 'committed')", name="cdc_batches_status"),
+    Column("topics", _DOCUMENT),
+    Column("lost", _DOCUMENT),
+    CheckConstraint("status IN ('planned', 'committed', 'abandoned')", name="cdc_batches_status"),
     ForeignKeyConstraint(["pipeline"], ["cdc_pipelines.name"], name="cdc_batches_pipeline"),
 )
 

@@ -13,6 +13,7 @@ from airflow_provider_cdc.core.ledger import rows, schema
 from airflow_provider_cdc.core.ledger.database import Database, now
 from airflow_provider_cdc.core.ledger.lease import Lease
 from airflow_provider_cdc.core.ledger.records import (
+    ABANDONED,
     COMMITTED,
     PLANNED,
     SYNC,
@@ -39,6 +40,12 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({self._database.shown!r})"
+
+    @property
+    def id(self) -> str:
+        """The ledger's id: made once with its tables, the same after a backup was restored."""
+        with self._database.reading() as connection:
+            return str(connection.execute(select(schema.versions.c.ledger_id)).scalar_one())
 
     # ---- lease
 
@@ -119,9 +126,11 @@ class Ledger:
         :param until: the request's time; None asks for the batch that is planned and not committed yet, of any kind.
         """
         c = schema.batches.c
-        query = select(schema.batches).where(c.pipeline == pipeline, c.status == PLANNED)
-        if until is not None:
-            query = select(schema.batches).where(c.pipeline == pipeline, c.kind == kind, c.until == time_text(until))
+        query = select(schema.batches).where(c.pipeline == pipeline)
+        if until is None:
+            query = query.where(c.status == PLANNED)
+        else:
+            query = query.where(c.kind == kind, c.until == time_text(until), c.status != ABANDONED)
         return self._batch(query.order_by(c.seq).limit(1))
 
     def open(self, pipeline: str) -> Batch | None:
@@ -139,12 +148,15 @@ class Ledger:
         return self._batch(query.order_by(schema.batches.c.seq).limit(1))
 
     def last(self, pipeline: str, kind: str | None = None) -> Batch | None:
-        """Return the batch with the highest number, planned or committed.
+        """Return the batch with the highest number that was not abandoned.
 
         :param kind: only batches of this kind; any if None.
         """
         with self._database.reading() as connection:
-            return rows.last_batch(connection, pipeline, kind)
+            row = connection.execute(
+                rows.newest_first(pipeline, kind).where(schema.batches.c.status != ABANDONED).limit(1)
+            ).one_or_none()
+            return None if row is None else rows.as_batch(row)
 
     def batch(self, pipeline: str, seq: int) -> Batch | None:
         """Return one batch by its number."""
@@ -157,11 +169,23 @@ class Ledger:
         with self._database.reading() as connection:
             return [rows.as_batch(row) for row in connection.execute(query.order_by(schema.batches.c.seq).limit(limit))]
 
-    def plan(self, lease: Lease, start: Offsets, end: Offsets, until: datetime | None, kind: str = SYNC) -> Batch:
+    def plan(
+        self,
+        lease: Lease,
+        start: Offsets,
+        end: Offsets,
+        until: datetime | None,
+        kind: str = SYNC,
+        *,
+        topics: Mapping[str, str] | None = None,
+        lost: Sequence[Mapping[str, Any]] = (),
+    ) -> Batch:
         """Record the next batch; its range never changes afterwards.
 
         :param start: first offsets.
         :param end: offsets after the last, exclusive.
+        :param topics: Kafka's id of each topic in the range.
+        :param lost: records before the range that Kafka deleted unread, as in :class:`Batch`.
         :raises BusyError: another batch is planned and must be finished first (an equal one is returned as it is),
             or the lease is lost.
         """
@@ -169,7 +193,7 @@ class Ledger:
         with self._database.writing() as connection:
             rows.fence(connection, lease)
             previous = rows.last_batch(connection, lease.pipeline)
-            if previous is not None and not previous.committed:
+            if previous is not None and previous.status == PLANNED:
                 if (previous.start, previous.end, previous.until, previous.kind) == (start, end, until, kind):
                     return previous
                 raise BusyError(
@@ -185,6 +209,8 @@ class Ledger:
                 "end": offsets_document(end),
                 "until": time_text(until),
                 "planned_at": time_text(now(connection)),
+                "topics": None if topics is None else dict(topics),
+                "lost": [dict(loss) for loss in lost] or None,
             }
             connection.execute(insert(schema.batches).values(**values))
         return Batch.from_document({**values, "committed_at": None, "result": None})
@@ -211,8 +237,8 @@ class Ledger:
             rows.fence(connection, lease)
             mine = (schema.batches.c.pipeline == lease.pipeline, schema.batches.c.seq == seq)
             row = connection.execute(select(schema.batches).where(*mine)).one_or_none()
-            if row is None:
-                raise ConfigurationError([f"batch {seq} of pipeline {lease.pipeline!r} was never planned"])
+            if row is None or row.status == ABANDONED:
+                raise ConfigurationError([f"batch {seq} of pipeline {lease.pipeline!r} is not planned"])
             if row.status != COMMITTED:
                 rows.store_tables(connection, lease.pipeline, seq, tables or {})
                 rows.store_schema_changes(connection, lease.pipeline, seq, schema_changes)
@@ -220,6 +246,21 @@ class Ledger:
                 connection.execute(update(schema.batches).where(*mine).values(**done))
                 row = connection.execute(select(schema.batches).where(*mine)).one()
             return rows.as_batch(row)
+
+    def abandon(self, lease: Lease, seq: int) -> Batch:
+        """Give up a planned batch of which nothing was read; its number stays taken, the next range does not follow it.
+
+        :raises BusyError: the lease is lost.
+        :raises ConfigurationError: the batch is not there, or is committed.
+        """
+        lease.check()
+        with self._database.writing() as connection:
+            rows.fence(connection, lease)
+            mine = (schema.batches.c.pipeline == lease.pipeline, schema.batches.c.seq == seq)
+            given_up = update(schema.batches).where(*mine, schema.batches.c.status != COMMITTED)
+            if connection.execute(given_up.values(status=ABANDONED)).rowcount != 1:
+                raise ConfigurationError([f"batch {seq} of pipeline {lease.pipeline!r} is not planned"])
+            return rows.as_batch(connection.execute(select(schema.batches).where(*mine)).one())
 
     # ---- tables and schema changes
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 
@@ -109,8 +110,40 @@ def test_schema_changes_keep_their_order_and_a_known_one_its_place(ledger: Ledge
 
 
 def test_only_a_planned_batch_can_be_committed(ledger: Ledger, lease: Lease) -> None:
-    with pytest.raises(ConfigurationError, match="never planned"):
+    with pytest.raises(ConfigurationError, match=r"batch 7 .* is not planned"):
         ledger.commit(lease, 7, {})
+
+
+def test_an_abandoned_batch_keeps_its_number_and_nothing_follows_it(ledger: Ledger, lease: Lease) -> None:
+    ledger.plan(lease, {}, START, None)
+    ledger.commit(lease, 1, {})
+    ledger.plan(lease, START, END, TEN)
+    assert ledger.abandon(lease, 2).status == ledger.abandon(lease, 2).status == "abandoned"
+    assert ledger.open("shop") is None and ledger.planned("shop", TEN) is None
+    assert ledger.last("shop").seq == ledger.last("shop", "sync").seq == 1  # type: ignore[union-attr]
+    with pytest.raises(ConfigurationError, match=r"batch 2 .* is not planned"):
+        ledger.commit(lease, 2, {})
+    assert ledger.plan(lease, START, END, TEN).seq == 3
+
+
+def test_a_committed_batch_cannot_be_abandoned(ledger: Ledger, lease: Lease) -> None:
+    ledger.plan(lease, START, END, TEN)
+    ledger.commit(lease, 1, {})
+    for seq in (1, 2):
+        with pytest.raises(ConfigurationError, match=rf"batch {seq} .* is not planned"):
+            ledger.abandon(lease, seq)
+    assert ledger.last("shop").committed  # type: ignore[union-attr]
+
+
+def test_a_batch_knows_the_ids_of_its_topics_and_what_was_lost(ledger: Ledger, lease: Lease) -> None:
+    loss = {"topic": "shop.orders", "partition": 1, "start": 2, "end": 5}
+    batch = ledger.plan(lease, START, END, TEN, topics={"shop.orders": "0aZ-_w"}, lost=[loss])
+    assert (batch.topics, batch.lost) == ({"shop.orders": "0aZ-_w"}, [loss])
+    assert ledger.open("shop") == batch == Batch.from_document(batch.document())
+
+
+def test_two_ledgers_have_two_ids(ledger: Ledger, another: Callable[[], Ledger], tmp_path: Path) -> None:
+    assert ledger.id == another().id != Ledger(f"sqlite:///{tmp_path / 'second.db'}").id
 
 
 def test_a_request_is_covered_by_the_first_batch_that_reached_it(ledger: Ledger, lease: Lease) -> None:

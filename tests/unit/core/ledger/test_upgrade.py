@@ -1,0 +1,109 @@
+"""A ledger of an earlier release is upgraded in place; ``version_1`` holds the tables as that release made them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, create_engine, text
+
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.ledger import Ledger
+
+NOON = "2026-11-21T12:00:00.000000Z"
+_ROWS = [
+    "INSERT INTO cdc_version (version) VALUES (1)",
+    "INSERT INTO cdc_pipelines (name, fingerprint, lease_token) VALUES ('shop', 'f', 7)",
+    'INSERT INTO cdc_batches (pipeline, seq, kind, status, start, "end", until, planned_at, committed_at, result)'
+    """ VALUES ('shop', 1, 'sync', 'committed', '{"t": {"0": 0}}', '{"t": {"0": 5}}', :noon, :noon, :noon,"""
+    """ '{"r": 5}')""",
+    'INSERT INTO cdc_batches (pipeline, seq, kind, status, start, "end", planned_at)'
+    """ VALUES ('shop', 2, 'sync', 'planned', '{"t": {"0": 5}}', '{"t": {"0": 9}}', :noon)""",
+    """INSERT INTO cdc_tables (pipeline, table_id, seq, document) VALUES ('shop', 'a.b', 1, '{"v": 1}')""",
+]
+
+
+@pytest.fixture
+def old(url: str) -> str:
+    """A database that version 1 made, with a batch committed and one planned."""
+    folder = Path(__file__).parent / "version_1"
+
+    def fill(connection: Connection) -> None:
+        statements = (folder / f"{connection.dialect.name}.sql").read_text().split(";")
+        for statement in [*(s for s in statements if s.strip()), *_ROWS]:
+            connection.execute(text(statement), {"noon": NOON} if ":noon" in statement else {})
+
+    _on(url, fill)
+    return url
+
+
+def _on(url: str, work: Callable[[Connection], None]) -> None:
+    engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+    with engine.begin() as connection:
+        work(connection)
+    engine.dispose()
+
+
+def test_what_version_1_recorded_is_kept(old: str) -> None:
+    ledger = Ledger(old)
+    first, second = ledger.batches("shop")
+    assert (first.seq, first.start, first.end, first.result) == (1, {"t": {0: 0}}, {"t": {0: 5}}, {"r": 5})
+    assert first.until == first.committed_at == datetime(2026, 11, 21, 12, tzinfo=UTC)
+    assert (first.topics, first.lost) == (None, [])
+    assert ledger.open("shop") == second and second.end == {"t": {0: 9}} and second.result is None
+    assert ledger.tables("shop") == {"a.b": {"v": 1}}
+
+
+def test_an_upgraded_ledger_is_worked_with_as_a_new_one(old: str) -> None:
+    ledger = Ledger(old)
+    with ledger.lease("shop", "test", 30, fingerprint=None) as lease:
+        assert lease.token == 8
+        ledger.abandon(lease, 2)
+        batch = ledger.plan(lease, {"t": {0: 7}}, {"t": {0: 9}}, None, topics={"t": "AbC"})
+        ledger.commit(lease, batch.seq, {"r": 2})
+    assert [b.status for b in Ledger(old).batches("shop")] == ["committed", "abandoned", "committed"]
+    assert Ledger(old).batches("shop")[-1].topics == {"t": "AbC"}
+
+
+def test_the_id_is_made_once(old: str) -> None:
+    first = Ledger(old).id
+    assert len(first) == 32 and Ledger(old).id == first
+
+
+def test_many_that_start_at_once_upgrade_once(old: str) -> None:
+    ids: list[str] = []
+    threads = [threading.Thread(target=lambda: ids.append(Ledger(old).id)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(ids) == 8 and len(set(ids)) == 1
+    assert len(Ledger(old).batches("shop")) == 2
+
+
+def test_an_upgrade_that_fails_leaves_version_1(old: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow_provider_cdc.core.ledger import database
+
+    def fail(connection: Connection) -> None:
+        raise ConfigurationError(["the power went"])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "_mark", fail)
+        with pytest.raises(ConfigurationError, match="the power went"):
+            Ledger(old).last("shop")
+
+    def look(connection: Connection) -> None:
+        assert connection.execute(text("SELECT version FROM cdc_version")).scalars().all() == [1]
+        assert connection.execute(text("SELECT count(*) FROM cdc_batches")).scalar() == 2
+
+    _on(old, look)
+    assert len(Ledger(old).batches("shop")) == 2
+
+
+def test_a_batch_that_is_not_known_as_a_status_is_refused_by_the_database(old: str) -> None:
+    Ledger(old).last("shop")
+    with pytest.raises(Exception, match="cdc_batches_status"):
+        _on(old, lambda connection: connection.execute(text("UPDATE cdc_batches SET status = 'x'")))  # type: ignore[arg-type,return-value]
