@@ -61,7 +61,7 @@ def resolve(
     typer.check()
     epochs = typer.epochs
     known = pa.chunked_array([], pa.string()) if applied is None else applied.column("position")
-    stored = Stored(read, base, known, mapper, timeline.epochs)
+    stored = Stored(None if base is None else read, base, known, mapper, timeline.epochs)
     ops = rows.column("op").cast(pa.string())
     cleared = _last_clear(rows, timeline) if truncates else None
     if wire.order == "second":

@@ -24,7 +24,7 @@ ReadRows = Callable[[pa.Table | None], pa.Table]
 class Stored:
     """What the changes start from.
 
-    :param read: reads the stored rows, None where they are not to be had.
+    :param read: reads the stored rows, None when nothing is stored.
     :param schema: schema that they lie under, None when nothing is stored.
     :param applied: positions of changes among those to resolve that the rows already went through.
     """
@@ -40,12 +40,13 @@ class Stored:
 
         :param clear: whether the part that they are for takes away the rows stored before.
         """
-        if clear or self.schema is None or self.read is None:
+        if clear or (self.read is None and not parts):
             return self.mapper.rows({}, 0, target, target)
-        if not parts:
+        if self.read is not None and not parts:
+            assert self.schema is not None  # what can be read has a schema
             rows = self.read(keys if self._has_key_of(target) else None)
             return self.mapper.content(rows, self.schema, target)
-        content = None if parts[0].clear else self.read(None)
+        content = None if self.read is None or parts[0].clear else self.read(None)
         rows, _ = after_parts(content, pa.table({}), self.schema, parts, self.mapper)
         return self.mapper.content(rows, parts[-1].schema, target)
 

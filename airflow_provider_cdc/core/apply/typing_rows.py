@@ -16,15 +16,16 @@ from airflow_provider_cdc.core.apply.mapping import Mapper
 from airflow_provider_cdc.core.ddl.timeline import TableTimeline
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.contract import Description, Format
-from airflow_provider_cdc.core.model.schema import Column, TableSchema
-from airflow_provider_cdc.core.values.images import Field, Typed, type_images
-from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
+from airflow_provider_cdc.core.model.schema import Column, Default, TableSchema
+from airflow_provider_cdc.core.values.images import Field, Typed, constant, type_images
+from airflow_provider_cdc.core.values.types import GEOMETRIES, TypeOptions, arrow_type
 
 
 class SchemaMissing(DataError):
     """A row's own description does not fit the schema known for its position: a DDL is still missing."""
 
 
+_WITHOUT_IMPLICIT = GEOMETRIES | {"json", "vector"}  # types whose NOT NULL columns have no implicit default
 ABSENT = "column_absent"  # an image lacks a column of its table, and nothing says that it is unchanged
 
 
@@ -142,6 +143,8 @@ class RowTyper:
             for column, mask in zip(columns, result.absent, strict=True)
             if mask is not None
         }
+        if absent and image == "after" and self.wire.inserts_lack_defaults:
+            self._give_defaults(places, self.timeline.epochs[epoch].schema, arrays, absent)
         bad = self._unfit(places, result) | self._lacking(places, columns, absent, partial)
         if bad:
             keep: Any = np.ones(len(places), dtype=bool)
@@ -176,16 +179,32 @@ class RowTyper:
             self.fail(int(places[failure.row]), failure.column, failure.reason)
         return {failure.row for failure in result.failures}
 
+    def _give_defaults(
+        self, places: np.ndarray, schema: TableSchema, arrays: dict[int, pa.Array], absent: dict[int, np.ndarray]
+    ) -> None:
+        """Set the columns that inserted rows lack to the default that their schema has, where that is certain."""
+        inserts = self._ops_are("insert", places)
+        for column_id, lacks in absent.items():
+            default = _certain_default(schema, column_id) if (lacks & inserts).any() else None
+            if default is not None:
+                values, column = arrays[column_id], schema.column(column_id)
+                assert column is not None  # it has a default
+                value = constant(default.text, column.type, values.type)
+                arrays[column_id] = pc.if_else(pa.array(lacks & inserts), value, values)
+                absent[column_id] = lacks & ~inserts
+
+    def _ops_are(self, op: str, places: np.ndarray) -> np.ndarray:
+        ops = self.changes.rows.column("op").take(pa.array(places)).cast(pa.string())
+        flags: np.ndarray = pc.equal(ops, op).to_numpy(zero_copy_only=False)
+        return flags
+
     def _lacking(
         self, places: np.ndarray, columns: Sequence[Column], absent: Mapping[int, np.ndarray], partial: bool
     ) -> set[int]:
         """Note which rows lack a column that they must have; returns them. NULL would be another value."""
         found: dict[int, str] = {}
         if absent:
-            ops = self.changes.rows.column("op").take(pa.array(places)).cast(pa.string())
-            bound = (
-                pc.not_equal(ops, "update").to_numpy(zero_copy_only=False) if partial else np.ones(len(places), bool)
-            )
+            bound = ~self._ops_are("update", places) if partial else np.ones(len(places), bool)
             for column in columns:
                 if column.id in absent:
                     for row in np.flatnonzero(absent[column.id] & bound).tolist():
@@ -230,6 +249,25 @@ class RowTyper:
 
     def _place(self, place: int) -> dict[str, Any]:
         return {name: self.changes.rows.column(name)[place].as_py() for name in ("topic", "partition", "offset")}
+
+
+def _certain_default(schema: TableSchema, column_id: int) -> Default | None:
+    """Return what an INSERT that does not name a column stores in it; None where the schema does not tell.
+
+    Defaults that the server computes it also writes. A TIMESTAMP's literal is of the time zone of the session that
+    defined it. A schema taken from rows has no defaults.
+    """
+    column = schema.column(column_id)
+    if column is None or column.generated or column.auto_increment:
+        return None
+    default = column.default
+    has_implicit = not column.nullable and column_id not in schema.key and column.type.name not in _WITHOUT_IMPLICIT
+    if default is None and has_implicit:
+        default = Default("constant", column.type.implicit_default)
+    if default is None or default.kind != "constant":
+        return None
+    zoned = column.type.name == "timestamp" and default.text is not None and default.text[:10] != "0000-00-00"
+    return None if zoned else default
 
 
 def _together(groups: Sequence[TypedRows]) -> TypedRows:

@@ -179,9 +179,7 @@ class Fold:
         for column in after.columns:
             if before.column(column.id) is not None:
                 continue
-            default = column.default or Default(
-                "constant", None if column.nullable else WorkingTable.implicit(column.type)
-            )
+            default = column.default or Default("constant", None if column.nullable else column.type.implicit_default)
             if column.generated:
                 self._block(change, name, f"the generated column {column.name!r} cannot be computed for stored rows")
             elif column.auto_increment:

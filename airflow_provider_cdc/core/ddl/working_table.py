@@ -8,15 +8,7 @@ from dataclasses import replace
 
 from airflow_provider_cdc.core.ddl import statement as ddl
 from airflow_provider_cdc.core.errors import DataError
-from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableSchema
-
-_ZERO = {
-    "date": "0000-00-00",
-    "datetime": "0000-00-00 00:00:00",
-    "timestamp": "0000-00-00 00:00:00",
-    "time": "00:00:00",
-}
-_NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "bit", "year"})
+from airflow_provider_cdc.core.model.schema import Column, Default, TableSchema
 
 
 class WorkingTable:
@@ -27,17 +19,6 @@ class WorkingTable:
         self.columns: list[Column] = []
         self.key: list[int] = []
         self.unique: dict[str, list[int]] = {}
-
-    @staticmethod
-    def implicit(kind: ColumnType) -> str:
-        """Return what MySQL gives stored rows in an added NOT NULL column without default."""
-        if kind.name in _ZERO:
-            return _ZERO[kind.name]
-        if kind.name in _NUMBERS:
-            return "0"
-        if kind.name == "enum":
-            return kind.labels[0]
-        return "00000000-0000-0000-0000-000000000000" if kind.name == "uuid" else ""
 
     def schema(self) -> TableSchema:
         """Return the present structure; without a primary key the first unique key over NOT NULL columns serves."""

@@ -126,6 +126,7 @@ class Format(Protocol):
     ddl_among_rows: bool  # whether schema changes come in the data topics, not in a topic of their own
     splits_partitions: bool  # whether pieces of one partition may be read apart; never where ``order`` is ``second``
     partial_images: bool  # whether a column that an update's after image lacks is unchanged; else such a row fails
+    inserts_lack_defaults: bool  # whether a column that an insert's image lacks has its default; else such a row fails
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order, as :data:`CHANGE_SCHEMA`; never raises for bad bytes."""

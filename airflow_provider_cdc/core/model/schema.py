@@ -5,6 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+_ZERO_TIMES = {
+    "date": "0000-00-00",
+    "datetime": "0000-00-00 00:00:00",
+    "timestamp": "0000-00-00 00:00:00",
+    "time": "00:00:00",
+}
+_NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "float", "double", "bit", "year"})
+
 
 class TableName(NamedTuple):
     """A table's name as the source wrote it, never trimmed or folded."""
@@ -36,6 +44,17 @@ class ColumnType:
     unsigned: bool = False
     labels: tuple[str, ...] = ()
     charset: str | None = None
+
+    @property
+    def implicit_default(self) -> str:
+        """What a NOT NULL column without default holds where a statement gave it no value, or NULL."""
+        if self.name in _ZERO_TIMES:
+            return _ZERO_TIMES[self.name]
+        if self.name in _NUMBERS:
+            return "0"
+        if self.name == "enum":
+            return self.labels[0]
+        return "00000000-0000-0000-0000-000000000000" if self.name == "uuid" else ""
 
     def __str__(self) -> str:
         text = self.name

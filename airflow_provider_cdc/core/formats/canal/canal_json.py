@@ -80,6 +80,7 @@ class WireFormat(canal_columns.CanalFormat):
     ddl_among_rows = True
     splits_partitions = False
     partial_images = False  # nothing tells an image that lacks unchanged columns from one older than a column
+    inserts_lack_defaults = False
     options: Mapping[str, str] = {
         "timezone": "time zone of Canal's JVM, in which it writes TIMESTAMP: a name or an offset (default UTC)"
     }

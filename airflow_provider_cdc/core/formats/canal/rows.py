@@ -115,10 +115,9 @@ class RowReader:
         elif before:
             complete = complete and len(key) < len(before)  # row image MINIMAL deletes by key alone (4.3)
         details = [canal_columns.ColumnDetail(c.name, c.type or None, bool(c.flags & AS_BYTES)) for c in columns]
-        # row images MINIMAL and NOBLOB leave columns of updates and deletes out; at the table's end no gap shows it
-        open_end = complete and bool(before)
+        # row images MINIMAL and NOBLOB leave columns out; at the table's end no gap shows it
         text = canal_columns.columns_text(
-            details, key if complete or key else None, complete=complete, open_end=open_end
+            details, key if complete or key else None, complete=complete, open_end=complete
         )
         number = self._numbers.setdefault(text, len(self.texts))
         if number == len(self.texts):

@@ -87,6 +87,7 @@ class WireFormat:
     ddl_among_rows = False
     splits_partitions = True
     partial_images = False
+    inserts_lack_defaults = False
     evidence = staticmethod(of_debezium)
     options = debezium_columns.OPTIONS
 

@@ -78,6 +78,7 @@ class WireFormat:
     ddl_among_rows = False
     splits_partitions = True
     partial_images = False
+    inserts_lack_defaults = False
     evidence = staticmethod(of_dtle)
     options = OPTIONS
 

@@ -74,6 +74,7 @@ class WireFormat:
     ddl_among_rows = True
     splits_partitions = True
     partial_images = True
+    inserts_lack_defaults = False
     options: Mapping[str, str] = {
         "schema_file": "path of the Avro schema (.avsc), read when a batch is planned",
         "schema": "the schema's text, in place of a file",

@@ -94,6 +94,7 @@ class DrsFormat(ABC):
     ddl_among_rows = True
     splits_partitions = True
     partial_images = True  # Oracle: a column that is absent was not updated (sheet 3.1)
+    inserts_lack_defaults = False
 
     def __init__(self) -> None:
         self._columns: list[str] = []

@@ -94,8 +94,8 @@ class Rows:
         lacking = np.bincount(self._images[absent], minlength=2 * count) > 0
         in_key = absent & self._tables.in_key[self._columns]
         needed = np.bincount(self._images[in_key], minlength=2 * count) > 0
-        needed |= lacking & ~np.tile(self._tables.keyed[self._lists], 2)
-        needed |= lacking & np.tile(self._ops == DMLType.INSERT, 2)
+        # what an insert lacks has its default; any other row is found by what its images have
+        needed |= lacking & np.tile(~self._tables.keyed[self._lists] & (self._ops != DMLType.INSERT), 2)
         self._refuse(np.flatnonzero(needed) % count, _PARTIAL)
         self._counts -= np.bincount(self._images[absent], minlength=2 * count)
         self._cells, self._columns = self._cells[~absent], self._columns[~absent]

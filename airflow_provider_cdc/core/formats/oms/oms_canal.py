@@ -99,6 +99,7 @@ class WireFormat(oms_images.OmsFormat):
     ddl_among_rows = True
     splits_partitions = False
     partial_images = False
+    inserts_lack_defaults = False
     options: Mapping[str, str] = {"dbType": DB_TYPE, "timezone": TIMEZONE, "null_in_both": NULL_IN_BOTH}
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:

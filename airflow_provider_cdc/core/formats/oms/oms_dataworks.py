@@ -105,6 +105,7 @@ class WireFormat(oms_images.OmsFormat):
     ddl_among_rows = True
     splits_partitions = True
     partial_images = False
+    inserts_lack_defaults = False
     options: Mapping[str, str] = {
         "sequenceEnabled": 'true | false (default false: samples have scn "null"): whether changes carry payload.scn',
         "timezone": TIMEZONE,

@@ -97,6 +97,7 @@ class WireFormat(oms_images.OmsFormat):
     updates_move_keys = True
     ddl_among_rows = False
     partial_images = True
+    inserts_lack_defaults = False
     options: Mapping[str, str] = {
         "sequenceEnabled": SEQUENCE,
         "timezone": TIMEZONE,

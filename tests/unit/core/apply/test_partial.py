@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,10 @@ from airflow_provider_cdc.core.apply.mapping import arrow_schema
 from airflow_provider_cdc.core.apply.partial import RewindNeeded
 from airflow_provider_cdc.core.apply.resolve import resolve
 from airflow_provider_cdc.core.apply.rows import without_keys
+from airflow_provider_cdc.core.ddl.fold import build_timeline
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange
 from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 from airflow_provider_cdc.core.values.types import TypeOptions
 from tests.unit.core.apply.changes import change, failures, table_of, timeline_of
 
@@ -283,6 +287,104 @@ def test_a_barrier_settles_what_came_before_it() -> None:
         {"id": 1, "a": 7, "b": 4},
         {"id": 2, "a": 8, "b": 5},
     ]
+
+
+@pytest.mark.parametrize(
+    ("alter", "expected"),
+    [
+        ("ALTER TABLE t MODIFY a INT", {"id": 1, "a": 7, "b": 4}),
+        ("ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (id, b)", {"id": 1, "a": "7", "b": 4}),
+    ],
+    ids=["type", "key"],
+)
+def test_a_barrier_in_the_batch_that_creates_the_table_settles_what_came_before_it(alter: str, expected: Row) -> None:
+    timeline = timeline_of("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(9), b INT)", alter)
+    rows = [
+        change(10, "insert", None, {"id": 1, "a": "7", "b": 3}),
+        change(150, "update", {"id": 1, "b": 3}, {"b": 4}),
+    ]
+    delta = resolve(table_of(rows), timeline, None, WIRE, TypeOptions())
+    assert failures(delta) == []
+    assert delta.parts[1].upserts.to_pylist() == [expected]
+
+
+def test_a_barrier_after_a_truncate_settles_what_came_between() -> None:
+    timeline = timeline_of("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(9), b INT)", "ALTER TABLE t MODIFY a INT")
+    base = timeline.epochs[0].schema
+    stored = pa.Table.from_pylist([{"id": 1, "a": "6", "b": 1}], arrow_schema(base, TypeOptions()))
+    rows = [
+        change(10, "truncate"),
+        change(20, "insert", None, {"id": 1, "a": "7", "b": 3}),
+        change(150, "update", {"id": 1}, {"b": 4}),
+        change(160, "update", {"id": 2}, {"b": 5}),
+    ]
+    delta = resolve(table_of(rows), timeline, base, WIRE, TypeOptions(), read=lambda keys: stored)
+    assert delta.parts[1].upserts.to_pylist() == [{"id": 1, "a": 7, "b": 4}]
+    assert failures(delta) == [(160, "a", "row_unknown")]
+
+
+DEFAULTS = """CREATE TABLE t (id INT PRIMARY KEY, a INT DEFAULT 5, b VARCHAR(9), c DECIMAL(4,2) NOT NULL,
+    d VARCHAR(9) DEFAULT (UUID()), e TIMESTAMP DEFAULT '2020-01-01 00:00:00', f VARCHAR(9) AS (b), g JSON NOT NULL)"""
+WHOLE = {"a": "1", "b": "x", "c": "1.00", "d": "u", "e": "2020-01-01 00:00:00", "f": "x", "g": "{}"}
+
+
+def inserted(lacking: set[str], wire: Any = None, create: str = DEFAULTS) -> Delta:
+    image = {"id": "1", **{name: value for name, value in WHOLE.items() if name not in lacking}}
+    rows = table_of([change(1, "insert", None, image)])
+    return resolve(rows, timeline_of(create), None, wire or open_format("canal-protobuf"), TypeOptions())
+
+
+@pytest.mark.parametrize(("column", "value"), [("a", 5), ("b", None), ("c", Decimal("0.00"))])
+def test_a_column_that_an_insert_does_not_name_has_its_default(column: str, value: Any) -> None:
+    """The server writes no such column under binlog_row_image MINIMAL; NOT NULL ones have the implicit default."""
+    (part,) = inserted({column}).parts
+    (row,) = part.upserts.to_pylist()
+    assert row[column] == value
+    assert row["id"] == 1
+
+
+@pytest.mark.parametrize("column", ["d", "e", "f", "g"], ids=["expression", "session time zone", "generated", "json"])
+def test_a_column_whose_default_is_not_certain_fails_where_an_insert_does_not_name_it(column: str) -> None:
+    assert failures(inserted({column})) == [(1, column, "column_absent")]
+
+
+def test_defaults_of_inserts_are_those_of_the_schema_at_their_position() -> None:
+    timeline = timeline_of(
+        "CREATE TABLE t (id INT PRIMARY KEY, a INT DEFAULT 5)",
+        "ALTER TABLE t ALTER a SET DEFAULT 6",
+        "ALTER TABLE t CHANGE a b BIGINT DEFAULT 7",
+    )
+    rows = [change(place, "insert", None, {"id": str(place)}) for place in (50, 150, 250)]
+    rows += [change(260, "update", {"id": "50"}, {"id": "51"})]
+    delta = resolve(table_of(rows), timeline, None, open_format("canal-protobuf"), TypeOptions())
+    found = {row["id"]: row["b"] for row in delta.parts[-1].upserts.to_pylist()}
+    assert found == {51: 5, 150: 6, 250: 7}
+
+
+def test_nothing_is_a_default_where_the_source_is_no_mysql_or_the_default_is_not_known() -> None:
+    create = "CREATE TABLE t (id INT PRIMARY KEY, a INT DEFAULT 5, b VARCHAR(9))"
+    assert failures(inserted({"a"}, open_format("oms-shareplex"), create)) == [(1, "a", "column_absent")]
+    snapshot = table_of([change(1, "snapshot", None, {"id": "1"})])
+    timeline = timeline_of("CREATE TABLE t (id INT PRIMARY KEY, a INT DEFAULT 5)")
+    delta = resolve(snapshot, timeline, None, open_format("canal-protobuf"), TypeOptions())
+    assert failures(delta) == [(1, "a", "column_absent")]
+
+
+def test_a_schema_that_only_rows_describe_has_no_known_defaults() -> None:
+    key = (Column(1, "id", ColumnType("int"), False), Column(2, "part", ColumnType("int"), False))
+    schema = TableSchema((*key, Column(3, "a", ColumnType("int"))), (1, 2))
+    observed = SchemaChange("", 0, "shop", "", (("shop", "t", schema),), fallback=True)
+    (timeline,) = build_timeline([observed]).tables.values()
+    rows = [change(1, "insert", None, {"id": "1", "part": "1"}), change(2, "insert", None, {"id": "1", "a": "1"})]
+    delta = resolve(table_of(rows), timeline, None, open_format("canal-protobuf"), TypeOptions())
+    assert sorted(failures(delta)) == [(1, "a", "column_absent"), (2, "part", "column_absent")]
+
+
+def test_an_insert_into_a_table_without_key_takes_defaults_too() -> None:
+    timeline = timeline_of("CREATE TABLE t (a INT DEFAULT 5, b INT)")
+    rows = table_of([change(1, "insert", None, {"b": "1"}), change(2, "insert", None, {})])
+    delta = resolve(rows, timeline, None, open_format("canal-protobuf"), TypeOptions())
+    assert delta.parts[0].upserts.to_pylist() == [{"a": 5, "b": 1}, {"a": 5, "b": None}]
 
 
 def test_a_truncated_table_has_no_rows_to_complete_from() -> None:

@@ -71,7 +71,7 @@ def oracle(entry: Entry) -> list[Any]:
                 if len(values) != (len(names) if needed else 0):
                     raise Row
                 absent = [data.dataType == DataType.NA for data in values]
-                if any(absent) and (event.dmlEventType == 0 or not any(keys)):
+                if any(absent) and event.dmlEventType != 0 and not any(keys):
                     raise Row
                 if any(a and k for a, k in zip(absent, keys, strict=False)):
                     raise Row

@@ -188,10 +188,14 @@ def test_a_delete_needs_its_key_only() -> None:
     assert images(entry) == [{"id": "1"}, None]
 
 
+@pytest.mark.parametrize("columns", [[ID, V], [V, W]], ids=["key", "no key"])
+def test_an_insert_need_not_carry_what_the_statement_did_not_name(columns: list[Column]) -> None:
+    assert images(dml(columns, new(number("1"), ABSENT))) == [None, {columns[0].name: "1"}]
+
+
 @pytest.mark.parametrize(
     "entry",
     [
-        dml([ID, V], new(number("1"), ABSENT)),
         dml([ID, V], new(ABSENT, number("1"))),
         dml([ID, V], RowChange(oldColumns=[ABSENT, number("1")]), op=DMLType.DELETE),
         dml([V, W], RowChange(oldColumns=[number("1"), ABSENT]), op=DMLType.DELETE),
