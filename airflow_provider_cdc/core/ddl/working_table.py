@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from airflow_provider_cdc.core.ddl import statement as ddl
 from airflow_provider_cdc.core.errors import DataError
@@ -31,7 +33,6 @@ class WorkingTable:
         """Take the columns and keys of a CREATE TABLE."""
         for definition in item.columns:
             self.columns.append(self._new(definition, self._position))
-            self._inline_keys(definition)
         if item.key:
             self._primary(item.key)
         for unique in item.unique:
@@ -70,77 +71,114 @@ class WorkingTable:
         self.key = [ids[column.name] for column in known.key_columns]
         self.unique = {}  # the tool's key already is the one its messages use
 
-    def alter(self, actions: Iterable[ddl.AlterAction], position: str) -> None:
-        """Carry out the clauses in order.
+    def alter(self, actions: Sequence[ddl.AlterAction], position: str) -> None:
+        """Carry out the clauses of one statement, or none of them.
+
+        As the server does: clauses name the columns and keys that were there before the statement; AFTER and the parts
+        of added keys name the columns that result.
 
         :raises DataError: a clause names a column that is not there.
         """
+        before = list(self.columns), list(self.key), dict(self.unique)
+        found = TableSchema(tuple(self.columns))
+        actions = [action for action in actions if not _skipped(action, found)]
+        try:
+            self._alter_columns(found, actions)
+            self._place_columns(actions, position)
+            self._alter_keys(actions)
+        except DataError:
+            self.columns, self.key, self.unique = before
+            raise
+
+    def _alter_columns(self, found: TableSchema, actions: Sequence[ddl.AlterAction]) -> None:
+        """Drop, change and rename the columns that the statement found."""
         for action in actions:
-            self._action(action, position)
+            match action:
+                case ddl.DropColumn():
+                    self._remove(_column(found, action.name))
+                case ddl.ChangeColumn():
+                    self._redefine(_column(found, action.old_name), action.definition)
+                case ddl.RenameColumn():
+                    self._replace(_column(found, action.old_name).id, name=action.new_name)
+                case ddl.SetDefault():
+                    self._replace(_column(found, action.name).id, default=action.default)
+                case ddl.ConvertCharset():
+                    self.columns = [
+                        replace(c, type=replace(c.type, charset=action.charset)) if c.type.charset else c
+                        for c in self.columns
+                    ]
+                case _:
+                    pass
+        names = Counter(column.name.lower() for column in self.columns)
+        for name, count in names.items():
+            if count > 1:
+                raise _exists(name)
 
-    def _action(self, action: ddl.AlterAction, position: str) -> None:
-        match action:
-            case ddl.AddColumn(definition=definition):
-                if action.if_not_exists and self._find(definition.name) is not None:
-                    return
-                self._place(self._new(definition, position), action.first, action.after)
-                self._inline_keys(definition)
-            case ddl.DropColumn():
-                if action.if_exists and self._find(action.name) is None:
-                    return
-                self._remove(self._get(action.name))
-            case ddl.ChangeColumn():
-                if action.if_exists and self._find(action.old_name) is None:
-                    return
-                self._change(action)
-            case ddl.RenameColumn():
-                old = self._get(action.old_name)
-                self.columns[self.columns.index(old)] = replace(old, name=action.new_name)
-            case ddl.SetDefault():
-                old = self._get(action.name)
-                self.columns[self.columns.index(old)] = replace(old, default=action.default)
-            case ddl.AddPrimaryKey():
-                self._primary(action.columns)
-            case ddl.DropPrimaryKey():
-                self.key = []
-            case ddl.AddUnique():
-                self.unique[action.index] = self._ids(action.columns)
-            case ddl.DropIndex():
-                self.unique.pop(action.index, None)
-            case ddl.ConvertCharset():
-                self.columns = [
-                    replace(c, type=replace(c.type, charset=action.charset)) if c.type.charset else c
-                    for c in self.columns
-                ]
-            case _:
-                pass
+    def _place_columns(self, actions: Sequence[ddl.AlterAction], position: str) -> None:
+        """Add columns, and move those that are changed with FIRST or AFTER, in the statement's order."""
+        for action in actions:
+            if isinstance(action, ddl.AddColumn):
+                self._place(self._new(action.definition, position), action.first, action.after)
+            elif isinstance(action, ddl.ChangeColumn) and (action.first or action.after):
+                column = self._get(action.definition.name)
+                self.columns.remove(column)
+                self._place(column, action.first, action.after)
 
-    def _change(self, action: ddl.ChangeColumn) -> None:
-        old = self._get(action.old_name)
-        definition = action.definition
+    def _alter_keys(self, actions: Sequence[ddl.AlterAction]) -> None:
+        """Drop and rename keys, then add keys."""
+        for action in actions:
+            match action:
+                case ddl.DropPrimaryKey():
+                    self.key = []
+                case ddl.DropIndex():
+                    self.unique.pop(self._index(action.index), None)
+                case ddl.RenameIndex():
+                    old = self._index(action.old_name)
+                    self.unique = {action.new_name if n == old else n: k for n, k in self.unique.items()}
+                case _:
+                    pass
+        for action in actions:
+            match action:
+                case ddl.AddColumn() | ddl.ChangeColumn():
+                    self._inline_keys(action.definition)
+                case ddl.AddPrimaryKey():
+                    self._primary(action.columns)
+                case ddl.AddUnique():
+                    self._add_unique(action.index, action.columns)
+                case _:
+                    pass
+
+    def _redefine(self, old: Column, definition: ddl.ColumnDefinition) -> None:
         new = replace(self._new(definition, ""), id=old.id)
         if old.id in self.key:
             new = replace(new, nullable=False)
-        place = self.columns.index(old)
-        self.columns.remove(old)
-        if action.first or action.after:
-            self._place(new, action.first, action.after)
-        else:
-            self.columns.insert(place, new)
-        self._inline_keys(definition)
+        self.columns = [new if column.id == old.id else column for column in self.columns]
+
+    def _replace(self, column_id: int, **changes: Any) -> None:
+        self.columns = [replace(c, **changes) if c.id == column_id else c for c in self.columns]
+
+    def _index(self, name: str) -> str:
+        """Return an index's name as it was given; servers compare names of indexes without regard to case."""
+        return next((known for known in self.unique if known.lower() == name.lower()), name)
+
+    def _add_unique(self, index: str, columns: Iterable[str]) -> None:
+        name, number = index, 2
+        while self._index(name) in self.unique:  # the server names a second key over column a: a_2
+            name, number = f"{index}_{number}", number + 1
+        self.unique[name] = self._ids(columns)
 
     def _inline_keys(self, definition: ddl.ColumnDefinition) -> None:
         if definition.primary_key:
             self._primary((definition.name,))
         elif definition.unique:
-            self.unique[definition.name] = self._ids((definition.name,))
+            self._add_unique(definition.name, (definition.name,))
 
     def _primary(self, names: Iterable[str]) -> None:
         self.key = self._ids(names)
         self.columns = [replace(c, nullable=False) if c.id in self.key else c for c in self.columns]
 
     def _remove(self, column: Column) -> None:
-        self.columns.remove(column)
+        self.columns = [other for other in self.columns if other.id != column.id]
         # dropping a column shrinks the keys it was part of
         self.key = [i for i in self.key if i != column.id]
         self.unique = {n: [i for i in k if i != column.id] for n, k in self.unique.items()}
@@ -148,7 +186,7 @@ class WorkingTable:
 
     def _place(self, column: Column, first: bool, after: str | None) -> None:
         if self._find(column.name) is not None:
-            raise DataError("ddl.column_exists", f"a column {column.name!r} exists already")
+            raise _exists(column.name)
         if first:
             self.columns.insert(0, column)
         elif after is not None:
@@ -183,7 +221,27 @@ class WorkingTable:
         return TableSchema(tuple(self.columns)).named(name)
 
     def _get(self, name: str) -> Column:
-        column = self._find(name)
-        if column is None:
-            raise DataError("ddl.column_unknown", f"the statement names a column {name!r} that the table does not have")
-        return column
+        return _column(TableSchema(tuple(self.columns)), name)
+
+
+def _skipped(action: ddl.AlterAction, found: TableSchema) -> bool:
+    """Whether IF EXISTS or IF NOT EXISTS makes the clause do nothing."""
+    match action:
+        case ddl.AddColumn(if_not_exists=True):
+            return found.named(action.definition.name) is not None
+        case ddl.DropColumn(if_exists=True):
+            return found.named(action.name) is None
+        case ddl.ChangeColumn(if_exists=True):
+            return found.named(action.old_name) is None
+    return False
+
+
+def _column(schema: TableSchema, name: str) -> Column:
+    column = schema.named(name)
+    if column is None:
+        raise DataError("ddl.column_unknown", f"the statement names a column {name!r} that the table does not have")
+    return column
+
+
+def _exists(name: str) -> DataError:
+    return DataError("ddl.column_exists", f"the statement adds a column {name!r}, and the table has one")
