@@ -9,7 +9,7 @@ from typing import Any
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.ddl.fold import build_timeline
 from airflow_provider_cdc.core.ddl.news import new_changes
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline
+from airflow_provider_cdc.core.ddl.timeline import Block, SchemaChange, TableTimeline
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableName
@@ -91,11 +91,23 @@ class Between:
             if policy.on_drop_table == "apply" and state is not None and state.version is not None:
                 work.vacated.append(state)
             return
-        blocked = [reason for position, reason in timeline.blocked]
-        if blocked:
-            work.settled.append(self._parked(timeline, state, "needs rebuild: " + blocked[0]))
+        unknown = self._unknown(timeline, state, spans)
+        if unknown is not None:
+            work.settled.append(self._parked(timeline, state, f"needs rebuild: {unknown}"))
             return
         work.tasks.append(self._task(timeline, state, spans, changed_at))
+
+    def _unknown(self, timeline: TableTimeline, state: TableState | None, spans: list[Span]) -> Block | None:
+        """Return the change that leaves the table unknown; a later TRUNCATE, also one that came as a row, ends that."""
+        if not timeline.blocked:
+            return None
+        policy = self._rules.policy(timeline.last_name, RunPolicy(**self._job.policy))
+        was = self._was.tables.get(timeline.table_id)
+        # a table that is well although the change was known before had its TRUNCATE in an earlier batch
+        settled = was.blocked if was is not None and state is not None and state.state == "ok" else []
+        first = timeline.unknown_since(settled=settled, truncates=False)
+        clears = [] if first is None else self._starts.clears(timeline, first.position, spans)
+        return timeline.unknown_since(clears, settled=settled, truncates=policy.on_truncate == "apply")
 
     def _task(
         self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None

@@ -32,6 +32,18 @@ class StartingPoints:
         """Return what this batch holds of a table."""
         return self._spans(timeline, self._groups)
 
+    def clears(self, timeline: TableTimeline, since: str, spans: list[Span]) -> list[str]:
+        """Return where rows of the log say TRUNCATE, at the earliest at a position."""
+        manifests = [self._history.manifest(seq) for seq in self._history.since(since)]
+        earlier = [span for manifest in manifests for span in self._spans(timeline, groups_by_name(manifest))]
+        return [
+            position
+            for span in [*earlier, *spans]
+            for group in span.groups
+            for position in group.clears
+            if position >= max(span.start, since) and (span.end is None or position < span.end)
+        ]
+
     def start(
         self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
     ) -> tuple[TableState | None, str | None, list[Span]]:

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from functools import lru_cache
 
 from airflow_provider_cdc.core.ddl import statement as ddl
+from airflow_provider_cdc.core.ddl.named_tables import named_tables
 from airflow_provider_cdc.core.ddl.parser import parse
-from airflow_provider_cdc.core.ddl.timeline import Epoch, SchemaChange, TableTimeline, Timeline
+from airflow_provider_cdc.core.ddl.timeline import Block, Epoch, SchemaChange, TableTimeline, Timeline
 from airflow_provider_cdc.core.ddl.working_table import WorkingTable
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
@@ -31,7 +32,7 @@ class Fold:
         try:
             statements = _parse(change.statement)
         except DataError as error:
-            self._not_understood(change, str(error))
+            self._not_understood(change, error)
             return
         for item in statements:
             self._statement(change, item)
@@ -66,7 +67,9 @@ class Fold:
             return TableName(change.database, name.table)
         found = [full for full in self._open if full.table == name.table]
         for full in found if len(found) > 1 else ():
-            self._block(change, full, f"a statement names {name.table!r} without a database, and several have one")
+            self._block_columns(
+                change, full, f"a statement names {name.table!r} without a database, and several have one"
+            )
         return found[0] if len(found) == 1 else TableName("", name.table)
 
     def _create(self, change: SchemaChange, item: ddl.CreateTable) -> None:
@@ -85,7 +88,7 @@ class Fold:
             working.adopt(known)
         self._begin(change, name, working)
         if known is None and (item.as_select or (item.like is not None and not working.columns)):
-            self._block(change, name, "the columns of this CREATE TABLE cannot be known from its text")
+            self._block_columns(change, name, "the columns of this CREATE TABLE cannot be known from its text")
 
     def _begin(self, change: SchemaChange, name: TableName, working: WorkingTable) -> None:
         text = f"{change.position}|{change.order}|{name.database}|{name.table}"
@@ -135,16 +138,10 @@ class Fold:
         """Take the structure that rows themselves show: where no DDL is carried, a new name is a new column."""
         for database, table, known in change.structure:
             name = TableName(database, table)
-            table_id = self._open.get(name)
-            if table_id is None:
+            if name not in self._open:
                 self._discover(change, name)
             elif known is not None and not change.fallback:
-                timeline, working = self.timeline.tables[table_id], self._working[table_id]
-                before = timeline.schema
-                working.adopt(known, change.position)
-                if working.schema() != before:
-                    timeline.epochs.append(Epoch(change.position, working.schema()))
-                    self._fill(change, timeline, name, before, working.schema())
+                self._structure_now(change, name, known)
 
     def _alter(self, change: SchemaChange, item: ddl.AlterTable) -> None:
         name = self._full(item.name, change)
@@ -153,24 +150,49 @@ class Fold:
         if table_id is None:
             self._discover(change, target)
             return
-        table, working = self.timeline.tables[table_id], self._working[table_id]
-        before = table.schema
-        known = _structure(change, target)
+        working, known = self._working[table_id], _structure(change, target)
+        if item.ignore and working.may_merge_rows(item.actions):
+            self._block(change, name, "ALTER IGNORE removed rows that a key makes equal without row events")
         try:
             working.alter(item.actions, change.position)
         except DataError as error:
-            self._block(change, name, str(error))
+            if known is None:
+                self._block_columns(change, name, str(error))
+            else:
+                self._block(change, name, str(error))
+        self._structure_now(change, name, known)
+        for action in item.actions:
+            if isinstance(action, ddl.PartitionRows):
+                self._partition_rows(change, name, action)
+        if target != name:
+            self._rename(change, name, target)
+
+    def _structure_now(self, change: SchemaChange, name: TableName, known: TableSchema | None) -> None:
+        """Begin an epoch if a table's structure is another one now; the tool's own account of it wins."""
+        table, working = self.timeline.tables[self._open[name]], self._working[self._open[name]]
+        before = table.schema
         if known is not None:
             working.adopt(known, change.position)
         schema = working.schema()
         if schema != before:
             table.epochs.append(Epoch(change.position, schema))
         self._fill(change, table, name, before, schema)
-        for action in item.actions:
-            if isinstance(action, ddl.PartitionRows):
-                self._block(change, name, f"{action.kind.upper()} PARTITION changes rows without row events")
-        if target != name:
-            self._rename(change, name, target)
+
+    def _partition_rows(self, change: SchemaChange, name: TableName, action: ddl.PartitionRows) -> None:
+        """Note that rows came or went without row events, also in the table that a partition changed places with."""
+        reason = f"{action.kind.upper()} PARTITION changes rows without row events"
+        self._block(change, name, reason)
+        if action.other is None:
+            return
+        other = self._full(action.other, change)
+        if action.kind == "attach":
+            self._drop(change, other)
+            return
+        if action.kind == "detach" and other not in self._open:
+            working = WorkingTable(change.position)
+            working.copy_structure(self._working[self._open[name]])
+            self._begin(change, other, working)
+        self._block(change, other, reason)
 
     def _fill(
         self, change: SchemaChange, table: TableTimeline, name: TableName, before: TableSchema, after: TableSchema
@@ -194,19 +216,30 @@ class Fold:
             table.fills[column.id] = default
 
     def _block(self, change: SchemaChange, name: TableName, reason: str) -> None:
+        """Note that the rows stored so far are unknown from here on."""
         table_id = self._open.get(name)
         if table_id is not None:
-            self.timeline.tables[table_id].blocked.append((change.position, reason))
+            self.timeline.tables[table_id].blocked.append(Block(change.position, reason))
 
-    def _not_understood(self, change: SchemaChange, reason: str) -> None:
-        for database, table, _ in change.structure:
-            self._block(change, TableName(database, table), reason)
+    def _block_columns(self, change: SchemaChange, name: TableName, reason: str) -> None:
+        """Note that the table's columns are unknown from here on."""
+        table_id = self._open.get(name)
+        if table_id is not None:
+            self.timeline.tables[table_id].blocked.append(Block(change.position, reason, columns=True))
+
+    def _not_understood(self, change: SchemaChange, error: DataError) -> None:
+        """Block the tables that a statement names, or those that the tool says it concerns."""
+        reason = str(error)
+        for database, table, known in change.structure:
+            name = TableName(database, table)
+            if name in self._open and known is not None:
+                self._structure_now(change, name, known)
+                self._block(change, name, reason)
+            else:
+                self._block_columns(change, name, reason)
         if not change.structure:
-            # without a structure nothing says which tables are meant: every open table whose name stands in the text
-            text = change.statement.lower()
-            for name in list(self._open):
-                if name.table.lower() in text:
-                    self._block(change, name, reason)
+            for name in named_tables(change.statement, change.database, self._open):
+                self._block_columns(change, name, reason)
 
 
 def build_timeline(changes: Iterable[SchemaChange]) -> Timeline:

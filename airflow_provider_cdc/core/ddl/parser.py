@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from airflow_provider_cdc.core.ddl.alter_table import (
     read_alter_table,
@@ -127,10 +128,11 @@ def _alter(reader: TokenReader) -> list[Statement]:
             reader.name()
         _database_options(reader)
         return [Other(reader.statement)]
-    while reader.accept_any(("ONLINE", "OFFLINE", "IGNORE")):
-        continue
+    ignore = False
+    while word := reader.accept_any(("ONLINE", "OFFLINE", "IGNORE")):
+        ignore = ignore or word == "IGNORE"
     if reader.accept("TABLE"):
-        return [read_alter_table(reader)]
+        return [replace(read_alter_table(reader), ignore=ignore)]
     return _harmless_object(reader)
 
 

@@ -48,7 +48,7 @@ def read_partition_clause(reader: TokenReader) -> AlterAction:
 
 
 def _convert(reader: TokenReader) -> AlterAction:
-    """Between a partition and a table of its own: MariaDB moves the rows as an exchange does."""
+    """MariaDB: a table becomes a partition, or a partition a table of its own."""
     if reader.accept("TABLE"):
         other = reader.table_name()
         reader.expect("TO", "PARTITION")
@@ -56,11 +56,11 @@ def _convert(reader: TokenReader) -> AlterAction:
         if reader.accept("VALUES"):
             while not reader.at_end:
                 skip_item(reader)
-        return PartitionRows("exchange", other)
+        return PartitionRows("attach", other)
     reader.expect("PARTITION")
     reader.name("a partition name")
     reader.expect("TO", "TABLE")
-    return PartitionRows("exchange", reader.table_name())
+    return PartitionRows("detach", reader.table_name())
 
 
 def _without_effect(reader: TokenReader, verb: str) -> None:

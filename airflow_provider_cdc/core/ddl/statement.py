@@ -127,7 +127,8 @@ class ConvertCharset:
 class PartitionRows:
     """A partition or tablespace clause that changes rows without row events.
 
-    ``kind`` is ``drop``, ``truncate``, ``exchange``, ``discard`` or ``import``.
+    ``kind`` is ``drop``, ``truncate``, ``exchange``, ``discard``, ``import``; or ``detach``: the partition becomes the
+    table ``other``; ``attach``: the table ``other`` becomes a partition.
     """
 
     kind: str
@@ -177,10 +178,14 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class AlterTable:
-    """ALTER TABLE with its clauses in order."""
+    """ALTER TABLE with its clauses in order.
+
+    :param ignore: ALTER IGNORE: of rows that a new key makes equal all but one are removed.
+    """
 
     name: Name
     actions: tuple[AlterAction, ...]
+    ignore: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_right
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
 
@@ -58,6 +59,21 @@ class Epoch:
     schema: TableSchema
 
 
+class Block(NamedTuple):
+    """A change whose effect on a table the log does not tell.
+
+    :param columns: whether its columns are unknown too; else only the rows stored then are.
+    """
+
+    position: str
+    reason: str
+    columns: bool = False
+
+    def __str__(self) -> str:
+        ends = "DROP TABLE and CREATE TABLE" if self.columns else "TRUNCATE TABLE, or DROP TABLE and CREATE TABLE,"
+        return f"{self.reason} -> {ends} at the source makes the table known again"
+
+
 @dataclass(slots=True)
 class TableTimeline:
     """One table from its creation on, under whatever names.
@@ -65,7 +81,7 @@ class TableTimeline:
     :param fills: column id -> value that rows older than the column have.
     :param clears: positions of TRUNCATEs known from DDL text.
     :param names: (position, name) from when on it has which name; None when dropped.
-    :param blocked: (position, reason) of changes whose effect on stored rows cannot be known.
+    :param blocked: changes whose effect cannot be known.
     :param notes: what is known to be inexact, for people.
     """
 
@@ -74,7 +90,7 @@ class TableTimeline:
     fills: dict[int, Default] = field(default_factory=dict)
     clears: list[str] = field(default_factory=list)
     names: list[tuple[str, TableName | None]] = field(default_factory=list)
-    blocked: list[tuple[str, str]] = field(default_factory=list)
+    blocked: list[Block] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -97,6 +113,19 @@ class TableTimeline:
         """The position of the DROP, None while the table lives."""
         return self.names[-1][0] if self.names[-1][1] is None else None
 
+    def unknown_since(
+        self, clears: Iterable[str] = (), *, settled: Collection[Block] = (), truncates: bool = True
+    ) -> Block | None:
+        """Return the first change that leaves the table unknown to this day, None if it is known.
+
+        :param clears: positions of TRUNCATEs that came as rows.
+        :param settled: changes that the stored rows went through since, with a TRUNCATE behind them.
+        :param truncates: whether a TRUNCATE empties the table, so that its rows are known again.
+        """
+        cleared = max([*self.clears, *clears], default="") if truncates else ""
+        open_ones = (block for block in self.blocked if block not in settled)
+        return next((block for block in open_ones if block.columns or block.position >= cleared), None)
+
     def epoch_at(self, position: str) -> int:
         """Return the index of the epoch valid at a position (0 also before the first)."""
         return max(0, bisect_right([epoch.position for epoch in self.epochs], position) - 1)
@@ -107,7 +136,7 @@ class TableTimeline:
             *((epoch.position, f"schema {epoch.schema}") for epoch in self.epochs),
             *((position, "clear") for position in self.clears),
             *((position, f"name {name}") for position, name in self.names),
-            *((position, f"blocked {reason}") for position, reason in self.blocked),
+            *((block.position, f"blocked {block.reason}") for block in self.blocked),
         ]
 
     def mark(self, position: str) -> str:
@@ -136,7 +165,7 @@ class TableTimeline:
             {column: Default(kind, text) for column, kind, text in data["fills"]},
             list(data["clears"]),
             [(position, TableName(*name) if name else None) for position, name in data["names"]],
-            [(position, reason) for position, reason in data["blocked"]],
+            [Block(*item) for item in data["blocked"]],
             list(data["notes"]),
         )
 

@@ -19,7 +19,6 @@ class DdlError(DataError):
             "ddl.not_understood",
             message,
             where={"line": line, "column": column},
-            hint="bring the table's columns up to date by hand (tables.<name>.create) or rebuild the table",
         )
 
 

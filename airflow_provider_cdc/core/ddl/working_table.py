@@ -90,6 +90,27 @@ class WorkingTable:
             self.columns, self.key, self.unique = before
             raise
 
+    def may_merge_rows(self, actions: Iterable[ddl.AlterAction]) -> bool:
+        """Whether these clauses under ALTER IGNORE may remove rows: they add a key, or change a column of one."""
+        keyed = {i for key in (self.key, *self.unique.values()) for i in key}
+        for action in actions:
+            match action:
+                case ddl.AddPrimaryKey() | ddl.AddUnique():
+                    return True
+                case ddl.AddColumn() if action.definition.primary_key or action.definition.unique:
+                    return True
+                case ddl.ChangeColumn():
+                    old = self._find(action.old_name)
+                    new = action.definition
+                    if new.primary_key or new.unique or (old is not None and old.id in keyed and old.type != new.type):
+                        return True
+                case ddl.ConvertCharset():
+                    if any(column.id in keyed and column.type.charset for column in self.columns):
+                        return True
+                case _:
+                    pass
+        return False
+
     def _alter_columns(self, found: TableSchema, actions: Sequence[ddl.AlterAction]) -> None:
         """Drop, change and rename the columns that the statement found."""
         for action in actions:

@@ -119,7 +119,7 @@ def test_ids_of_later_columns_do_not_change_when_an_earlier_statement_turns_up()
 )
 def test_what_cannot_be_known_blocks_the_table_and_no_other(statement: str) -> None:
     found = timeline("CREATE TABLE t (a INT)", "CREATE TABLE u (a INT)", statement)
-    assert [position for position, _ in only(found, T).blocked] == ["03"]
+    assert [block.position for block in only(found, T).blocked] == ["03"]
     assert only(found, U).blocked == []
 
 

@@ -1,0 +1,97 @@
+"""Which tables a statement names that is not understood."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from airflow_provider_cdc.core.ddl.tokens import DdlError, Kind, Token, tokenize
+from airflow_provider_cdc.core.model.schema import TableName
+
+# a table's name stands after one of these, or after the comma behind another table's name
+_BEFORE_TABLE = frozenset({"TABLE", "TABLES", "TO", "TRUNCATE", "UPDATE", "INTO", "FROM", "JOIN", "ON"})
+_BETWEEN = frozenset({"IF", "NOT", "EXISTS"})
+_NO_TABLE = frozenset({"COLUMN", "INDEX", "KEY"})  # RENAME COLUMN a TO b
+_NAMES = (Kind.NAME, Kind.QUOTED, Kind.DOUBLE_QUOTED)
+_WORD = re.compile(r"`(?:[^`]|``)+`|[\w$]+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Mention:
+    """A whole identifier, qualified or not, and whether it stands where a table's name does."""
+
+    database: str | None
+    table: str
+    marked: bool
+
+    def means(self, name: TableName, default: str) -> bool:
+        if self.table != name.table:
+            return False
+        database = self.database or default
+        return not database or database == name.database
+
+
+def named_tables(statement: str, database: str, known: Collection[TableName]) -> list[TableName]:
+    """Return the known tables that a statement names.
+
+    Those that stand where a table's name does, after TABLE for instance; where none stands there, every known table
+    whose whole name the text holds outside of strings and comments.
+
+    :param database: what unqualified names mean; empty where the tool does not say it: then every database.
+    """
+    mentions = list(_mentions(statement))
+    by_table: dict[str, list[TableName]] = {}
+    for name in known:
+        by_table.setdefault(name.table, []).append(name)
+    found = {marked: _known(mentions, marked, by_table, database) for marked in (True, False)}
+    head = any(mention.marked for mention in mentions)
+    return list(dict.fromkeys(found[True] if head else found[False]))
+
+
+def _known(
+    mentions: list[_Mention], marked: bool, by_table: dict[str, list[TableName]], database: str
+) -> list[TableName]:
+    return [
+        name
+        for mention in mentions
+        if mention.marked == marked
+        for name in by_table.get(mention.table, ())
+        if mention.means(name, database)
+    ]
+
+
+def _mentions(statement: str) -> Iterator[_Mention]:
+    try:
+        tokens = tokenize(statement)
+    except DdlError:  # a quoted text without end, say: what stands before it is read all the same
+        tokens = [_token(match) for match in _WORD.finditer(statement)]
+    place, after_table = 0, False
+    before = leader = ""
+    while place < len(tokens):
+        token = tokens[place]
+        place += 1
+        if token.word in _BETWEEN:
+            continue
+        if token.kind not in _NAMES or token.word in _BEFORE_TABLE:
+            after_table = after_table and token.word == ","
+            before = "" if token.word == "TO" and leader in _NO_TABLE else token.word
+            continue
+        parts = [_text(token)]
+        while place + 1 < len(tokens) and tokens[place].word == "." and tokens[place + 1].kind in _NAMES:
+            parts.append(_text(tokens[place + 1]))
+            place += 2
+        after_table = before in _BEFORE_TABLE or (before == "," and after_table)
+        yield _Mention(parts[-2] if len(parts) > 1 else None, parts[-1], after_table)
+        leader, before = before, token.word
+
+
+def _text(token: Token) -> str:
+    return token.value[1:-1].replace('""', '"') if token.kind is Kind.DOUBLE_QUOTED else token.value
+
+
+def _token(match: re.Match[str]) -> Token:
+    word = match.group()
+    if word.startswith("`"):
+        return Token(Kind.QUOTED, "", word[1:-1].replace("``", "`"), match.start(), match.end())
+    return Token(Kind.NAME, word.upper(), word, match.start(), match.end())
