@@ -17,12 +17,12 @@ from typing import Any
 
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Chunk, JobDocument, TableState
-from airflow_provider_cdc.core.errors import SinkError
+from airflow_provider_cdc.core.errors import LOG_LOST, SinkError
 from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger
 from airflow_provider_cdc.core.ledger.records import offsets_document
 from airflow_provider_cdc.engine import EngineTask, Stopper
 from airflow_provider_cdc.hooks.connections import ledger_url, spark_target, storage_options
-from airflow_provider_cdc.outcome import from_ledger, may_settle, published, ran_engine, schema_change_id
+from airflow_provider_cdc.outcome import from_ledger, loss_of, may_settle, published, ran_engine, schema_change_id
 
 Say = Callable[[str], None]
 _STORAGE_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
@@ -48,7 +48,7 @@ def run_batch(
     :raises CdcError: with what to do; nothing was committed.
     """
     from airflow_provider_cdc.hooks.kafka_log import KafkaLog
-    from airflow_provider_cdc.planner import plan_batch, plan_settling
+    from airflow_provider_cdc.planner import made_again, plan_batch, plan_settling
 
     started = time.monotonic()
     stopper = kill or Stopper()
@@ -58,6 +58,7 @@ def run_batch(
     with ledger.lease(pipeline.name, owner or this_process(), seconds, fingerprint=fingerprint) as lease:
         while True:
             stopper.check()
+            left_over = ledger.open(pipeline.name)
             batch = plan_batch(pipeline, ledger, lease, log, until, accept_loss=accept_loss)
             if batch.committed:
                 states = ledger.tables(pipeline.name).values()
@@ -66,11 +67,23 @@ def run_batch(
                 say("nothing new, but a table stands aside: trying it again")
                 batch = plan_settling(ledger, lease, pipeline.name)
                 until = None
-            result = _Run(pipeline, ledger, lease, batch, log.client_config(), say, stopper).result(started)
+            run = _Run(pipeline, ledger, lease, batch, log.client_config(), say, stopper)
+            if left_over is not None and batch.seq == left_over.seq:
+                run.recreated = made_again(log, batch, pipeline.source.heartbeat_topic)
+            result = run.result(started)
+            if accept_loss and left_over is not None and _cannot_be_read(result):
+                ledger.abandon(lease, batch.seq)
+                say(f"batch {batch.seq} can no longer be read and is abandoned: {result['error']['message']}")
+                continue
             # A batch left over from another request was finished first; ours comes next.
             if result["status"] == "failed" or until is None or batch.until == until:
                 return result
             say(f"batch {batch.seq} was left over and is finished; going on with the one asked for")
+
+
+def _cannot_be_read(result: dict[str, Any]) -> bool:
+    """Tell whether Kafka no longer has the range of a batch of which nothing was landed: what was is not read again."""
+    return result["status"] == "failed" and result["error"]["code"] in LOG_LOST
 
 
 def this_process() -> str:
@@ -98,6 +111,7 @@ class _Run:
         self._pipeline, self._ledger, self._lease, self._batch = pipeline, ledger, lease, batch
         self._kafka, self._say, self._stopper = kafka, say, stopper
         self._states = ledger.tables(pipeline.name)
+        self.recreated: list[str] = []
 
     def result(self, started: float) -> dict[str, Any]:
         """Carry the batch out and publish it.
@@ -106,11 +120,14 @@ class _Run:
         """
         batch = self._batch
         self._say(f"batch {batch.seq} of {batch.pipeline}: up to {batch.records} records")
+        for loss in batch.lost:
+            end = "an unknown offset" if loss["end"] is None else loss["end"]
+            self._say(f"lost: {loss['topic']}/{loss['partition']} from {loss['start']} up to {end}")
         with self._folder() as folder, tempfile.TemporaryDirectory(prefix="airflow-cdc-") as scratch:
             job, secrets = self._job()
             document = self._engine(job, secrets, folder, Path(scratch))
         seconds = round(time.monotonic() - started, 3)
-        told = published(self._pipeline.name, document, self._states, seconds)
+        told = {**published(self._pipeline.name, document, self._states, seconds), **loss_of(batch)}
         if document["status"] != "failed":
             self._publish(document, told)
         return told
@@ -151,6 +168,7 @@ class _Run:
             end=offsets_document(batch.end),
             topics=batch.topics or {},
             ledger=self._ledger.id,
+            recreated=self.recreated,
         )
         return job, secrets
 

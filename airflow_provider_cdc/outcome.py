@@ -93,7 +93,7 @@ def from_ledger(batch: Batch, states: Iterable[Mapping[str, Any]], seconds: floa
     stored = dict(batch.result or {})
     parked = _parked(states)
     if stored.get("status") == "empty":
-        told = {**nothing(batch.pipeline, batch.seq), **_loss(stored), "seconds": round(seconds, 3)}
+        told = {**nothing(batch.pipeline, batch.seq), **loss_of(batch), "seconds": round(seconds, 3)}
         return {**told, "status": "parked", "parked": parked} if parked else told
     if stored.get("status") == "parked" and not parked:
         stored |= {"status": "done", "parked": []}
@@ -106,8 +106,9 @@ def nothing(pipeline: str, seq: int | None) -> dict[str, Any]:
     return {"pipeline": pipeline, "seq": seq, "status": "nothing_to_do", **numbers, "tables": [], "seconds": 0.0}
 
 
-def _loss(stored: Mapping[str, Any]) -> dict[str, Any]:
-    return {"lost": stored["lost"]} if stored.get("lost") else {}
+def loss_of(batch: Batch) -> dict[str, Any]:
+    """Return the answer's member ``lost``: records that Kafka deleted unread, where there are any."""
+    return {"lost": batch.lost} if batch.lost else {}
 
 
 def schema_change_id(change: Mapping[str, Any]) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.errors import SourceError
+from airflow_provider_cdc.core.errors import SourceError, UnavailableError
 from airflow_provider_cdc.core.ledger import SYNC, Batch, Lease, Ledger, Offsets
+from airflow_provider_cdc.core.ledger.records import ABANDONED
 from airflow_provider_cdc.core.plan.progress import SLACK_MS, Mark, PartitionFacts
 from airflow_provider_cdc.core.plan.ranges import Range, plan_range
 from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, Place, Watermarks
@@ -38,6 +39,9 @@ class Log(Protocol):
 
     def topics(self) -> dict[str, list[int]]:
         """Return the partitions of every topic."""
+
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """Return the ids of topics, as far as the brokers give them."""
 
     def ends(self, topics: Iterable[str]) -> Watermarks:
         """Return where partitions begin and end now."""
@@ -126,14 +130,14 @@ def plan_batch(
     stored = _stored(ledger, pipeline.name, until)
     if stored is not None:
         return stored
-    last = ledger.last(pipeline.name, SYNC)
-    planned = _range(pipeline, log, None if last is None else last.end, until, mark_of, accept_loss)
+    last = ledger.last(pipeline.name, SYNC, abandoned=True)
+    planned = _range(pipeline, log, last, until, mark_of, accept_loss)
     if not planned.empty:  # opening a format costs a quarter of a second, most of an empty batch
         planned = end_between_groups(planned, log, _format(pipeline), pipeline.source.data_topics(list(planned.end)))
-    batch = ledger.plan(lease, planned.start, planned.end, until, SYNC)
+    lost = [asdict(loss) for loss in planned.lost]
+    batch = ledger.plan(lease, planned.start, planned.end, until, SYNC, topics=planned.topics, lost=lost)
     if planned.empty:
-        lost = [f"{loss.topic}/{loss.partition}: {loss.start} to {loss.end - 1}" for loss in planned.lost]
-        result = {"pipeline": pipeline.name, "seq": batch.seq, "status": "empty", "records": 0, "lost": lost}
+        result = {"pipeline": pipeline.name, "seq": batch.seq, "status": "empty", "records": 0}
         return ledger.commit(lease, batch.seq, result)
     return batch
 
@@ -141,8 +145,18 @@ def plan_batch(
 def plan_settling(ledger: Ledger, lease: Lease, name: str) -> Batch:
     """Return a new batch that reads nothing: it tries again the tables that stand aside."""
     last = ledger.last(name, SYNC)
-    end = {} if last is None else last.end
-    return ledger.plan(lease, end, end, None, SYNC)
+    end, topics = ({}, None) if last is None else (last.end, last.topics)
+    return ledger.plan(lease, end, end, None, SYNC, topics=topics)
+
+
+def made_again(log: Log, batch: Batch, heartbeat_topic: str | None = None) -> list[str]:
+    """Return the topics of a batch that have another id now than when it was planned; none if Kafka does not answer."""
+    known = {topic: found for topic, found in (batch.topics or {}).items() if topic != heartbeat_topic}
+    try:
+        ids = log.topic_ids(set(known) & set(log.topics()))
+    except UnavailableError:
+        return []  # whoever reads them says more
+    return [topic for topic in sorted(ids) if ids[topic] != known[topic]]
 
 
 def _stored(ledger: Ledger, name: str, until: datetime | None) -> Batch | None:
@@ -154,7 +168,7 @@ def _stored(ledger: Ledger, name: str, until: datetime | None) -> Batch | None:
 def _range(
     pipeline: CdcPipeline,
     log: Log,
-    last_end: Offsets | None,
+    last: Batch | None,
     until: datetime | None,
     mark_of: MarkOf | None,
     accept_loss: bool,
@@ -169,8 +183,10 @@ def _range(
     until_offsets = None if until is None else _until_offsets(log, data, marks, until, mark_of or marks_of(pipeline))
     # After the ends of the data: the schema topic then holds every change that precedes the rows of this range.
     changes = log.ends([source.schema_topic]) if source.schema_topic in existing else Watermarks({}, {})
+    # After all ends: ends of a topic made again in between then come with its new id.
+    ids = log.topic_ids([*data, *changes.highs])
     return plan_range(
-        last_end,
+        None if last is None else last.start if last.status == ABANDONED else last.end,
         {**marks.lows, **changes.lows},
         {**marks.highs, **changes.highs},
         until_offsets,
@@ -178,6 +194,8 @@ def _range(
         heartbeat_topic=source.heartbeat_topic,
         selects=lambda topic: topic == source.schema_topic or bool(source.data_topics([topic])),
         accept_loss=accept_loss,
+        known_ids=None if last is None else last.topics,
+        ids=ids,
     )
 
 

@@ -20,7 +20,7 @@ from spark_jobs.schema_changes import due, observed
 from spark_jobs.states import state_after, still_parked, unowned
 from spark_jobs.storage import Storage
 from spark_jobs.tasks.apply import apply
-from spark_jobs.tasks.land import land_chunks, reading_groups
+from spark_jobs.tasks.land import demand_same_topics, land_chunks, reading_groups
 from spark_jobs.tasks.table_task import ApplyTask
 from spark_jobs.tasks.vacate import vacate
 from spark_jobs.writers.delta_location import DeltaLocation
@@ -74,6 +74,7 @@ def _result(stored: dict[str, Any]) -> Result:
 def _land(
     job: JobDocument, secrets: Secrets, run: Runner, say: Callable[[str], None], session: SparkSession | None
 ) -> dict[str, Any]:
+    demand_same_topics(job)
     total = sum(chunk.end - chunk.start for chunk in job.chunks)
     if session is not None and job.policy.get("reader") == "spark":
         say(f"land: up to {total} records of {len(job.chunks)} chunks through Spark's Kafka source")

@@ -44,7 +44,7 @@ def ledger(given: Namespace) -> int:
 
         pipeline = CdcPipeline.from_yaml(given.pipeline)
         batches = Ledger(ledger_url(pipeline.ledger)).batches(pipeline.name)
-        names = ("seq", "kind", "status", "start", "end", "until", "planned_at", "committed_at")
+        names = ("seq", "kind", "status", "start", "end", "until", "planned_at", "committed_at", "lost")
         found = [{name: batch.document()[name] for name in names} for batch in batches]
         if given.json:
             print_json(found)

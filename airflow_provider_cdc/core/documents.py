@@ -69,6 +69,7 @@ class JobDocument:
     :param end: offsets after the last, exclusive.
     :param topics: Kafka's id of each topic in the range, as far as the brokers give one.
     :param ledger: id of the ledger that planned the batch; empty where there is none.
+    :param recreated: topics that were deleted and made again since the batch was planned; they cannot be landed.
     """
 
     pipeline: str
@@ -93,6 +94,7 @@ class JobDocument:
     end: dict[str, dict[str, int]] = field(default_factory=dict)
     topics: dict[str, str] = field(default_factory=dict)
     ledger: str = ""
+    recreated: list[str] = field(default_factory=list)
     version: int = DOCUMENT_VERSION
 
     def document(self) -> dict[str, Any]:

@@ -78,6 +78,10 @@ class SourceError(Terminal, CdcError):
     """The log cannot give what the batch needs (topic gone, offsets expired, end beyond the log)."""
 
 
+LOG_LOST = {"kafka.offsets_expired", "kafka.end_beyond_log", "kafka.topic_recreated", "kafka.topic_unknown"}
+"""Codes of a :class:`SourceError` at landing: Kafka no longer has the records of the batch's range."""
+
+
 class SinkError(Terminal, CdcError):
     """A table is not what the ledger remembers, or is no table of ours."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -85,8 +85,11 @@ class KafkaClient:
         self._noted.append((error.name(), error.str()))
         del self._noted[:-20]
 
-    def patiently(self, ask: Callable[[float], T]) -> T:
-        """Ask until the deadline; a broker that starts is waited for, a wrong password is not."""
+    def patiently(self, ask: Callable[[float], T], passing: Collection[str] = ()) -> T:
+        """Ask until the deadline; a broker that starts is waited for, a wrong password is not.
+
+        :param passing: names of further errors that may pass.
+        """
         from confluent_kafka import KafkaException
 
         limit = time.monotonic() + self.timeout
@@ -101,8 +104,8 @@ class KafkaClient:
             except KafkaException as error:
                 self._poll()
                 problem = error.args[0]
-                passing = problem.name() in _PASSING | _SILENCE
-                if not passing or time.monotonic() >= limit or any(name in FATAL for name, _ in self._noted):
+                waits = problem.name() in {*_PASSING, *_SILENCE, *passing}
+                if not waits or time.monotonic() >= limit or any(name in FATAL for name, _ in self._noted):
                     raise self.problem(problem) from None
                 time.sleep(0.1)
 

@@ -9,7 +9,7 @@ from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, Sourc
 _LOGIN = {"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "UNSUPPORTED_SASL_MECHANISM", "ILLEGAL_SASL_STATE"}
 _SETTINGS = {"_INVALID_ARG", "_SSL", "_CRIT_SYS_RESOURCE", "_UNSUPPORTED_FEATURE", "_NOT_IMPLEMENTED"}
 _RIGHTS = {"TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED"}
-_UNKNOWN = {"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "TOPIC_EXCEPTION", "UNKNOWN_TOPIC_ID"}
+UNKNOWN = {"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "TOPIC_EXCEPTION", "UNKNOWN_TOPIC_ID"}
 _RANGE = {"OFFSET_OUT_OF_RANGE", "_AUTO_OFFSET_RESET"}
 FATAL = _LOGIN | {"_SSL"}
 """Errors that waiting for the broker does not mend."""
@@ -32,7 +32,7 @@ def explained(name: str, text: str, conn_id: str, where: dict[str, Any] | None =
     elif name in _RIGHTS:
         hint = "grant Describe and Read on the topics; no right on a group is needed"
         error = SourceError("kafka.not_allowed", f"Kafka does not let us: {text}", where=where, hint=hint)
-    elif name in _UNKNOWN:
+    elif name in UNKNOWN:
         error = SourceError("kafka.topic_unknown", text, where=where, hint="check source.topics and the connection")
     elif name in _RANGE:
         hint = "the log was cut while it was read; run again to learn what is lost"

@@ -16,6 +16,7 @@ from airflow_provider_cdc.core.errors import SourceError
 from airflow_provider_cdc.hooks.connections import find_connection, mask
 from airflow_provider_cdc.hooks.kafka_client import KafkaClient
 from airflow_provider_cdc.hooks.kafka_config import SECRETS, client_config
+from airflow_provider_cdc.hooks.kafka_errors import UNKNOWN
 from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, Offsets, Place, Watermarks, read_windows
 
 _SHOWN_NAMES = 10
@@ -68,6 +69,30 @@ class KafkaLog:
             for name, topic in sorted(metadata.topics.items())
             if topic.error is None and name not in _KAFKAS_OWN
         }
+
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """Return the id that Kafka gave each topic when it was made.
+
+        Those of brokers that give no ids (before Kafka 2.8) are missing.
+
+        :raises SourceError: ``kafka.topic_unknown``.
+        """
+        from confluent_kafka import TopicCollection
+
+        names = sorted(set(topics))
+        client = self._client.admin()
+
+        def ask(seconds: float) -> dict[str, str]:
+            answer = {}
+            described = client.describe_topics(TopicCollection(names), request_timeout=max(5.0, seconds))
+            for name, future in described.items():
+                found = future.result(timeout=self.timeout).topic_id
+                if found.get_most_significant_bits() or found.get_least_significant_bits():
+                    answer[name] = str(found)
+            return answer
+
+        # A broker may not know yet a topic that another one told of; left out, its id would not be compared.
+        return self._client.patiently(ask, passing=UNKNOWN) if names else {}
 
     def match(self, topics: str | Iterable[str]) -> list[str]:
         """Return, sorted, the topics a regular expression matches as a whole, or the listed ones.

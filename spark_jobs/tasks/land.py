@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.documents import Chunk, JobDocument
-from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.errors import DataError, SourceError
 from airflow_provider_cdc.core.formats.contract import Format, Grouped, Records
 from airflow_provider_cdc.core.formats.given_positions import GivenPositions
 from airflow_provider_cdc.core.formats.groups import whole_groups
@@ -45,6 +45,22 @@ class LandReport:
     progress: int | None = None
     errors: list[dict[str, Any]] = field(default_factory=list)
     descriptions: list[dict[str, str]] = field(default_factory=list)
+
+
+def demand_same_topics(job: JobDocument) -> None:
+    """Refuse to land a range of topics that were deleted and made again since: other records have its offsets now.
+
+    :raises SourceError: ``kafka.topic_recreated``.
+    """
+    lost = sorted({chunk.topic for chunk in job.chunks} & set(job.recreated))
+    if lost:
+        raise SourceError(
+            "kafka.topic_recreated",
+            "the topic was deleted and made again after the batch was planned",
+            where={"topic": lost[0], "topics": " ".join(lost)},
+            hint="take a new snapshot and rebuild the pipeline, or run `airflow-cdc sync --accept-loss` once to read "
+            "the new topic from its beginning",
+        )
 
 
 def reading_groups(chunks: Sequence[Chunk], parallelism: int, chunk_records: int) -> list[list[Chunk]]:

@@ -91,6 +91,18 @@ def test_an_unknown_partition_is_told(hook: KafkaProgressHook, topic: str) -> No
         hook.tail(topic, 7, 1)
 
 
+def test_a_topic_has_one_id_until_it_is_made_again(hook: KafkaProgressHook, broker: Broker, topic: str) -> None:
+    broker.create_topic(f"{topic}.more")
+    first = hook.topic_ids([topic, f"{topic}.more"])
+    assert set(first) == {topic, f"{topic}.more"} and len(set(first.values())) == 2
+    assert hook.topic_ids([topic]) == {topic: first[topic]}
+    for done in broker.admin.delete_topics([topic], operation_timeout=30).values():
+        done.result(30)
+    broker.create_topic(topic)
+    assert hook.topic_ids([topic])[topic] not in first.values()
+    assert hook.topic_ids([]) == {}
+
+
 # ---- ends
 
 

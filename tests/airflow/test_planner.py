@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.errors import SourceError
 from airflow_provider_cdc.core.ledger import Lease, Ledger
 from airflow_provider_cdc.core.plan.progress import received
 from airflow_provider_cdc.hooks.kafka import KafkaProgressHook
-from airflow_provider_cdc.planner import observe, plan_batch
+from airflow_provider_cdc.planner import made_again, observe, plan_batch, plan_settling
 
 from .conftest import Connect
 
@@ -65,6 +65,18 @@ class Shop:
     def _send(self, topic: str, value: Any, written: datetime, partition: int) -> None:
         self.producer.produce(topic, json.dumps(value), partition=partition, timestamp=_ms(written))
         assert self.producer.flush(30) == 0
+
+    def recreate(self, topic: str) -> None:
+        """Delete a topic and make it again, empty."""
+        partitions = len(self.hook.topics()[topic])
+        for done in self.broker.admin.delete_topics([topic], operation_timeout=30).values():
+            done.result(30)
+        deadline = time.monotonic() + 10
+        while topic in self.hook.topics() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.broker.create_topic(topic, partitions)
+        while topic not in self.hook.topics() and time.monotonic() < deadline:
+            time.sleep(0.1)
 
     def plan(self, until: datetime | None = None, **options: Any) -> Any:
         return plan_batch(self.pipeline, self.ledger, self.lease, self.hook, until, **options)
@@ -198,6 +210,7 @@ def test_records_that_expired_unread_stop_the_pipeline_until_the_loss_is_accepte
     assert refused.value.code == "kafka.offsets_expired" and "deleted 2 records" in refused.value.message
     batch = shop.plan(accept_loss=True)
     assert (batch.start[shop.orders][0], batch.end[shop.orders][0]) == (3, 4)
+    assert batch.lost == [{"topic": shop.orders, "partition": 0, "start": 1, "end": 3}]
 
 
 def test_a_topic_deleted_under_the_pipeline_stops_it(shop: Shop) -> None:
@@ -213,17 +226,79 @@ def test_a_topic_deleted_under_the_pipeline_stops_it(shop: Shop) -> None:
     assert refused.value.code == "kafka.topic_gone" and refused.value.where["topic"] == shop.items
 
 
-def test_a_topic_made_again_stops_it(shop: Shop) -> None:
-    shop.rows(shop.items, TEN, TEN)
-    shop.done()
-    for done in shop.broker.admin.delete_topics([shop.items]).values():
+def test_a_range_follows_the_start_of_an_abandoned_batch(shop: Shop) -> None:
+    shop.rows(shop.orders, TEN, TEN, TEN)
+    batch = shop.plan()
+    for done in shop.broker.admin.delete_records([TopicPartition(shop.orders, 0, 2)]).values():
         done.result(30)
-    time.sleep(1)
-    shop.broker.create_topic(shop.items)
-    shop.rows(shop.items, TEN)
+    shop.ledger.abandon(shop.lease, batch.seq)
     with pytest.raises(SourceError) as refused:
         shop.plan()
-    assert refused.value.code == "kafka.topic_recreated"
+    assert refused.value.code == "kafka.offsets_expired" and "deleted 2 records" in refused.value.message
+    batch = shop.plan(accept_loss=True)
+    assert (batch.seq, batch.start[shop.orders][0], batch.end[shop.orders][0]) == (2, 2, 3)
+    assert batch.lost == [{"topic": shop.orders, "partition": 0, "start": 0, "end": 2}]
+
+
+def test_a_topic_made_again_after_planning_is_known(shop: Shop) -> None:
+    shop.rows(shop.orders, TEN)
+    batch = shop.plan()
+    assert made_again(shop.hook, batch) == []
+    shop.recreate(shop.orders)
+    assert made_again(shop.hook, batch) == [shop.orders]
+    assert made_again(shop.hook, batch, shop.orders) == [], "heartbeats are not missed"
+
+
+@pytest.mark.parametrize("records", [1, 2, 5])
+def test_a_topic_made_again_stops_it_whatever_it_holds_now(shop: Shop, records: int) -> None:
+    shop.rows(shop.items, TEN, TEN)
+    shop.done()
+    shop.recreate(shop.items)
+    shop.rows(shop.items, *[TEN] * records)
+    with pytest.raises(SourceError) as refused:
+        shop.plan()
+    assert refused.value.code == "kafka.topic_recreated" and refused.value.where["topic"] == shop.items
+    assert "--accept-loss" in refused.value.hint
+    batch = shop.plan(accept_loss=True)
+    assert (batch.start[shop.items], batch.end[shop.items]) == ({0: 0}, {0: records})
+    assert batch.lost == [{"topic": shop.items, "partition": 0, "start": 2, "end": None}]
+    shop.ledger.commit(shop.lease, batch.seq, {})
+    assert shop.plan().records == 0, "the new topic is the known one now"
+
+
+def test_a_topic_made_again_is_noticed_through_batches_that_did_not_read_it(shop: Shop) -> None:
+    shop.rows(shop.items, TEN)
+    shop.done()
+    known = shop.ledger.last("shop").topics
+    assert set(known) == {shop.orders, shop.items, shop.prefix} and len(set(known.values())) == 3
+    for seq in (2, 3):  # nothing new, and a batch of a table that is tried again
+        batch = shop.plan() if seq == 2 else plan_settling(shop.ledger, shop.lease, "shop")
+        assert (batch.seq, batch.topics) == (seq, known)
+    shop.ledger.commit(shop.lease, 3, {})
+    shop.recreate(shop.items)
+    shop.rows(shop.items, TEN, TEN)
+    with pytest.raises(SourceError, match="deleted and made again"):
+        shop.plan()
+
+
+def test_the_heartbeat_topic_may_be_made_again(shop: Shop) -> None:
+    shop.broker.create_topic(shop.beat)
+    shop.rows(shop.orders, TEN)
+    shop.heartbeat(TEN)
+    shop.done()
+    shop.recreate(shop.beat)
+    shop.heartbeat(TEN)
+    shop.heartbeat(TEN + MINUTE)
+    batch = shop.plan()
+    assert (batch.start[shop.beat], batch.end[shop.beat]) == ({0: 0}, {0: 2}) and batch.lost == []
+
+
+def test_a_batch_planned_without_ids_takes_them_as_they_are(shop: Shop) -> None:
+    shop.rows(shop.orders, TEN)
+    batch = shop.ledger.plan(shop.lease, {shop.orders: {0: 0, 1: 0}}, {shop.orders: {0: 1, 1: 0}}, None)
+    assert batch.topics is None
+    shop.ledger.commit(shop.lease, 1, {})
+    assert set(shop.plan().topics) == {shop.orders, shop.items, shop.prefix}
 
 
 def test_topics_that_are_not_there_are_named(shop: Shop) -> None:

@@ -147,16 +147,14 @@ class Ledger:
         )
         return self._batch(query.order_by(schema.batches.c.seq).limit(1))
 
-    def last(self, pipeline: str, kind: str | None = None) -> Batch | None:
-        """Return the batch with the highest number that was not abandoned.
+    def last(self, pipeline: str, kind: str | None = None, *, abandoned: bool = False) -> Batch | None:
+        """Return the batch with the highest number.
 
         :param kind: only batches of this kind; any if None.
+        :param abandoned: whether it may be one that was abandoned.
         """
-        with self._database.reading() as connection:
-            row = connection.execute(
-                rows.newest_first(pipeline, kind).where(schema.batches.c.status != ABANDONED).limit(1)
-            ).one_or_none()
-            return None if row is None else rows.as_batch(row)
+        query = rows.newest_first(pipeline, kind)
+        return self._batch((query if abandoned else query.where(schema.batches.c.status != ABANDONED)).limit(1))
 
     def batch(self, pipeline: str, seq: int) -> Batch | None:
         """Return one batch by its number."""

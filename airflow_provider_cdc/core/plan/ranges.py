@@ -34,12 +34,15 @@ class Slice:
 
 @dataclass(frozen=True)
 class Loss:
-    """Records that are gone and were never read: ``[start, end)`` of a partition."""
+    """Records that are gone and were never read: ``[start, end)`` of a partition.
+
+    :param end: None where nobody knows it: the topic is gone, or was deleted and made again.
+    """
 
     topic: str
     partition: int
     start: int
-    end: int
+    end: int | None
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,7 @@ class Range:
     :param joined: partitions that no batch has read before.
     :param lost: what was given up because loss was accepted.
     :param heartbeat_topic: its records alone are no reason to start an engine.
+    :param topics: Kafka's id of each topic, as far as one is known.
     """
 
     start: Offsets
@@ -56,6 +60,7 @@ class Range:
     joined: tuple[tuple[str, int], ...] = ()
     lost: tuple[Loss, ...] = ()
     heartbeat_topic: str | None = None
+    topics: dict[str, str] = field(default_factory=dict)
 
     def slices(self) -> list[Slice]:
         """Return what there is to read, by topic and partition."""
@@ -88,6 +93,8 @@ def plan_range(
     heartbeat_topic: str | None = None,
     selects: Callable[[str], bool] | None = None,
     accept_loss: bool = False,
+    known_ids: Mapping[str, str] | None = None,
+    ids: Mapping[str, str] | None = None,
 ) -> Range:
     """Return the offsets of the next batch.
 
@@ -98,9 +105,13 @@ def plan_range(
         used for the schema topic: a row must not be read before the change of its table.
     :param selects: tells whether the pipeline still reads a topic; one it left keeps its place and is not read.
     :param accept_loss: go on at the first offset that is left instead of raising.
+    :param known_ids: Kafka's ids of the topics of the last batch; a topic that has another one now was made again.
+    :param ids: the present ids.
     :raises SourceError: ``kafka.offsets_expired``, ``kafka.topic_gone``, ``kafka.topic_recreated``.
     """
-    planning = _Planning(last_end or {}, lows, highs, heartbeat_topic, accept_loss)
+    known, now = known_ids or {}, ids or {}
+    other = {topic for topic in now if known.get(topic, now[topic]) != now[topic]}
+    planning = _Planning(last_end or {}, lows, highs, heartbeat_topic, accept_loss, other)
     planning.remembered(selects or (lambda topic: True))
     planning.existing()
     planning.raise_any()
@@ -111,7 +122,8 @@ def plan_range(
             if until is not None and topic != schema_topic:
                 wanted = min(high, until.get(topic, {}).get(partition, high))
             planning.end.setdefault(topic, {})[partition] = max(start, wanted)
-    return Range(planning.start, planning.end, tuple(planning.joined), tuple(planning.lost), heartbeat_topic)
+    topics = {topic: found for topic, found in {**known, **now}.items() if topic in planning.end}
+    return Range(planning.start, planning.end, tuple(planning.joined), tuple(planning.lost), heartbeat_topic, topics)
 
 
 @dataclass
@@ -123,6 +135,7 @@ class _Planning:
     highs: OffsetMap
     heartbeat_topic: str | None
     accept_loss: bool
+    made_again: set[str]  # topics that have another id than before
     start: Offsets = field(default_factory=dict)
     end: Offsets = field(default_factory=dict)
     joined: list[tuple[str, int]] = field(default_factory=list)
@@ -138,10 +151,11 @@ class _Planning:
                     continue
                 missed = selects(topic) and topic != self.heartbeat_topic
                 if missed and self.accept_loss:
+                    self.lost.append(Loss(topic, partition, place, None))
                     continue  # forgotten: one of that name that comes later is a new one
                 self.start.setdefault(topic, {})[partition] = place
                 if missed:
-                    self.gone.append((topic, partition, place))
+                    (self.recreated if topic in self.made_again else self.gone).append((topic, partition, place))
 
     def existing(self) -> None:
         """Partitions that the cluster has."""
@@ -157,22 +171,32 @@ class _Planning:
             # Only the first batch may begin in the middle: it goes with the snapshot that made the tables.
             place = 0 if self.last_end else low
         if topic == self.heartbeat_topic:
-            return low if place > high else max(place, low)
-        if place > high:
-            if not self.accept_loss:
-                self.recreated.append((topic, partition, place))
+            return low if place > high or topic in self.made_again else max(place, low)
+        if place > high or topic in self.made_again:
+            self._again(topic, partition, place, low)
             return low
         if place < low:
             self.lost.append(Loss(topic, partition, place, low))
             return low
         return place
 
+    def _again(self, topic: str, partition: int, place: int, low: int) -> None:
+        """Note a partition of a topic that was made again: what the old one still had is unknown."""
+        if not self.accept_loss:
+            self.recreated.append((topic, partition, place))
+            return
+        self.lost.append(Loss(topic, partition, place, None))
+        if low:
+            self.lost.append(Loss(topic, partition, 0, low))
+
     def raise_any(self) -> None:
         """Raise for what is gone, all partitions at once."""
         if self.gone:
             raise _error("kafka.topic_gone", "topics or partitions that the pipeline reads are gone", self.gone)
         if self.recreated:
-            text = "the log ends before the last batch did: the topic was deleted and made again, or cut"
+            text = "the topic was deleted and made again, or the connection leads to another cluster"
+            if self.recreated[0][0] not in self.made_again:
+                text = "the log ends before the last batch did: the topic was deleted and made again, or cut"
             raise _error("kafka.topic_recreated", text, self.recreated)
         if self.lost and not self.accept_loss:
             raise _expired(self.lost)
@@ -187,14 +211,15 @@ def _error(code: str, text: str, places: Sequence[tuple[str, int, int]]) -> Sour
 
 def _expired(lost: Sequence[Loss]) -> SourceError:
     first = lost[0]
-    total = sum(loss.end - loss.start for loss in lost)
-    text = f"Kafka deleted {total} records before they were read, first offsets {first.start} to {first.end - 1}"
+    ends = [loss.end or loss.start for loss in lost]  # known: a topic that was made again is told as such
+    total = sum(end - loss.start for end, loss in zip(ends, lost, strict=True))
+    text = f"Kafka deleted {total} records before they were read, first offsets {first.start} to {ends[0] - 1}"
     places = [(loss.topic, loss.partition, loss.start) for loss in lost]
     where = {
         "topic": first.topic,
         "partition": first.partition,
         "offset": first.start,
-        "first_kept": first.end,
+        "first_kept": ends[0],
         "partitions": _shown(places),
     }
     return SourceError("kafka.offsets_expired", text, where=where, hint=f"{_REBUILD}; raise the topic's retention")

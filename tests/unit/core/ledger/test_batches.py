@@ -121,6 +121,7 @@ def test_an_abandoned_batch_keeps_its_number_and_nothing_follows_it(ledger: Ledg
     assert ledger.abandon(lease, 2).status == ledger.abandon(lease, 2).status == "abandoned"
     assert ledger.open("shop") is None and ledger.planned("shop", TEN) is None
     assert ledger.last("shop").seq == ledger.last("shop", "sync").seq == 1  # type: ignore[union-attr]
+    assert ledger.last("shop", abandoned=True) == ledger.batch("shop", 2)
     with pytest.raises(ConfigurationError, match=r"batch 2 .* is not planned"):
         ledger.commit(lease, 2, {})
     assert ledger.plan(lease, START, END, TEN).seq == 3

@@ -67,7 +67,44 @@ def test_a_log_that_ends_before_the_last_batch_did_was_made_again() -> None:
     error = refused("kafka.topic_recreated", ends(4), lows(0), highs(3))
     assert error.where["offset"] == 4
     planned = plan_range(ends(4), lows(0), highs(3), accept_loss=True)
-    assert planned.slices() == [Slice("t", 0, 0, 3)]
+    assert planned.slices() == [Slice("t", 0, 0, 3)] and planned.lost == (Loss("t", 0, 4, None),)
+
+
+def test_a_topic_with_another_id_was_made_again_however_long_it_is() -> None:
+    ids = {"known_ids": {"t": "a"}, "ids": {"t": "b"}}
+    error = refused("kafka.topic_recreated", ends(4, 2), lows(0, 0), highs(9, 2), **ids)
+    assert error.where["partitions"] == "t/0 t/1" and "--accept-loss" in error.hint
+    planned = plan_range(ends(4, 2), lows(0, 1), highs(9, 3), accept_loss=True, **ids)  # type: ignore[arg-type]
+    assert planned.slices() == [Slice("t", 0, 0, 9), Slice("t", 1, 1, 3)]
+    assert planned.lost == (Loss("t", 0, 4, None), Loss("t", 1, 2, None), Loss("t", 1, 0, 1))
+    assert planned.topics == {"t": "b"}
+
+
+def test_a_topic_made_again_with_fewer_partitions_is_not_called_gone() -> None:
+    ids = {"known_ids": {"t": "a"}, "ids": {"t": "b"}}
+    error = refused("kafka.topic_recreated", ends(4, 2), lows(0), highs(9), **ids)
+    assert error.where["partitions"] == "t/1 t/0"
+    planned = plan_range(ends(4, 2), lows(0), highs(9), accept_loss=True, **ids)  # type: ignore[arg-type]
+    assert planned.end == highs(9) and planned.lost == (Loss("t", 1, 2, None), Loss("t", 0, 4, None))
+
+
+@pytest.mark.parametrize(("known", "now"), [({}, {"t": "b"}), ({"t": "a"}, {}), ({"t": "a"}, {"t": "a"})])
+def test_an_id_that_is_missing_or_the_same_says_nothing(known: dict[str, str], now: dict[str, str]) -> None:
+    planned = plan_range(ends(4), lows(0), highs(9), known_ids=known, ids=now)
+    assert planned.slices() == [Slice("t", 0, 4, 9)] and planned.topics == {**known, **now}
+
+
+def test_a_topic_that_the_pipeline_left_keeps_its_id_with_its_place() -> None:
+    last = {**ends(4), **ends(7, topic="old")}
+    planned = plan_range(
+        last, lows(0), highs(9), selects=lambda topic: topic != "old", known_ids={"t": "a", "old": "o"}, ids={"t": "a"}
+    )
+    assert planned.topics == {"t": "a", "old": "o"}
+
+
+def test_the_heartbeat_topic_may_have_another_id() -> None:
+    planned = plan_range(ends(4), lows(0), highs(9), heartbeat_topic="t", known_ids={"t": "a"}, ids={"t": "b"})
+    assert planned.start == {"t": {0: 0}} and planned.topics == {"t": "b"} and planned.lost == ()
 
 
 def test_a_topic_that_is_gone_is_told_unless_the_pipeline_left_it() -> None:
@@ -77,6 +114,7 @@ def test_a_topic_that_is_gone_is_told_unless_the_pipeline_left_it() -> None:
     planned = plan_range(last, lows(0), highs(9), selects=lambda topic: topic != "old")
     assert planned.end == {**ends(9), **ends(7, topic="old")}, "it keeps its place, should it be read again"
     forgotten = plan_range(last, lows(0), highs(9), accept_loss=True)
+    assert forgotten.lost == (Loss("old", 0, 7, None),)
     assert forgotten.end == ends(9)
 
 
