@@ -16,10 +16,10 @@ PINS := pyproject.toml constraints.txt tests/stack/s3-requirements.txt tests/sta
 # Demo and tests start hundreds of processes: each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup test lint proto demo bench wheel clean
+.PHONY: help setup test histories lint proto demo bench wheel clean
 
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo '  PYTHON=python3.12 chooses the interpreter, ARGS="-k broker" is handed on to pytest, demo and bench'
 
 setup: $(STAMP) ## make .venv with the pinned packages and fetch the locked jars
@@ -54,6 +54,10 @@ endef
 
 test: setup ## run all tests (ARGS go to pytest)
 	$(BIN)/python -m pytest --quiet --numprocesses=2 --no-loadscope-reorder --durations=15 $(ARGS)
+
+histories: setup ## random histories of all formats against a model (N=10000 SEED=0 FORMAT=canal-json JOBS=2)
+	$(BIN)/python -m tests.histories $(if $(N),--cases $(N)) $(if $(SEED),--seed $(SEED)) $(if $(FORMAT),--format $(FORMAT)) \
+	  $(if $(JOBS),--jobs $(JOBS)) $(ARGS)
 
 lint: setup ## ruff and mypy
 	$(BIN)/ruff check .

@@ -1,1 +1,1 @@
-"""Random source histories, sent as Debezium sends them and applied in random batches, against a plain Python model."""
+"""Random source histories, sent as each tool sends them and applied in random batches, against a plain Python model."""

@@ -3,59 +3,104 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from spark_jobs.sync import Runner
-from tests.histories.generate import THEMES, history
+from tests.histories.generate import SIZES, THEMES, history
 from tests.histories.log import Log, Partitions
 from tests.histories.run import Case, Replay, inline, told
-from tests.histories.shrink import nature, smaller
-from tests.histories.wire import Style
+from tests.histories.shrink import WAITING, nature, smaller
+from tests.histories.tools import TOOLS, Style
 
 
-def case_of(theme: str, seed: int) -> Case:
-    """Return the case of a seed, always the same."""
-    rnd = random.Random(f"{theme} {seed}")
-    statements = history(THEMES[theme], rnd)
+@dataclass(frozen=True)
+class Verdict:
+    """What came of a case.
+
+    :param kind: ``equal``, ``parked`` (some tables, all for what their format's page names), ``waiting`` or ``wrong``.
+    :param parked: codes of those tables.
+    :param statements: how many the case had.
+    :param failure: for people, the case as small as it got, as a test; empty where no table was wrong.
+    """
+
+    kind: str
+    parked: tuple[str, ...]
+    statements: int
+    failure: str = ""
+
+
+def case_of(name: str, seed: int, theme: str | None = None, sizes: Sequence[int] = SIZES) -> Case:
+    """Return the case of a seed, always the same.
+
+    :param name: of the wire format.
+    :param sizes: numbers of statements to choose from.
+    """
+    tool = TOOLS[name]
+    rnd = random.Random(f"{name} {theme} {seed}")
+    statements = history(THEMES[theme or rnd.choice(list(THEMES))], rnd, tool.palette, tool.lacks, sizes)
+    clock = tool.by_clock
+    debezium = name == "debezium-json"
     style = Style(
-        partitions=rnd.choice((1, 2, 3)),
+        partitions=1 if clock else rnd.choice((1, 2, 3)),
         embedded=rnd.random() < 0.5,
         snapshot_null=rnd.random() < 0.3,
         transactions=rnd.random() < 0.15,
         heartbeats=rnd.random() < 0.2,
-        snapshot_after=rnd.choice((0, 0, rnd.randint(1, len(statements) // 2))),
+        snapshot_after=rnd.choice((0, 0, rnd.randint(1, len(statements) // 2))) if debezium else 0,
         file=rnd.choice((1, 9, 999_998)),
+        topic_per_table=tool.topics and not clock and rnd.random() < 0.3,
+        rows=rnd.choice((1, 1, 3)),
+        ties=rnd.choice((0.0, 0.0, 0.5)),
     )
+    batches = rnd.choice((1, 2, 2, 3, 4))
     return Case(
         seed,
         tuple(statements),
         style,
-        batches=rnd.choice((1, 2, 2, 3, 4)),
-        ragged=rnd.choice((0.0, 0.5, 1.0)),
+        batches=batches,
+        ragged=0.0 if clock else rnd.choice((0.0, 0.5, 1.0)),
+        late=0 if clock else rnd.choice((0, 0, 0, 1, 2, 3)),
         restarts=rnd.choice((0, 0, 1, 3)),
         doubles=rnd.choice((0.0, 0.0, 0.1)),
+        replays=0 if clock else rnd.choice((0, 0, 1, 2)),
         crashes=rnd.choice((0.0, 0.0, 0.4)),
         repeats=0.2,
+        format=name,
     )
 
 
-def check(
+def judge(
     case: Case,
     log: Log,
     root: Path,
     run_tasks: Runner = inline,
     before_run: Callable[[Partitions], None] | None = None,
-) -> str | None:
-    """Replay a case; return the failure, as small as it gets, or None."""
+    seconds: float = 20.0,
+) -> Verdict:
+    """Replay a case.
+
+    :param seconds: time to make one that fails smaller.
+    """
 
     def replay(one: Case) -> tuple[Replay, list[str]]:
         attempt = Replay(one, log, root, run_tasks, before_run)
         return attempt, attempt.run()
 
-    wanted = nature(replay(case)[1])
-    if not wanted:
-        return None
-    case = smaller(case, lambda candidate: nature(replay(candidate)[1]) == wanted)
+    count = len(case.statements)
     attempt, problems = replay(case)
-    return told(case, attempt.story, problems)
+    wanted = nature(problems)
+    if not wanted:
+        parked = tuple(sorted(attempt.parked.values()))
+        return Verdict("parked" if parked else "equal", parked, count)
+    case = smaller(case, lambda candidate: nature(replay(candidate)[1]) == wanted, seconds)
+    attempt, problems = replay(case)
+    failure = f"{told(case, attempt.story, problems)}\n\n{as_test(case)}"
+    return Verdict("waiting" if wanted == WAITING else "wrong", (), count, failure)
+
+
+def as_test(case: Case) -> str:
+    """Return a case as the code of a test."""
+    name = f"test_{case.format.replace('-', '_')}_{case.seed}"
+    return f"def {name}(log: Log, lake: Path) -> None:\n    assert not Replay({case!r}, log, lake).run()\n"

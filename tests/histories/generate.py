@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,14 +19,10 @@ from tests.histories.ddl_statements import (
     Place,
     Rename,
 )
-from tests.histories.random_kinds import KEYS, KINDS, value_of, wider
+from tests.histories.random_kinds import Palette, value_of, wider
 from tests.histories.row_statements import CopyRows, Delete, Insert, ShiftKey, Truncate, Update
 from tests.histories.source import Column, Name, Row, Source, Statement, Structure, Table
 
-DATABASES = ("shop", "my-db")
-# two of them share a topic, because characters a topic cannot have become _
-TABLES = ("orders", "Order Items", "Order_Items", "t.1", "größe", "it`em")
-COLUMNS = ("a", "b", "v", "Order", "select", "x y", 'q"c', "größe", "we`ird", "_cdc_delete", "before", "s.t")
 _NO_DEFAULT = ("blob", "json")
 # a NOT NULL column without default: of these the source itself fills in what no message tells, or nothing
 _NO_IMPLICIT = ("json", "date", "datetime", "timestamp")
@@ -40,6 +37,7 @@ class Theme:
     keyless: float
 
 
+SIZES = (5, 5, 10, 10, 15, 15, 25, 40, 60)
 _ROWS = {"insert": 8, "update": 6, "delete": 3, "truncate": 1}
 _KEYS = {"move": 3, "shift": 1}
 _COLUMNS = {"alter": 6}
@@ -56,14 +54,24 @@ THEMES = {
 }
 
 
-def history(theme: Theme, rnd: random.Random) -> list[Statement]:
-    """Return 5 to 60 statements on one to three tables."""
-    maker = _Maker(theme, rnd)
+def history(
+    theme: Theme,
+    rnd: random.Random,
+    palette: Palette | None = None,
+    lacks: Collection[str] = (),
+    sizes: Sequence[int] = SIZES,
+) -> list[Statement]:
+    """Return some statements on one to three tables.
+
+    :param lacks: statements, as :attr:`Theme.weights` names them, that the tool does not carry.
+    :param sizes: numbers of statements to choose from.
+    """
+    maker = _Maker(theme, rnd, palette or Palette())
     maker.create()
-    count = rnd.choice((5, 10, 10, 15, 15, 25, 40, 60)) if rnd.random() < 0.9 else 5
+    count = rnd.choice(sizes)
     for _ in range(rnd.choice((0, 0, 1))):
         maker.create()
-    kinds, weights = zip(*theme.weights.items(), strict=True)
+    kinds, weights = zip(*((kind, weight) for kind, weight in theme.weights.items() if kind not in lacks), strict=True)
     while len(maker.statements) < count:
         getattr(maker, rnd.choices(kinds, weights)[0])()
     return maker.statements
@@ -72,9 +80,9 @@ def history(theme: Theme, rnd: random.Random) -> list[Statement]:
 class _Maker:
     """Adds statements to a history, each by the source's present state."""
 
-    def __init__(self, theme: Theme, rnd: random.Random) -> None:
+    def __init__(self, theme: Theme, rnd: random.Random, palette: Palette) -> None:
         self.statements: list[Statement] = []
-        self._theme, self._rnd = theme, rnd
+        self._theme, self._rnd, self._palette = theme, rnd, palette
         self._source = Source()
 
     def _add(self, statement: Statement) -> None:
@@ -87,10 +95,9 @@ class _Maker:
 
     def _free(self, database: str | None = None) -> Name:
         rnd = self._rnd
-        names = [
-            (d, t) for d in ([database] if database else DATABASES) for t in TABLES if (d, t) not in self._source.tables
-        ]
-        return rnd.choice(names)
+        databases, tables = self._palette.databases, self._palette.tables
+        names = [(d, t) for d in ([database] if database else databases) for t in tables]
+        return rnd.choice([name for name in names if name not in self._source.tables])
 
     def create(self) -> None:
         if len(self._source.tables) < 3:
@@ -98,19 +105,19 @@ class _Maker:
 
     def _structure(self) -> Structure:
         rnd = self._rnd
-        names = rnd.sample(COLUMNS, rnd.randint(1, 6))
+        names = rnd.sample(self._palette.columns, rnd.randint(1, 6))
         columns = [self._column(name) for name in names]
         if rnd.random() < self._theme.keyless:
             return Structure(tuple(columns))
         size = 2 if len(columns) > 2 and rnd.random() < 0.3 else 1
         places = rnd.sample(range(len(columns)), size)
         for place in places:
-            columns[place] = Column(names[place], rnd.choice(KEYS), nullable=False)
+            columns[place] = Column(names[place], rnd.choice(self._palette.keys), nullable=False)
         return Structure(tuple(columns), tuple(names[place] for place in places))
 
     def _column(self, name: str, *, added: bool = False) -> Column:
         rnd = self._rnd
-        kind = rnd.choice(KINDS)
+        kind = rnd.choice(self._palette.kinds)
         nullable = rnd.random() < 0.7 or (added and kind.name in _NO_IMPLICIT)
         if kind.name not in _NO_DEFAULT and rnd.random() < 0.4:
             default = None if nullable and rnd.random() < 0.2 else value_of(kind, rnd)
@@ -192,7 +199,7 @@ class _Maker:
     def _clause(self, structure: Structure, touched: set[str]) -> Clause | None:
         rnd = self._rnd
         column = rnd.choice([c for c in structure.columns if c.name not in touched] or [None])
-        free = [name for name in COLUMNS if not structure.has(name) and name not in touched]
+        free = [name for name in self._palette.columns if not structure.has(name) and name not in touched]
         place = rnd.choice([Place(), Place(), Place(first=True), Place(after=rnd.choice(structure.columns).name)])
         what = rnd.choice(("add", "add", "drop", "rename", "widen", "move"))
         if what == "add" and free and len(structure.columns) < 9:

@@ -20,6 +20,7 @@ import spark_jobs.tasks.land
 from airflow_provider_cdc.core.documents import Chunk
 from airflow_provider_cdc.core.formats.contract import Records
 from spark_jobs.change_log import LogWriter
+from spark_jobs.readers.task_reader import LOOK_BACK
 from spark_jobs.storage import Storage
 from spark_jobs.writers.delta_location import DeltaLocation
 from tests.histories.records import Record
@@ -96,7 +97,8 @@ def reader(partitions: Partitions) -> Callable[..., Iterator[Records]]:
         chunks: Sequence[Chunk], config: dict[str, Any], *, stall_seconds: float = 60.0, grouped: bool = False
     ) -> Iterator[Records]:
         middles = [(chunk.start + chunk.end) // 2 for chunk in chunks]
-        pieces = [(chunk, chunk.start, middle) for chunk, middle in zip(chunks, middles, strict=True)]
+        starts = [max(0, chunk.start - LOOK_BACK) if grouped else chunk.start for chunk in chunks]
+        pieces = list(zip(chunks, starts, middles, strict=True))
         pieces += [(chunk, middle, chunk.end) for chunk, middle in zip(chunks, middles, strict=True)]
         for chunk, start, end in pieces:
             piece = partitions[chunk.topic, chunk.partition][start:end]
@@ -108,6 +110,7 @@ def reader(partitions: Partitions) -> Callable[..., Iterator[Records]]:
                     [record.time for record in piece],
                     [record.key for record in piece],
                     [record.value for record in piece],
+                    [record.headers for record in piece] if grouped else [],
                 )
 
     return read_chunks

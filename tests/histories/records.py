@@ -1,8 +1,10 @@
-"""What the connector sends: records, and units of records that belong together."""
+"""What a tool sends: records, and units of records that belong together."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 
 from tests.histories.source import Picture
 
@@ -16,18 +18,28 @@ class Record:
     time: int
     key: bytes | None
     value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+class Sending(Enum):
+    """Why a unit is sent."""
+
+    FIRST = "first"
+    AGAIN = "again"  # the tool repeats it
+    ANYWHERE = "anywhere"  # somebody repeats it on whatever partition
 
 
 @dataclass
 class Unit:
-    """Records that the connector sends as one: what one row or one DDL record becomes.
+    """Records that a tool sends as one: what one row, one DDL or one statement becomes.
 
-    :param repeatable: whether a repeat can be told from a new change: snapshot rows without key share one place.
-    :param drifts: whether a repeat may land in another partition (records without key).
+    :param write: returns the records; called in the order of sending, once for each time that the unit is sent.
+    :param repeatable: whether it may be sent again: no, where a repeat cannot be told from a new change.
+    :param breaks: no stretch that holds it may be sent again (formats ordered by clock).
     :param picture: what the lake must hold once this and all units before it arrived; None inside a statement.
     """
 
-    records: list[Record]
+    write: Callable[[Sending], list[Record]]
     repeatable: bool = True
-    drifts: bool = False
+    breaks: bool = False
     picture: Picture | None = None

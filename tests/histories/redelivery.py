@@ -1,13 +1,15 @@
-"""At least once: a connector that starts again repeats a stretch of its log, a producer sends a record twice."""
+"""At least once: a tool that starts again repeats a stretch of its log, a record is sent twice, old ones come back."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tests.histories.records import Record, Unit
+from tests.histories.records import Record, Sending, Unit
 from tests.histories.source import Picture
+
+FAR = 40  # units that a tool goes back at most
 
 
 @dataclass(frozen=True)
@@ -22,31 +24,45 @@ class Sent:
     picture: Picture | None
 
 
-def sent(units: Sequence[Unit], rnd: random.Random, *, restarts: int, doubles: float, partitions: int) -> list[Sent]:
+def sent(
+    units: Sequence[Unit], rnd: random.Random, *, restarts: int, doubles: float, replays: int, by_clock: bool = False
+) -> list[Sent]:
     """Return all records in the order of sending.
 
-    :param restarts: how often the connector starts again from an older place.
+    :param restarts: how often the tool starts again from an older place.
     :param doubles: chance of a unit to be sent twice in a row.
+    :param replays: how often somebody sends an old range again, on any partition.
+    :param by_clock: repeats are not recognised; tables are right when a repeated stretch is complete.
     """
+    if not units:
+        return []
     points = sorted(rnd.randrange(len(units)) for _ in range(restarts))
+    old = sorted(rnd.randrange(len(units)) for _ in range(replays))
     result: list[Sent] = []
     for place, unit in enumerate(units):
-        result += _of(unit, unit.picture)
+        records = _sent([unit], Sending.FIRST, unit.picture)
+        if not records and result:  # a statement that the tool does not send
+            result[-1] = replace(result[-1], picture=unit.picture)
+        result += records
         if unit.repeatable and rnd.random() < doubles:
-            result += _of(_again(unit, rnd, partitions), unit.picture)
+            result += _sent([unit], Sending.AGAIN, unit.picture)
         for _ in range(points.count(place)):
-            for older in units[rnd.randint(max(0, place - 40), place) : place + 1]:
-                if older.repeatable:
-                    # nothing new: what the newest complete statement left still holds
-                    result += _of(_again(older, rnd, partitions), unit.picture)
+            stretch = units[rnd.randint(max(0, place - FAR), place) : place + 1]
+            if not any(older.breaks for older in stretch):
+                result += _again(stretch, Sending.AGAIN, unit.picture, by_clock)
+        for _ in range(old.count(place)):
+            start, end = sorted((rnd.randint(0, place), rnd.randint(0, place)))
+            result += _again(units[start : end + 1], Sending.ANYWHERE, unit.picture, by_clock)
     return result
 
 
-def _again(unit: Unit, rnd: random.Random, partitions: int) -> Unit:
-    if not unit.drifts:
-        return unit
-    return Unit([replace(record, partition=rnd.randrange(partitions)) for record in unit.records])
+def _again(stretch: Sequence[Unit], why: Sending, picture: Picture | None, by_clock: bool) -> Iterator[Sent]:
+    """Send a stretch once more: nothing new, so what the newest complete statement left still holds."""
+    repeated = [unit for unit in stretch if unit.repeatable]
+    for number, unit in enumerate(repeated, 1):
+        yield from _sent([unit], why, None if by_clock and number < len(repeated) else picture)
 
 
-def _of(unit: Unit, picture: Picture | None) -> list[Sent]:
-    return [*(Sent(record, None) for record in unit.records[:-1]), Sent(unit.records[-1], picture)]
+def _sent(units: Sequence[Unit], why: Sending, picture: Picture | None) -> list[Sent]:
+    records = [record for unit in units for record in unit.write(why)]
+    return [Sent(record, picture if number == len(records) else None) for number, record in enumerate(records, 1)]

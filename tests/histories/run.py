@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import traceback
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,13 +21,18 @@ from deltalake import DeltaTable
 from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result, TableState
 from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.core.formats.contract import Grouped
+from airflow_provider_cdc.core.formats.groups import last_cut
+from airflow_provider_cdc.core.formats.registry import open_format
 from spark_jobs.storage import table_location
 from spark_jobs.sync import Runner, sync
 from tests.histories.kinds import Kind, time_text
 from tests.histories.log import Crash, CrashError, Log, Partitions
+from tests.histories.neutral import Writer, creates
 from tests.histories.redelivery import sent
 from tests.histories.source import Content, Name, Picture, Statement
-from tests.histories.wire import PREFIX, Style, Writer
+from tests.histories.tools import PREFIX, TOOLS, Style
+from tests.histories.wire import DebeziumWriter
 
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -41,6 +48,10 @@ class Case:
 
     :param batches: into how many the log is cut.
     :param ragged: chance that a batch cuts every partition elsewhere.
+    :param late: batches by which the partition that has the statements is behind the others.
+    :param restarts: how often the tool starts again from an older place.
+    :param doubles: chance of a unit of records to be sent twice.
+    :param replays: how often an old range is sent again, on any partition.
     :param crashes: chance that an attempt at a batch dies.
     :param repeats: chance that a done batch is run once more.
     :param ends: instead of ``batches`` and ``ragged``: per batch but the last the ends of partitions
@@ -52,11 +63,14 @@ class Case:
     style: Style = field(default_factory=Style)
     batches: int = 3
     ragged: float = 0.0
+    late: int = 0
     restarts: int = 0
     doubles: float = 0.0
+    replays: int = 0
     crashes: float = 0.0
     repeats: float = 0.0
     ends: tuple[dict[str, int], ...] = ()
+    format: str = "debezium-json"
 
 
 @dataclass
@@ -73,13 +87,21 @@ class Replay:
     before_run: Callable[[Partitions], None] | None = None
     story: list[str] = field(default_factory=list)
     states: dict[str, TableState] = field(default_factory=dict)
+    parked: dict[str, str] = field(default_factory=dict)  # table -> code that its format's page names
 
     def __post_init__(self) -> None:
         case = self.case
         self._rnd = random.Random(f"{case.seed} batches")
-        units = list(Writer(case.style, random.Random(f"{case.seed} wire")).units(case.statements))
-        again = random.Random(f"{case.seed} again")
-        self._sent = sent(units, again, restarts=case.restarts, doubles=case.doubles, partitions=case.style.partitions)
+        self._tool = tool = TOOLS[case.format]
+        wire, again = random.Random(f"{case.seed} wire"), random.Random(f"{case.seed} again")
+        if case.format == "debezium-json":
+            writer: DebeziumWriter | Writer = DebeziumWriter(case.style, wire, again)
+        else:
+            writer = Writer(tool, case.style, wire, again)
+        units = list(writer.units(case.statements))
+        counts = {"restarts": case.restarts, "replays": case.replays}
+        self._sent = sent(units, again, doubles=case.doubles, by_clock=tool.by_clock, **counts)
+        self._format = open_format(case.format, tool.options)
         self.log.partitions.clear()
         self._orders: dict[tuple[str, int], list[int]] = {}  # place in the order of sending of each record
         for order, item in enumerate(self._sent):
@@ -95,6 +117,8 @@ class Replay:
         shutil.rmtree(self.root, ignore_errors=True)
         if self.before_run is not None:
             self.before_run(self.log.partitions)
+        if not self._sent:
+            return []
         count = len(self.case.ends) + 1 if self.case.ends else self.case.batches
         for number in range(1, count + 1):
             picture = self._cut(number, count)
@@ -105,7 +129,6 @@ class Replay:
 
     def _cut(self, number: int, count: int) -> Picture | None:
         """Move the ends on; return what the lake must hold there, None where partitions end at different moments."""
-        everything = len(self._sent)
         self._starts = dict(self._done)
         if number == count:
             self._done = {where: len(orders) for where, orders in self._orders.items()}
@@ -117,28 +140,62 @@ class Replay:
             self._done = {where: given.get(names[where], end) for where, end in self._done.items()}
             self.story.append(f"batch {number}: {given}")
             return None
+        moment = self._moment(number, count)
+        if moment is None:
+            ends, picture = self._ragged(number, count), None
+        else:
+            ends, picture = self._ends(moment), self._sent[moment].picture
+        held = {where: self._held_back(where, number, count, end) for where, end in ends.items()}
+        self._done = {where: self._between_groups(where, end) for where, end in held.items()}
+        self.story.append(f"batch {number}: { {f'{topic}/{part}': end for (topic, part), end in self._done.items()} }")
+        return picture if self._done == ends else None
+
+    def _ends(self, moment: int) -> dict[tuple[str, int], int]:
+        """Return the ends of all partitions once the record of this number was sent."""
+        return {where: bisect_right(orders, moment) for where, orders in self._orders.items()}
+
+    def _moment(self, number: int, count: int) -> int | None:
+        """Return the record that a batch ends with in all partitions, None where it is to end raggedly."""
+        everything = len(self._sent)
         newest = max((self._orders[where][end - 1] for where, end in self._done.items() if end), default=-1)
         target = everything * number // count
-        places = [i for i in range(newest, everything) if i >= 0 and self._sent[i].picture is not None]
-        if places and self._rnd.random() >= self.case.ragged:
-            place = min(places, key=lambda i: abs(i - target))
-            self._done = {where: sum(order <= place for order in orders) for where, orders in self._orders.items()}
-            self.story.append(f"batch {number}: all partitions up to record {place}")
-            return self._sent[place].picture
+        places = [i for i in range(max(newest, 0), everything) if self._sent[i].picture is not None]
+        if self._rnd.random() < self.case.ragged:
+            return None
+        return min(places, key=lambda i: abs(i - target)) if places else max(newest, target)
+
+    def _ragged(self, number: int, count: int) -> dict[tuple[str, int], int]:
+        everything = len(self._sent)
         width = max(2, everything // count)
+        ends = {}
         for where, orders in self._orders.items():
-            place = target + random.Random(f"{self.case.seed} {number} {where}").randint(-width, width)
-            self._done[where] = max(self._done[where], sum(order <= place for order in orders))
-        ends = {f"{topic}/{part}": end for (topic, part), end in sorted(self._done.items())}
-        self.story.append(f"batch {number}: {ends}")
-        return None
+            rnd = random.Random(f"{self.case.seed} {number} {where}")
+            moment = everything * number // count + rnd.randint(-width, width)
+            ends[where] = max(self._done[where], bisect_right(orders, moment))
+        return ends
+
+    def _held_back(self, where: tuple[str, int], number: int, count: int, end: int) -> int:
+        """Return where a partition ends whose statements come late."""
+        apart = self._tool.schema_topic
+        if not self.case.late or (where[0] != apart if apart else where[1] != 0):
+            return end
+        moment = len(self._sent) * (number - self.case.late) // count
+        return min(end, max(self._done[where], bisect_right(self._orders[where], moment)))
+
+    def _between_groups(self, where: tuple[str, int], end: int) -> int:
+        """Return the last place up to an end where no group of records is open, as the planner does."""
+        if not isinstance(self._format, Grouped):
+            return end
+        records = self.log.partitions[where][:end]
+        return last_cut([self._format.part_of(r.value, r.headers) for r in records], from_start=True) or 0
 
     def _chunks(self) -> list[Chunk]:
         chunks = []
         for where, end in self._done.items():
             start = self._starts[where]
             middle = self._rnd.randint(start, end)
-            cuts = [start, middle, end] if self._rnd.random() < 0.2 else [start, end]
+            split = self._rnd.random() < 0.2 and self._format.splits_partitions
+            cuts = [start, middle, end] if split else [start, end]
             chunks += [Chunk(*where, a, b) for a, b in pairwise(cuts) if a < b]
         return chunks
 
@@ -149,8 +206,8 @@ class Replay:
             try:
                 self.log.arm(None)
                 result = self._sync(job)
-            except CdcError as error:
-                return [f"the batch failed: {error}"]
+            except Exception as error:  # whatever it is, a history must not end a batch
+                return [f"the batch failed: {error if isinstance(error, CdcError) else traceback.format_exc()}"]
             if self._rnd.random() < self.case.repeats and (problems := self._repeat(job, result)):
                 return problems
             self._schema = self._schema + result.new_schema_changes
@@ -164,13 +221,13 @@ class Replay:
             number,
             (_BEGIN + timedelta(minutes=number)).isoformat(),
             str(self.root),
-            "debezium-json",
-            {},
-            PREFIX,
+            self.case.format,
+            dict(self._tool.options),
+            self._tool.schema_topic,
             {},
             chunks,
             RunPolicy().document(),
-            {},
+            creates(self.case.statements) if self._tool.states_creates else {},
             list(self._seqs),
             self._schema,
             list(self.states.values()),
@@ -206,15 +263,22 @@ class Replay:
         return {str(log): len(list(log.iterdir())) for log in self.root.rglob("_delta_log")}
 
     def _differences(self, picture: Picture) -> list[str]:
-        problems = []
+        problems, excused = [], set()
         for state in self.states.values():
-            if state.state not in ("ok", "dropped"):
+            code = state.reason[1:].partition("]")[0]
+            if state.state == "parked" and code in self._tool.parks:
+                self.parked[state.table_id] = code
+                excused.add((state.database, state.table))
+            elif state.state not in ("ok", "dropped"):
                 problems.append(f"{state.database}.{state.table} is {state.state}: {state.reason}")
         for name, content in picture.tables.items():
-            problems += [f"{'.'.join(name)}: {problem}" for problem in self._compare(name, content)]
+            if name not in excused:
+                problems += [f"{'.'.join(name)}: {problem}" for problem in self._compare(name, content)]
         marked = {(state.database, state.table) for state in self.states.values() if state.state == "dropped"}
         alive = {(state.database, state.table) for state in self.states.values() if state.state == "ok"}
-        problems += [f"{'.'.join(name)} was dropped and is not marked so" for name in picture.dropped - marked]
+        problems += [
+            f"{'.'.join(name)} was dropped and is not marked so" for name in picture.dropped - marked - excused
+        ]
         problems += [f"{'.'.join(name)} has a state but no table" for name in alive - picture.tables.keys()]
         # what a dropped table leaves is kept, at its name's location
         kept = {state.location for state in self.states.values() if state.state == "dropped"}
@@ -235,7 +299,8 @@ class Replay:
     def _compare(self, name: Name, content: Content) -> list[str]:
         lake = self._rows(name)
         if lake is None:
-            return ["there is no table"]
+            untold = self._tool.states_creates and not content.rows  # no record ever named it
+            return [] if untold else ["there is no table"]
         columns = content.structure.columns
         if lake.column_names != [column.name for column in columns]:
             return [f"columns {lake.column_names} instead of {[column.name for column in columns]}"]
@@ -308,9 +373,13 @@ def _expected(value: Any, kind: Kind) -> Any:
     return time_text(value, kind.length or 0) if kind.name == "time" else value
 
 
+_CHANCES = ("batches", "ragged", "late", "restarts", "doubles", "replays", "crashes", "repeats")
+
+
 def told(case: Case, story: Sequence[str], problems: Sequence[str]) -> str:
     """Return a failure for people: the history as SQL, the cuts, what differs."""
-    lines = [f"seed {case.seed}: {case.style}, restarts={case.restarts}, doubles={case.doubles}, ragged={case.ragged}"]
+    lines = [f"{case.format} seed {case.seed}: {case.style}"]
+    lines.append(", ".join(f"{name}={getattr(case, name)}" for name in _CHANCES))
     lines.append("history:")
     for number, statement in enumerate(case.statements):
         mark = " (before the snapshot)" if number < case.style.snapshot_after else ""

@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from tests.histories.run import Case
 
+WAITING = "is waiting"
+
 
 def smaller(case: Case, fails: Callable[[Case], bool], seconds: float = 20.0) -> Case:
     """Return a case that fails too and has as little as could be found in the time."""
@@ -45,7 +47,7 @@ _NATURES = (
     "not marked",
     "no table",
     "is parked",
-    "is waiting",
+    WAITING,
     "repeat",
     "failed",
     "state but",
@@ -66,6 +68,8 @@ def _candidates(case: Case) -> Iterator[Case]:
         {"repeats": 0.0},
         {"doubles": 0.0},
         {"restarts": 0},
+        {"replays": 0},
+        {"late": 0},
         {"ragged": 0.0},
         {"batches": case.batches - 1 or 1},
     )
@@ -81,6 +85,9 @@ def _candidates(case: Case) -> Iterator[Case]:
         {"snapshot_after": 0},
         {"snapshot_null": False},
         {"file": 1},
+        {"topic_per_table": False},
+        {"rows": 1},
+        {"ties": 0.0},
     )
     for change in plain:
         candidate = replace(case, style=replace(case.style, **change))  # type: ignore[arg-type]

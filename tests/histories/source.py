@@ -101,9 +101,18 @@ class TableChange:
 
 @dataclass(frozen=True)
 class DdlEvent:
-    """A DDL as the connector reports it: one or several records at one place."""
+    """A DDL statement.
 
-    records: tuple[tuple[str, str, tuple[TableChange, ...]], ...]  # database, text, tables
+    :param statement: its text as the server logs it; names are qualified, but for that of a CREATE TABLE.
+    :param kind: ``CREATE``, ``ALTER``, ``DROP`` or ``RENAME`` (also an ALTER that begins with RENAME TO).
+    :param name: first table that it names, of a rename the new name.
+    :param records: what Debezium makes of it, one or several records at one place: database, text, tables.
+    """
+
+    statement: str
+    kind: str
+    name: Name
+    records: tuple[tuple[str, str, tuple[TableChange, ...]], ...]
 
 
 Event = RowEvent | TruncateEvent | DdlEvent

@@ -1,4 +1,4 @@
-"""Random histories on the pure kernel with the task writer, against the model."""
+"""A sample of the random histories of every format, against the model; ``make histories`` runs more and longer ones."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.histories.cases import case_of, check
+from tests.histories.cases import case_of, judge
 from tests.histories.log import Log
 
-_TOLD = 2  # a chunk with more failures stops: each is made small before it is told
+_SHOWN = 2  # a chunk with more failures stops: each is made small before it is shown
+_SIZES = (5, 8, 12, 20)  # statements: most mistakes need few
 
 
-def test_every_table_equals_the_model(theme: str, seeds: range, log: Log, lake: Path) -> None:
+def test_every_table_equals_the_model(name: str, seeds: range, log: Log, lake: Path) -> None:
     failures: list[str] = []
     for seed in seeds:
-        failure = check(case_of(theme, seed), log, lake)
-        if failure is not None:
-            failures.append(f"{theme} {seed}, made smaller:\n{failure}")
-        if len(failures) == _TOLD:
+        verdict = judge(case_of(name, seed, sizes=_SIZES), log, lake)
+        if verdict.failure:
+            failures.append(f"{name} {seed}, made smaller:\n{verdict.failure}")
+        if len(failures) == _SHOWN:
             break
     if failures:
         pytest.fail("\n\n".join(failures), pytrace=False)

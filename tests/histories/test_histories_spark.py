@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spark_jobs.carrying import carried, raised
-from tests.histories.cases import case_of, check
+from tests.histories.cases import case_of, judge
 from tests.histories.generate import THEMES
 from tests.histories.log import Log, save, with_log
 
@@ -38,8 +38,8 @@ def test_every_table_equals_the_model(theme: str, spark: Any, log: Log, lake: Pa
         return [raised(answer) for answer in answers]
 
     for seed in range(COUNT // len(THEMES)):
-        case = case_of(theme, 1_000_000 + seed)
+        case = case_of("debezium-json", 1_000_000 + seed, theme)
         case = replace(case, batches=min(case.batches, 2))  # a batch costs Spark more than its rows
-        failure = check(case, log, lake, run, lambda partitions: save(partitions, written))
-        if failure is not None:
-            pytest.fail(f"{theme} {case.seed}, made smaller:\n{failure}", pytrace=False)
+        verdict = judge(case, log, lake, run, lambda partitions: save(partitions, written))
+        if verdict.failure:
+            pytest.fail(f"{theme} {case.seed}, made smaller:\n{verdict.failure}", pytrace=False)

@@ -12,7 +12,7 @@ from tests.histories.log import Log
 from tests.histories.row_statements import Delete, Insert, Truncate
 from tests.histories.run import Case, Replay, told
 from tests.histories.source import Column, Name, Statement, Structure
-from tests.histories.wire import Style
+from tests.histories.tools import Style
 
 T: Name = ("shop", "t")
 U: Name = ("shop", "u")

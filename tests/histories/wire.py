@@ -12,7 +12,7 @@ import random
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.histories.connect_json import (
@@ -24,11 +24,12 @@ from tests.histories.connect_json import (
     wired,
     wired_row,
 )
-from tests.histories.records import Record, Unit
+from tests.histories.records import Record, Sending, Unit
 from tests.histories.source import (
     DdlEvent,
     Event,
     Name,
+    Picture,
     RowEvent,
     Source,
     Statement,
@@ -40,31 +41,12 @@ from tests.histories.source import (
     quoted,
 )
 from tests.histories.table_changes import table_change
+from tests.histories.tools import PREFIX, Style
 
-PREFIX = "src"
 HEARTBEAT = f"__debezium-heartbeat.{PREFIX}"
 TRANSACTION = f"{PREFIX}.transaction"
+_ONE_PARTITION = (PREFIX, HEARTBEAT, TRANSACTION)
 START = 1_700_000_000  # seconds since 1970 at which histories begin
-
-
-@dataclass(frozen=True)
-class Style:
-    """How the connector and its converter are set up.
-
-    :param partitions: of every data topic.
-    :param embedded: whether records carry their schema.
-    :param snapshot_null: streamed rows have ``snapshot`` null instead of "false" (``replace.null.with.default=false``).
-    :param snapshot_after: the connector starts after so many statements and takes a snapshot of what is there.
-    :param file: number of the first log file.
-    """
-
-    partitions: int = 3
-    embedded: bool = True
-    snapshot_null: bool = False
-    transactions: bool = False
-    heartbeats: bool = False
-    snapshot_after: int = 0
-    file: int = 1
 
 
 @dataclass
@@ -76,11 +58,12 @@ class _Place:
 
 
 @dataclass
-class Writer:
-    """Turns statements into units; all chance comes from ``rnd``."""
+class DebeziumWriter:
+    """Turns statements into units; all chance comes from ``rnd``, that of repeats from ``again``."""
 
     style: Style
     rnd: random.Random
+    again: random.Random
     source: Source = field(default_factory=Source)
 
     def __post_init__(self) -> None:
@@ -106,7 +89,7 @@ class Writer:
         if self.style.heartbeats and self.rnd.random() < 0.2:
             time = self._millis()
             key, value = converted({"serverName": PREFIX}, None), converted({"ts_ms": time}, None)
-            yield Unit([Record(HEARTBEAT, 0, time, key, value)], picture=units[-1].picture)
+            yield self._unit([Record(HEARTBEAT, 0, time, key, value)], picture=units[-1].picture)
 
     def _advance(self) -> None:
         at = self._at
@@ -144,7 +127,7 @@ class Writer:
             "data_collections": None,
             "ts_ms": time,
         }
-        return Unit([Record(TRANSACTION, 0, time, converted({"id": mark}, None), converted(value, None))])
+        return self._unit([Record(TRANSACTION, 0, time, converted({"id": mark}, None), converted(value, None))])
 
     def _millis(self) -> int:
         """Return the connector's clock: somewhat after the event."""
@@ -196,7 +179,7 @@ class Writer:
             content = picture.tables[name]
             for row in content.rows:
                 records = [self._image(name, content.structure, "r", None, row, 0, "true")]
-                units.append(Unit(records, repeatable=bool(content.structure.key)))
+                units.append(self._unit(records, repeatable=bool(content.structure.key)))
         units[-1].picture = picture
         yield from units
 
@@ -218,10 +201,10 @@ class Writer:
         }
         schema = SCHEMA_CHANGE if self.style.embedded else None
         key = converted({"databaseName": database}, SCHEMA_KEY if self.style.embedded else None)
-        return Unit([Record(PREFIX, 0, time, key, converted(value, schema))])
+        return self._unit([Record(PREFIX, 0, time, key, converted(value, schema))])
 
     def _truncate(self, event: TruncateEvent) -> Unit:
-        return Unit([self._image(event.name, event.structure, "t", None, None, 0)], drifts=True)
+        return self._unit([self._image(event.name, event.structure, "t", None, None, 0)], drifts=True)
 
     def _row(self, event: RowEvent, row: int) -> Unit:
         name, structure, keyed = event.name, event.structure, bool(event.structure.key)
@@ -234,7 +217,19 @@ class Writer:
             if event.op == "d":
                 part = records[0].partition if keyed else self._any_partition()
                 records.append(Record(records[0].topic, part, records[0].time, records[0].key, None))
-        return Unit(records, drifts=not keyed)
+        return self._unit(records, drifts=not keyed)
+
+    def _unit(
+        self, records: list[Record], *, repeatable: bool = True, drifts: bool = False, picture: Picture | None = None
+    ) -> Unit:
+        """Return records as a unit; those without key may land in another partition when they are sent again."""
+
+        def write(why: Sending) -> list[Record]:
+            if why is Sending.FIRST or (why is Sending.AGAIN and not drifts) or records[0].topic in _ONE_PARTITION:
+                return records
+            return [replace(record, partition=self.again.randrange(self.style.partitions)) for record in records]
+
+        return Unit(write, repeatable, picture=picture)
 
     def _any_partition(self) -> int:
         return self.rnd.randrange(self.style.partitions)

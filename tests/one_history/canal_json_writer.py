@@ -21,8 +21,7 @@ class Writer:
         """Return the message of one event."""
         what = event.what
         if isinstance(what, Ddl):
-            kind = what.statement.split()[0].upper()
-            return [_message(event, 0, {"type": kind, "isDdl": True, "sql": what.statement})]
+            return [_message(event, 0, {"type": what.canal_type, "isDdl": True, "sql": what.statement})]
         data = image_of(what.before if what.after is None else what.after, what.schema)
         return [_message(event, partition_of(what, data, partitions), _row(what, data))]
 

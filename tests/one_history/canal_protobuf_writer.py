@@ -8,9 +8,12 @@ from airflow_provider_cdc.core.formats.generated.canal_entry_pb2 import (
     ALTER,
     CREATE,
     DELETE,
+    ERASE,
     INSERT,
     MYSQL,
+    RENAME,
     ROWDATA,
+    TRUNCATE,
     UPDATE,
     Column,
     Entry,
@@ -25,7 +28,7 @@ from tests.one_history.canal_values import ZONE, image_of, partition_of, sql_typ
 from tests.one_history.events import Ddl, Event, Image, Message, Row
 
 EVENTS = {"insert": INSERT, "update": UPDATE, "delete": DELETE}
-STATEMENTS = {"CREATE": CREATE, "ALTER": ALTER}
+STATEMENTS = {"CREATE": CREATE, "ALTER": ALTER, "ERASE": ERASE, "TRUNCATE": TRUNCATE, "RENAME": RENAME}
 
 
 class Writer:
@@ -39,7 +42,7 @@ class Writer:
         """Return the packet of one event."""
         what = event.what
         if isinstance(what, Ddl):
-            kind = STATEMENTS[what.statement.split()[0].upper()]
+            kind = STATEMENTS[what.canal_type]
             change = RowChange(eventType=kind, isDdl=True, sql=what.statement, ddlSchemaName=what.database)
             return [_message(event, 0, change)]
         before, after = (_columns(image, what.schema) for image in (what.before, what.after))

@@ -39,12 +39,24 @@ class Ddl:
     """One statement; ``database`` is the session's, ``table`` the first table it names.
 
     :param schema: the table's structure after it, None when it was dropped.
+    :param kind: ``CREATE``, ``ALTER``, ``DROP``, ``TRUNCATE`` or ``RENAME``; None: what the text begins with.
     """
 
     statement: str
     database: str
     table: str
     schema: TableSchema | None
+    kind: str | None = None
+
+    @property
+    def verb(self) -> str:
+        """Return the kind of the statement in MySQL's words."""
+        return self.kind or self.statement.split()[0].upper()
+
+    @property
+    def canal_type(self) -> str:
+        """Return the kind in Canal's words (specs/canal.md 4.2)."""
+        return "ERASE" if self.verb == "DROP" else self.verb
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class Writer:
         """Return the records of one event."""
         what = event.what
         if isinstance(what, Ddl):
-            value = self._value(event, what.database, what.table, "ALTER", {"isDdl": "true", "data": "null"})
+            value = self._value(event, what.database, what.table, what.canal_type, {"isDdl": "true", "data": "null"})
             return [Message(partition, None, value) for partition in range(partitions)]
         row = what.after if what.after is not None else what.before
         assert row is not None

@@ -21,7 +21,7 @@ class Writer:
         """Return the records of one event."""
         what = event.what
         if isinstance(what, Ddl):
-            value = _message(event, what.statement.split()[0], "null", "null", [], [])
+            value = _message(event, what.canal_type, "null", "null", [], [])
             return [Message(partition, None, value) for partition in range(partitions)]
         row = what.after if what.after is not None else what.before
         assert row is not None

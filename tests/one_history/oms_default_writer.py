@@ -21,7 +21,7 @@ class Writer:
         what = event.what
         if isinstance(what, Ddl):
             statement = json.dumps({"ddl": what.statement}, ensure_ascii=False)
-            value = _message(event, "DDL", "null", statement, {"ddlType": what.statement.split()[0]})
+            value = _message(event, "DDL", "null", statement, {"ddlType": f"{what.verb} TABLE"})
             return [Message(partition, b"ddl", value) for partition in range(partitions)]
         row = what.after if what.after is not None else what.before
         assert row is not None

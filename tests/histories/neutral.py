@@ -1,0 +1,209 @@
+"""A history as any tool sends it: the model's events as the neutral ones that the writers of tests/one_history take."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from itertools import groupby
+from typing import Any
+
+from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
+from tests.histories.kinds import FRACTIONAL, Kind, moment_text, time_text
+from tests.histories.records import Record, Sending, Unit
+from tests.histories.source import (
+    DdlEvent,
+    Event,
+    Name,
+    Row,
+    RowEvent,
+    Source,
+    Statement,
+    Structure,
+    TruncateEvent,
+    full,
+    quoted,
+)
+from tests.histories.tools import PREFIX, Style, Tool
+from tests.one_history import events as neutral
+from tests.one_history.canal_protobuf_writer import together
+
+START = 1_700_000_000  # seconds since 1970 at which histories begin
+EVENT_ROWS = 8  # of one event in the source's log
+
+
+@dataclass
+class Writer:
+    """Turns statements into units; all chance comes from ``rnd``, that of repeats from ``again``."""
+
+    tool: Tool
+    style: Style
+    rnd: random.Random
+    again: random.Random
+    source: Source = field(default_factory=Source)
+
+    def __post_init__(self) -> None:
+        self._writer = self.tool.writer(self.style)
+        self._file, self._pos, self._second = self.style.file, 4, START
+        self._number = self._transaction = 0
+        self._millis = START * 1000 + 500  # the tool's clock
+        self._schemas: dict[Structure, TableSchema] = {}
+
+    def units(self, statements: Sequence[Statement]) -> Iterator[Unit]:
+        """Return everything that the tool sends."""
+        for statement in statements:
+            events = self.source.run(statement)
+            if not events:
+                continue
+            self._transaction += 1
+            self._second += self.rnd.choice((0, 0, 1, 7))
+            if self.tool.by_clock and any(isinstance(event, DdlEvent) for event in events):
+                self._second += 1  # the same text twice in one second is taken for a copy of another partition
+            if self.rnd.random() < 0.06:
+                self._file, self._pos = self._file + 1, 4
+            units = [self._unit(group) for group in self._grouped(self._placed(events))]
+            units[-1].picture = self.source.picture()
+            yield from units
+
+    def _placed(self, events: Sequence[Event]) -> Iterator[neutral.Event]:
+        """Give the events of a statement their places."""
+        size = 0
+        for event in events:
+            self._number += 1
+            if size == 0 or not self.tool.rows_share_places:
+                self._pos += self.rnd.randint(40, 900)
+                size = self.rnd.randint(1, EVENT_ROWS)
+            size -= 1
+            millis = self._second * 1000
+            yield neutral.Event(self._number, self._file, self._pos, millis, 0, self._transaction, self._what(event))
+
+    def _grouped(self, events: Iterator[neutral.Event]) -> list[list[neutral.Event]]:
+        """Return which events the tool sends as one: a transaction, those of one place, or each alone."""
+        if self.tool.whole_statements:
+            return [list(events)]
+        return [list(group) for _, group in groupby(events, lambda event: (event.file, event.pos))]
+
+    def _unit(self, events: list[neutral.Event]) -> Unit:
+        what = [event.what for event in events]
+        keyless = any(isinstance(row, neutral.Row) and not row.schema.key for row in what)
+        ddl = any(isinstance(one, neutral.Ddl) for one in what)
+        moves = any(isinstance(row, neutral.Row) and _moves(row) for row in what)
+        clock = self.tool.by_clock
+        return Unit(lambda why: self._records(events, why), not (clock and keyless), clock and (ddl or moves))
+
+    def _records(self, events: Sequence[neutral.Event], why: Sending) -> list[Record]:
+        partitions = self.style.partitions
+        if why is Sending.ANYWHERE:
+            partitions = self.again.randint(1, partitions)  # where rows go follows from how many partitions there are
+        written: list[tuple[neutral.Event, neutral.Message]] = []
+        for event in events:
+            if self.rnd.random() >= self.style.ties:
+                self._millis += self.rnd.randint(1, 50)
+            sent = replace(event, sent_ms=self._millis)
+            written += [(event, message) for message in self._writer.write(sent, partitions)]
+        if isinstance(self._writer, neutral.Waiting):
+            written += [(events[-1], message) for message in self._writer.rest()]
+        records = [self._record(event, message) for event, message in written]
+        if self.tool.rows_share_places:
+            records = _packed(records)
+        if why is Sending.ANYWHERE and not self.tool.numbers_records:
+            records = [self._anywhere(record) for record in records]
+        return records
+
+    def _record(self, event: neutral.Event, message: neutral.Message) -> Record:
+        topic = f"{PREFIX}.{message.topic}"
+        if self.style.topic_per_table and message.topic == "rows":
+            name = f"{event.what.database}_{event.what.table}"
+            topic = re.sub(r"[^a-z0-9._-]", "_", name.lower())
+        return Record(topic, message.partition, self._millis, message.key, message.value, message.headers)
+
+    def _anywhere(self, record: Record) -> Record:
+        if record.topic == self.tool.schema_topic:
+            return record
+        return replace(record, partition=self.again.randrange(self.style.partitions))
+
+    def _what(self, event: Event) -> neutral.Row | neutral.Ddl:
+        if isinstance(event, RowEvent):
+            op = {"c": "insert", "u": "update", "k": "update", "d": "delete"}[event.op]
+            images = (_image(event.structure, row) for row in (event.before, event.after))
+            return neutral.Row(op, *event.name, self._schema(event.structure), *images)
+        if isinstance(event, TruncateEvent):
+            return neutral.Ddl(f"TRUNCATE TABLE {full(event.name)}", *event.name, None, "TRUNCATE")
+        return neutral.Ddl(self._statement(event), *event.name, None, event.kind)
+
+    def _statement(self, event: DdlEvent) -> str:
+        text = event.statement
+        if self.tool.qualifies:
+            text = text.replace(f"CREATE TABLE {quoted(event.name[1])} (", f"CREATE TABLE {full(event.name)} (", 1)
+        return text
+
+    def _schema(self, structure: Structure) -> TableSchema:
+        if structure not in self._schemas:
+            self._schemas[structure] = table_schema(structure)
+        return self._schemas[structure]
+
+
+def table_schema(structure: Structure) -> TableSchema:
+    """Return a structure in the words of the neutral events."""
+    columns = tuple(
+        Column(number, column.name, _type(column.kind), column.nullable)
+        for number, column in enumerate(structure.columns, 1)
+    )
+    ids = {column.name: column.id for column in columns}
+    return TableSchema(columns, tuple(ids[name] for name in structure.key))
+
+
+def _type(kind: Kind) -> ColumnType:
+    length = None if kind.name in FRACTIONAL and not kind.length else kind.length
+    return ColumnType(kind.name, length, kind.scale, kind.unsigned, kind.labels)
+
+
+def _image(structure: Structure, row: Row | None) -> neutral.Image | None:
+    return None if row is None else {column.name: _value(column.kind, row[column.name]) for column in structure.columns}
+
+
+def _value(kind: Kind, value: Any) -> neutral.Value:
+    """Return a value as neutral events have it: moments, times and dates as MySQL prints them."""
+    if value is None:
+        return None
+    if kind.name == "date":
+        return str(date(1970, 1, 1) + timedelta(days=value))
+    if kind.name in ("datetime", "timestamp"):
+        return moment_text(value, kind.length or 0, " ")
+    if kind.name == "time":
+        return time_text(value, kind.length or 0)
+    return value
+
+
+def _moves(row: neutral.Row) -> bool:
+    if row.before is None or row.after is None:
+        return False
+    return any(row.before[column.name] != row.after[column.name] for column in row.schema.key_columns)
+
+
+def _packed(records: Sequence[Record]) -> list[Record]:
+    """Return packets of one partition as one, in the order of partitions."""
+    packets: dict[tuple[str, int], list[Record]] = {}
+    for record in records:
+        packets.setdefault((record.topic, record.partition), []).append(record)
+    packed = []
+    for group in packets.values():
+        messages = [neutral.Message(record.partition, None, record.value) for record in group]
+        packed.append(replace(group[0], value=together(messages).value))
+    return packed
+
+
+def creates(statements: Sequence[Statement]) -> dict[str, dict[str, str]]:
+    """Return the ``tables`` of a pipeline whose tool sends no CREATE TABLE."""
+    source, found = Source(), {}
+    for statement in statements:
+        for event in source.run(statement):
+            if isinstance(event, DdlEvent) and event.kind == "CREATE":
+                found[_dotted(event.name)] = {"create": event.statement}
+    return found
+
+
+def _dotted(name: Name) -> str:
+    return ".".join(name)

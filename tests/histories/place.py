@@ -1,0 +1,21 @@
+"""Where the lakes of histories lie."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def lake_folder() -> Iterator[Path]:
+    """Give a folder in memory where the machine has one: thousands of commits then wait for no disk."""
+    memory = "/dev/shm"
+    folder = tempfile.mkdtemp(prefix="histories-", dir=memory if os.access(memory, os.W_OK) else None)
+    try:
+        yield Path(folder) / "lake"
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

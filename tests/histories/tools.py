@@ -1,0 +1,154 @@
+"""What each tool can send, how it is set up, and what is documented that it loses."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from airflow_provider_cdc.core.formats.registry import format_names, open_format
+from tests.histories.kinds import Kind
+from tests.histories.random_kinds import Palette
+from tests.one_history.dts_protobuf_writer import Writer as DtsWriter
+from tests.one_history.events import Writer
+
+PREFIX = "src"
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a tool is set up.
+
+    :param partitions: of every data topic.
+    :param file: number of the first log file.
+    :param embedded: Debezium: whether records carry their schema.
+    :param snapshot_null: Debezium: streamed rows have ``snapshot`` null instead of "false"
+        (``replace.null.with.default=false``).
+    :param snapshot_after: Debezium: it starts after so many statements and takes a snapshot of what is there.
+    :param topic_per_table: rows and statements of a table have a topic of their own.
+    :param rows: DTS: row changes of a transaction.
+    :param ties: chance that a record is built in the same millisecond as the one before.
+    """
+
+    partitions: int = 3
+    embedded: bool = True
+    snapshot_null: bool = False
+    transactions: bool = False
+    heartbeats: bool = False
+    snapshot_after: int = 0
+    file: int = 1
+    topic_per_table: bool = False
+    rows: int = 1
+    ties: float = 0.0
+
+
+@dataclass(frozen=True)
+class Tool:
+    """What one tool sends.
+
+    :param lacks: statements that it does not carry, by the names of the generator's weights.
+    :param rows_share_places: rows of one event in the source's log have one place, and go out in one packet.
+    :param whole_statements: the rows of a statement go out together.
+    :param numbers_records: records of a partition have running numbers, so that none can be copied elsewhere.
+    :param qualifies: it passes statements on without their default database, so that they must name theirs.
+    :param topics: whether each table may have a topic of its own.
+    :param parks: codes that its page in docs/formats names for what its records do not tell.
+    """
+
+    format: str
+    palette: Palette = field(default_factory=Palette)
+    lacks: tuple[str, ...] = ()
+    rows_share_places: bool = False
+    whole_statements: bool = False
+    numbers_records: bool = False
+    qualifies: bool = False
+    topics: bool = False
+    parks: frozenset[str] = frozenset()
+
+    @cached_property
+    def options(self) -> dict[str, str]:
+        """Return ``source.options`` of a pipeline that reads it."""
+        return {} if self.format == "debezium-json" else dict(self.writer(Style()).options)
+
+    @cached_property
+    def by_clock(self) -> bool:
+        """Return whether the tool's clock orders its records, so that repeats are not recognised."""
+        return open_format(self.format, self.options).order == "second"
+
+    @cached_property
+    def schema_topic(self) -> str | None:
+        """Return the topic of the statements, None where they come among the rows."""
+        if self.format == "debezium-json":
+            return PREFIX
+        wire = open_format(self.format, self.options)
+        return None if wire.ddl_among_rows or "ddl" not in wire.carries else f"{PREFIX}.schema"
+
+    @cached_property
+    def states_creates(self) -> bool:
+        """Return whether the pipeline states each CREATE TABLE."""
+        return self.writer(Style()).creates
+
+    def writer(self, style: Style) -> Writer:
+        """Return a new writer."""
+        if self.format == "dts-protobuf":
+            return DtsWriter(rows=style.rows, checked=7)
+        module = importlib.import_module(f"tests.one_history.{self.format.replace('-', '_')}_writer")
+        writer: Writer = module.Writer()
+        return writer
+
+
+def _without(palette: Palette, lost: Callable[[Kind], bool]) -> Palette:
+    keys = tuple(kind for kind in palette.keys if not lost(kind))
+    return replace(palette, keys=keys, kinds=tuple(kind for kind in palette.kinds if not lost(kind)))
+
+
+def _lost_by_avro(kind: Kind) -> bool:
+    """Return whether the schema of tests/one_history/avro_schema.py has too few digits for a type."""
+    return kind.name == "timestamp" and (kind.length or 0) > 3
+
+
+def _lost_by_dtle(kind: Kind) -> bool:
+    """Return whether dtle does not carry a type whole (specs/debezium-dtle.md, A3)."""
+    fraction = kind.name in ("datetime", "timestamp") and (kind.length or 0) > (3 if kind.name == "datetime" else 0)
+    return fraction or kind.name in ("decimal", "enum")
+
+
+ANY = Palette()
+# a backtick in a name stays doubled in Canal's images (specs/canal.md 10.4)
+CANAL = replace(
+    ANY,
+    tables=tuple(name for name in ANY.tables if "`" not in name),
+    columns=tuple(name for name in ANY.columns if "`" not in name),
+)
+DOTLESS = replace(ANY, tables=tuple(name for name in ANY.tables if "." not in name))  # database.table is one text
+# names with dots, quotes or blanks, or that are not ASCII, are not supported (specs/oceanbase-oms.md 7.4)
+OMS = replace(
+    ANY,
+    databases=("shop", "stock"),
+    tables=("orders", "Order_Items", "t_1", "lines"),
+    columns=("a", "b", "v", "Order", "select", "x_y", "_cdc_delete", "before", "s_t", "w"),
+)
+ROWS_ONLY = ("alter", "create", "rename", "swap", "ghost", "recreate", "drop")
+# what a clock leaves open (docs/formats/README.md, Order)
+BY_CLOCK = frozenset({"apply.order_unknown", "apply.schema_missing"})
+
+TOOLS = {
+    tool.format: tool
+    for tool in (
+        Tool("debezium-json"),
+        Tool("canal-json", CANAL, topics=True, parks=BY_CLOCK),
+        Tool("canal-protobuf", CANAL, rows_share_places=True, topics=True),
+        Tool("dtle-json", _without(ANY, _lost_by_dtle), qualifies=True),
+        Tool("dts-protobuf", whole_statements=True, numbers_records=True),
+        Tool("drs-json", topics=True),
+        Tool("drs-json-c", topics=True),
+        Tool("drs-avro", _without(DOTLESS, _lost_by_avro), topics=True),
+        Tool("oms-default", OMS),
+        Tool("oms-default-extended", OMS),
+        Tool("oms-dataworks", OMS, parks=BY_CLOCK),
+        Tool("oms-canal", OMS, lacks=ROWS_ONLY, parks=BY_CLOCK),
+        Tool("oms-shareplex", OMS, lacks=(*ROWS_ONLY, "truncate")),
+    )
+}
+assert set(TOOLS) == set(format_names()), "a format without a tool in the histories"
