@@ -25,6 +25,7 @@ from airflow_provider_cdc.core.ddl.statement import (
     RenameIndex,
     RenameTo,
     SetDefault,
+    Versioning,
 )
 
 _INDEX = ("INDEX", "KEY")
@@ -39,7 +40,12 @@ _PLAIN = (
     ("UPGRADE", "PARTITIONING"),
     ("SECONDARY_LOAD",),
     ("SECONDARY_UNLOAD",),
+    ("REMOVE", "TTL"),  # this and the following: TiDB
+    ("CACHE",),
+    ("NOCACHE",),
 )
+# clauses that may follow another one without a comma
+_WITHOUT_COMMA = (("PARTITION", "BY"), ("REMOVE", "PARTITIONING"), ("RENAME",), ("AUTO_INCREMENT",))
 
 
 def read_alter_table(reader: TokenReader) -> AlterTable:
@@ -53,7 +59,7 @@ def read_alter_table(reader: TokenReader) -> AlterTable:
         if reader.accept(","):
             if reader.at_end:
                 raise reader.error("a clause")
-        elif not reader.at_end and not reader.at("PARTITION", "BY") and not reader.at("REMOVE", "PARTITIONING"):
+        elif not reader.at_end and not any(reader.at(*words) for words in _WITHOUT_COMMA):
             raise reader.error("a comma or the end of the statement")
     return AlterTable(name, tuple(actions))
 
@@ -88,6 +94,8 @@ def _clause(reader: TokenReader) -> list[AlterAction]:
 
 def _add(reader: TokenReader) -> list[AlterAction]:
     column = reader.accept("COLUMN")
+    if not column and reader.accept("SYSTEM", "VERSIONING"):
+        return [Versioning(added=True)]
     if not column and at_constraint(reader):
         return [_action(read_constraint(reader))]
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
@@ -122,8 +130,10 @@ def _drop(reader: TokenReader) -> list[AlterAction]:
         return [read_drop_index(reader)]
     if reader.accept("FOREIGN", "KEY") or reader.accept("CHECK"):
         reader.accept("IF", "EXISTS")
-        reader.name("a constraint name")
+        reader.column_name()  # old servers allow the table in front of it
         return [NoEffect("DROP FOREIGN KEY or CHECK")]
+    if reader.accept("SYSTEM", "VERSIONING"):
+        return [Versioning(added=False)]
     if reader.accept("PERIOD", "FOR"):
         reader.name("a period name")
         return [NoEffect("DROP PERIOD")]
@@ -138,7 +148,7 @@ def read_drop_index(reader: TokenReader) -> DropIndex | DropPrimaryKey:
     """Read the name of an index to drop; the primary key is the index of that name."""
     if reader.accept("PRIMARY"):
         return DropPrimaryKey()
-    name = reader.name("an index name")
+    name = reader.column_name()  # old servers allow the table in front of it
     return DropPrimaryKey() if name.upper() == "PRIMARY" else DropIndex(name)
 
 
@@ -216,6 +226,8 @@ def _without_effect(reader: TokenReader) -> AlterAction:
     for words in _PLAIN:
         if reader.accept(*words):
             return NoEffect(" ".join(words))
+    if _accept_tiflash(reader) or _accept_partition_option(reader):
+        return NoEffect("where TiDB stores the table")
     if reader.accept("ORDER", "BY"):
         _read_order(reader)
         return NoEffect("ORDER BY")
@@ -227,6 +239,28 @@ def _without_effect(reader: TokenReader) -> AlterAction:
     if not found:
         raise reader.error("a clause of ALTER TABLE")
     return NoEffect("table options")
+
+
+def _accept_tiflash(reader: TokenReader) -> bool:
+    """Skip SET TIFLASH REPLICA 2 LOCATION LABELS "rack"."""
+    if not (reader.accept("SET", "TIFLASH", "REPLICA") or reader.accept("SET", "HYPO", "TIFLASH", "REPLICA")):
+        return False
+    reader.integer()
+    if reader.accept("LOCATION", "LABELS"):
+        reader.string()
+        while reader.at(",") and reader.at_string(1):
+            reader.take()
+            reader.string()
+    return True
+
+
+def _accept_partition_option(reader: TokenReader) -> bool:
+    """Skip PARTITION p ATTRIBUTES 'x' and PARTITION p PLACEMENT POLICY = q."""
+    if not reader.at("PARTITION") or reader.peek(2).word not in ("ATTRIBUTES", "PLACEMENT"):
+        return False
+    reader.take()
+    reader.name("a partition name")
+    return accept_table_options(reader)[0]
 
 
 def _read_order(reader: TokenReader) -> None:

@@ -166,6 +166,12 @@ def _number(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
     return column
 
 
+def _auto_random(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
+    if reader.at("("):  # TiDB: the number of random bits
+        reader.group()
+    return replace(column, auto_increment=True)
+
+
 def _compressed(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
     if reader.accept("="):
         reader.name("a compression method")
@@ -197,4 +203,7 @@ _ATTRIBUTES: dict[tuple[str, ...], Callable[[TokenReader, ColumnDefinition], Col
     ("NOT", "SECONDARY"): lambda _, column: column,
     ("SRID",): _number,
     ("COMPRESSED",): _compressed,
+    ("AUTO_RANDOM",): _auto_random,
+    ("WITH", "SYSTEM", "VERSIONING"): lambda _, column: replace(column, versioned=True),
+    ("WITHOUT", "SYSTEM", "VERSIONING"): lambda _, column: column,
 }

@@ -39,7 +39,8 @@ def read_create_table(reader: TokenReader, *, or_replace: bool) -> CreateTable:
     body = _Body()
     if reader.at("(") and reader.peek(1).word not in _QUERY:
         body = _read_body(reader)
-    _, charset = accept_table_options(reader)
+    _, charset = accept_table_options(reader, commas=True)
+    versioned = reader.accept("WITH", "SYSTEM", "VERSIONING")
     accept_partitioning(reader)
     as_select = _query(reader)
     reader.expect_end()
@@ -54,6 +55,7 @@ def read_create_table(reader: TokenReader, *, or_replace: bool) -> CreateTable:
         if_not_exists=if_not_exists,
         or_replace=or_replace,
         charset=charset,
+        versioned=versioned or any(column.versioned for column in body.columns),
     )
 
 

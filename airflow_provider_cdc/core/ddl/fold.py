@@ -15,6 +15,11 @@ from airflow_provider_cdc.core.ddl.working_table import WorkingTable
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
 
+# sql/table.cc of MariaDB: TABLE::delete_row, vers_insert_history_row
+_VERSIONED = (
+    "MariaDB logs a DELETE of a table WITH SYSTEM VERSIONING as an UPDATE, and its history as rows of the table"
+)
+
 
 class Fold:
     """The state of all tables after the changes applied so far."""
@@ -53,6 +58,9 @@ class Fold:
             case ddl.RenameTable():
                 for old, new in item.pairs:
                     self._rename(change, self._full(old, change), self._full(new, change))
+            case ddl.RenameDatabase():
+                for full in [full for full in self._open if full.database == item.database]:
+                    self._rename(change, full, TableName(item.new_name, full.table))
             case ddl.DropDatabase():
                 for full in [full for full in self._open if full.database == item.database]:
                     self._drop(change, full)
@@ -87,6 +95,8 @@ class Fold:
         if known is not None:
             working.adopt(known)
         self._begin(change, name, working)
+        if item.versioned:
+            self._block_columns(change, name, _VERSIONED)
         if known is None and (item.as_select or (item.like is not None and not working.columns)):
             self._block_columns(change, name, "the columns of this CREATE TABLE cannot be known from its text")
 
@@ -164,6 +174,10 @@ class Fold:
         for action in item.actions:
             if isinstance(action, ddl.PartitionRows):
                 self._partition_rows(change, name, action)
+            elif isinstance(action, ddl.Versioning) and action.added:
+                self._block_columns(change, name, _VERSIONED)
+            elif isinstance(action, ddl.Versioning):
+                self._block(change, name, "DROP SYSTEM VERSIONING removes rows without row events")
         if target != name:
             self._rename(change, name, target)
 

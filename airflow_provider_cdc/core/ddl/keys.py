@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from airflow_provider_cdc.core.ddl.columns import read_check, read_references
-from airflow_provider_cdc.core.ddl.options import accept_setting
+from airflow_provider_cdc.core.ddl.options import accept_setting, skip_item
 from airflow_provider_cdc.core.ddl.reader import TokenReader
 from airflow_provider_cdc.core.ddl.statement import AddPrimaryKey, AddUnique
 from airflow_provider_cdc.core.ddl.tokens import Kind
@@ -61,6 +61,7 @@ def read_constraint(reader: TokenReader) -> Constraint:
     elif not reader.accept_any(("INDEX", "KEY")):
         raise reader.error("a key or an index")
     name, columns = _index(reader)
+    accept_index_condition(reader)
     return Unbinding("ADD INDEX", name or (columns[0] if columns else None))
 
 
@@ -98,8 +99,19 @@ def read_index_options(reader: TokenReader) -> None:
             return
 
 
+def accept_index_condition(reader: TokenReader) -> bool:
+    """Skip the WHERE of TiDB's partial indexes, if it comes next."""
+    if not reader.accept("WHERE"):
+        return False
+    while not reader.at_end and not reader.at_any((",", ")")):
+        skip_item(reader)
+    return True
+
+
 def _unique(reader: TokenReader, symbol: str | None) -> AddUnique | Unbinding:
     name, columns = _index(reader)
+    if accept_index_condition(reader):
+        return Unbinding("ADD UNIQUE over a part of the rows", name or symbol)
     if columns is None:
         return Unbinding("ADD UNIQUE over an expression", name or symbol)
     return AddUnique(name or symbol or columns[0], columns)

@@ -11,15 +11,21 @@ _WITH_VALUE = words(
     """ENGINE TYPE AUTO_INCREMENT AUTOEXTEND_SIZE AVG_ROW_LENGTH CHECKSUM TABLE_CHECKSUM PAGE_CHECKSUM COMMENT
     COMPRESSION CONNECTION DELAY_KEY_WRITE ENCRYPTION ENGINE_ATTRIBUTE SECONDARY_ENGINE SECONDARY_ENGINE_ATTRIBUTE
     INSERT_METHOD KEY_BLOCK_SIZE MAX_ROWS MIN_ROWS PACK_KEYS PASSWORD ROW_FORMAT STATS_AUTO_RECALC STATS_PERSISTENT
-    STATS_SAMPLE_PAGES TABLESPACE TRANSACTIONAL STORAGE NODEGROUP SEQUENCE"""
+    STATS_SAMPLE_PAGES TABLESPACE TRANSACTIONAL STORAGE NODEGROUP SEQUENCE ATTRIBUTES AUTO_ID_CACHE AUTO_RANDOM_BASE
+    PRE_SPLIT_REGIONS SHARD_ROW_ID_BITS TTL_ENABLE TTL_JOB_INTERVAL"""
 )
 _SELECT = frozenset({"SELECT", "AS", "IGNORE", "REPLACE", "WITH", "VALUES", "TABLE"})
 
 
-def accept_table_options(reader: TokenReader) -> tuple[bool, str | None]:
-    """Read table options; return whether there were any and the default character set they state."""
+def accept_table_options(reader: TokenReader, *, commas: bool = False) -> tuple[bool, str | None]:
+    """Read table options; return whether there were any and the default character set they state.
+
+    :param commas: whether commas may stand between them; in ALTER TABLE they begin another clause.
+    """
     found, charset, collation = False, None, None
     while True:
+        if commas and found:
+            reader.accept(",")
         default = reader.at("DEFAULT") and reader.peek(1).word in ("CHARACTER", "CHAR", "CHARSET", "COLLATE")
         if default:
             reader.take()
@@ -70,12 +76,30 @@ def _accept_option(reader: TokenReader) -> bool:
     elif reader.accept("DATA", "DIRECTORY") or reader.accept("INDEX", "DIRECTORY"):
         reader.accept("=")
         reader.string()
+    elif reader.accept("PLACEMENT", "POLICY"):  # this and TTL: TiDB
+        reader.accept("=")
+        _value(reader)
+    elif reader.accept("TTL"):
+        reader.accept("=")
+        _expiry(reader)
     elif reader.accept_any(_WITH_VALUE):
         reader.accept("=")
         _value(reader)
     else:
         return accept_setting(reader)
     return True
+
+
+def _expiry(reader: TokenReader) -> None:
+    """Skip ``column + INTERVAL 3 MONTH``."""
+    reader.column_name()
+    reader.expect("+")
+    reader.expect("INTERVAL")
+    if not reader.at_string():
+        reader.integer()
+    else:
+        reader.string()
+    reader.name("a unit of time")
 
 
 def _value(reader: TokenReader) -> None:

@@ -13,7 +13,7 @@ from airflow_provider_cdc.core.ddl.alter_table import (
 )
 from airflow_provider_cdc.core.ddl.column_types import accept_charset, read_charset, read_collation
 from airflow_provider_cdc.core.ddl.create_table import read_create_table
-from airflow_provider_cdc.core.ddl.keys import read_index_options, read_index_parts
+from airflow_provider_cdc.core.ddl.keys import accept_index_condition, read_index_options, read_index_parts
 from airflow_provider_cdc.core.ddl.options import skip_item
 from airflow_provider_cdc.core.ddl.reader import TokenReader, words
 from airflow_provider_cdc.core.ddl.splitting import split
@@ -25,6 +25,7 @@ from airflow_provider_cdc.core.ddl.statement import (
     DropTable,
     Name,
     Other,
+    RenameDatabase,
     RenameTable,
     Statement,
     TruncateTable,
@@ -45,9 +46,10 @@ _HARMLESS = words(
 )
 _HARMLESS_OBJECTS = words(
     """VIEW TRIGGER PROCEDURE FUNCTION EVENT USER ROLE SERVER TABLESPACE LOGFILE SEQUENCE PACKAGE INSTANCE RESOURCE
-    LIBRARY PREPARE"""
+    LIBRARY PREPARE PLACEMENT"""
 )
-_DATABASE_OPTIONS = frozenset({"CHARSET", "CHAR", "ENCRYPTION", "COMMENT", "READ"})
+_DATABASE_OPTIONS = frozenset({"CHARSET", "CHAR", "ENCRYPTION", "COMMENT", "READ", "PLACEMENT"})
+_OLD_ENCODING = "#mysql50#"  # in front of names of folders that MySQL 5.0 made
 
 
 def parse(text: str) -> list[Statement]:
@@ -83,7 +85,7 @@ def _analyzes_tables(reader: TokenReader) -> bool:
 
 def _create(reader: TokenReader) -> list[Statement]:
     or_replace = reader.accept("OR", "REPLACE")
-    if reader.at("TEMPORARY"):
+    if reader.at("TEMPORARY") or reader.at("GLOBAL", "TEMPORARY"):
         return _other(reader)
     if reader.accept("TABLE"):
         return [read_create_table(reader, or_replace=or_replace)]
@@ -116,24 +118,30 @@ def _create_unique_index(reader: TokenReader) -> list[Statement]:
     table = reader.table_name()
     columns = read_index_parts(reader)
     read_index_options(reader)
+    partial = accept_index_condition(reader)
     _skip_manner(reader)
-    if columns is None:
+    if columns is None or partial:
         return [Other(reader.statement)]
     return [AlterTable(table, (AddUnique(index, columns),))]
 
 
 def _alter(reader: TokenReader) -> list[Statement]:
     if reader.accept_any(_DATABASE):
-        if reader.at_name() and not reader.at_any(_DATABASE_OPTIONS):
-            reader.name()
-        _database_options(reader)
-        return [Other(reader.statement)]
+        return [_alter_database(reader)]
     ignore = False
     while word := reader.accept_any(("ONLINE", "OFFLINE", "IGNORE")):
         ignore = ignore or word == "IGNORE"
     if reader.accept("TABLE"):
         return [replace(read_alter_table(reader), ignore=ignore)]
     return _harmless_object(reader)
+
+
+def _alter_database(reader: TokenReader) -> Statement:
+    database = reader.name() if reader.at_name() and not reader.at_any(_DATABASE_OPTIONS) else ""
+    if reader.accept("UPGRADE", "DATA", "DIRECTORY", "NAME"):
+        return RenameDatabase(database, database.removeprefix(_OLD_ENCODING))
+    _database_options(reader)
+    return Other(reader.statement)
 
 
 def _drop(reader: TokenReader) -> list[Statement]:
@@ -251,7 +259,7 @@ def _database_options(reader: TokenReader) -> str | None:
         elif reader.accept_any(("ENCRYPTION", "COMMENT")):
             reader.accept("=")
             reader.string()
-        elif reader.accept("READ", "ONLY"):
+        elif reader.accept("PLACEMENT", "POLICY") or reader.accept("READ", "ONLY"):
             reader.accept("=")
             reader.take()
         else:

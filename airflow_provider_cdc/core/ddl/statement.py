@@ -17,7 +17,11 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """A column as CREATE or ALTER defines it (``nullable`` None: not stated)."""
+    """A column as CREATE or ALTER defines it.
+
+    :param nullable: None where the statement does not say it.
+    :param versioned: WITH SYSTEM VERSIONING, which makes the table a versioned one.
+    """
 
     name: str
     type: ColumnType
@@ -27,6 +31,7 @@ class ColumnDefinition:
     auto_increment: bool = False
     primary_key: bool = False
     unique: bool = False
+    versioned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +141,13 @@ class PartitionRows:
 
 
 @dataclass(frozen=True, slots=True)
+class Versioning:
+    """MariaDB's ADD or DROP SYSTEM VERSIONING: between them the log has rows of the table's history too."""
+
+    added: bool
+
+
+@dataclass(frozen=True, slots=True)
 class NoEffect:
     """A clause that changes neither columns, key, name nor rows (index, engine, comment, ...)."""
 
@@ -156,13 +168,17 @@ AlterAction = (
     | RenameTo
     | ConvertCharset
     | PartitionRows
+    | Versioning
     | NoEffect
 )
 
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """CREATE TABLE; either columns, or ``like``, or ``as_select`` (columns then may be incomplete)."""
+    """CREATE TABLE; either columns, or ``like``, or ``as_select`` (columns then may be incomplete).
+
+    :param versioned: WITH SYSTEM VERSIONING.
+    """
 
     name: Name
     columns: tuple[ColumnDefinition, ...] = ()
@@ -174,6 +190,7 @@ class CreateTable:
     or_replace: bool = False
     temporary: bool = False
     charset: str | None = None
+    versioned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +244,14 @@ class DropDatabase:
 
 
 @dataclass(frozen=True, slots=True)
+class RenameDatabase:
+    """ALTER DATABASE `#mysql50#name` UPGRADE DATA DIRECTORY NAME: the database loses the prefix."""
+
+    database: str
+    new_name: str
+
+
+@dataclass(frozen=True, slots=True)
 class UseDatabase:
     """USE database."""
 
@@ -248,6 +273,7 @@ Statement = (
     | RenameTable
     | CreateDatabase
     | DropDatabase
+    | RenameDatabase
     | UseDatabase
     | Other
 )

@@ -162,8 +162,6 @@ def test_alter_table_without_a_clause_does_nothing() -> None:
         "ADD a",
         "ADD a INT,",
         "ADD a INT ADD b INT",
-        "ADD SYSTEM VERSIONING",
-        "DROP SYSTEM VERSIONING",
         "DROP",
         "MODIFY a",
         "FOO",

@@ -84,7 +84,6 @@ def test_or_replace() -> None:
         "CREATE TABLE t (a INT,)",
         "CREATE TABLE t (a INT PRIMARY KEY, PRIMARY KEY (a))",
         "CREATE TABLE t (PRIMARY KEY ((a + 1)))",
-        "CREATE TABLE t (a INT) WITH SYSTEM VERSIONING",
         "CREATE TABLE t (id INT, UNIQUE (id, p WITHOUT OVERLAPS))",
         "CREATE TABLE t (a INT) FOO",
         "CREATE TABLE select (a INT)",
