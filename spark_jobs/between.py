@@ -15,6 +15,7 @@ from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableName
 from spark_jobs.change_log import Manifest
 from spark_jobs.history import History
+from spark_jobs.parents import parents, rows_changed, waits_above
 from spark_jobs.starting_points import StartingPoints, groups_by_name
 from spark_jobs.storage import table_location
 from spark_jobs.tasks.table_task import ApplyTask, Span
@@ -82,6 +83,7 @@ class Between:
         if state is not None and state.state == "dropped" and not spans and changed_at is None:
             return
         touched = bool(spans) or state is None or changed_at is not None or self._is_new(timeline, state)
+        touched = touched or (self._checks_references(timeline) and self._starts.removes(timeline))
         behind = state is not None and state.state in ("waiting", "parked") and state.applied_seq < self._job.seq
         if not touched and not behind:
             return
@@ -95,7 +97,19 @@ class Between:
         if unknown is not None:
             work.settled.append(self._parked(timeline, state, f"needs rebuild: {unknown}"))
             return
+        if state is not None and self._lacks_rows_above(timeline, state, spans):
+            work.settled.append(self._parked(timeline, state, state.reason))
+            return
         work.tasks.append(self._task(timeline, state, spans, changed_at))
+
+    def _checks_references(self, timeline: TableTimeline) -> bool:
+        """Return whether a table has foreign keys that change rows, and is to be parked where they did."""
+        policy = self._rules.policy(timeline.last_name, RunPolicy(**self._job.policy))
+        return bool(timeline.references) and policy.on_cascade == "park"
+
+    def referring(self) -> list[str]:
+        """Return the ids of the tables that are parked where a foreign key changed rows."""
+        return [i for i, timeline in self.now.tables.items() if self._checks_references(timeline)]
 
     def _unknown(self, timeline: TableTimeline, state: TableState | None, spans: list[Span]) -> Block | None:
         """Return the change that leaves the table unknown; a later TRUNCATE, also one that came as a row, ends that."""
@@ -108,6 +122,25 @@ class Between:
         first = timeline.unknown_since(settled=settled, truncates=False)
         clears = [] if first is None else self._starts.clears(timeline, first.position, spans)
         return timeline.unknown_since(clears, settled=settled, truncates=policy.on_truncate == "apply")
+
+    def _lacks_rows_above(self, timeline: TableTimeline, state: TableState, spans: list[Span]) -> bool:
+        """Return whether a table stays parked because of a table above it, whose rows a foreign key changed.
+
+        It goes on when it is emptied itself, or when that table is well again without having been emptied.
+        """
+        if not waits_above(state) or not self._checks_references(timeline):
+            return False
+        since = state.applied_position
+        if any(position > since for position in (*timeline.clears, *self._starts.clears(timeline, since, spans))):
+            return False
+        above = [table for reference in timeline.references for table in parents(self.now, reference)]
+        return any(
+            rows_changed(self._states.get(table.table_id))
+            or table.dropped_at is not None
+            or any(p > since for p in (*table.clears, *self._starts.clears(table, since, self._starts.spans(table))))
+            for table in above
+            if table.table_id != timeline.table_id
+        )
 
     def _task(
         self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
@@ -128,6 +161,7 @@ class Between:
             context,
             late_from,
             back_to,
+            self._starts.parents(timeline, base, spans) if self._checks_references(timeline) else [],
         )
 
     def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:

@@ -33,6 +33,7 @@ class Group:
     max_position: str
     max_source_time: int | None
     clears: list[str] = field(default_factory=list)  # positions of truncates
+    removals: int = 0  # deletes and updates: what may take a value away that other tables refer to
 
 
 @dataclass(slots=True)
@@ -172,8 +173,11 @@ def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:
 def _group(name: str, number: int, database: str, table: str, rows: pa.Table) -> Group:
     span = pc.min_max(rows.column("position")).as_py()
     newest = pc.max(rows.column("source_time").cast(pa.int64())).as_py()
-    truncated = rows.filter(pc.equal(rows.column("op").cast(pa.string()), "truncate")).column("position").to_pylist()
-    return Group(name, number, database, table, rows.num_rows, span["min"] or "", span["max"] or "", newest, truncated)
+    ops = rows.column("op").cast(pa.string())
+    truncated = rows.filter(pc.equal(ops, "truncate")).column("position").to_pylist()
+    removals = pc.sum(pc.is_in(ops, pa.array(["delete", "update"]))).as_py() or 0
+    place = (name, number, database, table, rows.num_rows)
+    return Group(*place, span["min"] or "", span["max"] or "", newest, truncated, removals)
 
 
 def read_groups(

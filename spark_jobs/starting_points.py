@@ -11,7 +11,8 @@ from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.model.schema import TableName
 from spark_jobs.change_log import Group, Manifest
 from spark_jobs.history import History
-from spark_jobs.tasks.table_task import Span
+from spark_jobs.parents import parents, removing
+from spark_jobs.tasks.table_task import ParentTable, Span
 
 
 class StartingPoints:
@@ -34,8 +35,7 @@ class StartingPoints:
 
     def clears(self, timeline: TableTimeline, since: str, spans: list[Span]) -> list[str]:
         """Return where rows of the log say TRUNCATE, at the earliest at a position."""
-        manifests = [self._history.manifest(seq) for seq in self._history.since(since)]
-        earlier = [span for manifest in manifests for span in self._spans(timeline, groups_by_name(manifest))]
+        earlier = self._spans_of(timeline, self._history.since(since))
         return [
             position
             for span in [*earlier, *spans]
@@ -43,6 +43,36 @@ class StartingPoints:
             for position in group.clears
             if position >= max(span.start, since) and (span.end is None or position < span.end)
         ]
+
+    def parents(self, timeline: TableTimeline, base: TableState | None, spans: list[Span]) -> list[ParentTable]:
+        """Return the tables that foreign keys refer to, with the deletes and updates to compare this one with."""
+        found = []
+        oldest = min((group.min_position for span in spans for group in span.groups), default=None)
+        again = [seq for seq in self._history.since(oldest) if base and seq <= base.applied_seq] if oldest else []
+        for reference in timeline.references:
+            for parent in parents(self._now, reference):
+                fresh = removing([*self._unseen(timeline, parent, base), *self.spans(parent)], reference)
+                earlier = removing(self._spans_of(parent, again), reference)
+                if fresh or earlier:
+                    found.append(ParentTable(reference.document(), parent.document(), fresh, earlier))
+        return found
+
+    def removes(self, timeline: TableTimeline) -> bool:
+        """Return whether this batch may have taken away what a table refers to."""
+        return any(
+            removing(self.spans(parent), reference)
+            for reference in timeline.references
+            for parent in parents(self._now, reference)
+        )
+
+    def _unseen(self, timeline: TableTimeline, parent: TableTimeline, base: TableState | None) -> list[Span]:
+        """Return what batches that a table's state does not hold have of its parent."""
+        if base is not None:
+            return self._spans_of(parent, (seq for seq in self._history.earlier if seq > base.applied_seq))
+        return self._spans_of(parent, self._history.since(timeline.epochs[0].position))
+
+    def _spans_of(self, timeline: TableTimeline, seqs: Iterable[int]) -> list[Span]:
+        return [span for seq in seqs for span in self._spans(timeline, groups_by_name(self._history.manifest(seq)))]
 
     def start(
         self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
@@ -79,7 +109,7 @@ class StartingPoints:
             seqs: Iterable[int] = (seq for seq in self._history.earlier if seq > base.applied_seq)
         else:
             seqs = self._history.since(timeline.epochs[0].position)
-        return [span for seq in seqs for span in self._spans(timeline, groups_by_name(self._history.manifest(seq)))]
+        return self._spans_of(timeline, seqs)
 
     def context(
         self, timeline: TableTimeline, base: TableState | None, spans: list[Span]

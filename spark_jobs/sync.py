@@ -15,6 +15,7 @@ from airflow_provider_cdc.core.errors import CdcError, DataError
 from spark_jobs.between import Between, Work
 from spark_jobs.change_log import Group, Manifest, log_folder
 from spark_jobs.history import History, history_of
+from spark_jobs.parents import with_tables_below
 from spark_jobs.readers.spark_reader import read_with_spark
 from spark_jobs.schema_changes import due, observed
 from spark_jobs.states import state_after, still_parked, unowned
@@ -138,6 +139,7 @@ def _apply(
     if session is not None:
         _commit_staged(job, session, storage, work.tasks, reports)
     states = [state_after(job, task, reports[task.table_id]) for task in work.tasks] + work.settled
+    states = with_tables_below(between.now, job.states, states, between.referring())
     for left in work.vacated:
         report = reports.get(left.table_id)
         if report is None or report["status"] not in ("waiting", "parked"):

@@ -12,14 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.apply.cascades import Lost, RowsUnknown, lost_values, referring
 from airflow_provider_cdc.core.apply.content import after_parts
 from airflow_provider_cdc.core.apply.delta import Delta
 from airflow_provider_cdc.core.apply.mapping import Mapper, arrow_schema
 from airflow_provider_cdc.core.apply.partial import RewindNeeded
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, identities, resolve
+from airflow_provider_cdc.core.apply.rows import without_keys
 from airflow_provider_cdc.core.apply.typing_rows import SchemaMissing
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
-from airflow_provider_cdc.core.ddl.timeline import TableTimeline
+from airflow_provider_cdc.core.ddl.timeline import Reference, TableTimeline
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import CdcError, SinkError, Transient
 from airflow_provider_cdc.core.formats.registry import open_format
@@ -48,6 +50,8 @@ def apply(
         report = _Table(job, task, {**job.storage, **secrets.get("storage", {})}, stage).run()
     except SchemaMissing as error:
         report = ApplyReport(task.table_id, "waiting", reason=str(error), error=error.document())
+    except RowsUnknown as error:
+        report = ApplyReport(task.table_id, "parked", reason=f"needs rebuild: {error}", error=error.document())
     except RewindNeeded as error:
         report = ApplyReport(task.table_id, "rewind", reason=str(error), rewind_to=error.position)
     except CdcError as error:
@@ -115,6 +119,7 @@ class _Table:
                 where=asdict(first),
                 hint="mend the column's type or raise the limit; the table goes on from where it stands",
             )
+        self._check_foreign_keys(base_schema, delta)
         action, version = self._commit(target, base_schema, delta)
         newest = delta.parts[-1]
         return ApplyReport(
@@ -128,6 +133,73 @@ class _Table:
             action=action,
             owes=self._owes,
         )
+
+    def _check_foreign_keys(self, base_schema: TableSchema | None, delta: Delta) -> None:
+        """Compare the table as it will be with what its parents lost.
+
+        :raises RowsUnknown: a row refers to a value that its parent lost: a foreign key removed or changed it.
+        """
+        if not self._task.parents:
+            return
+        wire = open_format(self._job.format, self._job.format_options)
+        cleared = max([*self._timeline.clears, *self._clears()], default="")
+        truncates = self._policy.on_truncate == "apply"
+        for parent in self._task.parents:
+            reference = Reference.from_document(parent.reference)
+            since = max(reference.position, cleared) if truncates else reference.position
+            timeline = TableTimeline.from_document(parent.timeline)
+            lost = [
+                lost_values(_inside(self._read(spans), since, reference.until), timeline, reference, wire, self._types)
+                for spans in (parent.spans, [*parent.spans, *parent.earlier])
+            ]
+            if self._refers(base_schema, delta, reference, *lost):
+                raise RowsUnknown(
+                    "apply.cascaded",
+                    f"a foreign key to {timeline.last_name} removed or changed rows without row events",
+                    where={"table": f"{self._task.database}.{self._task.table}"},
+                    hint="TRUNCATE TABLE, or DROP TABLE and CREATE TABLE, at the source makes the table known again; "
+                    "policy.on_cascade: ignore keeps such rows",
+                )
+
+    def _refers(
+        self, base_schema: TableSchema | None, delta: Delta, reference: Reference, lost: Lost, ever: Lost
+    ) -> bool:
+        """Return whether a row of the table as it will be refers to what its parent lost.
+
+        :param lost: what the stored rows were not compared with yet.
+        :param ever: that, and what rows arriving late have to be compared with.
+        """
+        part = delta.parts[-1]
+        columns = [part.schema.column(i) for i in reference.columns]
+        names = [column.name for column in columns if column is not None]
+        if len(names) < len(columns):
+            return False
+        stored = None
+        if base_schema is not None and not delta.parts[0].clear and lost.values.num_rows:
+            stored = self._stored(_as_keys(lost.values, base_schema, reference, self._types))
+        mapper = Mapper(self._timeline.epochs, self._timeline.fills, self._types)
+        if len(delta.parts) > 1 or not part.keyed or part.positions is None:
+            rows, _ = after_parts(stored, pa.table({}), base_schema, delta.parts, mapper)
+            return bool(pc.sum(referring(rows, names, ever)).as_py())
+        if pc.sum(referring(part.upserts, names, ever, part.positions())).as_py():
+            return True
+        if stored is None or base_schema is None:
+            return False
+        kept = mapper.content(stored, base_schema, part.epoch)
+        kept = kept.filter(referring(kept, names, lost))
+        keys = [column.name for column in part.schema.key_columns]
+        gone = pa.concat_tables([part.deletes, part.upserts.select(keys)])
+        return bool(without_keys(kept, gone, keys).num_rows)
+
+    def _clears(self) -> list[str]:
+        """Return where rows say TRUNCATE."""
+        return [
+            position
+            for span in self._task.spans
+            for group in span.groups
+            for position in group.clears
+            if position >= span.start and (span.end is None or position < span.end)
+        ]
 
     def _guard(self, target: DeltaLocation) -> None:
         """Refuse a location that is not what the ledger remembers."""
@@ -268,6 +340,23 @@ def _between(rows: pa.Table, span: Span) -> pa.Table:
     if span.end is not None and any(group.max_position >= span.end for group in span.groups):
         rows = rows.filter(pc.less(rows.column("position"), span.end))
     return rows
+
+
+def _as_keys(values: pa.Table, base: TableSchema, reference: Reference, options: TypeOptions) -> pa.Table | None:
+    """Return values as stored rows have them, None where they must be compared in another way than by equality."""
+    stored = arrow_schema(base, options)
+    columns = [base.column(i) for i in reference.columns]
+    fields = [stored.field(column.name) for column in columns if column is not None]
+    same = len(fields) == len(columns) and [field.type for field in fields] == values.schema.types
+    if not same or any(pa.types.is_string(field.type) for field in fields):
+        return None
+    return values.rename_columns([field.name for field in fields])
+
+
+def _inside(rows: pa.Table, start: str, end: str | None) -> pa.Table:
+    """Return the changes between two positions."""
+    rows = rows.filter(pc.greater_equal(rows.column("position"), start))
+    return rows if end is None else rows.filter(pc.less(rows.column("position"), end))
 
 
 def _no_changes() -> pa.Table:

@@ -19,6 +19,32 @@ class Span:
 
 
 @dataclass(slots=True)
+class ParentTable:
+    """A table that a foreign key refers to, and its changes that may have changed rows by it without row events.
+
+    :param reference: the foreign key, as on the timeline.
+    :param timeline: the parent's.
+    :param spans: the parent's changes that the table was not compared with yet.
+    :param earlier: those that it was compared with, and that rows arriving late have to be compared with again.
+    """
+
+    reference: list[Any]
+    timeline: dict[str, Any]
+    spans: list[Span]
+    earlier: list[Span]
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        spans = {name: [asdict(span) for span in getattr(self, name)] for name in ("spans", "earlier")}
+        return {"reference": self.reference, "timeline": self.timeline, **spans}
+
+    @staticmethod
+    def from_document(data: dict[str, Any]) -> ParentTable:
+        """Rebuild from :meth:`document`."""
+        return ParentTable(data["reference"], data["timeline"], _spans(data["spans"]), _spans(data["earlier"]))
+
+
+@dataclass(slots=True)
 class ApplyTask:
     """What one table needs.
 
@@ -28,6 +54,7 @@ class ApplyTask:
     :param context: changes applied before that rows arriving late have to be compared with.
     :param late_from: oldest position among the late rows, None without any.
     :param rewind_to: position that the table had to go back behind, None without a late schema change.
+    :param parents: tables whose deletes may have changed rows of this one without row events.
     """
 
     table_id: str
@@ -41,6 +68,7 @@ class ApplyTask:
     context: list[Span] = field(default_factory=list)
     late_from: str | None = None
     rewind_to: str | None = None
+    parents: list[ParentTable] = field(default_factory=list)
 
     @property
     def rows(self) -> int:
@@ -52,17 +80,20 @@ class ApplyTask:
         data = {item.name: getattr(self, item.name) for item in fields(self)}
         data["base"] = asdict(self.base) if self.base else None
         data["spans"], data["context"] = ([asdict(span) for span in spans] for spans in (self.spans, self.context))
+        data["parents"] = [parent.document() for parent in self.parents]
         return data
 
     @staticmethod
     def from_document(data: dict[str, Any]) -> ApplyTask:
         """Rebuild from :meth:`document`."""
-        spans = {
-            name: [Span([Group(**g) for g in span["groups"]], span["start"], span["end"]) for span in data[name]]
-            for name in ("spans", "context")
-        }
+        spans = {name: _spans(data[name]) for name in ("spans", "context")}
         base = TableState(**data["base"]) if data["base"] else None
-        return ApplyTask(**{**data, **spans, "base": base})
+        parents = [ParentTable.from_document(parent) for parent in data["parents"]]
+        return ApplyTask(**{**data, **spans, "base": base, "parents": parents})
+
+
+def _spans(data: list[dict[str, Any]]) -> list[Span]:
+    return [Span([Group(**g) for g in span["groups"]], span["start"], span["end"]) for span in data]
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from tests.histories.log import Log
 from tests.histories.row_statements import Insert, Truncate
 from tests.histories.run import Case, Replay, told
 from tests.histories.source import Column, DdlEvent, Event, Name, Source, Statement, Structure, TableChange, full
-from tests.histories.wire import Style
+from tests.histories.tools import Style
 
 T: Name = ("shop", "t")
 U: Name = ("shop", "u")
@@ -29,7 +29,8 @@ class DropPartition(Statement):
     def run(self, source: Source) -> list[Event]:
         table = source.table(self.name)
         del table.rows[0]
-        return [DdlEvent(((self.name[0], self.sql(), (TableChange("ALTER", self.name, table.structure),)),))]
+        change = TableChange("ALTER", self.name, table.structure)
+        return [DdlEvent(self.sql(), "ALTER", self.name, ((self.name[0], self.sql(), (change,)),))]
 
     def sql(self) -> str:
         return f"ALTER TABLE {full(self.name)} DROP PARTITION p0"
@@ -45,7 +46,8 @@ class ExchangePartition(Statement):
     def run(self, source: Source) -> list[Event]:
         table, other = source.table(self.name), source.table(self.other)
         table.rows, other.rows = other.rows, table.rows
-        return [DdlEvent(((self.name[0], self.sql(), (TableChange("ALTER", self.name, table.structure),)),))]
+        change = TableChange("ALTER", self.name, table.structure)
+        return [DdlEvent(self.sql(), "ALTER", self.name, ((self.name[0], self.sql(), (change,)),))]
 
     def sql(self) -> str:
         return f"ALTER TABLE {full(self.name)} EXCHANGE PARTITION p0 WITH TABLE {full(self.other)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ class Part:
     :param clear: the rows stored before are gone (TRUNCATE).
     :param upserts: full typed rows, at most one per key; of a table without key all added rows.
     :param deletes: keys whose row is gone; of a table without key all removed rows, full.
+    :param positions: of the changes that made the upserts, None where that is not known of each.
     """
 
     epoch: int
@@ -35,6 +37,7 @@ class Part:
     clear: bool
     upserts: pa.Table
     deletes: pa.Table
+    positions: Callable[[], pa.ChunkedArray] | None = None
 
     @property
     def keyed(self) -> bool:

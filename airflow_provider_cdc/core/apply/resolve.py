@@ -55,7 +55,7 @@ def resolve(
     if applied is not None:
         changes = pa.concat_tables([changes, applied])
     sorted_changes = Changes(changes)
-    rows, epochs = sorted_changes.rows, _epochs(sorted_changes.rows, timeline)
+    rows, epochs = sorted_changes.rows, epochs_of(sorted_changes.rows, timeline)
     mapper = Mapper(timeline.epochs, timeline.fills, options)
     typer = RowTyper(sorted_changes, epochs, timeline, wire, options, mapper)
     typer.check()
@@ -101,7 +101,7 @@ def _epoch_of(base: TableSchema, timeline: TableTimeline) -> int:
     return places[-1] if places else 0
 
 
-def _epochs(rows: pa.Table, timeline: TableTimeline) -> Places:
+def epochs_of(rows: pa.Table, timeline: TableTimeline) -> Places:
     """Return the epoch of each row."""
     epochs: Places = np.zeros(rows.num_rows, dtype=np.int64)
     for epoch in timeline.epochs[1:]:
@@ -143,7 +143,8 @@ def _keyed(typer: RowTyper, places: Places, last: int, clear: bool, stored_rows:
     upserts = typer.typed(where[filled], "after", last, partial=wire.partial_images)
     deletes = keys.take(pa.array(winners[~fills[winners]]))
     if not upserts.absent:
-        return Part(last, schema, clear, upserts.rows, deletes)
+        positions = typer.changes.rows.column("position")
+        return Part(last, schema, clear, upserts.rows, deletes, partial(positions.take, pa.array(upserts.places)))
     events = key_events(typer, keys, where, fills)
     applied = stored.went_through(typer.changes.rows.column("position").take(pa.array(where)))
     completion = Completion(typer, events, keys, last, stored_rows, applied)

@@ -8,12 +8,13 @@ from typing import Any
 from airflow_provider_cdc.core.config.checks import Checks
 
 # Fields that change what a table becomes; the others only change how fast or where the work is done.
-DECIDING = ("on_drop_table", "on_truncate", "tinyint1_as_boolean", "zero_dates")
+DECIDING = ("on_cascade", "on_drop_table", "on_truncate", "tinyint1_as_boolean", "zero_dates")
 _POSITIVE = ("chunk_records", "land_deadline_seconds", "lease_seconds", "spark_writer_rows")
 CHOICES: dict[str, tuple[str, ...]] = {
     "engine": ("spark", "inline"),
     "reader": ("auto", "task", "spark"),
     "writer": ("auto", "task", "spark"),
+    "on_cascade": ("park", "ignore"),
     "on_drop_table": ("keep", "apply"),
     "on_truncate": ("apply", "ignore"),
     "zero_dates": ("null", "text"),
@@ -28,6 +29,7 @@ class RunPolicy:
     :param reader: who reads Kafka: ``task`` (librdkafka), ``spark`` (Spark's source), ``auto``.
     :param writer: who writes tables: ``task`` (delta-rs), ``spark`` (MERGE), ``auto`` by size.
     :param quarantine_limit: records a batch may set aside before it fails.
+    :param on_cascade: ``park`` a table whose rows a foreign key changed without row events, or ``ignore`` that.
     :param on_drop_table: ``keep`` the content and mark it dropped, or ``apply`` (empty it).
     :param on_truncate: ``apply`` or ``ignore``.
     :param ddl_grace_seconds: how long a table waits for a schema change that its rows announce, before it is parked.
@@ -44,6 +46,7 @@ class RunPolicy:
     reader: str = "auto"
     writer: str = "auto"
     quarantine_limit: int = 0
+    on_cascade: str = "park"
     on_drop_table: str = "keep"
     on_truncate: str = "apply"
     ddl_grace_seconds: int = 300

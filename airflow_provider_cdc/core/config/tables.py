@@ -22,6 +22,7 @@ class TableRule:
 
     create: str | None = None
     writer: str | None = None
+    on_cascade: str | None = None
     on_drop_table: str | None = None
     on_truncate: str | None = None
     tinyint1_as_boolean: bool | None = None

@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.ddl.statement import (
     ChangeColumn,
     ConvertCharset,
     DropColumn,
+    DropForeignKey,
     DropIndex,
     DropPrimaryKey,
     NoEffect,
@@ -128,10 +129,13 @@ def _drop(reader: TokenReader) -> list[AlterAction]:
     if reader.accept_any((*_INDEX, "CONSTRAINT")):
         reader.accept("IF", "EXISTS")
         return [read_drop_index(reader)]
-    if reader.accept("FOREIGN", "KEY") or reader.accept("CHECK"):
+    if reader.accept("FOREIGN", "KEY"):
         reader.accept("IF", "EXISTS")
-        reader.column_name()  # old servers allow the table in front of it
-        return [NoEffect("DROP FOREIGN KEY or CHECK")]
+        return [DropForeignKey(reader.column_name())]  # old servers allow the table in front of it
+    if reader.accept("CHECK"):
+        reader.accept("IF", "EXISTS")
+        reader.name("a constraint name")
+        return [NoEffect("DROP CHECK")]
     if reader.accept("SYSTEM", "VERSIONING"):
         return [Versioning(added=False)]
     if reader.accept("PERIOD", "FOR"):

@@ -16,9 +16,16 @@ from airflow_provider_cdc.core.ddl.column_types import (
 from airflow_provider_cdc.core.ddl.defaults import accept_now, read_default
 from airflow_provider_cdc.core.ddl.options import accept_setting
 from airflow_provider_cdc.core.ddl.reader import TokenReader
-from airflow_provider_cdc.core.ddl.statement import ColumnDefinition
+from airflow_provider_cdc.core.ddl.statement import ColumnDefinition, ForeignKey
 
-_REFERENCE_ACTIONS = (("RESTRICT",), ("CASCADE",), ("SET", "NULL"), ("NO", "ACTION"), ("SET", "DEFAULT"))
+# what a foreign key does to the rows of its table, and whether it changes them
+_REFERENCE_ACTIONS = {
+    ("RESTRICT",): False,
+    ("NO", "ACTION"): False,
+    ("CASCADE",): True,
+    ("SET", "NULL"): True,
+    ("SET", "DEFAULT"): True,
+}
 _NO_EFFECT = frozenset({"VISIBLE", "INVISIBLE", "VIRTUAL", "STORED", "PERSISTENT", "CLUSTERED", "NONCLUSTERED"})
 
 
@@ -63,16 +70,28 @@ def read_position(reader: TokenReader) -> Position:
     return Position()
 
 
-def read_references(reader: TokenReader) -> None:
-    """Skip the rest of a REFERENCES clause."""
-    reader.table_name()
-    if reader.at("("):
-        reader.group()
+def read_references(reader: TokenReader, names: tuple[str, ...], columns: tuple[str, ...]) -> ForeignKey:
+    """Read the rest of a REFERENCES clause.
+
+    :param names: of the foreign key.
+    :param columns: its columns.
+    """
+    parent = reader.table_name()
+    parent_columns: list[str] = []
+    if reader.accept("("):
+        parent_columns.append(reader.column_name())
+        while reader.accept(","):
+            parent_columns.append(reader.column_name())
+        reader.expect(")")
     if reader.accept("MATCH"):
         reader.name("FULL, PARTIAL or SIMPLE")
+    cascades = False
     while reader.accept("ON", "DELETE") or reader.accept("ON", "UPDATE"):
-        if not any(reader.accept(*action) for action in _REFERENCE_ACTIONS):
+        action = next((words for words in _REFERENCE_ACTIONS if reader.accept(*words)), None)
+        if action is None:
             raise reader.error("a reference option")
+        cascades = cascades or _REFERENCE_ACTIONS[action]
+    return ForeignKey(names, columns, parent, tuple(parent_columns), cascades)
 
 
 def read_check(reader: TokenReader) -> None:
@@ -145,8 +164,7 @@ def _check(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
 
 
 def _references(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
-    read_references(reader)
-    return column
+    return replace(column, references=read_references(reader, (), (column.name,)))
 
 
 def _word(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:

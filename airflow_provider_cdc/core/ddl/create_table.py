@@ -9,10 +9,12 @@ from airflow_provider_cdc.core.ddl.keys import at_constraint, read_constraint
 from airflow_provider_cdc.core.ddl.options import accept_partitioning, accept_table_options
 from airflow_provider_cdc.core.ddl.reader import TokenReader
 from airflow_provider_cdc.core.ddl.statement import (
+    AddForeignKey,
     AddPrimaryKey,
     AddUnique,
     ColumnDefinition,
     CreateTable,
+    ForeignKey,
     Name,
 )
 
@@ -26,6 +28,7 @@ class _Body:
     columns: list[ColumnDefinition] = field(default_factory=list)
     key: tuple[str, ...] = ()
     unique: list[AddUnique] = field(default_factory=list)
+    references: list[ForeignKey] = field(default_factory=list)
 
 
 def read_create_table(reader: TokenReader, *, or_replace: bool) -> CreateTable:
@@ -55,6 +58,7 @@ def read_create_table(reader: TokenReader, *, or_replace: bool) -> CreateTable:
         if_not_exists=if_not_exists,
         or_replace=or_replace,
         charset=charset,
+        references=tuple(body.references),
         versioned=versioned or any(column.versioned for column in body.columns),
     )
 
@@ -88,6 +92,8 @@ def _add_column(reader: TokenReader, body: _Body, taken: dict[str, int]) -> None
     body.columns.append(column)
     if column.primary_key:
         _set_key(reader, body, (column.name,))
+    if column.references is not None:
+        body.references.append(column.references)
     if column.unique:
         body.unique.append(AddUnique(_free_name(column.name, taken), (column.name,)))
 
@@ -98,6 +104,8 @@ def _add_constraint(reader: TokenReader, body: _Body, taken: dict[str, int]) -> 
         _set_key(reader, body, constraint.columns)
     elif isinstance(constraint, AddUnique):
         body.unique.append(AddUnique(_free_name(constraint.index, taken), constraint.columns))
+    elif isinstance(constraint, AddForeignKey):
+        body.references.append(constraint.key)
     elif constraint.index:
         _free_name(constraint.index, taken)
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from airflow_provider_cdc.core.ddl import statement as ddl
 from airflow_provider_cdc.core.ddl.named_tables import named_tables
 from airflow_provider_cdc.core.ddl.parser import parse
-from airflow_provider_cdc.core.ddl.timeline import Block, Epoch, SchemaChange, TableTimeline, Timeline
+from airflow_provider_cdc.core.ddl.timeline import Block, Epoch, Reference, SchemaChange, TableTimeline, Timeline
 from airflow_provider_cdc.core.ddl.working_table import WorkingTable
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
@@ -28,6 +28,7 @@ class Fold:
         self.timeline = Timeline()
         self._open: dict[TableName, str] = {}  # name -> id of the table that has it now
         self._working: dict[str, WorkingTable] = {}  # id -> columns, key and indexes now
+        self._references: dict[TableName, list[Reference]] = {}  # by the parent's name
 
     def apply(self, change: SchemaChange) -> None:
         """Carry out one change; what cannot be understood blocks the tables it names."""
@@ -95,6 +96,7 @@ class Fold:
         if known is not None:
             working.adopt(known)
         self._begin(change, name, working)
+        self._refer(change, name, item.references)
         if item.versioned:
             self._block_columns(change, name, _VERSIONED)
         if known is None and (item.as_select or (item.like is not None and not working.columns)):
@@ -131,6 +133,11 @@ class Fold:
             self._discover(change, new)
             return
         self.timeline.tables[table_id].names.append((change.position, new))
+        # with foreign_key_checks the references follow the table, without them they stay with the name
+        for reference in list(self._references.get(old, ())):
+            if new not in reference.parents:
+                reference.parents.append(new)
+                self._references.setdefault(new, []).append(reference)
         self._own(change, old, None)
         self._own(change, new, table_id)
 
@@ -171,6 +178,7 @@ class Fold:
             else:
                 self._block(change, name, str(error))
         self._structure_now(change, name, known)
+        self._alter_references(change, name, item.actions)
         for action in item.actions:
             if isinstance(action, ddl.PartitionRows):
                 self._partition_rows(change, name, action)
@@ -191,6 +199,34 @@ class Fold:
         if schema != before:
             table.epochs.append(Epoch(change.position, schema))
         self._fill(change, table, name, before, schema)
+
+    def _refer(self, change: SchemaChange, name: TableName, keys: Iterable[ddl.ForeignKey]) -> None:
+        """Note foreign keys by which rows of a table change without row events."""
+        table_id = self._open[name]
+        for key in keys:
+            database = name.database if key.parent.database is None else key.parent.database
+            parent = TableName(database, key.parent.table)
+            try:
+                reference = self._working[table_id].refer(key, parent, change.position)
+            except DataError as error:
+                self._block_columns(change, name, str(error))
+                continue
+            if key.cascades:
+                self.timeline.tables[table_id].references.append(reference)
+                self._references.setdefault(parent, []).append(reference)
+
+    def _alter_references(self, change: SchemaChange, name: TableName, actions: Iterable[ddl.AlterAction]) -> None:
+        working = self._working[self._open[name]]
+        for action in actions:
+            if isinstance(action, ddl.DropForeignKey):
+                working.stop_referring(action.name, change.position)
+            elif isinstance(action, ddl.DropIndex):  # DROP CONSTRAINT may mean one, too
+                working.stop_referring(action.index, change.position)
+        for action in actions:
+            if isinstance(action, ddl.AddForeignKey):
+                self._refer(change, name, [action.key])
+            elif isinstance(action, ddl.AddColumn | ddl.ChangeColumn) and action.definition.references is not None:
+                self._refer(change, name, [action.definition.references])
 
     def _partition_rows(self, change: SchemaChange, name: TableName, action: ddl.PartitionRows) -> None:
         """Note that rows came or went without row events, also in the table that a partition changed places with."""

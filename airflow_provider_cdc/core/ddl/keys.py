@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from airflow_provider_cdc.core.ddl.columns import read_check, read_references
 from airflow_provider_cdc.core.ddl.options import accept_setting, skip_item
 from airflow_provider_cdc.core.ddl.reader import TokenReader
-from airflow_provider_cdc.core.ddl.statement import AddPrimaryKey, AddUnique
+from airflow_provider_cdc.core.ddl.statement import AddForeignKey, AddPrimaryKey, AddUnique
 from airflow_provider_cdc.core.ddl.tokens import Kind
 
 
@@ -19,7 +19,7 @@ class Unbinding:
     index: str | None = None
 
 
-Constraint = AddPrimaryKey | AddUnique | Unbinding
+Constraint = AddPrimaryKey | AddUnique | AddForeignKey | Unbinding
 
 _STARTS = frozenset({"CONSTRAINT", "PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"})
 _SPECIAL = frozenset({"FULLTEXT", "SPATIAL", "VECTOR"})
@@ -48,7 +48,7 @@ def read_constraint(reader: TokenReader) -> Constraint:
         reader.accept_any(("INDEX", "KEY"))
         return _unique(reader, symbol)
     if reader.accept("FOREIGN", "KEY"):
-        return _foreign_key(reader)
+        return _foreign_key(reader, symbol)
     if reader.accept("CHECK"):
         read_check(reader)
         return Unbinding("ADD CHECK")
@@ -125,14 +125,14 @@ def _primary_key(reader: TokenReader) -> AddPrimaryKey:
     return AddPrimaryKey(columns)
 
 
-def _foreign_key(reader: TokenReader) -> Unbinding:
+def _foreign_key(reader: TokenReader, symbol: str | None) -> AddForeignKey:
     reader.accept("IF", "NOT", "EXISTS")
-    if reader.at_name():
-        reader.name()
-    read_index_parts(reader)
+    index = reader.name() if reader.at_name() else None
+    columns = read_index_parts(reader)
+    if columns is None:
+        raise reader.error("columns in the foreign key")
     reader.expect("REFERENCES")
-    read_references(reader)
-    return Unbinding("ADD FOREIGN KEY")
+    return AddForeignKey(read_references(reader, tuple(name for name in (symbol, index) if name), columns))
 
 
 def _index(reader: TokenReader) -> tuple[str | None, tuple[str, ...] | None]:

@@ -16,11 +16,29 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """FOREIGN KEY (columns) REFERENCES parent (parent_columns).
+
+    :param names: by which it can be dropped; empty where the server makes the name.
+    :param parent_columns: empty where they are the parent's primary key.
+    :param cascades: whether deleting or changing a parent's row changes rows of this table: CASCADE, SET NULL or
+        SET DEFAULT, ON DELETE or ON UPDATE.
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[str, ...]
+    parent: Name
+    parent_columns: tuple[str, ...] = ()
+    cascades: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnDefinition:
     """A column as CREATE or ALTER defines it.
 
     :param nullable: None where the statement does not say it.
     :param versioned: WITH SYSTEM VERSIONING, which makes the table a versioned one.
+    :param references: the foreign key that REFERENCES in the definition makes (MariaDB, MySQL 9).
     """
 
     name: str
@@ -32,6 +50,7 @@ class ColumnDefinition:
     primary_key: bool = False
     unique: bool = False
     versioned: bool = False
+    references: ForeignKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +126,20 @@ class DropIndex:
 
 
 @dataclass(frozen=True, slots=True)
+class AddForeignKey:
+    """ADD FOREIGN KEY."""
+
+    key: ForeignKey
+
+
+@dataclass(frozen=True, slots=True)
+class DropForeignKey:
+    """DROP FOREIGN KEY by name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class RenameIndex:
     """RENAME INDEX or KEY; of interest where a unique key is dropped by its new name later."""
 
@@ -164,6 +197,8 @@ AlterAction = (
     | DropPrimaryKey
     | AddUnique
     | DropIndex
+    | AddForeignKey
+    | DropForeignKey
     | RenameIndex
     | RenameTo
     | ConvertCharset
@@ -178,6 +213,7 @@ class CreateTable:
     """CREATE TABLE; either columns, or ``like``, or ``as_select`` (columns then may be incomplete).
 
     :param versioned: WITH SYSTEM VERSIONING.
+    :param references: its foreign keys.
     """
 
     name: Name
@@ -191,6 +227,7 @@ class CreateTable:
     temporary: bool = False
     charset: str | None = None
     versioned: bool = False
+    references: tuple[ForeignKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,34 @@ class Epoch:
     schema: TableSchema
 
 
+@dataclass(slots=True)
+class Reference:
+    """A foreign key of a table by which deleting or changing a parent's row changes rows without row events.
+
+    :param position: since when it is there.
+    :param columns: ids of the table's columns.
+    :param parents: the parent's name, and others that it was given since.
+    :param parent_columns: names of the parent's columns then; empty for its primary key.
+    :param until: position of its end, None while it is there.
+    """
+
+    position: str
+    columns: tuple[int, ...]
+    parents: list[TableName]
+    parent_columns: tuple[str, ...] = ()
+    until: str | None = None
+
+    def document(self) -> list[Any]:
+        """Return plain JSON data."""
+        return [self.position, list(self.columns), [list(n) for n in self.parents], self.parent_columns, self.until]
+
+    @staticmethod
+    def from_document(data: list[Any]) -> Reference:
+        """Rebuild from :meth:`document`."""
+        position, columns, parents, parent_columns, until = data
+        return Reference(position, tuple(columns), [TableName(*n) for n in parents], tuple(parent_columns), until)
+
+
 class Block(NamedTuple):
     """A change whose effect on a table the log does not tell.
 
@@ -83,6 +111,7 @@ class TableTimeline:
     :param names: (position, name) from when on it has which name; None when dropped.
     :param blocked: changes whose effect cannot be known.
     :param notes: what is known to be inexact, for people.
+    :param references: foreign keys by which its rows change without row events.
     """
 
     table_id: str
@@ -92,6 +121,7 @@ class TableTimeline:
     names: list[tuple[str, TableName | None]] = field(default_factory=list)
     blocked: list[Block] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    references: list[Reference] = field(default_factory=list)
 
     @property
     def name(self) -> TableName | None:
@@ -137,6 +167,7 @@ class TableTimeline:
             *((position, "clear") for position in self.clears),
             *((position, f"name {name}") for position, name in self.names),
             *((block.position, f"blocked {block.reason}") for block in self.blocked),
+            *((item.position, f"references {item.columns}") for item in self.references),
         ]
 
     def mark(self, position: str) -> str:
@@ -154,6 +185,7 @@ class TableTimeline:
             "names": [[position, list(name) if name else None] for position, name in self.names],
             "blocked": [list(item) for item in self.blocked],
             "notes": self.notes,
+            "references": [item.document() for item in self.references],
         }
 
     @staticmethod
@@ -167,6 +199,7 @@ class TableTimeline:
             [(position, TableName(*name) if name else None) for position, name in data["names"]],
             [Block(*item) for item in data["blocked"]],
             list(data["notes"]),
+            [Reference.from_document(item) for item in data["references"]],
         )
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from airflow_provider_cdc.core.ddl import statement as ddl
+from airflow_provider_cdc.core.ddl.timeline import Reference
 from airflow_provider_cdc.core.errors import DataError
-from airflow_provider_cdc.core.model.schema import Column, Default, TableSchema
+from airflow_provider_cdc.core.model.schema import Column, Default, TableName, TableSchema
+
+_SERVERS_NAME = re.compile(r"_ibfk_(\d{1,9})\Z")
 
 
 class WorkingTable:
@@ -21,6 +25,7 @@ class WorkingTable:
         self.columns: list[Column] = []
         self.key: list[int] = []
         self.unique: dict[str, list[int]] = {}
+        self.foreign: dict[str, Reference] = {}  # by name, folded
 
     def schema(self) -> TableSchema:
         """Return the present structure; without a primary key the first unique key over NOT NULL columns serves."""
@@ -89,6 +94,22 @@ class WorkingTable:
         except DataError:
             self.columns, self.key, self.unique = before
             raise
+
+    def refer(self, key: ddl.ForeignKey, parent: TableName, position: str) -> Reference:
+        """Take a foreign key; return it as it stands on the timeline."""
+        reference = Reference(position, tuple(self._ids(key.columns)), [parent], key.parent_columns)
+        numbers = [int(name[1:]) for name in self.foreign if name.startswith("#")]
+        for name in key.names or (f"#{max(numbers, default=0) + 1}",):  # the server's own: table_ibfk_1, table_ibfk_2
+            self.foreign[name.lower()] = reference
+        return reference
+
+    def stop_referring(self, name: str, position: str) -> None:
+        """End the foreign key of a name, if there is one."""
+        numbered = _SERVERS_NAME.search(name)
+        reference = self.foreign.get(name.lower()) or self.foreign.get(f"#{numbered.group(1)}" if numbered else "")
+        if reference is not None:
+            reference.until = position
+            self.foreign = {name: other for name, other in self.foreign.items() if other is not reference}
 
     def may_merge_rows(self, actions: Iterable[ddl.AlterAction]) -> bool:
         """Whether these clauses under ALTER IGNORE may remove rows: they add a key, or change a column of one."""

@@ -24,7 +24,6 @@ from tests.unit.core.ddl.single_statements import INT, column, create
         ("c INT COMMENT 'a, b) DEFAULT 7' COLUMN_FORMAT DYNAMIC STORAGE DISK", {}),
         ("c INT CHECK (c > 0) NOT ENFORCED", {}),
         ("c INT CONSTRAINT ck CHECK (c in (1, 2))", {}),
-        ("c INT REFERENCES p (id) MATCH FULL ON DELETE SET NULL ON UPDATE NO ACTION NOT NULL", {"nullable": False}),
         ("c INT INVISIBLE ENGINE_ATTRIBUTE = '{}'", {}),
         ("c INT COMPRESSED", {}),
     ],

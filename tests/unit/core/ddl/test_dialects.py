@@ -53,8 +53,6 @@ def test_the_character_set_among_options_with_commas_counts() -> None:
         "FORCE AUTO_INCREMENT = 5",
         "ADD INDEX i (a) WHERE b IS NOT NULL",
         "ADD UNIQUE INDEX i (a) WHERE b = 1",
-        "DROP FOREIGN KEY t.fk",
-        "DROP FOREIGN KEY `d`.`t`.`fk`",
     ],
 )
 def test_clauses_that_change_neither_columns_nor_rows(clause: str) -> None:
