@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
+from airflow_provider_cdc.hooks.kafka_config import KERBEROS_PRINCIPAL
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -22,6 +23,8 @@ _MASTER = re.compile(
     r"|spark://[^/:,\s]+:\d+(,[^/:,\s]+:\d+)*|k8s://(https?://)?[^\s/]+(/\S*)?|sc://\S+"
 )
 _SPARK_EXTRA = ("deploy-mode", "namespace", "queue", "rest-scheme", "rest-port", "spark-binary", "principal", "keytab")
+# Airflow's Spark provider checks this list only where it reads the name itself, not where it is handed one.
+_SPARK_BINARIES = ("spark-submit", "spark2-submit", "spark3-submit")
 _POSTGRES_EXTRA = ("sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "application_name")
 # A secrets backend is asked before the environment: then only Airflow knows.
 _BACKENDS = ("AIRFLOW__SECRETS__BACKEND", "AIRFLOW__WORKERS__SECRETS_BACKEND")
@@ -233,6 +236,12 @@ def spark_target(conn_id: str | None) -> SparkTarget:
         known = "local[*], spark://host:7077, k8s://https://host, yarn"
         text = f"connection {conn_id}: {master!r} is no Spark master; known: {known}"
         raise ConfigurationError([text], where={"connection": conn_id})
+    binary = extra.get("spark-binary", "spark-submit")
+    if binary not in _SPARK_BINARIES:
+        raise ConfigurationError([f"connection {conn_id}: spark-binary {binary!r} is none of {_SPARK_BINARIES}"])
+    # The provider makes it part of a file's name.
+    if not KERBEROS_PRINCIPAL.fullmatch(extra.get("principal", "nobody")):
+        raise ConfigurationError([f"connection {conn_id}: principal must be name@REALM or name/host@REALM"])
     deploy_mode = extra.pop("deploy-mode", None)
     if deploy_mode not in (None, "client", "cluster"):
         raise ConfigurationError([f"connection {conn_id}: deploy-mode {deploy_mode!r} is neither client nor cluster"])

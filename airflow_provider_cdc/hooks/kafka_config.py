@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,6 +34,16 @@ SECRETS = (
     "ssl.key.password",
     "ssl.keystore.password",
 )
+KERBEROS_PRINCIPAL = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*(@\w[\w.-]*)?", re.ASCII)
+# librdkafka pastes these values into the shell command sasl.kerberos.kinit.cmd (CONFIGURATION.md), which runs kinit.
+_SHELL_VALUES = {
+    "sasl.kerberos.principal": (KERBEROS_PRINCIPAL, "name@REALM or name/host@REALM of letters, digits, '_', '.', '-'"),
+    "sasl.kerberos.service.name": (re.compile(r"\w[\w.-]*", re.ASCII), "a name of letters, digits, '_', '.', '-'"),
+    "sasl.kerberos.keytab": (
+        re.compile(r"[\w/][\w/.:@+=-]*", re.ASCII),
+        "a path of letters, digits, '_', '/', '.', ':', '@', '+', '=', '-'",
+    ),
+}
 _OURS = {
     "group.id": "we read by assignment and never join a group",
     "group.instance.id": "we read by assignment and never join a group",
@@ -71,6 +82,9 @@ def client_config(
             config[key] = str(value)
         elif value is not None:
             problems.append(f"connection {conn_id}: {key} must be text, a number or true/false")
+    for key, (pattern, shape) in _SHELL_VALUES.items():
+        if key in config and not pattern.fullmatch(config[key]):
+            problems.append(f"connection {conn_id}: {key} must be {shape}: it becomes part of a shell command")
     if "bootstrap.servers" not in config and host:
         config["bootstrap.servers"] = f"{host}:{port or 9092}" if ":" not in host else host
     if login and "sasl.username" not in config:

@@ -142,3 +142,24 @@ def test_other_settings_of_spark_are_refused(connect: Connect) -> None:
         spark_target(connect("s", "spark", {"spark-home": "/x"}, host="local"))
     with pytest.raises(ConfigurationError, match="neither client nor cluster"):
         spark_target(connect("s", "spark", {"deploy-mode": "x"}, host="local"))
+
+
+@pytest.mark.parametrize(
+    "binary", ["evil-submit", "/tmp/spark-submit", "./spark-submit", "spark-submit ", "SPARK-SUBMIT", ""]
+)
+def test_a_connection_names_no_program_but_spark_submit(connect: Connect, binary: str) -> None:
+    with pytest.raises(ConfigurationError, match="spark-binary"):
+        spark_target(connect("s", "spark", {"spark-binary": binary}, host="yarn"))
+
+
+@pytest.mark.parametrize("binary", ["spark-submit", "spark2-submit", "spark3-submit"])
+def test_the_names_that_the_spark_provider_knows_are_allowed(connect: Connect, binary: str) -> None:
+    assert spark_target(connect("s", "spark", {"spark-binary": binary}, host="yarn")).extra["spark-binary"] == binary
+
+
+def test_a_kerberos_principal_is_no_path(connect: Connect) -> None:
+    target = spark_target(connect("s", "spark", {"principal": "etl/host-1.corp@CORP.COM"}, host="yarn"))
+    assert target.extra["principal"] == "etl/host-1.corp@CORP.COM"
+    for principal in ("x/../../authorized_keys", "/etc/x", "--conf", "a b"):
+        with pytest.raises(ConfigurationError, match="principal must be"):
+            spark_target(connect("s", "spark", {"principal": principal}, host="yarn"))

@@ -273,6 +273,40 @@ def test_keys_beyond_the_list_are_refused(connect: Connect, key: str, words: str
     assert key in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("sasl.kerberos.principal", "x; id > /tmp/out; true"),
+        ("sasl.kerberos.principal", "x$(id)"),
+        ("sasl.kerberos.principal", "x\nid"),
+        ("sasl.kerberos.principal", "-c/tmp/cache"),
+        ("sasl.kerberos.principal", "cdc@CORP\n"),
+        ("sasl.kerberos.principal", "%{sasl.password}"),
+        ("sasl.kerberos.principal", ""),
+        ("sasl.kerberos.keytab", '/etc/x"; id; "'),
+        ("sasl.kerberos.keytab", "/etc/`id`"),
+        ("sasl.kerberos.keytab", "/etc/$HOME"),
+        ("sasl.kerberos.keytab", "-k"),
+        ("sasl.kerberos.service.name", "kafka|id"),
+    ],
+)
+def test_a_value_that_reaches_kinits_shell_is_plain_or_refused(connect: Connect, key: str, value: str) -> None:
+    connect("kafka_krb", "kafka", {"bootstrap.servers": "h:1", key: value})
+    with pytest.raises(ConfigurationError, match="shell command") as refused:
+        KafkaProgressHook("kafka_krb").client_config()
+    assert key in str(refused.value)
+
+
+def test_ordinary_kerberos_names_pass(connect: Connect) -> None:
+    given = {
+        "bootstrap.servers": "h:1",
+        "sasl.kerberos.principal": "cdc_reader/etl-1.corp.example@CORP.EXAMPLE",
+        "sasl.kerberos.keytab": "/etc/security/keytabs/cdc-reader_1.keytab",
+        "sasl.kerberos.service.name": "kafka",
+    }
+    assert KafkaProgressHook(connect("kafka_krb", "kafka", given)).client_config() == given
+
+
 def test_every_problem_of_a_connection_is_told_at_once(connect: Connect) -> None:
     connect("kafka_odd", "kafka", {"group.id": "x", "debug": "all", "ssl.ca.pem": ["a"]})
     with pytest.raises(ConfigurationError) as refused:
