@@ -71,7 +71,9 @@ def java_client(config: dict[str, Any]) -> dict[str, str]:
 
 
 def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    """Return a value of a JAAS configuration; a line break would end it, and what follows would name a login module."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
+    return f'"{escaped}"'
 
 
 def read_with_spark(

@@ -183,3 +183,11 @@ def test_the_java_client_logs_in_with_the_same_user() -> None:
 def test_a_setting_without_counterpart_is_refused_by_name() -> None:
     with pytest.raises(ConfigurationError, match=r"ssl\.key\.pem"):
         java_client({"bootstrap.servers": "b:9092", "ssl.key.pem": "x"})
+
+
+def test_a_user_name_adds_nothing_to_the_login_configuration() -> None:
+    name = 'me" evil="1\\\r\n; evil.Module required "'
+    config = java_client({"sasl.mechanism": "PLAIN", "sasl.username": name, "sasl.password": "x"})
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    escaped = 'me\\" evil=\\"1\\\\\\r\\n; evil.Module required \\"'
+    assert config["sasl.jaas.config"] == f'{module} required username="{escaped}" password="x";'
