@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from functools import lru_cache
 
 from airflow_provider_cdc.core.ddl import statement as ddl
 from airflow_provider_cdc.core.ddl.named_tables import named_tables
@@ -36,7 +35,7 @@ class Fold:
             self._observed(change)
             return
         try:
-            statements = _parse(change.statement)
+            statements = parse(change.statement)
         except DataError as error:
             self._not_understood(change, error)
             return
@@ -302,12 +301,6 @@ def build_timeline(changes: Iterable[SchemaChange]) -> Timeline:
             seen.add((change.position, change.statement))
             fold.apply(change)
     return fold.timeline
-
-
-@lru_cache(maxsize=20_000)
-def _parse(statement: str) -> tuple[ddl.Statement, ...]:
-    # a timeline is built before and after a batch's changes, from the same statements
-    return tuple(parse(statement))
 
 
 def _structure(change: SchemaChange, name: TableName) -> TableSchema | None:

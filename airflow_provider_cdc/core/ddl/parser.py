@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 
 from airflow_provider_cdc.core.ddl.alter_table import (
     read_alter_table,
@@ -21,6 +22,7 @@ from airflow_provider_cdc.core.ddl.statement import (
     AddUnique,
     AlterTable,
     CreateDatabase,
+    CreateTable,
     DropDatabase,
     DropTable,
     Name,
@@ -52,12 +54,39 @@ _DATABASE_OPTIONS = frozenset({"CHARSET", "CHAR", "ENCRYPTION", "COMMENT", "READ
 _OLD_ENCODING = "#mysql50#"  # in front of names of folders that MySQL 5.0 made
 
 
+MOST_CLAUSES = 4096
+"""Columns and keys, or clauses, of all statements of a text; a MySQL table has at most 4096 columns."""
+
+
 def parse(text: str) -> list[Statement]:
     """Return the statements of ``text`` in order; raise :class:`DdlError` for one that is not understood."""
+    found = _parsed(text)
+    if isinstance(found, DdlError):
+        raise found.with_traceback(None)
+    return list(found)
+
+
+@lru_cache(maxsize=20_000)
+def _parsed(text: str) -> tuple[Statement, ...] | DdlError:
+    # A batch reads each text several times: timelines are built before and after its changes. Errors cost as much.
     statements: list[Statement] = []
-    for tokens in split(tokenize(text)):
-        statements.extend(_statement(TokenReader(text, tokens)))
-    return statements
+    try:
+        for tokens in split(tokenize(text)):
+            statements.extend(_statement(TokenReader(text, tokens)))
+        if sum(_clauses(item) for item in statements) > MOST_CLAUSES:
+            raise DdlError(f"more than {MOST_CLAUSES} columns, keys or clauses are not read", text, 0)
+    except DdlError as error:
+        return error
+    return tuple(statements)
+
+
+def _clauses(item: Statement) -> int:
+    match item:
+        case CreateTable():
+            return len(item.columns) + len(item.unique)
+        case AlterTable():
+            return len(item.actions)
+    return 1
 
 
 def _statement(reader: TokenReader) -> list[Statement]:

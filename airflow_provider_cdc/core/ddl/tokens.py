@@ -45,6 +45,11 @@ class Token(NamedTuple):
     end: int
 
 
+LONGEST = 1_000_000
+"""Characters of a text that is read. Reading costs microseconds a character, and again in each later batch."""
+MOST_TOKENS = 250_000
+"""Tokens of a text that is read; an ENUM with all its 65,535 labels has 131,000."""
+
 _NAME_CHARACTER = r"[0-9A-Za-z_$\u0080-\U0010ffff]"
 _TOKEN = re.compile(
     rf"""
@@ -80,10 +85,17 @@ _KINDS = {
 
 
 def tokenize(text: str) -> list[Token]:
-    """Return the tokens of ``text``: comments are dropped, the content of executable comments is kept."""
+    """Return the tokens of ``text``: comments are dropped, the content of executable comments is kept.
+
+    :raises DdlError: the text is too long, or has no tokens that MySQL or MariaDB would find.
+    """
+    if len(text) > LONGEST:
+        raise DdlError(f"a statement text of more than {LONGEST} characters is not read", text, 0)
     tokens: list[Token] = []
     executable = place = 0
     while place < len(text):
+        if len(tokens) > MOST_TOKENS:
+            raise DdlError(f"a statement text of more than {MOST_TOKENS} tokens is not read", text, place)
         match = _MEMBER.match(text, place) if _after_dot(tokens, place) else None
         group = "name" if match else ""
         if match is None:

@@ -101,27 +101,29 @@ class TableSchema:
     key: tuple[int, ...] = ()
     _by_id: dict[int, Column] = field(init=False, repr=False, compare=False, hash=False, default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self._by_id.update({column.id: column for column in self.columns})
-
     def column(self, column_id: int) -> Column | None:
         """Return the column with this id, or None."""
-        return self._by_id.get(column_id)
+        return self._ids().get(column_id)
+
+    def _ids(self) -> dict[int, Column]:
+        # filled when it is first asked for: while a DDL is carried out, schemas are made for one look at their names
+        if not self._by_id:
+            self._by_id.update({column.id: column for column in self.columns})
+        return self._by_id
 
     def named(self, name: str) -> Column | None:
         """Return the column with this name; an exact match wins over one in another case (MySQL folds column names)."""
-        folded = None
         for column in self.columns:
             if column.name == name:
                 return column
-            if column.name.lower() == name.lower():
-                folded = column
-        return folded
+        lower = name.lower()
+        folded = [column for column in self.columns if column.name.lower() == lower]
+        return folded[-1] if folded else None
 
     @property
     def key_columns(self) -> tuple[Column, ...]:
         """The key's columns in key order."""
-        return tuple(self._by_id[i] for i in self.key)
+        return tuple(self._ids()[i] for i in self.key)
 
     @property
     def next_id(self) -> int:

@@ -7,7 +7,9 @@ import time
 
 import pytest
 
+from airflow_provider_cdc.core.ddl.fold import build_timeline
 from airflow_provider_cdc.core.ddl.parser import DdlError, parse
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange
 
 STATEMENTS = (
     """CREATE TABLE IF NOT EXISTS `shop`.orders (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT COMMENT 'a''b\\n',
@@ -102,3 +104,36 @@ def test_huge_statements_take_linear_time(text: str) -> None:
     start = time.monotonic()
     outcome(text)
     assert time.monotonic() - start < 10
+
+
+HUGE = {
+    "more than a megabyte": "ALTER TABLE t ADD c INT COMMENT '" + "x" * 1_000_000 + "'",
+    "five megabytes of quotes": "/* t */ " + "'" * 5_000_000,
+    "a megabyte of semicolons": "/* t */ ALTER " + ";" * 900_000,
+    "columns": "ALTER TABLE t " + ",".join(f"ADD c{i} INT" for i in range(20_000)),
+    "columns of keys": "CREATE OR REPLACE TABLE t (" + ",".join(f"c{i} INT UNIQUE" for i in range(20_000)) + ")",
+    "brackets": "ALTER TABLE t " + "(" * 300_000,
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_a_huge_text_parks_the_tables_it_names_and_costs_little_each_time(name: str) -> None:
+    changes = [
+        SchemaChange(f"{number:09}", number, "shop", text)
+        for number, text in enumerate(("CREATE TABLE t (a INT)", "CREATE TABLE other (a INT)", HUGE[name]))
+    ]
+    start = time.process_time()
+    for _ in range(20):  # a batch builds several timelines; later batches build them again
+        timeline = build_timeline(changes)
+    assert time.process_time() - start < 5
+    blocked = {str(table.last_name): table.blocked for table in timeline.tables.values()}
+    assert [reason.split("]")[0] for _, reason in blocked["shop.t"]] == ["[ddl.not_understood"]
+    assert blocked["shop.other"] == []
+
+
+def test_the_largest_table_that_mysql_allows_is_read() -> None:
+    """4096 columns, one of them an ENUM with 65,535 labels (MySQL's manual: limits on table column count, ENUM)."""
+    labels = ",".join(f"'{number}'" for number in range(65_535))
+    columns = ",".join(f"c{number} TINYINT NOT NULL" for number in range(4095))
+    (created,) = parse(f"CREATE TABLE t (e ENUM({labels}), {columns})")
+    assert len(created.columns) == 4096  # type: ignore[union-attr]
