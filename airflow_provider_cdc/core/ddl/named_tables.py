@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from airflow_provider_cdc.core.ddl.tokens import DdlError, Kind, Token, tokenize
 from airflow_provider_cdc.core.model.schema import TableName
@@ -40,7 +41,7 @@ def named_tables(statement: str, database: str, known: Collection[TableName]) ->
 
     :param database: what unqualified names mean; empty where the tool does not say it: then every database.
     """
-    mentions = list(_mentions(statement))
+    mentions = _mentions(statement)
     by_table: dict[str, list[TableName]] = {}
     for name in known:
         by_table.setdefault(name.table, []).append(name)
@@ -50,7 +51,7 @@ def named_tables(statement: str, database: str, known: Collection[TableName]) ->
 
 
 def _known(
-    mentions: list[_Mention], marked: bool, by_table: dict[str, list[TableName]], database: str
+    mentions: Sequence[_Mention], marked: bool, by_table: dict[str, list[TableName]], database: str
 ) -> list[TableName]:
     return [
         name
@@ -61,7 +62,13 @@ def _known(
     ]
 
 
-def _mentions(statement: str) -> Iterator[_Mention]:
+@lru_cache(maxsize=1_000)
+def _mentions(statement: str) -> tuple[_Mention, ...]:
+    # a batch builds several timelines of the same statements
+    return tuple(_read_mentions(statement))
+
+
+def _read_mentions(statement: str) -> Iterator[_Mention]:
     try:
         tokens = tokenize(statement)
     except DdlError:  # a quoted text without end, say: what stands before it is read all the same
