@@ -86,6 +86,10 @@ class SinkError(Terminal, CdcError):
     """A table is not what the ledger remembers, or is no table of ours."""
 
 
+class LedgerError(Terminal, CdcError):
+    """The ledger's database is damaged, or cannot hold what it is given."""
+
+
 class BusyError(Transient, CdcError):
     """Somebody else works on this pipeline now."""
 

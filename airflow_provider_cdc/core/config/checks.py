@@ -10,24 +10,49 @@ from typing import Any
 
 from airflow_provider_cdc.core.errors import ConfigurationError
 
-# Keys whose value is a secret in any of the systems we pass options to (librdkafka, object stores, Spark, Hadoop).
+# Keys whose value is a secret in any of the systems we pass options to (librdkafka, object stores, Spark, Hadoop),
+# with or without separators: api.key, api_key, apiKey.
 _SECRET_KEY = re.compile(
-    r"password|passwd|passphrase|secret|jaas|(^|[._-])pwd$|(^|[._-])token$|(^|[._-])credentials?$|(^|[._-])sas([._-]|$)"
-    r"|(access|account|private|api|storage)[._-]?key|ssl[._-]key[._-]pem",
+    r"passw|passphrase|passcode|secret|jaas|(?:^|[._-])(?:pwd|pass|pw)$|token$|credentials?$|(?:^|[._-])sas(?:[._-]|$)"
+    r"|bearer|authorization|signature$|(?:^|[._-])key$|connection[._-]?string"
+    r"|(?:access|account|private|api|storage|master|customer|encryption|signing|service[._-]?account)[._-]?key"
+    r"|ssl[._-]key[._-]pem",
     re.IGNORECASE,
 )
 # Kubernetes options of these families name a secret object, files name a place: neither is the secret itself.
 _SECRET_REFERENCE = re.compile(
-    r"^spark\.kubernetes\..*\.(secrets\.|secretKeyRef\.)|[._-](file|location|path|provider)$", re.IGNORECASE
+    r"^spark\.kubernetes\..*\.(secrets\.|secretKeyRef\.)|ssl\..*privateKey$|[._-](file|location|path|provider)$",
+    re.IGNORECASE,
 )
-_SECRET_VALUE = re.compile(r"://[^/@\s:]*:[^/@\s]+@|-----BEGIN [A-Z ]*PRIVATE KEY-----|password\s*=", re.IGNORECASE)
+_SECRET_VALUE = re.compile(
+    # user:password@ as SQLAlchemy reads it: up to the "@", whatever stands in the password
+    r"://[^:/@\s]*:[^@]+@|\bhttps?://[^/@\s]+@|-----BEGIN [A-Z ]*PRIVATE KEY"
+    r"|^(?:bearer|basic|token|negotiate)\s+\S|\bauthorization\s*:"
+    # by their form: ids of AWS keys, JSON web tokens, tokens of GitHub, GitLab, Slack and Google
+    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\beyJ[\w-]{8,}\.[\w-]+\.|\bgh[pousr]_\w{20,}|\bglpat-[\w-]{20,}|\bxox[abprs]-\w"
+    r"|\bAIza[\w-]{30,}",
+    re.IGNORECASE,
+)
+# name=value inside of a value: parameters of an address, parts of a connection string, options of a JVM
+_ASSIGNMENT = re.compile(r"([A-Za-z][\w.-]*)\s*=\s*[^\s&;,]")
 
 
 def names_secret(key: str, value: object) -> bool:
     """Tell whether an option is, or carries, a secret."""
-    if _SECRET_KEY.search(key) and not _SECRET_REFERENCE.search(key):
-        return True
-    return isinstance(value, str) and _SECRET_VALUE.search(value) is not None
+    return (_is_secret(key) and not isinstance(value, bool)) or carries_secret(value)
+
+
+def carries_secret(value: object) -> bool:
+    """Tell whether a text holds a secret: a password in an address, a private key, a token, ``password=...``."""
+    if not isinstance(value, str):
+        return False
+    return _SECRET_VALUE.search(value) is not None or any(map(_is_secret, _ASSIGNMENT.findall(value)))
+
+
+def _is_secret(key: str) -> bool:
+    # sig is the signature of a SAS address
+    known = _SECRET_KEY.search(key) is not None or key.lower() == "sig"
+    return known and _SECRET_REFERENCE.search(key) is None
 
 
 def kind_of(value: object) -> str:
@@ -77,6 +102,15 @@ class Checks:
             return False
         if not value.strip():
             self.problem(name, "is empty")
+            return False
+        return True
+
+    def connection(self, name: str, value: object, *, optional: bool = False) -> bool:
+        """Note a field that is no id of an Airflow connection; tell whether it may be one."""
+        if not self.text(name, value, optional=optional):
+            return False
+        if carries_secret(value):
+            self.problem(name, "carries a secret; define an Airflow connection and name its id here")
             return False
         return True
 

@@ -99,7 +99,7 @@ class SparkSettings:
 
     def __post_init__(self) -> None:
         checks = Checks("spark")
-        checks.text("connection", self.connection, optional=True)
+        checks.connection("connection", self.connection, optional=True)
         checks.text("python", self.python, optional=True)
         checks.options("conf", self.conf, home="an Airflow connection")
         checks.raise_any()

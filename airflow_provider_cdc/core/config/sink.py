@@ -31,7 +31,7 @@ class DeltaSink:
         checks = Checks("sink")
         if checks.text("root", self.root):
             self._check_root(checks)
-        checks.text("storage_connection", self.storage_connection, optional=True)
+        checks.connection("storage_connection", self.storage_connection, optional=True)
         checks.choice("type", self.type, ("delta",))
         checks.options("storage_options", self.storage_options, home="the connection named by sink.storage_connection")
         checks.raise_any()

@@ -34,7 +34,7 @@ class KafkaSource:
         checks = Checks("source")
         self._check_topics(checks)
         checks.text("format", self.format)
-        checks.text("connection", self.connection)
+        checks.connection("connection", self.connection)
         for name in ("schema_topic", "heartbeat_topic"):
             value = getattr(self, name)
             if checks.text(name, value, optional=True) and not _TOPIC.fullmatch(value):

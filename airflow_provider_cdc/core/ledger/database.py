@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 import uuid
@@ -14,7 +15,13 @@ from typing import Any
 from sqlalchemy import Connection, Engine, column, create_engine, event, exc, insert, pool, select, table, text
 from sqlalchemy.engine import URL, make_url
 
-from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, KnownValuesError, UnavailableError
+from airflow_provider_cdc.core.errors import (
+    CdcError,
+    ConfigurationError,
+    KnownValuesError,
+    LedgerError,
+    UnavailableError,
+)
 from airflow_provider_cdc.core.ledger import schema
 
 BUSY_SECONDS = 30
@@ -31,6 +38,10 @@ _NOW = {
     # Not now(): that is the transaction's start, which may be long before a lock was granted.
     "postgresql": "SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US')",
 }
+# SQLite's words for SQLITE_CORRUPT, and for tables that somebody removed.
+_DAMAGE = ("malformed", "no such table", "no such column")
+_DAMAGED_STATES = ("XX001", "XX002")  # PostgreSQL: data_corrupted, index_corrupted
+_UNREADABLE = (json.JSONDecodeError, UnicodeDecodeError, exc.NoResultFound, exc.MultipleResultsFound)
 _REFUSALS = (
     "password authentication failed",
     "no password supplied",
@@ -91,17 +102,35 @@ class Database:
             yield
         except CdcError:
             raise
-        except (exc.DatabaseError, exc.InterfaceError) as error:
-            reason = _reason(error, self._url)
-            where = {"ledger": self.shown}
-            if any(words in reason for words in _REFUSALS):
-                raise ConfigurationError([f"the ledger's database refuses us: {reason}"], where=where) from None
-            if not isinstance(error, (exc.OperationalError, exc.InterfaceError, exc.InternalError)):
-                raise  # our own mistake
-            raise UnavailableError(
-                "ledger.unavailable", f"the ledger's database does not answer: {reason}", where=where,
-                hint="check that it runs and can be reached from here",
-            ) from None  # fmt: skip
+        except (exc.SQLAlchemyError, json.JSONDecodeError, UnicodeError) as error:
+            raise _explained(error, self._url, {"ledger": self.shown}) from None
+
+
+def _explained(error: Exception, url: URL, where: dict[str, Any]) -> CdcError:
+    """Return what an error of SQLAlchemy, of the driver, or of a stored document means."""
+    reason = _reason(error, url)
+    if any(words in reason for words in _REFUSALS):
+        return ConfigurationError([f"the ledger's database refuses us: {reason}"], where=where)
+    state = getattr(getattr(error, "orig", None), "sqlstate", None)
+    if isinstance(error, _UNREADABLE) or state in _DAMAGED_STATES or any(words in reason for words in _DAMAGE):
+        return LedgerError(
+            "ledger.damaged", f"the ledger's database is damaged: {reason}", where=where,
+            hint="stop the pipeline's runs and restore the database from a backup",
+        )  # fmt: skip
+    if isinstance(error, (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)):
+        return UnavailableError(
+            "ledger.unavailable", f"the ledger's database does not answer: {reason}", where=where,
+            hint="check that it runs, can be reached from here and has room",
+        )  # fmt: skip
+    if isinstance(error, (exc.DataError, UnicodeError)):
+        return LedgerError(
+            "ledger.value_refused", f"the ledger's database cannot hold a name or a document: {reason}", where=where,
+            hint="a name in the log has characters that this database refuses; leave its table out with tables.exclude",
+        )  # fmt: skip
+    return LedgerError(
+        "ledger.fault", f"the ledger's database refuses a statement: {type(error).__name__}: {reason}", where=where,
+        hint="check that nobody changed its tables; otherwise report this with the release's number",
+    )  # fmt: skip
 
 
 def _checked(url: str) -> URL:
@@ -119,10 +148,13 @@ def _checked(url: str) -> URL:
     return parsed
 
 
-def _reason(error: exc.DBAPIError, url: URL) -> str:
-    """Return the first line of the driver's message, without the password."""
-    lines = str(error.orig).strip().splitlines()
-    reason = lines[0] if lines else type(error.orig).__name__
+def _reason(error: Exception, url: URL) -> str:
+    """Return the first line of the driver's message, without the password, statement, parameters and documents."""
+    if isinstance(error, UnicodeError):
+        return f"{type(error).__name__}: {error.reason}" if hasattr(error, "reason") else type(error).__name__
+    cause = getattr(error, "orig", None) or error
+    lines = str(cause).strip().splitlines()
+    reason = lines[0] if lines else type(cause).__name__
     return reason.replace(url.password, "***") if url.password else reason
 
 

@@ -63,21 +63,22 @@ class Ledger:
             assert row is not None
             since = now(connection)
             until = since + timedelta(seconds=seconds)
-            if row.lease_owner is not None and row.lease_until > str(time_text(since)):
-                raise rows.busy(pipeline, row)
-            taken = connection.execute(
-                update(schema.pipelines)
-                .where(schema.pipelines.c.name == pipeline, schema.pipelines.c.lease_token == row.lease_token)
-                .values(
-                    lease_token=row.lease_token + 1,
-                    lease_owner=owner,
-                    lease_since=time_text(since),
-                    lease_until=time_text(until),
-                    fingerprint=fingerprint or row.fingerprint,
-                )
-            )
-            if taken.rowcount != 1:
-                raise rows.busy(pipeline, row)
+            mine = (schema.pipelines.c.name == pipeline, schema.pipelines.c.lease_token == row.lease_token)
+            free = row.lease_owner is None or row.lease_until <= str(time_text(since))
+            if free:
+                values = {
+                    "lease_token": row.lease_token + 1,
+                    "lease_owner": owner,
+                    "lease_since": time_text(since),
+                    "lease_until": time_text(until),
+                    "fingerprint": fingerprint or row.fingerprint,
+                }
+                free = connection.execute(update(schema.pipelines).where(*mine).values(**values)).rowcount == 1
+            elif row.lease_since > str(time_text(since)):
+                # The clock was set back. A living holder renews its lease by the new time; a dead one would keep it.
+                connection.execute(update(schema.pipelines).where(*mine).values(lease_until=time_text(until)))
+        if not free:
+            raise rows.busy(pipeline, row)
         return Lease(self, pipeline, owner, row.lease_token + 1, seconds, since, until)
 
     def renew_lease(self, pipeline: str, token: int, seconds: float) -> datetime | None:

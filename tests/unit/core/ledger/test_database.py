@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pickle
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, KnownValuesError, UnavailableError
+from airflow_provider_cdc.core.errors import (
+    CdcError,
+    ConfigurationError,
+    KnownValuesError,
+    LedgerError,
+    UnavailableError,
+)
 from airflow_provider_cdc.core.ledger import Ledger
 
 
@@ -80,3 +87,61 @@ def test_a_ledger_pickles_and_shows_no_password() -> None:
     ledger = Ledger("postgresql://user:s3cret@host/db")
     assert "s3cret" not in repr(ledger)
     assert repr(pickle.loads(pickle.dumps(ledger))) == repr(ledger)
+
+
+def _damaged(url: str, damage: Callable[[bytes], bytes]) -> CdcError:
+    """Return the error of a ledger with one planned batch whose file was damaged."""
+    file = Path(url.removeprefix("sqlite:///"))
+    ledger = Ledger(url)
+    with ledger.lease("shop", "me") as lease:
+        ledger.plan(lease, {"t": {0: 0}}, {"t": {0: 10}}, None)
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    file.write_bytes(damage(file.read_bytes()))
+    with pytest.raises(CdcError) as refused:
+        Ledger(url).batches("shop")
+    return refused.value
+
+
+def test_a_damaged_page_is_told_with_a_code_and_is_not_tried_again(tmp_path: Path) -> None:
+    """Every page but the first is overwritten, as a disk's fault or a copy cut short leaves it."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    error = _damaged(url, lambda content: content[:4096] + b"\xff" * (len(content) - 4096))
+    assert isinstance(error, LedgerError) and error.code == "ledger.damaged"
+    assert error.where == {"ledger": url} and "backup" in error.hint
+
+
+def test_a_damaged_document_is_told_without_repeating_it(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    error = _damaged(url, lambda content: content.replace(b'{"t":', b'{"s3:'))
+    assert isinstance(error, LedgerError) and error.code == "ledger.damaged"
+    assert "s3" not in str(error).removeprefix(url)
+
+
+def test_a_table_that_somebody_removed_is_damage(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    ledger = Ledger(url)
+    assert ledger.last("shop") is None
+    with sqlite3.connect(tmp_path / "ledger.db") as connection:
+        connection.execute("DROP TABLE cdc_batches")
+    connection.close()
+    with pytest.raises(LedgerError, match="no such table") as refused:
+        ledger.last("shop")
+    assert refused.value.code == "ledger.damaged"
+
+
+@pytest.mark.parametrize("name", ["?shop.a\0b", "?shop.\ud800"], ids=["NUL", "lone surrogate"])
+def test_a_name_that_the_database_cannot_hold_is_an_error_and_leaves_the_batch_open(url: str, name: str) -> None:
+    """NUL is refused by PostgreSQL (its manual, 8.3), a lone surrogate has no UTF-8."""
+    ledger = Ledger(url)
+    with ledger.lease("shop", "me") as lease:
+        batch = ledger.plan(lease, {"t": {0: 0}}, {"t": {0: 10}}, None)
+        try:
+            ledger.commit(lease, batch.seq, {"status": "done"}, {name: {"state": "ok"}})
+        except LedgerError as error:
+            assert error.code == "ledger.value_refused" and error.hint
+            assert ledger.open("shop") == batch
+        else:
+            assert "\0" in name and url.startswith("sqlite")
+            assert list(ledger.tables("shop")) == [name]

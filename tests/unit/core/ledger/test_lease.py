@@ -9,11 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy import text
 
 from airflow_provider_cdc.core.errors import BusyError, Transient
 from airflow_provider_cdc.core.ledger import Lease, Ledger
+from airflow_provider_cdc.core.ledger.records import time_text
 
 HOLD = """
 import sys, time
@@ -202,3 +205,18 @@ def test_the_fingerprint_of_the_last_lease_is_remembered(ledger: Ledger) -> None
         assert ledger.fingerprint("shop") == "abc"
     with ledger.lease("shop", "a", 30):
         assert ledger.fingerprint("shop") == "abc"
+
+
+def test_a_dead_holder_loses_it_within_its_seconds_although_the_clock_was_set_back(url: str, ledger: Ledger) -> None:
+    """A day, which is the same as a lease that was taken tomorrow."""
+    dead = ledger.lease("shop", "dead", 0.5)
+    stand_still(dead)
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    times = {"since": time_text(tomorrow), "until": time_text(tomorrow + timedelta(seconds=0.5))}
+    with ledger._database.writing() as connection:
+        connection.execute(text("UPDATE cdc_pipelines SET lease_since = :since, lease_until = :until"), times)
+    with pytest.raises(BusyError):
+        ledger.lease("shop", "me", 0.5)
+    time.sleep(0.6)
+    with ledger.lease("shop", "me", 0.5) as lease:
+        assert lease.token == dead.token + 1
