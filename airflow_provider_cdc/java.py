@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from airflow_provider_cdc.cache import cache_folder, is_private, private_folder, writing
+
 SUPPORTED = (17, 21)
 
 # Spark's launcher always adds this module; a runtime without it refuses to start.
@@ -40,12 +42,6 @@ class JavaHome:
     @property
     def executable(self) -> Path:
         return self.home / "bin" / "java"
-
-
-def cache_folder() -> Path:
-    """The folder of everything this project downloads or generates for later runs."""
-    named = os.environ.get("AIRFLOW_CDC_CACHE")
-    return Path(named).expanduser().absolute() if named else Path.home() / ".cache" / "airflow-cdc"
 
 
 def find_java(cache: Path | None = None) -> JavaHome:
@@ -115,12 +111,14 @@ def _wrapped(java: Path, version: int, cache: Path) -> Path:
         "done\n"
         f'exec {shlex.quote(str(real))} "$@"\n'
     )
-    if not script.is_file() or script.read_text() != text:
-        script.parent.mkdir(parents=True, exist_ok=True)
-        fresh = script.with_name(f".java-{os.getpid()}")
-        fresh.write_text(text)
-        fresh.chmod(0o755)
-        fresh.replace(script)
+    for folder in (cache, cache / "java", home, script.parent):
+        private_folder(folder)
+    if not is_private(script) or script.read_text() != text:
+        with writing(cache):
+            fresh = script.with_name(f".java-{os.getpid()}")
+            fresh.write_text(text)
+            fresh.chmod(0o755)
+            fresh.replace(script)
     return home
 
 

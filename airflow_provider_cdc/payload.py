@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from airflow_provider_cdc.cache import cache_folder, is_private, private_folder, writing
 from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.java import cache_folder
 
 # The oldest time a zip can state: the same files give the same bytes on every machine.
 _TIME = (1980, 1, 1, 0, 0, 0)
@@ -33,21 +33,26 @@ class Payload:
 
 
 def payload(cache: Path | None = None) -> Payload:
-    """Return the payload, building it when this content was not built before.
+    """Return the payload; files of it that are missing or differ are written.
 
     :param cache: where built payloads are kept; the project's cache folder if None.
+    :raises ConfigurationError: others can write to that folder, or this user cannot.
+    :raises UnavailableError: its disk is full.
     """
+    cache = cache or cache_folder()
     files = dict(_files())
     digest = hashlib.sha256()
     for name, content in sorted(files.items()):
         digest.update(f"{name}\0{len(content)}\0".encode())
         digest.update(content)
-    home = (cache or cache_folder()) / "payload" / digest.hexdigest()[:20]
+    home = cache / "payload" / digest.hexdigest()[:20]
     built = Payload(
         home / "airflow_cdc_payload.zip", home / "files", home / "files" / "spark_jobs" / "launch" / "run.py"
     )
-    if not built.archive.exists():
-        _write(built, files)
+    for folder in (cache, cache / "payload", home, built.folder):
+        private_folder(folder)
+    with writing(cache):
+        _heal(built, files)
     return built
 
 
@@ -81,15 +86,27 @@ def _spark_jobs() -> Path:
     raise ConfigurationError(["the Spark side is missing from this installation; install airflow-provider-cdc again"])
 
 
-def _write(built: Payload, files: dict[str, bytes]) -> None:
+def _heal(built: Payload, files: dict[str, bytes]) -> None:
+    """Write what is missing or differs: cleaners of temporary files and full disks take some files and leave others."""
     for name, content in files.items():
-        _replace(built.folder / name, content)
-    # The zip is last: where it is, everything is.
-    _replace(built.archive, archive(files))
+        path = built.folder / name
+        if not is_private(path) or path.read_bytes() != content:
+            _replace(path, content)
+    digest = built.archive.with_suffix(".sha256")
+    if is_private(built.archive) and is_private(digest) and _digest(built.archive.read_bytes()) == digest.read_bytes():
+        return
+    packed = archive(files)
+    _replace(built.archive, packed)
+    _replace(digest, _digest(packed))
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
 
 
 def _replace(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}")
     part.write_bytes(content)
+    part.chmod(0o600)
     part.replace(path)

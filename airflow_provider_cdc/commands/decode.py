@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-import json
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.commands.printing import CONFIGURATION, DONE, complain, guarded
+from airflow_provider_cdc.commands.printing import CONFIGURATION, DONE, complain, guarded, json_line
 from airflow_provider_cdc.commands.record_files import lines, opened, record_of, take
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def decode(given: Namespace) -> int:
             try:
                 with opened(file) as stream:
                     for change in changes(wire, lines(stream)):
-                        print(json.dumps(change, ensure_ascii=False))
+                        print(json_line(change))
             except BrokenPipeError:
                 raise
             except OSError as error:

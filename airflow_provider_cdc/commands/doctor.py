@@ -16,6 +16,7 @@ from pathlib import Path
 from airflow_provider_cdc.commands.printing import CONFIGURATION, DONE, guarded, print_json
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.core.printable import printable
 
 _REQUIRED = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -45,9 +46,9 @@ def doctor(given: Namespace) -> int:
         else:
             for finding in found:
                 sign = {True: "ok  ", False: "FAIL", None: "-   "}[finding.ok]
-                print(f"{sign} {finding.check}: {finding.told}")
+                print(f"{sign} {finding.check}: {printable(finding.told)}")
                 if finding.hint and not finding.ok:
-                    print(f"       -> {finding.hint}")
+                    print(f"       -> {printable(finding.hint)}")
         return CONFIGURATION if any(finding.ok is False for finding in found) else DONE
 
     return guarded(work, as_json=given.json)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, KnownValuesError, Transient
+from airflow_provider_cdc.core.printable import printable, printable_lines
 
 DONE, CONFIGURATION, DATA, AGAIN = 0, 2, 3, 5
 """Exit codes: done or nothing to do; mend the configuration; look at the data; try again later."""
@@ -53,22 +54,28 @@ def guarded(work: Callable[[], int], *, as_json: bool) -> int:
         return DONE
 
 
-def complain(problem: object) -> None:
+def complain(problem: CdcError | str) -> None:
     """Print one problem where people see it and pipes do not."""
+    text = str(problem)
     if isinstance(problem, ConfigurationError) and len(problem.problems) > 1:
         place = ", ".join(f"{name}={value}" for name, value in problem.where.items())
-        problem = f"[configuration] {place}\n" + "\n".join(f"  - {line}" for line in problem.problems)
-    print(f"airflow-cdc: {problem}", file=sys.stderr, flush=True)
+        text = "\n".join([f"[configuration] {place}", *(f"- {line}" for line in problem.problems)])
+    print(f"airflow-cdc: {printable_lines(text)}", file=sys.stderr, flush=True)
 
 
 def print_json(data: object) -> None:
     """Print one JSON document on one line."""
-    print(json.dumps(data, ensure_ascii=False), flush=True)
+    print(json_line(data), flush=True)
+
+
+def json_line(data: object) -> str:
+    """Return one JSON document in one line, safe for a terminal."""
+    return printable(json.dumps(data, ensure_ascii=False))
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print a table for people; numbers to the right."""
-    texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    texts = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
     widths = [max([len(name), *(len(row[place]) for row in texts)]) for place, name in enumerate(head)]
     right = [bool(rows) and all(isinstance(row[place], (int, float)) for row in rows) for place in range(len(head))]
 

@@ -18,6 +18,8 @@ from airflow_provider_cdc.commands.printing import (
     print_table,
 )
 from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.core.printable import printable
 
 
 def sync(given: Namespace) -> int:
@@ -68,7 +70,7 @@ def instant(text: str) -> datetime | None:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    print(printable(line), file=sys.stderr, flush=True)
 
 
 def _code(told: dict[str, Any]) -> int:
@@ -82,10 +84,7 @@ def _print_outcome(told: dict[str, Any]) -> None:
         print(f"{told['pipeline']}: nothing to do ({told['seconds']:.1f} s)")
         return
     if told["status"] == "failed":
-        error = told.get("error") or {}
-        place = ", ".join(f"{name}={value}" for name, value in (error.get("where") or {}).items())
-        parts = [f"[{error.get('code')}] {error.get('message')}", f"({place})" if place else ""]
-        complain(" ".join(filter(None, [*parts, f"-> {error['hint']}" if error.get("hint") else ""])))
+        complain(CdcError.text(told.get("error") or {}))
         print(f"{told['pipeline']}: batch {told['seq']} failed, nothing was committed ({told['seconds']:.1f} s)")
         return
     changes = ", ".join(f"{count} {name}" for name, count in told["changes"].items()) or "no row changes"
@@ -116,4 +115,4 @@ def _print_plan(seen: dict[str, Any]) -> None:
         print()
         print_table(("topic", "partition", "start", "end", "records"), busy)
     for hold in seen.get("holds", ()):
-        print(f"held back by {hold['topic']}/{hold['partition']}: {hold['why']}")
+        print(printable(f"held back by {hold['topic']}/{hold['partition']}: {hold['why']}"))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from airflow_provider_cdc.core.printable import printable, printable_lines
 
 
 class CdcError(Exception):
@@ -24,11 +26,11 @@ class CdcError(Exception):
 
     def __str__(self) -> str:
         place = ", ".join(f"{name}={value}" for name, value in self.where.items())
-        parts = [f"[{self.code}] {self.message}"]
+        parts = [f"[{printable(self.code)}] {printable_lines(self.message)}"]
         if place:
-            parts.append(f"({place})")
+            parts.append(f"({printable(place)})")
         if self.hint:
-            parts.append(f"-> {self.hint}")
+            parts.append(f"-> {printable(self.hint)}")
         return " ".join(parts)
 
     def __reduce__(self) -> Any:
@@ -37,6 +39,12 @@ class CdcError(Exception):
     def document(self) -> dict[str, Any]:
         """Return the error as plain JSON data."""
         return {"code": self.code, "message": self.message, "where": self.where, "hint": self.hint}
+
+    @staticmethod
+    def text(document: Mapping[str, Any]) -> str:
+        """Return what the error of a document says, as ``str`` does of the error itself."""
+        where, hint = document.get("where"), document.get("hint") or ""
+        return str(CdcError(str(document.get("code")), str(document.get("message")), where=where, hint=hint))
 
 
 def _rebuild(kind: type[CdcError], attributes: dict[str, Any]) -> CdcError:

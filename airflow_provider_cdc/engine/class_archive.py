@@ -15,6 +15,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from airflow_provider_cdc.cache import is_private, private_folder
+
 _SEEN = ".seen"
 _TRIES = 3  # what cannot be made is not tried for ever: each try takes seconds
 # it tells at length which classes it leaves out, which is of no use to anyone here
@@ -51,6 +53,7 @@ class ClassArchive:
             part = self.kept.with_name(f".{self.kept.name}.{os.getpid()}")
             try:
                 shutil.copyfile(self.made, part)
+                part.chmod(0o600)
                 with part.open("rb") as file:
                     os.fsync(file.fileno())  # of a file cut short the JVM would die
                 part.replace(self.kept)
@@ -68,6 +71,7 @@ def class_archive(
     :param session: whether the batch needs Spark's SQL classes too.
     :param cache: the project's cache folder.
     :param scratch: folder of this batch, where the JVM may write.
+    :raises ConfigurationError: others can write to the cache.
     """
     if not (java / "lib" / "server" / "classes.jsa").is_file():  # ours can only be added to Java's own
         return None
@@ -76,12 +80,17 @@ def class_archive(
     told = [str(java), _text(java / "release"), str(spark), str((spark / "jars").stat().st_mtime_ns), str(session)]
     name = hashlib.sha256("\0".join(told).encode()).hexdigest()[:20]
     kept = cache / "classes" / f"{name}.jsa"
-    if kept.exists():
+    for folder in (cache, kept.parent):
+        private_folder(folder)
+    if is_private(kept):
         return ClassArchive(kept, None)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with kept.with_suffix(_SEEN).open("ab") as starts:  # a byte for each
-        starts.write(b".")
-        makes = 1 < starts.tell() <= 1 + _TRIES
+    try:
+        kept.unlink(missing_ok=True)  # somebody else's: Java would run the classes in it
+        with kept.with_suffix(_SEEN).open("ab") as starts:  # a byte for each
+            starts.write(b".")
+            makes = 1 < starts.tell() <= 1 + _TRIES
+    except OSError:  # a full or read-only disk costs speed, no batch
+        return None
     return ClassArchive(kept, scratch / "classes.jsa" if makes else None)
 
 

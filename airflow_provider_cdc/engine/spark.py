@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from airflow_provider_cdc.cache import cache_folder, writing
 from airflow_provider_cdc.core.config import SparkSettings
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.engine.class_archive import ClassArchive, class_archive
@@ -25,7 +26,7 @@ from airflow_provider_cdc.engine.task import (
 )
 from airflow_provider_cdc.hooks.connections import SparkTarget, mask, spark_target
 from airflow_provider_cdc.jars import SPARK_LOCK, fetch, jar_cache
-from airflow_provider_cdc.java import JavaNotFound, cache_folder, find_java
+from airflow_provider_cdc.java import JavaNotFound, find_java
 
 # A driver that lives for seconds: no time to earn back what the optimising compiler and a parallel collector cost.
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
@@ -170,7 +171,8 @@ def _conf(
             conf["spark.python.daemon.module"] = "spark_jobs.worker_daemon"
     if task.session and not {"spark.jars", "spark.jars.packages"}.intersection(settings.conf):
         java = find_java().executable
-        conf["spark.jars"] = ",".join(str(jar) for jar in fetch(SPARK_LOCK, jar_cache(), java, task.say))
+        with writing(jar_cache()):
+            conf["spark.jars"] = ",".join(str(jar) for jar in fetch(SPARK_LOCK, jar_cache(), java, task.say))
         conf["spark.driver.memory"] = "2g"
     return {**conf, **{key: _text(value) for key, value in settings.conf.items()}}
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
+from airflow_provider_cdc.cache import cache_folder
 from airflow_provider_cdc.jars.trust import PASSWORD, write_truststore
-from airflow_provider_cdc.java import cache_folder
 
 __all__ = ["SPARK_LOCK", "Jar", "JarError", "cache_folder", "fetch", "jar_cache", "read_lock"]
 

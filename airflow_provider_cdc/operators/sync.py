@@ -10,6 +10,7 @@ from airflow.sdk import Asset, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from airflow_provider_cdc.core.errors import CdcError, Transient
+from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.engine.task import Stopper
 from airflow_provider_cdc.pipelines import PipelineLike, as_instant, as_pipeline
 
@@ -54,19 +55,16 @@ class CdcSyncOperator(BaseOperator):
 
         try:
             pipeline, until = as_pipeline(self.pipeline), as_instant(self.until)
-            told = run_batch(pipeline, until=until, say=self.log.info, kill=self._stopper, owner=_owner(context))
+            told = run_batch(pipeline, until=until, say=self._say, kill=self._stopper, owner=_owner(context))
         except CdcError as error:
             raise _airflow_error(str(error), isinstance(error, Transient)) from error
         if told["status"] == "failed":
-            error = told["error"]
-            raise _airflow_error(
-                f"[{error['code']}] {error['message']} {error['where']} -> {error['hint']}", told["transient"]
-            )
+            raise _airflow_error(CdcError.text(told["error"]), told["transient"])
         self._tell(told)
         self._mark_assets(context, told)
         if told["status"] == "parked" and self.fail_on_parked:
             parked = "; ".join(f"{t['database']}.{t['table']}: {t['reason']}" for t in told["parked"][:_SHOWN])
-            raise AirflowFailException(f"batch {told['seq']} is committed, but tables are parked: {parked}")
+            raise AirflowFailException(printable(f"batch {told['seq']} is committed, but tables are parked: {parked}"))
         return small(told)
 
     def on_kill(self) -> None:
@@ -81,7 +79,10 @@ class CdcSyncOperator(BaseOperator):
             told["quarantined"], told["seconds"],
         )  # fmt: skip
         for statement in told.get("statements", ()):
-            self.log.info("DDL: %s", " ".join(statement.split()))
+            self.log.info("DDL: %s", printable(" ".join(statement.split())))
+
+    def _say(self, line: str) -> None:
+        self.log.info("%s", printable(line))
 
     def _mark_assets(self, context: Context, told: Mapping[str, Any]) -> None:
         events = context.get("outlet_events")

@@ -84,7 +84,9 @@ def _spark(job: Any) -> _Engine:
 
 
 def _say(line: str) -> None:
-    print(line, flush=True)
+    from airflow_provider_cdc.core.printable import printable
+
+    print(printable(line), flush=True)
 
 
 def _write(path: str, document: dict[str, Any]) -> None:

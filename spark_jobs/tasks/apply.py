@@ -26,6 +26,7 @@ from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import CdcError, SinkError, Transient
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs import debts
 from spark_jobs.change_log import read_groups
@@ -63,7 +64,8 @@ def apply(
         frames = [
             f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)
         ]
-        print(f"apply.fault in table {task.database}.{task.table}: {' > '.join(frames)}", file=sys.stderr)
+        table = printable(f"{task.database}.{task.table}")
+        print(f"apply.fault in table {table}: {' > '.join(frames)}", file=sys.stderr)
         ours = next((frame for frame in reversed(frames) if ".pxi" not in frame and ".pyx" not in frame), "?")
         reason = f"[apply.fault] {type(error).__name__} in {ours} -> please report this with the table's DDL"
         report = ApplyReport(task.table_id, "parked", reason=reason, error={"code": "apply.fault", "message": reason})

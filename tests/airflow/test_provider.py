@@ -85,3 +85,18 @@ def test_the_ledgers_connection_opens_it(tmp_path: Path, monkeypatch: pytest.Mon
     ok, told = CdcLedgerHook().test_connection()
     assert not ok
     assert told
+
+
+def test_the_operators_log_shows_no_raw_control_character(capsys: pytest.CaptureFixture[str]) -> None:
+    from airflow_provider_cdc import CdcSyncOperator
+
+    sync = CdcSyncOperator(task_id="sync", pipeline={})
+    told = {
+        "seq": 1, "status": "done", "records": 1, "changes": {}, "schema_changes": 1, "tables": [], "quarantined": 0,
+        "seconds": 1.0, "statements": ["DROP TABLE `x\x1b[2J\u202e`"],
+    }  # fmt: skip
+    sync._tell(told)
+    sync._say("land: x\nbatch 1 done")
+    out = capsys.readouterr().out
+    assert r"DDL: DROP TABLE `x\u001b[2J\u202e`" in out and r"land: x\nbatch 1 done" in out
+    assert "\x1b[2J" not in out and "\u202e" not in out

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.engine.class_archive import ClassArchive, class_archive
 from airflow_provider_cdc.java import JavaHome
 
@@ -94,6 +95,18 @@ def test_a_folder_with_spaces_stays_one_argument(homes: tuple[Path, Path], tmp_p
     _start(homes, folder)
     made = _start(homes, folder)
     assert shlex.split(made.options)[0] == f"-XX:ArchiveClassesAtExit={made.made}"
+
+
+def test_an_archive_that_others_can_have_written_is_not_used(homes: tuple[Path, Path], tmp_path: Path) -> None:
+    """The JVM runs the classes that are in it."""
+    kept = _start(homes, tmp_path).kept
+    kept.write_bytes(b"classes")
+    kept.chmod(0o666)
+    assert "SharedArchiveFile" not in _start(homes, tmp_path).options
+    assert not kept.exists()
+    kept.parent.chmod(0o777)
+    with pytest.raises(ConfigurationError, match="by others"):
+        _start(homes, tmp_path)
 
 
 def test_java_takes_classes_from_the_archive_it_made(java: JavaHome, tmp_path: Path) -> None:
