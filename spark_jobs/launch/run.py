@@ -32,9 +32,11 @@ def main(arguments: Sequence[str]) -> int:
     if not job.session:
         shut_out_pandas()
     from spark_jobs.sync import failed, sync  # has arrays made: only now
+    from spark_jobs.transport import demand_encryption
 
-    run, stop, session = _inline() if given.inline else _spark(job)
+    run, stop, session, conf = _inline() if given.inline else _spark(job)
     try:
+        demand_encryption(conf, secrets)
         result = sync(job, secrets, run, _say, session)
         document = {**result.document(), "transient": False}
     except CdcError as error:
@@ -45,11 +47,12 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-_Engine = tuple[Callable[..., list[Any]], Callable[[], None], Any]  # run tasks, stop, session or None
+# run tasks, stop, session or None, Spark's configuration
+_Engine = tuple[Callable[..., list[Any]], Callable[[], None], Any, dict[str, str]]
 
 
 def _inline() -> _Engine:
-    return (lambda function, items: [function(item) for item in items]), (lambda: None), None
+    return (lambda function, items: [function(item) for item in items]), (lambda: None), None, {"spark.master": "local"}
 
 
 def _spark(job: Any) -> _Engine:
@@ -80,7 +83,7 @@ def _spark(job: Any) -> _Engine:
         from pyspark.sql import SparkSession
 
         session = SparkSession(context)
-    return run, context.stop, session
+    return run, context.stop, session, dict(context.getConf().getAll())
 
 
 def _say(line: str) -> None:
