@@ -13,7 +13,7 @@ from airflow_provider_cdc.core.printable import printable, printable_lines
 DONE, CONFIGURATION, DATA, AGAIN = 0, 2, 3, 5
 """Exit codes: done or nothing to do; mend the configuration; look at the data; try again later."""
 
-_CONFIGURATION_CODES = ("kafka.topic_unknown", "kafka.partition_unknown", "kafka.not_allowed", "kafka.refused")
+_CONFIGURATION_CODES = ("kafka.topic_unknown", "kafka.partition_unknown", "kafka.not_allowed")
 
 
 def exit_code(error: CdcError) -> int:

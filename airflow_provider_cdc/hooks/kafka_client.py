@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_cdc.core.errors import CdcError
-from airflow_provider_cdc.hooks.kafka_errors import FATAL, explained
+from airflow_provider_cdc.core.kafka_errors import SILENCE, Complaints, explained
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 # Answers a broker gives while it changes leaders or has just made a topic.
 _PASSING = {"NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "BROKER_NOT_AVAILABLE", "_LEADER_UNKNOWN", "_NO_LEADER"}
 _PASSING |= {"REPLICA_NOT_AVAILABLE", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "OFFSET_NOT_AVAILABLE"}
-_SILENCE = {"_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN", "_RESOLVE"}
 
 T = TypeVar("T")
 
@@ -35,7 +34,7 @@ class KafkaClient:
         self.conn_id = conn_id
         self.timeout = timeout
         self._settings = settings
-        self._noted: list[tuple[str, str]] = []
+        self._complaints = Complaints(conn_id)
         self._kept: tuple[int, AdminClient] | None = None
 
     def admin(self) -> AdminClient:
@@ -46,7 +45,7 @@ class KafkaClient:
             from confluent_kafka.admin import AdminClient
 
             try:
-                self._kept = os.getpid(), AdminClient({**self._settings(), **self._watching()})
+                self._kept = os.getpid(), AdminClient({**self._settings(), **self._complaints.settings()})
             except KafkaException as error:
                 raise self.problem(error.args[0]) from None
         return self._kept[1]
@@ -58,7 +57,7 @@ class KafkaClient:
 
         settings: dict[str, Any] = {
             **self._settings(),
-            **self._watching(),
+            **self._complaints.settings(),
             # The client insists on a name; with assignment and no commits it is never sent to a coordinator's group.
             "group.id": "airflow-provider-cdc-unused",
             "enable.auto.commit": False,
@@ -76,15 +75,6 @@ class KafkaClient:
         finally:
             consumer.close()
 
-    def _watching(self) -> dict[str, Any]:
-        """Settings that keep librdkafka's complaints for our messages instead of the worker's stderr."""
-        self._noted.clear()
-        return {"error_cb": self._note, "log_level": 0}
-
-    def _note(self, error: KafkaError) -> None:
-        self._noted.append((error.name(), error.str()))
-        del self._noted[:-20]
-
     def patiently(self, ask: Callable[[float], T], passing: Collection[str] = ()) -> T:
         """Ask until the deadline; a broker that starts is waited for, a wrong password is not.
 
@@ -96,7 +86,7 @@ class KafkaClient:
         while True:
             try:
                 answer = ask(max(0.1, min(1.0, limit - time.monotonic())))
-                self._noted.clear()
+                self._complaints.clear()
                 return answer
             except TimeoutError:
                 text = f"no answer within {self.timeout:g} s"
@@ -104,8 +94,8 @@ class KafkaClient:
             except KafkaException as error:
                 self._poll()
                 problem = error.args[0]
-                waits = problem.name() in {*_PASSING, *_SILENCE, *passing}
-                if not waits or time.monotonic() >= limit or any(name in FATAL for name, _ in self._noted):
+                waits = problem.name() in {*_PASSING, *SILENCE, *passing}
+                if not waits or time.monotonic() >= limit or self._complaints.lasting is not None:
                     raise self.problem(problem) from None
                 time.sleep(0.1)
 
@@ -115,9 +105,4 @@ class KafkaClient:
 
     def problem(self, error: KafkaError) -> CdcError:
         """Return our error for one of librdkafka's."""
-        # The call says only that nobody answered; what was noted before says why.
-        told = next((note for note in self._noted if note[0] in FATAL), None)
-        if told is None and error.name() in _SILENCE:
-            told = next((note for note in reversed(self._noted) if note[0] != "_ALL_BROKERS_DOWN"), None)
-        name, text = told or (error.name(), error.str())
-        return explained(name, text, self.conn_id)
+        return self._complaints.problem(error)

@@ -13,10 +13,10 @@ from difflib import get_close_matches
 from typing import Any
 
 from airflow_provider_cdc.core.errors import SourceError
+from airflow_provider_cdc.core.kafka_errors import UNKNOWN
 from airflow_provider_cdc.hooks.connections import find_connection, mask
 from airflow_provider_cdc.hooks.kafka_client import KafkaClient
 from airflow_provider_cdc.hooks.kafka_config import SECRETS, client_config
-from airflow_provider_cdc.hooks.kafka_errors import UNKNOWN
 from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, Offsets, Place, Watermarks, read_windows
 
 _SHOWN_NAMES = 10

@@ -10,12 +10,17 @@ from operator import itemgetter
 from typing import Any
 
 from airflow_provider_cdc.core.documents import Chunk
-from airflow_provider_cdc.core.errors import SourceError, UnavailableError
+from airflow_provider_cdc.core.errors import SourceError, Terminal, UnavailableError
 from airflow_provider_cdc.core.formats.contract import Records
+from airflow_provider_cdc.core.kafka_errors import RANGE, SILENCE, Complaints
 
 BATCH_BYTES = 8 << 20  # of one partition, decoded at once: much more leaves the processor's cache
 HELD_RECORDS, HELD_BYTES = 20_000, 32 << 20  # of all partitions: of many with few records each, more are waited for
 _TAKEN = 1_000  # messages of one call
+# each answer is one piece of memory; one of 50 MB, the default, is made of new pages every time
+FETCH_BYTES = 8 << 20
+_ANSWER_HEADER = 512  # bytes of an answer that are not records, at most
+_SILENT_SECONDS = 5.0  # without a record: from then on it is the brokers that keep a task waiting
 LOOK_BACK = 16  # records before a chunk that tell a grouped format how far the senders were
 
 # fetch.queue.backoff.ms: the default of 1 s idles the consumer each time its queue was full (2.5 to 3 x in wall)
@@ -28,9 +33,6 @@ _TUNING = {
     "fetch.queue.backoff.ms": 5,
     "queued.min.messages": 100_000,
     "queued.max.messages.kbytes": 32_768,
-    # each answer is one piece of memory; one of 50 MB, the default, is made of new pages every time
-    "fetch.max.bytes": 8 << 20,
-    "fetch.message.max.bytes": 8 << 20,
     "fetch.wait.max.ms": 100,
     # a group's name is demanded by the client; nothing joins it and nothing is committed to it
     "group.id": "airflow-cdc-assign-only",
@@ -40,52 +42,83 @@ _TUNING = {
 _Columns = tuple[list[Any], list[Any], list[Any], list[Any], list[Any]]
 
 
+class Deadline:
+    """A moment after which a task gives up."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    @property
+    def over(self) -> bool:
+        """Whether the moment has passed."""
+        return time.monotonic() > self._end
+
+
 def read_chunks(
-    chunks: Sequence[Chunk], config: dict[str, Any], *, stall_seconds: float = 60.0, grouped: bool = False
+    chunks: Sequence[Chunk], config: dict[str, Any], *, deadline_seconds: float = 60.0, grouped: bool = False
 ) -> Iterator[Records]:
     """Yield the committed records of chunks, each partition's in offset order.
 
     :param chunks: at most one per partition.
     :param config: librdkafka configuration (bootstrap servers, security).
-    :param stall_seconds: give up when nothing arrives for so long.
+    :param deadline_seconds: give up after so long, what the caller does with the records included.
     :param grouped: read headers too, and a few records before each chunk.
-    :raises SourceError: offsets are gone or beyond the log's end.
-    :raises UnavailableError: the broker does not answer.
+    :raises SourceError: offsets are gone or beyond the log's end, or may not be read.
+    :raises ConfigurationError: the brokers refuse the login, or the connection's settings do not fit.
+    :raises UnavailableError: the brokers do not answer, or not in time.
     """
-    from confluent_kafka import Consumer, TopicPartition
+    from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+    deadline = Deadline(deadline_seconds)
     wanted = [chunk for chunk in chunks if chunk.start < chunk.end]
     if not wanted:
         return
-    consumer = Consumer({**config, **_TUNING})
+    complaints = Complaints()
+    try:
+        consumer = Consumer({**config, **_TUNING, **_fetch_bytes(config), **complaints.settings()})
+    except KafkaException as error:
+        raise complaints.problem(error.args[0]) from None
     try:
         if grouped:
-            wanted = [_with_context(consumer, chunk, stall_seconds) for chunk in wanted]
+            wanted = [_with_context(consumer, chunk, deadline, complaints) for chunk in wanted]
         consumer.assign([TopicPartition(chunk.topic, chunk.partition, chunk.start) for chunk in wanted])
-        yield from _Reading(consumer, wanted, stall_seconds, grouped).batches()
+        yield from _Reading(consumer, wanted, deadline, complaints, grouped).batches()
     finally:
         consumer.close()
 
 
-def _with_context(consumer: Any, chunk: Chunk, timeout: float) -> Chunk:
+def _fetch_bytes(config: dict[str, Any]) -> dict[str, Any]:
+    """Return the size of one answer: the client demands that it fits into ``receive.message.max.bytes``."""
+    size = min(FETCH_BYTES, int(config.get("receive.message.max.bytes", 1 << 30)) - _ANSWER_HEADER)
+    return {"fetch.max.bytes": size, "fetch.message.max.bytes": size}
+
+
+def _with_context(consumer: Any, chunk: Chunk, deadline: Deadline, complaints: Complaints) -> Chunk:
     """Let a chunk begin a few records earlier, as far as the log has them."""
     from confluent_kafka import KafkaException, TopicPartition
 
-    try:
-        low = consumer.get_watermark_offsets(TopicPartition(chunk.topic, chunk.partition), timeout=timeout)[0]
-    except KafkaException as error:
-        where = {"topic": chunk.topic, "partition": chunk.partition}
-        raise UnavailableError("kafka.unreachable", error.args[0].name(), where=where) from None
-    return replace(chunk, start=min(chunk.start, max(low, chunk.start - LOOK_BACK)))
+    where = {"topic": chunk.topic, "partition": chunk.partition}
+    while True:
+        try:
+            low = consumer.get_watermark_offsets(TopicPartition(*where.values()), timeout=1.0)[0]
+            return replace(chunk, start=min(chunk.start, max(low, chunk.start - LOOK_BACK)))
+        except KafkaException as error:
+            consumer.poll(0)  # hands out what the client reported
+            passing = error.args[0].name() in SILENCE and complaints.lasting is None
+            if not passing or deadline.over:
+                raise complaints.problem(error.args[0], where) from None
 
 
 class _Reading:
     """One consumer's way through its chunks."""
 
-    def __init__(self, consumer: Any, chunks: Sequence[Chunk], stall_seconds: float, headers: bool = False) -> None:
-        self._consumer = consumer
+    def __init__(
+        self, consumer: Any, chunks: Sequence[Chunk], deadline: Deadline, complaints: Complaints, headers: bool = False
+    ) -> None:
+        self._consumer, self._deadline, self._complaints = consumer, deadline, complaints
         self._headers = headers
-        self._stall = stall_seconds
+        self._wanted = sum(chunk.end - chunk.start for chunk in chunks)
         self._open = {(chunk.topic, chunk.partition): chunk for chunk in chunks}
         self._next = {(chunk.topic, chunk.partition): chunk.start for chunk in chunks}
         self._columns: dict[tuple[str, int], _Columns] = {}
@@ -96,16 +129,21 @@ class _Reading:
         heard = time.monotonic()
         while self._open:
             # never more than is missing: a call that asks for more waits its whole timeout at the end
-            missing = sum(chunk.end - self._next[place] for place, chunk in self._open.items())
-            messages = self._consumer.consume(min(_TAKEN, max(1, missing)), timeout=0.5)
-            self._take(messages)
-            if messages:
+            messages = self._consumer.consume(min(_TAKEN, max(1, self._missing())), timeout=0.5)
+            if any(message.error() is None for message in messages):
                 heard = time.monotonic()
-            elif time.monotonic() - heard > self._stall:
-                raise self._stalled()
+                self._complaints.clear()
+            elif (lasting := self._complaints.lasting) is not None:
+                raise lasting
+            self._take(messages)
+            if self._open and self._deadline.over:
+                raise self._late(time.monotonic() - heard)
             for place in self._due():
                 del self._sizes[place]
                 yield Records(*place, *self._columns.pop(place))
+
+    def _missing(self) -> int:
+        return sum(chunk.end - self._next[place] for place, chunk in self._open.items())
 
     def _due(self) -> list[tuple[str, int]]:
         """Return the partitions whose records are to be decoded now."""
@@ -127,7 +165,7 @@ class _Reading:
             if found:
                 self._next[here] = found[-1].offset() + 1
                 self._add(here, found)
-            if here in self._open and any(_ended(event.error(), event, chunk) for event in events):
+            if here in self._open and any(self._ended(event.error(), event, chunk) for event in events):
                 self._finish(here)
 
     def _add(self, place: tuple[str, int], messages: list[Any]) -> None:
@@ -153,13 +191,54 @@ class _Reading:
         del self._open[place]
         self._consumer.pause([TopicPartition(*place)])
 
-    def _stalled(self) -> UnavailableError:
+    def _ended(self, problem: Any, message: Any, chunk: Chunk) -> bool:
+        """Return whether an event says that the chunk is read to its end; raise what makes that impossible."""
+        where = {"topic": chunk.topic, "partition": chunk.partition, "start": chunk.start, "end": chunk.end}
+        name = problem.name()
+        if name == "_PARTITION_EOF":
+            # the end of a range may be a control or an aborted record: having seen the last offset is no sign; this is
+            if message.offset() < chunk.end:
+                raise SourceError(
+                    "kafka.end_beyond_log",
+                    f"the log ends at {message.offset()}, before the range",
+                    where=where,
+                    hint="the topic lost records or was created anew: rebuild the pipeline's tables, or run "
+                    "`airflow-cdc sync --accept-loss` once to go on with what is left",
+                )
+            return True
+        if name in RANGE:
+            raise SourceError(
+                "kafka.offsets_expired",
+                "Kafka no longer has the range's offsets",
+                where=where,
+                hint="the records are lost: take a new snapshot and rebuild the pipeline, or run "
+                "`airflow-cdc sync --accept-loss` once to go on with what is left; raise the topic's retention",
+            )
+        error = self._complaints.problem(problem, where)
+        if problem.fatal() or isinstance(error, Terminal):
+            raise error
+        return False
+
+    def _late(self, silent: float) -> UnavailableError:
+        """Return the error of a task whose time is over: nothing came, or too little.
+
+        :param silent: seconds since the last record.
+        """
         chunk = next(iter(self._open.values()))
+        where = {"topic": chunk.topic, "partition": chunk.partition, "end": chunk.end}
+        reason = self._complaints.reason
+        if reason or silent > _SILENT_SECONDS:
+            return UnavailableError(
+                "kafka.stalled",
+                f"no record for {silent:.0f} s{f': {reason}' if reason else ''}",
+                where=where,
+                hint="check that the brokers can be reached from Spark's workers, then run again",
+            )
         return UnavailableError(
-            "kafka.stalled",
-            f"no record for {self._stall:.0f} s",
-            where={"topic": chunk.topic, "partition": chunk.partition, "end": chunk.end},
-            hint="check that the brokers can be reached from Spark's workers, then run again",
+            "kafka.slow",
+            f"{self._wanted - self._missing()} of {self._wanted} offsets were read in {self._deadline.seconds:g} s",
+            where=where,
+            hint="lower policy.chunk_records or raise policy.land_deadline_seconds, then run again",
         )
 
 
@@ -171,36 +250,3 @@ def _runs(messages: list[Any]) -> Iterator[tuple[tuple[str, int], list[Any]]]:
         return
     for place, run in groupby(zip(places, messages, strict=True), itemgetter(0)):
         yield place, [message for _, message in run]
-
-
-def _ended(problem: Any, message: Any, chunk: Chunk) -> bool:
-    """Return whether an event says that the chunk is read to its end; raise what makes that impossible."""
-    from confluent_kafka import KafkaError
-
-    where = {"topic": chunk.topic, "partition": chunk.partition, "start": chunk.start, "end": chunk.end}
-    code = problem.code()
-    if code == KafkaError._PARTITION_EOF:
-        # the end of a range may be a control or an aborted record, so having seen the last offset is no sign; this is
-        if message.offset() < chunk.end:
-            raise SourceError(
-                "kafka.end_beyond_log",
-                f"the log ends at {message.offset()}, before the range",
-                where=where,
-                hint="the topic lost records or was created anew: rebuild the pipeline's tables",
-            )
-        return True
-    if code in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-        raise SourceError(
-            "kafka.offsets_expired",
-            "Kafka no longer has the range's offsets",
-            where=where,
-            hint="raise the topic's retention; the records are lost, so rebuild the pipeline's tables",
-        )
-    if code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION):
-        raise SourceError("kafka.topic_unknown", "the topic or partition does not exist", where=where)
-    refused = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
-    if problem.fatal() or code in refused:
-        raise SourceError(
-            "kafka.refused", problem.name(), where=where, hint="check the Kafka connection's credentials and rights"
-        )
-    return False

@@ -81,7 +81,7 @@ def land_chunks(job: JobDocument, chunks: Sequence[Chunk], secrets: dict[str, di
     """Read chunks with the task reader and land them."""
     config = {**job.kafka, **secrets.get("kafka", {})}
     grouped = isinstance(open_format(job.format, job.format_options), Grouped)
-    source = read_chunks(chunks, config, stall_seconds=job.policy["land_deadline_seconds"], grouped=grouped)
+    source = read_chunks(chunks, config, deadline_seconds=job.policy["land_deadline_seconds"], grouped=grouped)
     return land(job, source, secrets)
 
 

@@ -94,7 +94,7 @@ def reader(partitions: Partitions) -> Callable[..., Iterator[Records]]:
     """Return what reads chunks of this log, each in two pieces, those of all chunks mixed, as Kafka hands them out."""
 
     def read_chunks(
-        chunks: Sequence[Chunk], config: dict[str, Any], *, stall_seconds: float = 60.0, grouped: bool = False
+        chunks: Sequence[Chunk], config: dict[str, Any], *, deadline_seconds: float = 60.0, grouped: bool = False
     ) -> Iterator[Records]:
         middles = [(chunk.start + chunk.end) // 2 for chunk in chunks]
         starts = [max(0, chunk.start - LOOK_BACK) if grouped else chunk.start for chunk in chunks]

@@ -35,7 +35,7 @@ class RunPolicy:
     :param ddl_grace_seconds: how long a table waits for a schema change that its rows announce, before it is parked.
     :param chunk_records: records one landing task reads.
     :param parallelism: tasks at a time; None leaves it to the engine.
-    :param land_deadline_seconds: time one landing task may take.
+    :param land_deadline_seconds: time one landing task may take from its first request to its last record.
     :param lease_seconds: how long a pipeline stays taken after its holder died.
     :param spark_writer_rows: rows of one table and batch from which ``writer: auto`` takes the Spark writer.
     :param tinyint1_as_boolean: TINYINT(1) becomes BOOLEAN; values above 1 are counted as lost.

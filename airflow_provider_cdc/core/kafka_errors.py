@@ -1,0 +1,118 @@
+"""What librdkafka's errors mean for us: try again, change the configuration, or mend the source."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, SourceError, UnavailableError
+
+_LOGIN = {"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "UNSUPPORTED_SASL_MECHANISM", "ILLEGAL_SASL_STATE"}
+_SETTINGS = {"_INVALID_ARG", "_SSL", "_CRIT_SYS_RESOURCE", "_UNSUPPORTED_FEATURE", "_NOT_IMPLEMENTED"}
+_RIGHTS = {"TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED", "GROUP_AUTHORIZATION_FAILED"}
+UNKNOWN = {"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "TOPIC_EXCEPTION", "UNKNOWN_TOPIC_ID"}
+RANGE = {"OFFSET_OUT_OF_RANGE", "_AUTO_OFFSET_RESET"}
+SILENCE = {"_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN", "_RESOLVE"}
+"""Errors that say only that nobody answered."""
+
+_SIZE = "receive.message.max.bytes"
+_KEPT = 20
+
+
+def explained(name: str, text: str, conn_id: str = "", where: dict[str, Any] | None = None) -> CdcError:
+    """Return our error for one of librdkafka's.
+
+    :param name: symbolic name, e.g. ``_TRANSPORT``.
+    :param text: librdkafka's sentence; it names brokers and topics, never passwords.
+    :param conn_id: the Airflow connection; empty where it is not known.
+    """
+    where = {**({"connection": conn_id} if conn_id else {}), **(where or {})}
+    connection = f"connection {conn_id}" if conn_id else "the Kafka connection"
+    error: CdcError
+    if name in _LOGIN:
+        error = ConfigurationError([f"{connection}: Kafka refuses the login: {text}"], where=where)
+        error.hint = "check sasl.mechanism, sasl.username and sasl.password of the connection"
+    elif _too_large(name, text):
+        error = ConfigurationError([f"{connection}: a record is larger than {_SIZE}: {text}"], where=where)
+        error.hint = f"raise {_SIZE} in the connection's extra above the size that the message names"
+    elif name in _SETTINGS:
+        error = ConfigurationError([f"{connection}: {text}"], where=where)
+        error.hint = "check the connection's extra; security.protocol, ssl.* and sasl.* must fit the broker's listener"
+    elif name in _RIGHTS:
+        hint = "grant Describe and Read on the topics; no right on a group is needed"
+        error = SourceError("kafka.not_allowed", f"Kafka does not let us: {text}", where=where, hint=hint)
+    elif name in UNKNOWN:
+        error = SourceError("kafka.topic_unknown", text, where=where, hint="check source.topics and the connection")
+    elif name in RANGE:
+        hint = "the log was cut while it was read; run again to learn what is lost"
+        error = SourceError("kafka.offset_out_of_range", text, where=where, hint=hint)
+    else:
+        hint = "check the addresses in bootstrap.servers, the network and the listener's security.protocol"
+        error = UnavailableError("kafka.unavailable", f"Kafka does not answer: {text}", where=where, hint=hint)
+    return error
+
+
+def _too_large(name: str, text: str) -> bool:
+    return name == "_BAD_MSG" and _SIZE in text
+
+
+class Problem(Protocol):
+    """What is used of confluent-kafka's ``KafkaError``."""
+
+    def name(self) -> str:
+        """Return the symbolic name."""
+
+    def str(self) -> str:
+        """Return the sentence."""
+
+
+class Complaints:
+    """Collect what librdkafka reports by itself, as reasons for our errors instead of lines on stderr.
+
+    :param conn_id: the Airflow connection; empty where it is not known.
+    """
+
+    def __init__(self, conn_id: str = "") -> None:
+        self.conn_id = conn_id
+        self._noted: list[tuple[str, str]] = []
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of a client whose reports are collected from now on."""
+        self.clear()
+        return {"error_cb": self._note, "log_level": 0}
+
+    def clear(self) -> None:
+        """Forget what was collected."""
+        self._noted.clear()
+
+    @property
+    def lasting(self) -> CdcError | None:
+        """The error that waiting for the broker does not end, if one was reported."""
+        told = self._lasting()
+        return None if told is None else explained(*told, self.conn_id)
+
+    def problem(self, error: Problem, where: dict[str, Any] | None = None) -> CdcError:
+        """Return our error for one that a call gave.
+
+        Where it says only that nobody answered, what was reported before says why.
+        """
+        told = self._lasting()
+        if told is None and error.name() in SILENCE:
+            told = self._last()
+        name, text = told or (error.name(), error.str())
+        return explained(name, text, self.conn_id, where)
+
+    @property
+    def reason(self) -> str:
+        """The last report as a sentence; empty if there was none."""
+        told = self._lasting() or self._last()
+        return "" if told is None else told[1]
+
+    def _lasting(self) -> tuple[str, str] | None:
+        return next((note for note in self._noted if note[0] in _LOGIN | {"_SSL"} or _too_large(*note)), None)
+
+    def _last(self) -> tuple[str, str] | None:
+        return next((note for note in reversed(self._noted) if note[0] != "_ALL_BROKERS_DOWN"), None)
+
+    def _note(self, error: Problem) -> None:
+        self._noted.append((error.name(), error.str()))
+        del self._noted[:-_KEPT]

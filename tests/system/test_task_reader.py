@@ -1,0 +1,113 @@
+"""The task reader says what the brokers say: at once where waiting is useless, in time where it is not."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from airflow_provider_cdc.core.documents import Chunk
+from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, UnavailableError
+from spark_jobs.readers import task_reader
+from spark_jobs.readers.task_reader import read_chunks
+from tests.stack.broker import Broker
+
+MB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Broker]:
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture
+def topic(kafka: Broker) -> str:
+    name = f"reader.{uuid.uuid4().hex}"
+    kafka.create_topic(name, config={"max.message.bytes": str(20 * MB)})
+    return name
+
+
+def fill(kafka: Broker, topic: str, *sizes: int) -> Chunk:
+    """Write records of these sizes; return all of them as a chunk."""
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "message.max.bytes": 20 * MB})
+    for size in sizes:
+        producer.produce(topic, os.urandom(size))
+    assert producer.flush(60) == 0
+    return Chunk(topic, 0, 0, len(sizes))
+
+
+def refused(chunk: Chunk, config: dict[str, Any], **options: Any) -> tuple[CdcError, float]:
+    """Return the error that reading ends with, and the seconds until then."""
+    began = time.monotonic()
+    with pytest.raises(CdcError) as error:
+        list(read_chunks([chunk], config, **options))
+    return error.value, time.monotonic() - began
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_refused_login_is_told_at_once(
+    kafka: Broker, topic: str, grouped: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    error, seconds = refused(fill(kafka, topic, 10), kafka.sasl_settings("wrong"), deadline_seconds=60, grouped=grouped)
+    assert isinstance(error, ConfigurationError) and "refuses the login" in error.message
+    assert "sasl.password" in error.hint and "wrong" not in str(error)
+    assert seconds < 15 and capfd.readouterr().err == ""
+
+
+def test_a_record_above_the_receive_limit_is_told_at_once(
+    kafka: Broker, topic: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    config = {"bootstrap.servers": kafka.bootstrap, "receive.message.max.bytes": str(9 * MB)}
+    error, seconds = refused(fill(kafka, topic, 15 * MB), config, deadline_seconds=60)
+    assert isinstance(error, ConfigurationError) and "receive.message.max.bytes" in error.message
+    assert seconds < 15 and capfd.readouterr().err == ""
+
+
+def test_a_receive_limit_below_our_fetches_is_followed(kafka: Broker, topic: str) -> None:
+    config = {"bootstrap.servers": kafka.bootstrap, "receive.message.max.bytes": str(MB)}
+    read = list(read_chunks([fill(kafka, topic, *[100_000] * 30)], config))
+    assert sum(len(records) for records in read) == 30
+
+
+def test_settings_that_the_client_refuses_are_told(kafka: Broker, topic: str) -> None:
+    config = {"bootstrap.servers": kafka.bootstrap, "security.protocol": "SASL_SSL", "sasl.mechanism": "NOPE"}
+    error, _ = refused(fill(kafka, topic, 10), config)
+    assert isinstance(error, ConfigurationError) and "extra" in error.hint
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_brokers_that_are_away_are_waited_for_until_the_deadline_without_a_flood(
+    grouped: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    config = {"bootstrap.servers": "127.0.0.1:1"}
+    error, seconds = refused(Chunk("t", 0, 0, 5), config, deadline_seconds=4, grouped=grouped)
+    assert isinstance(error, UnavailableError) and "Connection refused" in error.message
+    assert 4 <= seconds < 10 and capfd.readouterr().err == ""
+
+
+def test_a_deadline_is_for_the_whole_task_however_steadily_records_come(
+    kafka: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chunk = fill(kafka, topic, *[10] * 40)
+    monkeypatch.setattr(task_reader, "_TAKEN", 1)
+    monkeypatch.setattr(task_reader, "BATCH_BYTES", 1)
+    began, read = time.monotonic(), 0
+    with pytest.raises(UnavailableError) as error:
+        for records in read_chunks([chunk], {"bootstrap.servers": kafka.bootstrap}, deadline_seconds=2):
+            read += len(records)
+            time.sleep(0.2)
+    assert time.monotonic() - began < 4 and 0 < read < 40
+    assert error.value.code == "kafka.slow" and "of 40 offsets were read in 2 s" in error.value.message
+    assert "land_deadline_seconds" in error.value.hint
+
+
+def test_what_passes_while_records_come_is_no_reason(kafka: Broker, topic: str) -> None:
+    config = {"bootstrap.servers": f"127.0.0.1:1,{kafka.bootstrap}"}
+    read = list(read_chunks([fill(kafka, topic, *[10] * 5)], config, deadline_seconds=30))
+    assert sum(len(records) for records in read) == 5
