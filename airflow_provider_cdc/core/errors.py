@@ -106,6 +106,18 @@ class UnavailableError(Transient, CdcError):
     """A broker, a database, a store or Spark did not answer as it should."""
 
 
+def out_of_memory(code: str, what: str, where: dict[str, Any]) -> DataError:
+    """Return the error of a task that ran out of memory.
+
+    :param what: what did not fit.
+    """
+    return DataError(
+        code, f"{what} did not fit into the task's memory", where=where,
+        hint="give Spark's workers or the machine more memory, lower policy.parallelism, or sync a smaller range first "
+        "with --until; then run again",
+    )  # fmt: skip
+
+
 class KnownValuesError(Terminal, CdcError):
     """A name that is not known, told together with those that are."""
 

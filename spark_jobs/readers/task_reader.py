@@ -16,7 +16,7 @@ from airflow_provider_cdc.core.kafka_errors import RANGE, SILENCE, Complaints
 
 BATCH_BYTES = 8 << 20  # of one partition, decoded at once: much more leaves the processor's cache
 HELD_RECORDS, HELD_BYTES = 20_000, 32 << 20  # of all partitions: of many with few records each, more are waited for
-_TAKEN = 1_000  # messages of one call
+_TAKEN = 1_000  # messages of one call, fewer if they are large
 # each answer is one piece of memory; one of 50 MB, the default, is made of new pages every time
 FETCH_BYTES = 8 << 20
 _ANSWER_HEADER = 512  # bytes of an answer that are not records, at most
@@ -118,6 +118,7 @@ class _Reading:
     ) -> None:
         self._consumer, self._deadline, self._complaints = consumer, deadline, complaints
         self._headers = headers
+        self._room = 1  # messages of the next call; the first one tells how large they are
         self._wanted = sum(chunk.end - chunk.start for chunk in chunks)
         self._open = {(chunk.topic, chunk.partition): chunk for chunk in chunks}
         self._next = {(chunk.topic, chunk.partition): chunk.start for chunk in chunks}
@@ -128,19 +129,27 @@ class _Reading:
         """Yield records until every chunk is read."""
         heard = time.monotonic()
         while self._open:
-            # never more than is missing: a call that asks for more waits its whole timeout at the end
-            messages = self._consumer.consume(min(_TAKEN, max(1, self._missing())), timeout=0.5)
+            messages = self._consumer.consume(self._wished(), timeout=0.5)
             if any(message.error() is None for message in messages):
                 heard = time.monotonic()
                 self._complaints.clear()
             elif (lasting := self._complaints.lasting) is not None:
                 raise lasting
             self._take(messages)
+            del messages  # the client's own copy of the values
             if self._open and self._deadline.over:
                 raise self._late(time.monotonic() - heard)
             for place in self._due():
                 del self._sizes[place]
                 yield Records(*place, *self._columns.pop(place))
+
+    def _wished(self) -> int:
+        """Return how many messages the next call asks for.
+
+        Never more than are missing: a call that asks for more waits its whole timeout at the end. Of large ones no more
+        than are decoded at once: while a call waits for its number, the client fetches on.
+        """
+        return max(1, min(self._room, self._missing()))
 
     def _missing(self) -> int:
         return sum(chunk.end - self._next[place] for place, chunk in self._open.items())
@@ -171,7 +180,9 @@ class _Reading:
     def _add(self, place: tuple[str, int], messages: list[Any]) -> None:
         values = [message.value() for message in messages]
         stamps = [message.timestamp() for message in messages]
-        self._sizes[place] = self._sizes.get(place, 0) + sum(map(len, filter(None, values)))
+        size = sum(map(len, filter(None, values)))
+        self._sizes[place] = self._sizes.get(place, 0) + size
+        self._room = min(_TAKEN, max(1, BATCH_BYTES * len(values) // max(1, size)))
         found: _Columns = (
             [message.offset() for message in messages],
             [stamp if kind else None for kind, stamp in stamps],

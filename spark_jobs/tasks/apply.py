@@ -23,7 +23,7 @@ from airflow_provider_cdc.core.apply.typing_rows import SchemaMissing
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.ddl.timeline import Reference, TableTimeline
 from airflow_provider_cdc.core.documents import JobDocument
-from airflow_provider_cdc.core.errors import CdcError, SinkError, Transient
+from airflow_provider_cdc.core.errors import CdcError, SinkError, Transient, out_of_memory
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.printable import printable
@@ -59,6 +59,9 @@ def apply(
         if isinstance(error, Transient):
             raise
         report = ApplyReport(task.table_id, "parked", reason=str(error), error=error.document())
+    except MemoryError:
+        full = out_of_memory("apply.memory", "the table's changes", {"table": f"{task.database}.{task.table}"})
+        report = ApplyReport(task.table_id, "parked", reason=str(full), error=full.document())
     except (pa.ArrowException, ValueError, KeyError, TypeError, ArithmeticError) as error:
         # a fault of ours on one table must not stop the others; its text may quote values: only kind and place are kept
         frames = [
@@ -112,6 +115,7 @@ class _Table:
             applied=applied,
             read=self._stored,
         )
+        del fresh, applied  # as large as what is written now
         budget = self._policy.quarantine_limit
         if len(delta.failures) > budget:
             first = delta.failures[0]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.documents import Chunk, JobDocument
-from airflow_provider_cdc.core.errors import DataError, SourceError
+from airflow_provider_cdc.core.errors import DataError, SourceError, out_of_memory
 from airflow_provider_cdc.core.formats.contract import Format, Grouped, Records
 from airflow_provider_cdc.core.formats.given_positions import GivenPositions
 from airflow_provider_cdc.core.formats.groups import whole_groups
@@ -22,6 +22,7 @@ from spark_jobs.readers.task_reader import read_chunks
 from spark_jobs.storage import Storage
 
 _FILE_BYTES = 128 << 20  # of changes in memory; of many tables in turn a file's are all held until it ends
+_PLACES_TOLD = 5
 _ERRORS_TOLD = 20  # a report names so many places; the change log has all
 
 
@@ -110,6 +111,9 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
                 _finish(writer, report)
                 writer = LogWriter(storage, folder, describe)
         _finish(writer, report)
+    except MemoryError:
+        places = " ".join(sorted({f"{chunk.topic}/{chunk.partition}" for chunk in job.chunks})[:_PLACES_TOLD])
+        raise out_of_memory("land.memory", "the records", {"partitions": places}) from None
     finally:
         gc.enable()
         pa.default_memory_pool().release_unused()  # the worker lives on beside others that need it now

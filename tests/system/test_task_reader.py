@@ -111,3 +111,9 @@ def test_what_passes_while_records_come_is_no_reason(kafka: Broker, topic: str) 
     config = {"bootstrap.servers": f"127.0.0.1:1,{kafka.bootstrap}"}
     read = list(read_chunks([fill(kafka, topic, *[10] * 5)], config, deadline_seconds=30))
     assert sum(len(records) for records in read) == 5
+
+
+def test_of_large_records_few_are_held_at_a_time(kafka: Broker, topic: str) -> None:
+    chunk = fill(kafka, topic, *[4 * MB] * 30)
+    sizes = [sum(map(len, records.values)) for records in read_chunks([chunk], {"bootstrap.servers": kafka.bootstrap})]  # type: ignore[arg-type]
+    assert sum(sizes) == 120 * MB and max(sizes) <= 2 * task_reader.BATCH_BYTES

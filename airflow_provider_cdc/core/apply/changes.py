@@ -82,6 +82,12 @@ class Picked:
     def __len__(self) -> int:
         return len(self.places)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all of them, as if all rows' images were equally long."""
+        every: int = sum(piece.nbytes for piece in self.images.pieces)
+        return every * len(self.places) // max(1, len(self.images.there))
+
     def slice(self, start: int, length: int) -> pa.Array:
         """Return a stretch of them."""
         return self.images.at(self.places[start : start + length])

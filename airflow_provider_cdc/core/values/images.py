@@ -17,6 +17,7 @@ from airflow_provider_cdc.core.values.reading import texts_of
 __all__ = ["Failure", "Field", "Reason", "Typed", "constant", "type_images"]
 
 _BLOCK = 16_384  # rows; their objects stay in the processor's cache
+_BLOCK_BYTES = 32 << 20  # of images: each is held three times while a block is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +55,19 @@ class ImageTexts(Protocol):
 
     def __len__(self) -> int: ...
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all images, about."""
+
     def slice(self, offset: int, length: int, /) -> pa.Array:
         """Return a stretch."""
 
 
 def type_images(images: ImageTexts, fields: Sequence[Field]) -> Typed:
     """Convert images; never raises for what is in them."""
+    rows = min(_BLOCK, max(1, _BLOCK_BYTES * len(images) // max(1, images.nbytes)))
     blocks = [
-        Block(texts_of(images.slice(start, _BLOCK)), fields, start).run()
-        for start in range(0, max(len(images), 1), _BLOCK)
+        Block(texts_of(images.slice(start, rows)), fields, start).run() for start in range(0, max(len(images), 1), rows)
     ]
     lossy: Counter[str] = Counter()
     for block in blocks:

@@ -9,6 +9,7 @@ import pytest
 
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import ColumnType
+from airflow_provider_cdc.core.values import images as images_module
 from airflow_provider_cdc.core.values.images import Failure, Field, type_images
 
 NAMES = [
@@ -100,3 +101,27 @@ def test_a_text_that_a_tool_could_not_read_is_kept_and_counted() -> None:
     assert plain.lossy == {"replacement_character": 2}
     beside_an_odd_one = type_images(pa.array(['{"a":"\ufffd"}', '{"a":{}}']), [field])
     assert beside_an_odd_one.lossy == {"replacement_character": 1}
+
+
+def test_large_images_are_read_in_blocks_of_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Watched:
+        """Images that note how many bytes are asked for at a time."""
+
+        def __init__(self, texts: list[str]) -> None:
+            self.texts, self.asked = pa.array(texts), list[int]()
+            self.nbytes = self.texts.nbytes
+
+        def __len__(self) -> int:
+            return len(self.texts)
+
+        def slice(self, offset: int, length: int, /) -> pa.Array:
+            part = self.texts.slice(offset, length)
+            self.asked.append(part.nbytes)
+            return part
+
+    monkeypatch.setattr(images_module, "_BLOCK_BYTES", 5_000)
+    texts = [json.dumps({"a": str(number) * 1_000}) for number in range(10)]
+    watched = Watched(texts)
+    typed = type_images(watched, [Field(Encoded("a", Encoding.TEXT), ColumnType("text"), pa.string())])
+    assert typed.columns[0].to_pylist() == [str(number) * 1_000 for number in range(10)]
+    assert len(watched.asked) == 3 and max(watched.asked) < 5_000
