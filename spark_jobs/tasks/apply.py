@@ -135,7 +135,7 @@ class _Table:
             newest.upserts.num_rows,
             newest.deletes.num_rows,
             failures=[asdict(item) for item in delta.failures],
-            lossy=delta.lossy,
+            lossy=dict(delta.lossy),
             action=action,
             owes=self._owes,
         )
@@ -314,7 +314,7 @@ class _Table:
         elif stays and part.keyed:
             action = Action("merge", commit, part.upserts, part.deletes, [c.name for c in part.schema.key_columns])
         else:
-            mapper = Mapper(self._timeline.epochs, self._timeline.fills, self._types)
+            mapper = Mapper(self._timeline.epochs, self._timeline.fills, self._types, delta.lossy)
             content = None if base_schema is None or delta.parts[0].clear else self._stored()
             rows, owed = after_parts(content, owed, base_schema, delta.parts, mapper)
             debts.write(self._storage, self._job.pipeline, task.table_id, self._job.seq, owed)

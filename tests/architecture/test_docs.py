@@ -16,8 +16,14 @@ from airflow_provider_cdc.core.ddl.statement import CreateTable
 from airflow_provider_cdc.core.formats.registry import FORMATS, format_names, open_format
 from airflow_provider_cdc.core.values.field import (
     AMBIGUOUS_TIME,
+    CHARACTER_REPLACED,
     INVALID_DATE,
+    LABEL_LOST,
     NOT_BOOLEAN,
+    NULL_REPLACED,
+    NUMBER_CLAMPED,
+    NUMBER_PREFIX,
+    TEXT_CUT,
     UNREADABLE,
     ZERO_DATE,
     Reason,
@@ -114,6 +120,7 @@ def _headings(page: Path) -> list[str]:
 def test_the_readme_names_every_reason_and_every_loss() -> None:
     told = text_of(ROOT / "README.md")
     kinds = [ZERO_DATE, INVALID_DATE, AMBIGUOUS_TIME, NOT_BOOLEAN, UNREADABLE]
+    kinds += [TEXT_CUT, NUMBER_CLAMPED, NUMBER_PREFIX, CHARACTER_REPLACED, LABEL_LOST, NULL_REPLACED]
     assert [kind for kind in [*Reason, *kinds, ABSENT, UNKNOWN, "image_missing"] if f"`{kind}`" not in told] == []
 
 

@@ -20,20 +20,21 @@ def after_parts(
     :param content: stored rows under ``base``, None when nothing is stored or a clear takes it away.
     :param owed: removals that found no row before, under ``base``; without columns when none.
     """
-    schema = base
+    schema: TableSchema | None = base
+    epoch: int | None = None
     for part in parts:
         empty = mapper.rows({}, 0, part.epoch, part.epoch)
         if content is None or schema is None or part.clear:
             content, owed = empty, empty
         else:
-            content = mapper.content(content, schema, part.epoch)
-            owed = mapper.content(owed, schema, part.epoch) if owed.num_columns else empty
+            content = mapper.content(content, schema, part.epoch, epoch)
+            owed = mapper.content(owed, schema, part.epoch, epoch) if owed.num_columns else empty
         if part.keyed:
             names = [column.name for column in part.schema.key_columns]
             content = without_keys(content, pa.concat_tables([part.deletes, part.upserts.select(names)]), names)
             content, owed = pa.concat_tables([content, part.upserts]), empty
         else:
             content, owed = multiset_sum(content, part.upserts, pa.concat_tables([owed, part.deletes]))
-        schema = part.schema
+        schema, epoch = part.schema, part.epoch
     assert content is not None  # a delta has at least one part
     return content, owed

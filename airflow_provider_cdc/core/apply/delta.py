@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -51,11 +52,11 @@ class Delta:
 
     :param parts: in order; each needs the content the one before left.
     :param failures: rows that were left out.
-    :param lossy: counts of deliberate losses by reason, e.g. ``zero_date``.
+    :param lossy: counts of values that were not kept as they were, by kind, e.g. ``zero_date``.
     :param changes: rows by operation.
     """
 
     parts: list[Part]
     failures: list[RowFailure] = field(default_factory=list)
-    lossy: dict[str, int] = field(default_factory=dict)
+    lossy: Counter[str] = field(default_factory=Counter)
     changes: dict[str, int] = field(default_factory=dict)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
 from airflow_provider_cdc.core.ddl.timeline import Epoch
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableSchema
-from airflow_provider_cdc.core.values.conversion import convert
+from airflow_provider_cdc.core.values.certain import TEXTS
+from airflow_provider_cdc.core.values.conversion import convert, without_nulls
 from airflow_provider_cdc.core.values.images import constant
+from airflow_provider_cdc.core.values.texts import keeps_bytes, keeps_texts
 from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
 
 _WHOLE = {"tinyint": 1, "smallint": 2, "mediumint": 3, "int": 4, "bigint": 8}
-_TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"})
 _BYTES = frozenset({"varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 
 
@@ -37,12 +39,13 @@ def keeps_values(old: ColumnType, new: ColumnType) -> bool:
         return (new.length or 0) >= (old.length or 0)
     if old.name == new.name == "enum":
         return set(old.labels) <= set(new.labels)
-    if old.name == new.name == "set":
-        return set(old.labels) <= set(new.labels)
+    if old.name == new.name == "set":  # its texts name the members in the type's order
+        return tuple(label for label in new.labels if label in old.labels) == old.labels
     if old.name in ("float", "double") and new.name in ("float", "double"):
         return new.scale is None and (old.name == "float" or new.name == "double")
-    # strict mode, the default since MySQL 5.7 and MariaDB 10.2, refuses a shorter text type when a value does not fit
-    return (old.name in _TEXT and new.name in _TEXT) or (old.name in _BYTES and new.name in _BYTES)
+    if old.name in TEXTS and new.name in TEXTS:
+        return keeps_texts(old, new)
+    return old.name in _BYTES and new.name in _BYTES and keeps_bytes(old, new)
 
 
 def barriers(epochs: Sequence[Epoch]) -> list[int]:
@@ -51,7 +54,8 @@ def barriers(epochs: Sequence[Epoch]) -> list[int]:
     for place in range(1, len(epochs)):
         old, new = epochs[place - 1].schema, epochs[place].schema
         changed = any(
-            (was := old.column(column.id)) is not None and not keeps_values(was.type, column.type)
+            (was := old.column(column.id)) is not None
+            and (not keeps_values(was.type, column.type) or (was.nullable and not column.nullable))
             for column in new.columns
         )
         if changed or old.key != new.key:
@@ -64,12 +68,20 @@ class Mapper:
 
     :param epochs: the table's epochs in order.
     :param fills: column id -> value of rows older than the column.
+    :param lossy: takes the counts of values that did not fit the new type of their column, by kind of loss.
     """
 
-    def __init__(self, epochs: Sequence[Epoch], fills: Mapping[int, Default], options: TypeOptions) -> None:
+    def __init__(
+        self,
+        epochs: Sequence[Epoch],
+        fills: Mapping[int, Default],
+        options: TypeOptions,
+        lossy: Counter[str] | None = None,
+    ) -> None:
         self._epochs = epochs
         self._fills = fills
         self._options = options
+        self._lossy = Counter[str]() if lossy is None else lossy
 
     def rows(self, typed: Mapping[int, pa.Array], count: int, epoch: int, target: int) -> pa.Table:
         """Map rows typed under ``epoch`` (column id -> values) to the schema of epoch ``target``."""
@@ -83,12 +95,16 @@ class Mapper:
                 arrays.append(self._steps(values, column.id, epoch, target))
         return pa.Table.from_arrays(arrays, schema=arrow_schema(wanted, self._options))
 
-    def content(self, stored: pa.Table, old: TableSchema, target: int) -> pa.Table:
-        """Map a table's stored rows from the schema they lie under to that of epoch ``target``."""
+    def content(self, stored: pa.Table, old: TableSchema, target: int, start: int | None = None) -> pa.Table:
+        """Map a table's stored rows from the schema they lie under to that of epoch ``target``.
+
+        :param start: epoch of the old schema; None for the newest that has it.
+        """
         wanted = self._epochs[target].schema
-        if old == wanted:
+        if start is None:
+            start = max((i for i, epoch in enumerate(self._epochs[: target + 1]) if epoch.schema == old), default=None)
+        if start == target:
             return stored
-        start = next((i for i, epoch in enumerate(self._epochs) if epoch.schema == old), None)
         typed = {column.id: stored.column(column.name) for column in old.columns if column.name in stored.column_names}
         if start is not None:
             return self.rows(typed, stored.num_rows, start, target)
@@ -99,7 +115,7 @@ class Mapper:
             if was is None or column.id not in typed:
                 arrays.append(self._filled(column, stored.num_rows))
             else:
-                arrays.append(convert(typed[column.id], was.type, column.type, arrow_type(column.type, self._options)))
+                arrays.append(self._step(typed[column.id], was, column))
         return pa.Table.from_arrays(arrays, schema=arrow_schema(wanted, self._options))
 
     def _filled(self, column: Column, count: int) -> pa.Array:
@@ -114,7 +130,11 @@ class Mapper:
         assert now is not None  # the caller typed the values under this epoch
         for place in range(epoch + 1, target + 1):
             column = self._epochs[place].schema.column(column_id)
-            if column is not None and column.type != now.type:
-                values = convert(values, now.type, column.type, arrow_type(column.type, self._options))
-                now = column
+            if column is not None:
+                values, now = self._step(values, now, column), column
         return values
+
+    def _step(self, values: pa.Array, old: Column, new: Column) -> pa.Array:
+        if new.type != old.type:
+            values = convert(values, old.type, new.type, arrow_type(new.type, self._options), self._lossy)
+        return without_nulls(values, new.type, self._lossy) if old.nullable and not new.nullable else values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 
 import numpy as np
@@ -56,12 +57,22 @@ def resolve(
         changes = pa.concat_tables([changes, applied])
     sorted_changes = Changes(changes)
     rows, epochs = sorted_changes.rows, epochs_of(sorted_changes.rows, timeline)
-    mapper = Mapper(timeline.epochs, timeline.fills, options)
-    typer = RowTyper(sorted_changes, epochs, timeline, wire, options, mapper)
+    lossy = Counter[str]()
+    typer = RowTyper(
+        sorted_changes,
+        epochs,
+        timeline,
+        wire,
+        options,
+        Mapper(timeline.epochs, timeline.fills, options, lossy),
+        lossy=lossy,
+    )
     typer.check()
     epochs = typer.epochs
     known = pa.chunked_array([], pa.string()) if applied is None else applied.column("position")
-    stored = Stored(None if base is None else read, base, known, mapper, timeline.epochs)
+    stored = Stored(
+        None if base is None else read, base, known, Mapper(timeline.epochs, timeline.fills, options), timeline.epochs
+    )
     ops = rows.column("op").cast(pa.string())
     cleared = _last_clear(rows, timeline) if truncates else None
     if wire.order == "second":
@@ -73,8 +84,8 @@ def resolve(
         cleared = None  # the stored rows already went through it; only rows that arrive late have to
     places = np.flatnonzero(keep.to_numpy(zero_copy_only=False))
     counts = {str(v["values"]): v["counts"] for v in ops.value_counts().to_pylist()}
-    delta = Delta([], typer.failures, typer.lossy, counts)
-    first = 0 if base is None else _epoch_of(base, timeline)
+    delta = Delta([], typer.failures, lossy, counts)
+    first = 0 if base is None else _epoch_of(base, timeline, base_position)
     clear_epoch = None if cleared is None else timeline.epoch_at(cleared)
     for last in _part_ends(timeline, first, clear_epoch):
         begin = delta.parts[-1].epoch + 1 if delta.parts else 0
@@ -96,9 +107,11 @@ def _part_ends(timeline: TableTimeline, first: int, clear_epoch: int | None) -> 
     return [*ends, len(timeline.epochs) - 1]
 
 
-def _epoch_of(base: TableSchema, timeline: TableTimeline) -> int:
+def _epoch_of(base: TableSchema, timeline: TableTimeline, position: str) -> int:
+    """Return the epoch of the stored rows: of several with the same schema the newest that they went through."""
     places = [place for place, epoch in enumerate(timeline.epochs) if epoch.schema == base]
-    return places[-1] if places else 0
+    passed = [place for place in places if timeline.epochs[place].position <= position]
+    return max(passed or places, default=0)
 
 
 def epochs_of(rows: pa.Table, timeline: TableTimeline) -> Places:

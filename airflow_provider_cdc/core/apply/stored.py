@@ -48,7 +48,7 @@ class Stored:
             return self.mapper.content(rows, self.schema, target)
         content = None if self.read is None or parts[0].clear else self.read(None)
         rows, _ = after_parts(content, pa.table({}), self.schema, parts, self.mapper)
-        return self.mapper.content(rows, parts[-1].schema, target)
+        return self.mapper.content(rows, parts[-1].schema, target, parts[-1].epoch)
 
     def went_through(self, positions: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Return which changes the stored rows went through already."""

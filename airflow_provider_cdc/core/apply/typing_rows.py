@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,7 +59,7 @@ class RowTyper:
     options: TypeOptions
     mapper: Mapper
     failures: list[RowFailure] = field(default_factory=list)
-    lossy: dict[str, int] = field(default_factory=dict)
+    lossy: Counter[str] = field(default_factory=Counter)
     _descriptions: dict[str, Description] = field(default_factory=dict)
 
     def check(self) -> None:
@@ -173,8 +174,7 @@ class RowTyper:
 
     def _unfit(self, places: np.ndarray, result: Typed) -> set[int]:
         """Note what did not convert; returns the rows it is in."""
-        for reason, count in result.lossy.items():
-            self.lossy[reason] = self.lossy.get(reason, 0) + count
+        self.lossy.update(result.lossy)
         for failure in result.failures:
             self.fail(int(places[failure.row]), failure.column, failure.reason)
         return {failure.row for failure in result.failures}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,12 +31,22 @@ class Uncertain(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One type change."""
+    """One type change.
+
+    :param lost: counts of values that did not fit, by kind of loss.
+    """
 
     old: ColumnType
     new: ColumnType
     target: pa.DataType
-    fractions: Literal["round", "truncate"]
+    fractions: Literal["round", "truncate"] = "round"
+    lost: Counter[str] = field(default_factory=Counter)
+
+    def lose(self, kind: str, flags: pa.Array) -> None:
+        """Count the values whose flag is set."""
+        count = pc.sum(flags).as_py()
+        if count:
+            self.lost[kind] += count
 
 
 def family(column: ColumnType) -> str:
@@ -54,6 +66,20 @@ def demand(flags: pa.Array, otherwise: str) -> None:
     """Refuse unless every value that is not NULL passes."""
     if pc.all(flags).as_py() is False:
         raise Uncertain(otherwise)
+
+
+def converted_one_by_one(
+    values: pa.Array, convert: Callable[[Any], tuple[Any, str | None]], step: Step, target: pa.DataType
+) -> pa.Array:
+    """Convert each distinct value once.
+
+    :param convert: returns the result and the kind of loss to count, None for no loss.
+    """
+    coded = values.dictionary_encode()
+    results = [convert(value) for value in coded.dictionary.to_pylist()]
+    for kind in {kind for _, kind in results if kind is not None}:
+        step.lose(kind, pa.array([loss == kind for _, loss in results]).take(coded.indices))
+    return pa.array([value for value, _ in results], target).take(coded.indices)
 
 
 def shaped(texts: pa.Array, pattern: str, otherwise: str) -> pa.Array:

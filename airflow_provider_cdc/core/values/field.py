@@ -59,4 +59,11 @@ ZERO_DATE = "zero_date"  # lossy: 0000-00-00 became NULL
 INVALID_DATE = "invalid_date"  # lossy: 2023-02-31 or 2023-05-00, which MySQL can store, became NULL
 AMBIGUOUS_TIME = "ambiguous_time"  # a civil time that a clock showed twice was taken as the earlier instant
 NOT_BOOLEAN = "tinyint_as_boolean"  # lossy: a TINYINT(1) beyond 0 and 1 became true
+# lossy: what a server without strict mode made of stored values that did not fit the new type of their column
+TEXT_CUT = "text_cut"  # a text or bytes were cut to the new length
+NUMBER_CLAMPED = "number_clamped"  # a number became the nearest one of the new range, a year that is none 0
+NUMBER_PREFIX = "number_prefix"  # a text became the number that it begins with, or 0
+CHARACTER_REPLACED = "character_replaced"  # a character that the new character set lacks became a question mark
+LABEL_LOST = "label_lost"  # an ENUM became the empty text, or a SET lost members, that the new type lacks
+NULL_REPLACED = "null_replaced"  # NULL became the implicit default of a column that is NOT NULL now
 UNREADABLE = "replacement_character"  # lossy: a text holds U+FFFD, which tools put where they could not read characters

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.values.certain import Step, Uncertain, bounds, demand
+from airflow_provider_cdc.core.values.certain import Step, Uncertain, bounds, converted_one_by_one, demand
 from airflow_provider_cdc.core.values.exact import rescaled as exactly_rescaled
+from airflow_provider_cdc.core.values.field import LABEL_LOST, NUMBER_CLAMPED, Misfit
 from airflow_provider_cdc.core.values.fit import plain
-from airflow_provider_cdc.core.values.texts import fitted
+from airflow_provider_cdc.core.values.texts import printed_as
 from airflow_provider_cdc.core.values.types import MAX_DIGITS, decimal_digits
 
-_WIDE = Context(prec=200, rounding=ROUND_HALF_UP)
-_EXACT_DOUBLES = 1 << 53
+_WIDE = Context(prec=1000, rounding=ROUND_HALF_UP)
+_BEYOND_BIGINT = 2.0**63
+_BEYOND_EVERY = 2.0**65
 
 
 def exact(values: pa.Array) -> pa.Array:
@@ -30,115 +35,158 @@ def exact(values: pa.Array) -> pa.Array:
 
 
 def to_integer(values: pa.Array, step: Step) -> pa.Array:
-    """Round half away from zero and check the new type's range."""
+    """Round half away from zero and clamp to the new type's range."""
     if pa.types.is_boolean(step.target) and step.new.name == "tinyint":
         return pc.not_equal(exact(values), pa.scalar(Decimal(0), pa.decimal128(1, 0)))
-    numbers = rescaled(exact(values), MAX_DIGITS, 0)
+    # what is clamped here to 38 digits is counted below
+    numbers = rescaled(exact(values), MAX_DIGITS, 0, replace(step, lost=Counter()))
     low, high = bounds(step.new)
-    least, greatest = pc.min_max(numbers).as_py().values()
-    if not low <= least <= greatest <= high:
-        raise Uncertain("a number is out of the new range")
+    beyond = pc.or_(pc.less(numbers, _whole(low)), pc.greater(numbers, _whole(high)))
+    if pc.any(beyond).as_py():
+        if step.new.name == "bit":
+            raise Uncertain("a number has more bits than the new type")
+        step.lose(NUMBER_CLAMPED, beyond)
+        numbers = pc.if_else(pc.less(numbers, _whole(low)), _whole(low), numbers)
+        numbers = pc.if_else(pc.greater(numbers, _whole(high)), _whole(high), numbers)
     return numbers.cast(pa.decimal128(20, 0)).cast(pa.int8()) if pa.types.is_boolean(step.target) else numbers
 
 
+def _whole(number: int) -> pa.Scalar:
+    return pa.scalar(Decimal(number), pa.decimal128(MAX_DIGITS, 0))
+
+
 def to_year(values: pa.Array, step: Step) -> pa.Array:
-    """Take years as they are; two digits mean something else."""
-    years = exact(values).cast(pa.int64())
-    demand(
-        pc.or_(pc.equal(years, 0), pc.and_(pc.greater_equal(years, 1901), pc.less_equal(years, 2155))),
-        "a number is no year",
-    )
-    return years
+    """Take years; up to 69 they are of 2000, up to 99 of 1900, and what is no year is 0."""
+    numbers = rescaled(exact(values), MAX_DIGITS, 0, step)
+    if step.old.unsigned and pc.any(pc.equal(numbers, _whole(0))).as_py():
+        raise Uncertain("whether an unsigned 0 is the year 0 or 2000")
+    years = pc.if_else(pc.less_equal(pc.abs(numbers), _whole(9999)), numbers, _whole(-1)).cast(pa.int64())
+    years = pc.if_else(_between(years, 1, 69), pc.add(years, 2000), years)
+    years = pc.if_else(_between(years, 70, 99), pc.add(years, 1900), years)
+    proper = pc.or_(pc.equal(years, 0), _between(years, 1901, 2155))
+    step.lose(NUMBER_CLAMPED, pc.invert(proper))
+    return pc.if_else(proper, years, 0)
+
+
+def _between(numbers: pa.Array, least: int, greatest: int) -> pa.Array:
+    return pc.and_(pc.greater_equal(numbers, least), pc.less_equal(numbers, greatest))
 
 
 def to_decimal(values: pa.Array, step: Step) -> pa.Array:
-    """Change precision and scale, rounding half away from zero."""
+    """Change precision and scale, rounding half away from zero and clamping."""
     precision, scale = decimal_digits(step.new)
-    return rescaled(exact(values), precision, scale)
+    return rescaled(exact(values), precision, scale, step)
 
 
-def rescaled(values: pa.Array, precision: int, scale: int) -> pa.Array:
-    """Return decimals (texts where they are wider than Arrow's) with another precision and scale."""
-    if pa.types.is_string(values.type) or precision > MAX_DIGITS:
-        return _rescaled_one_by_one(values, precision, scale)
-    if scale < values.type.scale:
-        values = pc.round(values, scale, round_mode="half_towards_infinity")
-    return exactly_rescaled(values, pa.decimal128(precision, scale))
+def rescaled(values: pa.Array, precision: int, scale: int, step: Step) -> pa.Array:
+    """Return decimals (texts where they are wider than Arrow's) with another precision and scale.
 
+    What has too many digits becomes the greatest number, or the least; the least of an unsigned column is 0.
+    """
+    if not pa.types.is_string(values.type) and precision <= MAX_DIGITS:
+        rounded = values
+        if scale < values.type.scale:
+            rounded = pc.round(values, scale, round_mode="half_towards_infinity")
+        negative = step.new.name == "decimal" and step.new.unsigned and pc.any(pc.less(values, 0)).as_py()
+        if not negative:
+            try:
+                return exactly_rescaled(rounded, pa.decimal128(precision, scale))
+            except (Misfit, pa.ArrowInvalid):
+                pass  # one of them has too many digits
+    nines = (9,) * precision
+    greatest = Decimal((0, nines, -scale))
+    least = Decimal(0) if step.new.name == "decimal" and step.new.unsigned else Decimal((1, nines, -scale))
+    target = pa.string() if precision > MAX_DIGITS else pa.decimal128(precision, scale)
 
-def _rescaled_one_by_one(values: pa.Array, precision: int, scale: int) -> pa.Array:
-    unit = Decimal(1).scaleb(-scale)
-    limit = Decimal(10) ** (precision - scale)
-    texts: list[str | None] = []
-    for value in values.to_pylist():
-        number = None if value is None else _WIDE.quantize(Decimal(value), unit)
-        if number is not None and abs(number) >= limit:
-            raise Uncertain("a number is out of the new range")
-        texts.append(None if number is None else plain(number, scale))
-    array = pa.array(texts, pa.string())
-    return array if precision > MAX_DIGITS else array.cast(pa.decimal128(precision, scale))
+    def convert(value: Any) -> tuple[Decimal | str, str | None]:
+        number = _WIDE.quantize(Decimal(value), Decimal((0, (1,), -scale)))
+        clamped = min(max(number, least), greatest)
+        result = clamped if precision <= MAX_DIGITS else plain(clamped, scale)
+        return result, None if clamped == number else NUMBER_CLAMPED
+
+    return converted_one_by_one(values, convert, step, target)
 
 
 def to_float(values: pa.Array, step: Step) -> pa.Array:
     """Round to the nearest double, and from there to the nearest float, as the server does."""
-    _no_digits(step)
     return _narrowed(exact(values).cast(pa.string()).cast(pa.float64()), step)
 
 
 def float_to_float(values: pa.Array, step: Step) -> pa.Array:
     """Widen exactly, or round to the nearest float."""
-    _no_digits(step)
     return _narrowed(values.cast(pa.float64()), step)
 
 
-def float_to_exact(then: Callable[[pa.Array, Step], pa.Array]) -> Callable[[pa.Array, Step], pa.Array]:
-    """Make whole floating numbers exact ones; how others are rounded differs between servers."""
+def float_to_integer(values: pa.Array, step: Step) -> pa.Array:
+    """Round to the nearest whole number and clamp; which way a half is rounded differs between servers."""
+    doubles = values.cast(pa.float64())
+    demand(pc.not_equal(pc.abs(pc.subtract(doubles, pc.trunc(doubles))), 0.5), "a floating number is a half")
+    rounded = pc.round(doubles)
+    if step.new.name == "bigint" and step.new.unsigned:
+        demand(pc.less(rounded, _BEYOND_BIGINT), "a floating number is out of the range of a signed BIGINT")
+    # beyond every integer type, and exact as a decimal
+    inside = pc.min_element_wise(pc.max_element_wise(rounded, -_BEYOND_EVERY), _BEYOND_EVERY, skip_nulls=False)
+    return to_integer(pc.if_else(pc.is_null(doubles), None, inside).cast(pa.decimal128(MAX_DIGITS, 0)), step)
 
-    def convert(values: pa.Array, step: Step) -> pa.Array:
-        doubles = values.cast(pa.float64())
-        whole = pc.and_(pc.equal(pc.floor(doubles), doubles), pc.less_equal(pc.abs(doubles), float(_EXACT_DOUBLES)))
-        demand(whole, "a floating number has a fraction")
-        return then(doubles.cast(pa.int64()), step)
 
-    return convert
+def float_to_decimal(values: pa.Array, step: Step) -> pa.Array:
+    """Round the shortest digits that stand for the number, as the server does."""
+    return to_decimal(_shortest(values), step)
 
 
-def to_text(values: pa.Array, step: Step) -> pa.Array:
+def _shortest(values: pa.Array) -> pa.Array:
+    return pa.array(
+        [None if value is None else f"{Decimal(repr(value)):f}" for value in values.to_pylist()], pa.string()
+    )
+
+
+def printed(values: pa.Array, step: Step) -> pa.Array:
     """Write numbers as the server prints them."""
     numbers = exact(values)
     if pa.types.is_string(numbers.type):
-        return fitted(numbers, step)
+        return numbers
     scale = numbers.type.scale
     if scale == 0:
-        return fitted(numbers.cast(pa.decimal128(MAX_DIGITS, 0)).cast(pa.string()), step)
+        return numbers.cast(pa.decimal128(MAX_DIGITS, 0)).cast(pa.string())
     # Arrow writes 0E-10 where MySQL writes 0.0000000000
-    texts = [None if value is None else plain(value, scale) for value in numbers.to_pylist()]
-    return fitted(pa.array(texts, pa.string()), step)
+    return pa.array([None if value is None else plain(value, scale) for value in numbers.to_pylist()], pa.string())
 
 
-def year_to_text(values: pa.Array, step: Step) -> pa.Array:
+def printed_float(values: pa.Array, step: Step) -> pa.Array:
+    """Write FLOAT(m,d) with its digits; the digits of others differ between servers."""
+    digits = step.old.scale
+    if digits is None:
+        raise Uncertain("the digits that a floating number is printed with")
+    return pa.array([None if value is None else f"{value:.{digits}f}" for value in values.to_pylist()], pa.string())
+
+
+def printed_year(values: pa.Array, step: Step) -> pa.Array:
     """Write years with four digits."""
-    return fitted(pc.utf8_lpad(values.cast(pa.string()), 4, "0"), step)
+    return pc.utf8_lpad(values.cast(pa.string()), 4, "0")
 
 
 def to_enum(values: pa.Array, step: Step) -> pa.Array:
-    """Take numbers as places in the list of labels, which begins with 1."""
-    places = exact(values).cast(pa.int64())
-    demand(
-        pc.and_(pc.greater(places, 0), pc.less_equal(places, len(step.new.labels))), "a number is no place in the ENUM"
-    )
-    return pa.array(["", *step.new.labels], pa.string()).take(places)
-
-
-def _no_digits(step: Step) -> None:
-    if step.new.scale is not None:
-        raise Uncertain("FLOAT(m,d) rounds in its own way")
+    """Take numbers as places in the list of labels, which begins with 1; others become the empty text."""
+    places, last = exact(values), _whole(len(step.new.labels))
+    proper = pc.and_(pc.greater(places, _whole(0)), pc.less_equal(places, last))
+    step.lose(LABEL_LOST, pc.invert(proper))
+    return pa.array(["", *step.new.labels], pa.string()).take(pc.if_else(proper, places, _whole(0)).cast(pa.int64()))
 
 
 def _narrowed(doubles: pa.Array, step: Step) -> pa.Array:
-    numbers = doubles.cast(step.target)
-    demand(pc.is_finite(numbers), "a number is out of the new range")
-    return numbers
+    """Round doubles to the digits of a FLOAT(m,d), clamp them, and round to the nearest float."""
+    greatest = float(np.finfo(np.float32 if step.new.name == "float" else np.float64).max)
+    if step.new.scale is not None:
+        power = 10.0**step.new.scale
+        whole = pc.floor(doubles)
+        rest = pc.round(pc.multiply(pc.subtract(doubles, whole), power), round_mode="half_to_even")
+        doubles = pc.add(whole, pc.divide(rest, power))
+        greatest = 10.0 ** ((step.new.length or 0) - step.new.scale) - 1 / power
+    least = 0.0 if step.new.unsigned else -greatest
+    beyond = pc.or_(pc.less(doubles, least), pc.greater(doubles, greatest))
+    step.lose(NUMBER_CLAMPED, beyond)
+    doubles = pc.if_else(pc.less(doubles, least), least, doubles)
+    return pc.if_else(pc.greater(doubles, greatest), greatest, doubles).cast(step.target)
 
 
 _TO: dict[str, Callable[[pa.Array, Step], Any]] = {
@@ -151,10 +199,12 @@ _TO: dict[str, Callable[[pa.Array, Step], Any]] = {
 
 STEPS: dict[tuple[str, str], Callable[[pa.Array, Step], pa.Array]] = {
     **{(old, new): step for old in ("integer", "bit", "year", "decimal") for new, step in _TO.items()},
-    **{("float", new): float_to_exact(_TO[new]) for new in ("integer", "decimal")},
+    ("float", "integer"): float_to_integer,
+    ("float", "decimal"): float_to_decimal,
     ("float", "float"): float_to_float,
-    ("integer", "text"): to_text,
-    ("decimal", "text"): to_text,
-    ("year", "text"): year_to_text,
+    **printed_as("integer", printed),
+    **printed_as("decimal", printed),
+    **printed_as("year", printed_year),
+    **printed_as("float", printed_float),
     ("integer", "enum"): to_enum,
 }

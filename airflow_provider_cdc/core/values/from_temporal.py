@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.values import civil, temporal
+from airflow_provider_cdc.core.values import civil, from_numbers, temporal
 from airflow_provider_cdc.core.values.certain import Step, Uncertain
-from airflow_provider_cdc.core.values.texts import fitted
+from airflow_provider_cdc.core.values.texts import printed_as
+from airflow_provider_cdc.core.values.types import MAX_DIGITS
 
 _END = (civil.LAST_DAY + 1) * civil.DAY
 
@@ -63,21 +64,39 @@ def _multiple(numbers: pa.Array, unit: int, add: int) -> pa.Array:
     return pc.subtract(raised, floored)
 
 
-def _date_text(values: pa.Array, step: Step) -> pa.Array:
-    return fitted(values.cast(pa.string()), step)
+def _printed(values: pa.Array, step: Step) -> pa.Array:
+    """Write dates and moments as the server prints them."""
+    if pa.types.is_timestamp(values.type):
+        return temporal.moment_texts(values, step.old.length or 0)
+    return values.cast(pa.string())
 
 
-def _moment_text(values: pa.Array, step: Step) -> pa.Array:
-    if pa.types.is_string(values.type):
-        return fitted(values, step)
-    return fitted(temporal.moment_texts(values, step.old.length or 0), step)
+def _digits_then(then: Callable[[pa.Array, Step], pa.Array]) -> Callable[[pa.Array, Step], pa.Array]:
+    """Return a step by way of the digits of a date as one number: 20200131235959."""
+
+    def convert(values: pa.Array, step: Step) -> pa.Array:
+        if step.old.name != "date" and step.old.length:
+            raise Uncertain("how the fraction of a second is rounded")
+        digits = pc.replace_substring_regex(_printed(values, step), "[-: ]", "")
+        return then(digits.cast(pa.decimal128(MAX_DIGITS, 0)), step)
+
+    return convert
 
 
 STEPS: dict[tuple[str, str], Callable[[pa.Array, Step], pa.Array]] = {
     **{(old, new): moments for old in ("date", "datetime") for new in ("date", "datetime")},
     ("timestamp", "timestamp"): moments,  # to and from the others the session's time zone decides
-    ("date", "text"): _date_text,
-    ("datetime", "text"): _moment_text,
     ("time", "time"): times,
-    ("time", "text"): fitted,
+    **printed_as("date", _printed),
+    **printed_as("datetime", _printed),
+    **printed_as("time", _printed),
+    **{
+        (old, new): _digits_then(then)
+        for old in ("date", "datetime")
+        for new, then in (
+            ("integer", from_numbers.to_integer),
+            ("decimal", from_numbers.to_decimal),
+            ("float", from_numbers.to_float),
+        )
+    },
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
 from functools import reduce
 
 import pyarrow as pa
@@ -9,7 +11,8 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.model.schema import ColumnType
 from airflow_provider_cdc.core.values import binary
-from airflow_provider_cdc.core.values.certain import Step, Uncertain, demand
+from airflow_provider_cdc.core.values.certain import Step, Uncertain, converted_one_by_one
+from airflow_provider_cdc.core.values.field import CHARACTER_REPLACED, LABEL_LOST, TEXT_CUT
 
 _ALL_OF_UNICODE = frozenset({None, "utf8mb4", "utf16", "utf16le", "utf32", "gb18030"})
 _BMP_ONLY = frozenset({"utf8", "utf8mb3", "ucs2"})
@@ -17,6 +20,8 @@ _UTF8 = frozenset({"utf8", "utf8mb3", "utf8mb4", "ascii"})
 _FOUR_BYTES = frozenset({"utf16", "utf16le", "utf32", "ucs2", "gb18030"})
 # In MySQL's latin1 the bytes 80-9F are those of cp1252; only the five without a meaning there are control characters
 _LATIN1 = r"\x{00}-\x{7F}\x{81}\x{8D}\x{8F}\x{90}\x{9D}\x{A0}-\x{FF}€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ"
+_COUNTED_IN_CHARACTERS = frozenset({"char", "varchar"})
+_PLACE = re.compile("[0-9]{1,5}")
 _LIMITS = {
     "tinytext": 255,
     "text": 65_535,
@@ -30,28 +35,59 @@ _LIMITS = {
 
 
 def fitted(texts: pa.Array, step: Step) -> pa.Array:
-    """Return texts as the new column holds them; refuse what it cannot hold."""
-    return _charset(_length(texts, step.new), step)
+    """Return texts as the new column holds them: cut to its length, in its character set."""
+    return _length(_charset(texts, step), step)
 
 
-def _length(texts: pa.Array, column: ColumnType) -> pa.Array:
-    if column.name == "char":
-        texts = pc.ascii_rtrim(texts, " ")  # CHAR never gives back the spaces at its end
-    if column.name in ("char", "varchar"):
-        return _characters(texts, column.length if column.length is not None else 1)
-    limit = column.length or _LIMITS[column.name]
-    lengths = pc.multiply(pc.utf8_length(texts), 4) if column.charset in _FOUR_BYTES else pc.binary_length(texts)
-    demand(pc.less_equal(lengths, limit), "a text is too long")
-    return texts
+def keeps_texts(old: ColumnType, new: ColumnType) -> bool:
+    """Return whether a column of another text type holds every text of the old one unchanged."""
+    all_characters = new.charset == old.charset or new.charset in _ALL_OF_UNICODE
+    if not all_characters or (new.name == "char" and old.name != "char"):
+        return False
+    if new.name in _COUNTED_IN_CHARACTERS:
+        most = old.length or 1 if old.name in _COUNTED_IN_CHARACTERS else _LIMITS[old.name]
+        return (1 if new.length is None else new.length) >= most
+    if old.name in _COUNTED_IN_CHARACTERS:
+        return _LIMITS[new.name] >= 4 * (old.length or 1)
+    return _LIMITS[new.name] >= _LIMITS[old.name] * (1 if new.charset == old.charset else 4)
 
 
-def _characters(texts: pa.Array, limit: int) -> pa.Array:
+def keeps_bytes(old: ColumnType, new: ColumnType) -> bool:
+    """Return whether a column of another type of varying bytes holds every value of the old one."""
+    return _most_bytes(new) >= _most_bytes(old)
+
+
+def _length(texts: pa.Array, step: Step) -> pa.Array:
+    column = step.new
+    if column.name not in _COUNTED_IN_CHARACTERS:
+        return _within_bytes(texts, step)
+    texts = _within_characters(texts, 1 if column.length is None else column.length, step)
+    # CHAR never gives back the spaces at its end
+    return pc.ascii_rtrim(texts, " ") if column.name == "char" else texts
+
+
+def _within_characters(texts: pa.Array, limit: int, step: Step) -> pa.Array:
     if pc.all(pc.less_equal(pc.utf8_length(texts), limit)).as_py() is not False:
         return texts
-    # spaces at the end are cut off without an error
-    rest = pc.ascii_rtrim(pc.utf8_slice_codeunits(texts, limit), " ")
-    demand(pc.equal(rest, ""), "a text is too long")
+    # spaces at the end are cut off in strict mode, too
+    step.lose(TEXT_CUT, pc.not_equal(pc.ascii_rtrim(pc.utf8_slice_codeunits(texts, limit), " "), ""))
     return pc.utf8_slice_codeunits(texts, 0, limit)
+
+
+def _within_bytes(texts: pa.Array, step: Step) -> pa.Array:
+    """Cut texts to the bytes that the TEXT types hold, behind a whole character."""
+    limit, charset = _LIMITS[step.new.name], step.new.charset
+    lengths = pc.multiply(pc.utf8_length(texts), 4) if charset in _FOUR_BYTES else pc.binary_length(texts)
+    longer = pc.greater(lengths, limit)
+    if not pc.any(longer).as_py():
+        return texts
+    if charset == "latin1":
+        return _within_characters(texts, limit, step)
+    if charset not in _UTF8 and (charset in _FOUR_BYTES or pc.any(pc.invert(pc.string_is_ascii(texts))).as_py()):
+        raise Uncertain("the bytes of a text in its character set")
+    step.lose(TEXT_CUT, longer)
+    whole = [None if text is None else text.encode()[:limit].decode(errors="ignore") for text in texts.to_pylist()]
+    return pa.array(whole, pa.string())
 
 
 def _charset(texts: pa.Array, step: Step) -> pa.Array:
@@ -60,13 +96,13 @@ def _charset(texts: pa.Array, step: Step) -> pa.Array:
     if pc.all(pc.string_is_ascii(texts)).as_py() is not False:
         return texts
     if step.new.charset in _BMP_ONLY:
-        allowed = r"[\x{0}-\x{FFFF}]*"
+        lacking = r"[^\x{0}-\x{FFFF}]"
     elif step.new.charset == "latin1":
-        allowed = f"[{_LATIN1}]*"
+        lacking = f"[^{_LATIN1}]"
     else:
         raise Uncertain("whether the new character set has every character")
-    demand(pc.match_substring_regex(texts, rf"\A{allowed}\z"), "the new character set lacks a character")
-    return texts
+    step.lose(CHARACTER_REPLACED, pc.match_substring_regex(texts, lacking))
+    return pc.replace_substring_regex(texts, lacking, "?")
 
 
 def encoded(texts: pa.Array, step: Step) -> pa.Array:
@@ -85,34 +121,70 @@ def decoded(values: pa.Array, step: Step) -> pa.Array:
         raise Uncertain("what bytes mean in the new character set")
     if step.new.charset in _FOUR_BYTES - {"gb18030"}:
         raise Uncertain("what bytes mean in the new character set")
-    return _length(texts, step.new)
+    return _length(texts, step)
 
 
 def sized(values: pa.Array, step: Step) -> pa.Array:
-    """Return bytes as the new binary column holds them."""
-    new = step.new
-    limit = _LIMITS.get(new.name, 1) if new.length is None else new.length
-    demand(pc.less_equal(pc.binary_length(values), limit), "a value is too long")
-    return binary.padded(values, new)
+    """Return bytes as the new binary column holds them: cut to its length, BINARY filled up with zeros."""
+    longer = pc.greater(pc.binary_length(values), _most_bytes(step.new))
+    if pc.any(longer).as_py():
+        step.lose(TEXT_CUT, longer)
+        values = pc.binary_slice(values, 0, _most_bytes(step.new))
+    return binary.padded(values, step.new)
+
+
+def printed_as(
+    old: str, printed: Callable[[pa.Array, Step], pa.Array]
+) -> dict[tuple[str, str], Callable[[pa.Array, Step], pa.Array]]:
+    """Return the steps from a family of types to texts and to bytes, by way of the text that the server prints."""
+    return {
+        (old, "text"): lambda values, step: fitted(printed(values, step), step),
+        (old, "bytes"): lambda values, step: sized(printed(values, step).cast(pa.binary()), step),
+    }
+
+
+def _most_bytes(column: ColumnType) -> int:
+    return _LIMITS.get(column.name, 1) if column.length is None else column.length
 
 
 def relabelled(texts: pa.Array, step: Step) -> pa.Array:
-    """Keep ENUM labels that the new list has too."""
-    demand(pc.is_in(pc.drop_null(texts), pa.array(step.new.labels, pa.string())), "the ENUM lacks a label")
-    return texts
+    """Give texts their ENUM labels; what has none becomes the empty text."""
+
+    def convert(text: str) -> tuple[str, str | None]:
+        if text in labels or (not text and step.old.name == "enum"):
+            return text, None
+        _demand_unlike(text, labels)
+        if _PLACE.fullmatch(text) and 0 < int(text) <= len(labels):  # a text that is no label may be a label's number
+            return labels[int(text) - 1], None
+        return "", LABEL_LOST
+
+    labels = step.new.labels
+    return converted_one_by_one(texts, convert, step, pa.string())
 
 
 def members(texts: pa.Array, step: Step) -> pa.Array:
-    """Keep SET members that the new list has too, in its order."""
+    """Keep SET members that the new list has, in its order."""
+
+    def convert(text: str) -> tuple[str, str | None]:
+        chosen = set(text.split(",")) if text else set()
+        lacking = chosen - order.keys()
+        for member in lacking:
+            _demand_unlike(member, step.new.labels)
+        if lacking == chosen and _PLACE.fullmatch(text):
+            raise Uncertain("a text is a number, which may stand for members of a SET")
+        return ",".join(sorted(chosen - lacking, key=order.__getitem__)), LABEL_LOST if lacking else None
+
     order = {label: i for i, label in enumerate(step.new.labels)}
-    return pa.array([None if text is None else _members(text, order) for text in texts.to_pylist()], pa.string())
+    return converted_one_by_one(texts, convert, step, pa.string())
 
 
-def _members(text: str, order: dict[str, int]) -> str:
-    chosen = set(text.split(",")) if text else set()
-    if not chosen <= order.keys():
-        raise Uncertain("the SET lacks a member")
-    return ",".join(sorted(chosen, key=order.__getitem__))
+def _demand_unlike(text: str, labels: Sequence[str]) -> None:
+    """Refuse what the column's collation, which is not known, may take for a label."""
+    every = (text, *labels)
+    if not all(one.isascii() and one.isprintable() for one in every) or text.strip().lower() in {
+        label.strip().lower() for label in labels
+    }:
+        raise Uncertain("whether a value is like one of the new labels")
 
 
 def bitmask(texts: pa.Array, step: Step) -> pa.Array:
