@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.ddl.timeline import server_of
 from airflow_provider_cdc.core.documents import Chunk, JobDocument
 from airflow_provider_cdc.core.errors import DataError, SourceError, out_of_memory
 from airflow_provider_cdc.core.formats.contract import Format, Grouped, Records
@@ -162,6 +163,7 @@ def schema_changes(wire: Format, batch: pa.RecordBatch) -> list[dict[str, Any]]:
             structure = wire.structure(row["table_changes"]) if row["table_changes"] else []
         except (DataError, ValueError, KeyError, TypeError, AttributeError):
             structure = []  # the statement's text says what it can
+        server = server_of(row["transaction_id"])
         documents.append(
             {
                 "position": row["position"],
@@ -170,6 +172,7 @@ def schema_changes(wire: Format, batch: pa.RecordBatch) -> list[dict[str, Any]]:
                 "statement": row["statement"] or "",
                 "structure": [[d, t, s.document() if s else None] for d, t, s in structure],
                 "time": time,
+                **({} if server is None else {"server": server}),
             }
         )
     return documents

@@ -115,7 +115,7 @@ class Mapper:
             if was is None or column.id not in typed:
                 arrays.append(self._filled(column, stored.num_rows))
             else:
-                arrays.append(self._step(typed[column.id], was, column))
+                arrays.append(self._step(typed[column.id], was, column, self._epochs[target].server))
         return pa.Table.from_arrays(arrays, schema=arrow_schema(wanted, self._options))
 
     def _filled(self, column: Column, count: int) -> pa.Array:
@@ -131,10 +131,10 @@ class Mapper:
         for place in range(epoch + 1, target + 1):
             column = self._epochs[place].schema.column(column_id)
             if column is not None:
-                values, now = self._step(values, now, column), column
+                values, now = self._step(values, now, column, self._epochs[place].server), column
         return values
 
-    def _step(self, values: pa.Array, old: Column, new: Column) -> pa.Array:
+    def _step(self, values: pa.Array, old: Column, new: Column, server: str | None) -> pa.Array:
         if new.type != old.type:
-            values = convert(values, old.type, new.type, arrow_type(new.type, self._options), self._lossy)
+            values = convert(values, old.type, new.type, arrow_type(new.type, self._options), self._lossy, server)
         return without_nulls(values, new.type, self._lossy) if old.nullable and not new.nullable else values

@@ -196,7 +196,7 @@ class Fold:
             working.adopt(known, change.position)
         schema = working.schema()
         if schema != before:
-            table.epochs.append(Epoch(change.position, schema))
+            table.epochs.append(Epoch(change.position, schema, change.server))
         self._fill(change, table, name, before, schema)
 
     def _refer(self, change: SchemaChange, name: TableName, keys: Iterable[ddl.ForeignKey]) -> None:

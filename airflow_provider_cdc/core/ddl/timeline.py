@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
+
+_GTIDS = {
+    "mysql": re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?::[a-z_][a-z0-9_]{0,31})?:[0-9]+"),
+    "mariadb": re.compile(r"[0-9]{1,10}-[0-9]{1,10}-[0-9]{1,20}"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +28,7 @@ class SchemaChange:
     :param structure: (database, table, schema after the change or None when dropped) where the tool gives it.
     :param time: source time in microseconds since the epoch, for time defaults.
     :param fallback: the structure comes from rows and counts only for a table that no statement told.
+    :param server: ``mysql`` or ``mariadb`` where the record shows it.
     """
 
     position: str
@@ -31,6 +38,7 @@ class SchemaChange:
     structure: tuple[tuple[str, str, TableSchema | None], ...] = ()
     time: int | None = None
     fallback: bool = False
+    server: str | None = None
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -42,6 +50,7 @@ class SchemaChange:
             "structure": [[d, t, s.document() if s else None] for d, t, s in self.structure],
             "time": self.time,
             **({"fallback": True} if self.fallback else {}),
+            **({} if self.server is None else {"server": self.server}),
         }
 
     @staticmethod
@@ -51,12 +60,26 @@ class SchemaChange:
         return SchemaChange(**{**data, "structure": structure})
 
 
+def server_of(transaction_id: str | None) -> str | None:
+    """Return which server a GTID is of, None where the text is none.
+
+    MySQL's is a UUID and a number, since 8.3 with a tag between them; MariaDB's are three numbers.
+    """
+    if transaction_id is None:
+        return None
+    return next((server for server, shape in _GTIDS.items() if shape.fullmatch(transaction_id)), None)
+
+
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """The span of a table's life under one schema, from ``position`` on."""
+    """The span of a table's life under one schema, from ``position`` on.
+
+    :param server: ``mysql`` or ``mariadb`` where the schema change shows which of them made it.
+    """
 
     position: str
     schema: TableSchema
+    server: str | None = None
 
 
 @dataclass(slots=True)
@@ -179,7 +202,10 @@ class TableTimeline:
         """Return plain JSON data."""
         return {
             "table_id": self.table_id,
-            "epochs": [[epoch.position, epoch.schema.document()] for epoch in self.epochs],
+            "epochs": [
+                [epoch.position, epoch.schema.document(), *([] if epoch.server is None else [epoch.server])]
+                for epoch in self.epochs
+            ],
             "fills": [[column, fill.kind, fill.text] for column, fill in self.fills.items()],
             "clears": self.clears,
             "names": [[position, list(name) if name else None] for position, name in self.names],
@@ -193,7 +219,10 @@ class TableTimeline:
         """Rebuild from :meth:`document`."""
         return TableTimeline(
             data["table_id"],
-            [Epoch(position, TableSchema.from_document(schema)) for position, schema in data["epochs"]],
+            [
+                Epoch(position, TableSchema.from_document(schema), *server)
+                for position, schema, *server in data["epochs"]
+            ],
             {column: Default(kind, text) for column, kind, text in data["fills"]},
             list(data["clears"]),
             [(position, TableName(*name) if name else None) for position, name in data["names"]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,13 +33,14 @@ class Uncertain(Exception):
 class Step:
     """One type change.
 
+    :param server: ``mysql`` or ``mariadb``, None where it is not known.
     :param lost: counts of values that did not fit, by kind of loss.
     """
 
     old: ColumnType
     new: ColumnType
     target: pa.DataType
-    fractions: Literal["round", "truncate"] = "round"
+    server: str | None = None
     lost: Counter[str] = field(default_factory=Counter)
 
     def lose(self, kind: str, flags: pa.Array) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Literal
 
 import pyarrow as pa
 
@@ -36,15 +35,14 @@ def convert(
     new: ColumnType,
     target: pa.DataType,
     lost: Counter[str] | None = None,
-    *,
-    fractions: Literal["round", "truncate"] = "round",
+    server: str | None = None,
 ) -> pa.Array:
     """Convert stored values as the ALTER converted them; DataError ``values.conversion_unknown`` if unsure.
 
     :param column: values of type ``arrow_type(old)``.
     :param target: ``arrow_type(new)``.
     :param lost: takes the counts of values that did not fit, by kind of loss.
-    :param fractions: what the source does with fraction digits of a second: MySQL rounds, MariaDB truncates.
+    :param server: ``mysql`` or ``mariadb``, None where it is not known.
     """
     values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if values.null_count == len(values):
@@ -56,7 +54,7 @@ def convert(
         if step is None:
             raise Uncertain("the database decides how these types convert")
         counts = Counter[str]()
-        result = step(values, Step(old, new, target, fractions, counts)).cast(target)
+        result = step(values, Step(old, new, target, server, counts)).cast(target)
     except (Uncertain, Misfit, pa.ArrowException, OverflowError) as error:
         reason = str(error) if isinstance(error, Uncertain) else "a stored value does not fit"
         raise _unknown(reason, old, new) from None

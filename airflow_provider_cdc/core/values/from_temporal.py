@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.values import civil, from_numbers, temporal
-from airflow_provider_cdc.core.values.certain import Step, Uncertain
+from airflow_provider_cdc.core.values.certain import Step, Uncertain, demand
 from airflow_provider_cdc.core.values.texts import printed_as
 from airflow_provider_cdc.core.values.types import MAX_DIGITS
 
@@ -27,11 +27,11 @@ def moments(values: pa.Array, step: Step) -> pa.Array:
 
 
 def shortened(micros: pa.Array, digits: int, step: Step) -> pa.Array:
-    """Drop fraction digits of a second, half away from zero where the server rounds."""
+    """Drop fraction digits of a second: MySQL rounds half away from zero, MariaDB truncates."""
     unit: int = 10 ** (6 - digits)
     if unit == 1:
         return micros
-    result = _multiple(micros, unit, unit // 2 if step.fractions == "round" else 0)
+    result = _dropped(micros, unit, step)
     if (pc.max(result).as_py() or 0) >= _END:
         raise Uncertain("a moment is rounded beyond year 9999")
     return result
@@ -41,7 +41,7 @@ def times(values: pa.Array, step: Step) -> pa.Array:
     """Change the fraction digits of TIME, which is kept as text."""
     micros = pa.array([None if text is None else civil.duration(text) for text in values.to_pylist()], pa.int64())
     unit: int = 10 ** (6 - (step.new.length or 0))
-    amounts = _multiple(pc.abs(micros), unit, unit // 2 if step.fractions == "round" else 0)
+    amounts = _dropped(pc.abs(micros), unit, step)
     signed = pc.if_else(pc.less(micros, 0), pc.negate(amounts), amounts)
     return temporal.time_texts(signed, step.new.length or 0)
 
@@ -54,6 +54,16 @@ def _kept_as_text(values: pa.Array, step: Step) -> pa.Array:
     missing = digits - (step.old.length or 0)
     point = "." if missing and not step.old.length else ""
     return pc.binary_join_element_wise(values, point + "0" * missing, "")
+
+
+def _dropped(micros: pa.Array, unit: int, step: Step) -> pa.Array:
+    truncated = _multiple(micros, unit, 0)
+    if step.server == "mariadb":
+        return truncated
+    rounded = _multiple(micros, unit, unit // 2)
+    if step.server is None:
+        demand(pc.equal(rounded, truncated), "MySQL rounds the fraction of a second, MariaDB truncates it")
+    return rounded
 
 
 def _multiple(numbers: pa.Array, unit: int, add: int) -> pa.Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,8 @@ from airflow_provider_cdc.core.apply.content import after_parts
 from airflow_provider_cdc.core.apply.delta import Delta
 from airflow_provider_cdc.core.apply.mapping import Mapper, arrow_schema, barriers
 from airflow_provider_cdc.core.apply.resolve import resolve
-from airflow_provider_cdc.core.ddl.timeline import TableTimeline
+from airflow_provider_cdc.core.ddl.fold import build_timeline
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline, server_of
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.values.types import TypeOptions
 from tests.unit.core.apply.changes import change, table_of, timeline_of
@@ -108,6 +110,23 @@ def test_a_type_that_goes_and_comes_back_cuts_only_rows_that_were_there() -> Non
     assert content(timeline, ["zeroth"], 2, position="00000200") == (["zeroth"], {})
     further = altered("VARCHAR(200)", "VARCHAR(5)", "VARCHAR(200)", "VARCHAR(300)")
     assert content(further, ["zeroth"], 2, position="00000250") == (["zeroth"], {})
+
+
+def test_the_gtid_of_an_alter_shows_which_server_dropped_fractions() -> None:
+    """MySQL's manual: "Fractional Seconds in Time Values" (rounding); MariaDB's: "Microseconds in MariaDB"."""
+    stored = datetime(2020, 1, 1, 23, 59, 59, 600_000)
+    create = SchemaChange("", 0, "shop", "CREATE TABLE t (id INT PRIMARY KEY, v DATETIME(6))")
+    for gtid, expected in {
+        "3E11FA47-71CA-11E1-9E33-C80AA9429562:23": datetime(2020, 1, 2),
+        "3e11fa47-71ca-11e1-9e33-c80aa9429562:tag_1:23": datetime(2020, 1, 2),
+        "0-4711-55": datetime(2020, 1, 1, 23, 59, 59),
+    }.items():
+        alter = SchemaChange("00000100", 1, "shop", "ALTER TABLE t MODIFY v DATETIME", server=server_of(gtid))
+        changes = [SchemaChange.from_document(change.document()) for change in (create, alter)]
+        (timeline,) = build_timeline(changes).tables.values()
+        again = TableTimeline.from_document(timeline.document())
+        assert content(again, [stored], 0)[0] == [expected]
+    assert server_of("1234") is server_of(None) is None
 
 
 def test_partial_images_are_completed_from_what_was_cut() -> None:

@@ -231,7 +231,7 @@ REFUSED: list[tuple[ColumnType, ColumnType, list[Any]]] = [
 def test_done(old: ColumnType, new: ColumnType, values: list[Any], wanted: list[Any]) -> None:
     column = pa.chunked_array([pa.array(values, arrow_type(old)), pa.nulls(1, arrow_type(old))])
     lost = Counter[str]()
-    result = convert(column, old, new, arrow_type(new), lost)
+    result = convert(column, old, new, arrow_type(new), lost, "mysql")
     assert result.type == arrow_type(new)
     assert result.to_pylist() == [*wanted, None]
     assert not lost
@@ -289,18 +289,28 @@ def test_a_zero_date_that_replaces_null_stays_null_unless_dates_are_kept_as_text
 @pytest.mark.parametrize(("old", "new", "values"), REFUSED, ids=lambda v: str(v) if isinstance(v, ColumnType) else "")
 def test_refused(old: ColumnType, new: ColumnType, values: list[Any]) -> None:
     with pytest.raises(DataError) as caught:
-        convert(pa.array(values, arrow_type(old)), old, new, arrow_type(new))
+        convert(pa.array(values, arrow_type(old)), old, new, arrow_type(new), server="mysql")
     assert caught.value.code == "values.conversion_unknown"
     nothing = convert(pa.nulls(2, arrow_type(old)), old, new, arrow_type(new))
     assert (nothing.null_count, nothing.type) == (2, arrow_type(new))
 
 
+@pytest.mark.parametrize("new", [ColumnType("datetime"), ColumnType("date")], ids=str)
+def test_a_fraction_that_one_server_rounds_and_another_truncates_needs_to_know_the_server(new: ColumnType) -> None:
+    six = ColumnType("datetime", 6)
+    with pytest.raises(DataError, match="MariaDB"):
+        convert(pa.array([LATE], arrow_type(six)), six, new, arrow_type(new))
+    low = LATE.replace(hour=1, microsecond=499_999)
+    (result,) = convert(pa.array([low], arrow_type(six)), six, new, arrow_type(new)).to_pylist()
+    assert result == (low.date() if new.name == "date" else low.replace(microsecond=0))
+
+
 def test_fractions_may_be_truncated() -> None:
     six, none = ColumnType("datetime", 6), ColumnType("datetime")
     values = pa.array([LATE, OLD], arrow_type(six))
-    result = convert(values, six, none, arrow_type(none), fractions="truncate")
+    result = convert(values, six, none, arrow_type(none), server="mariadb")
     assert result.to_pylist() == [LATE.replace(microsecond=0), OLD.replace(microsecond=0)]
-    result = convert(values, six, ColumnType("date"), pa.date32(), fractions="truncate")
+    result = convert(values, six, ColumnType("date"), pa.date32(), server="mariadb")
     assert result.to_pylist() == [LATE.date(), OLD.date()]
 
 
