@@ -17,6 +17,7 @@ from airflow_provider_cdc.core.formats.registry import FORMATS, format_names, op
 from airflow_provider_cdc.core.values.field import (
     AMBIGUOUS_TIME,
     CHARACTER_REPLACED,
+    FRACTION_CUT,
     INVALID_DATE,
     LABEL_LOST,
     NOT_BOOLEAN,
@@ -119,7 +120,7 @@ def _headings(page: Path) -> list[str]:
 
 def test_the_readme_names_every_reason_and_every_loss() -> None:
     told = text_of(ROOT / "README.md")
-    kinds = [ZERO_DATE, INVALID_DATE, AMBIGUOUS_TIME, NOT_BOOLEAN, UNREADABLE]
+    kinds = [FRACTION_CUT, ZERO_DATE, INVALID_DATE, AMBIGUOUS_TIME, NOT_BOOLEAN, UNREADABLE]
     kinds += [TEXT_CUT, NUMBER_CLAMPED, NUMBER_PREFIX, CHARACTER_REPLACED, LABEL_LOST, NULL_REPLACED]
     assert [kind for kind in [*Reason, *kinds, ABSENT, UNKNOWN, "image_missing"] if f"`{kind}`" not in told] == []
 

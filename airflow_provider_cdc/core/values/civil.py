@@ -22,6 +22,7 @@ _MOMENT = re.compile(rf"{_DATE}(?:[ T]{_CLOCK})?{_ZONE}")
 _TIME = re.compile(
     r"(?P<sign>-?)(?P<h>[0-9]{2,3}):(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2})(?:\.(?P<f>[0-9]{1,9}))?)?", re.ASCII
 )
+_NANOS = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6})([0-9]{1,3})(?![0-9])")
 _MONTHS = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -79,6 +80,14 @@ def moment(text: str, *, zone: bool = False, civil_z: bool = False) -> int:
     if zone and offset != "Z":
         micros -= _offset(offset)
     return in_range(micros)
+
+
+def without_nanos(text: str) -> tuple[str, bool]:
+    """Return a date-time's text without the digits beyond microseconds, and whether any of them was not zero."""
+    match = _NANOS.match(text)
+    if match is None:
+        return text, False
+    return match[1] + text[match.end() :], bool(match[2].strip("0"))
 
 
 def in_range(micros: int) -> int:

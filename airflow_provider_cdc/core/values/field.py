@@ -58,6 +58,7 @@ class Misfit(Exception):
 ZERO_DATE = "zero_date"  # lossy: 0000-00-00 became NULL
 INVALID_DATE = "invalid_date"  # lossy: 2023-02-31 or 2023-05-00, which MySQL can store, became NULL
 AMBIGUOUS_TIME = "ambiguous_time"  # a civil time that a clock showed twice was taken as the earlier instant
+FRACTION_CUT = "fraction_cut"  # lossy: digits of a second beyond microseconds, which were not zero, were cut
 NOT_BOOLEAN = "tinyint_as_boolean"  # lossy: a TINYINT(1) beyond 0 and 1 became true
 # lossy: what a server without strict mode made of stored values that did not fit the new type of their column
 TEXT_CUT = "text_cut"  # a text or bytes were cut to the new length

@@ -13,7 +13,15 @@ import msgspec
 import pyarrow as pa
 
 from airflow_provider_cdc.core.values import civil
-from airflow_provider_cdc.core.values.field import INVALID_DATE, NOT_BOOLEAN, ZERO_DATE, Field, Misfit, Reason
+from airflow_provider_cdc.core.values.field import (
+    FRACTION_CUT,
+    INVALID_DATE,
+    NOT_BOOLEAN,
+    ZERO_DATE,
+    Field,
+    Misfit,
+    Reason,
+)
 from airflow_provider_cdc.core.values.types import GEOMETRIES
 
 INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -22,10 +30,14 @@ _MAX_EXPONENT = 400  # beyond any MySQL number; without a bound 1e9999 would mak
 
 
 class Moment(NamedTuple):
-    """Microseconds since 1970, civil or UTC; ``ambiguous`` if its text also stands for a later instant."""
+    """Microseconds since 1970, civil or UTC.
+
+    ``ambiguous`` if its text also stands for a later instant, ``cut`` if it had nanoseconds.
+    """
 
     micros: int
     ambiguous: bool = False
+    cut: bool = False
 
 
 def fit(value: Any, field: Field, lost: Counter[str]) -> Any:
@@ -128,20 +140,23 @@ def _to_boolean(value: Any, field: Field, lost: Counter[str]) -> bool:
     return bool(number)
 
 
-def _micros(value: Any) -> int:
+def _micros(value: Any, lost: Counter[str]) -> int:
     if isinstance(value, Moment):
         return value.micros
     if isinstance(value, str):
-        return civil.moment(value)
+        text, cut = civil.without_nanos(value)
+        micros = civil.moment(text)
+        lost.update([FRACTION_CUT] if cut else [])
+        return micros
     raise Misfit(Reason.TARGET)
 
 
 def _to_moment(value: Any, field: Field, lost: Counter[str]) -> int:
-    return _micros(value)
+    return _micros(value, lost)
 
 
 def _to_date(value: Any, field: Field, lost: Counter[str]) -> int:
-    days, clock = divmod(_micros(value), civil.DAY)
+    days, clock = divmod(_micros(value, lost), civil.DAY)
     if clock:
         raise Misfit(Reason.FRACTION)
     return days

@@ -12,7 +12,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.model.encoding import Encoding
 from airflow_provider_cdc.core.model.schema import ColumnType
 from airflow_provider_cdc.core.values import byte_texts, charsets, civil, geometry, labels, moments, zones
-from airflow_provider_cdc.core.values.field import AMBIGUOUS_TIME, UNREADABLE, Field, Misfit, Reason
+from airflow_provider_cdc.core.values.field import AMBIGUOUS_TIME, FRACTION_CUT, UNREADABLE, Field, Misfit, Reason
 from airflow_provider_cdc.core.values.fit import Moment, exact, fit, given_up
 from airflow_provider_cdc.core.values.tokens import Number, datum_of, integer_of, numeral_of, string_of
 from airflow_provider_cdc.core.values.types import GEOMETRIES
@@ -32,8 +32,8 @@ def value_of(token: bytes, field: Field, lost: Counter[str]) -> Any:
     if meaning is None:
         return None
     value = fit(meaning, field, lost)
-    if isinstance(meaning, Moment) and meaning.ambiguous:
-        lost[AMBIGUOUS_TIME] += 1
+    if isinstance(meaning, Moment):
+        lost.update([AMBIGUOUS_TIME] * meaning.ambiguous + [FRACTION_CUT] * meaning.cut)
     if isinstance(value, str) and "\ufffd" in value:
         lost[UNREADABLE] += 1
     return value

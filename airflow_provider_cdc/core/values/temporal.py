@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.model.encoding import Encoding
 from airflow_provider_cdc.core.values import civil, zones
 from airflow_provider_cdc.core.values.exact import PLAIN, from_texts, only, unscaled
-from airflow_provider_cdc.core.values.field import AMBIGUOUS_TIME, ZERO_DATE, Field, Misfit, Reason
+from airflow_provider_cdc.core.values.field import AMBIGUOUS_TIME, FRACTION_CUT, ZERO_DATE, Field, Misfit, Reason
 
 _PER_UNIT = {Encoding.EPOCH_DAYS: civil.DAY, Encoding.EPOCH_MILLIS: 1000, Encoding.TIME_MILLIS: 1000}
 _NANOS = frozenset({Encoding.EPOCH_NANOS, Encoding.TIME_NANOS})
@@ -104,7 +104,7 @@ def moments(texts: pa.Array, field: Field, lost: Counter[str]) -> pa.Array:
         if pa.types.is_string(target):
             raise Misfit(Reason.DATE)  # they stay as they are
         texts = pc.if_else(zero, None, texts)
-    result = texts.cast(pa.date32() if pa.types.is_date32(target) else pa.timestamp("us"))
+    result, cut = (texts.cast(target), 0) if pa.types.is_date32(target) else _moments_and_cuts(texts)
     if not pa.types.is_date32(target):
         result = _within_years(result.view(pa.int64()))
         if zone:
@@ -114,10 +114,19 @@ def moments(texts: pa.Array, field: Field, lost: Counter[str]) -> pa.Array:
                 lost[AMBIGUOUS_TIME] += twice
         result = result.view(pa.timestamp("us") if pa.types.is_string(target) else target)
     if pa.types.is_string(target):
-        return moment_texts(result, civil.fraction_digits(field.type))
-    if count:
-        lost[ZERO_DATE] += count
+        result = moment_texts(result, civil.fraction_digits(field.type))
+    lost.update({kind: number for kind, number in ((ZERO_DATE, count), (FRACTION_CUT, cut)) if number})
     return result
+
+
+def _moments_and_cuts(texts: pa.Array) -> tuple[pa.Array, int]:
+    """Return moments, and how many of them had nanoseconds."""
+    try:
+        return texts.cast(pa.timestamp("us")), 0
+    except pa.ArrowInvalid:
+        shorter = pc.replace_substring_regex(texts, r"(:[0-9]{2}\.[0-9]{6})[0-9]{1,3}$", r"\1")
+        cut = pc.sum(pc.match_substring_regex(texts, r":[0-9]{2}\.[0-9]{6}0*[1-9][0-9]*$")).as_py() or 0
+        return shorter.cast(pa.timestamp("us")), cut
 
 
 def moment_texts(values: pa.Array, digits: int) -> pa.Array:

@@ -16,8 +16,11 @@ NULL_IN_BOTH = (
 )
 
 
-DB_TYPE = "source, in OMS's words: OB_MYSQL, OB_ORACLE, MYSQL, ORACLE, DB2_LUW (default OB_MYSQL)"
-_SOURCES = frozenset({"OB_MYSQL", "OB_ORACLE", "MYSQL", "ORACLE", "DB2_LUW"})
+DB_TYPE = (
+    "source, in OMS's words: OB_MYSQL, OB_ORACLE, MYSQL, ORACLE, DB2_LUW, or the older OCEANBASE, OB_IN_ORACLE_MODE, "
+    "DB2 (default OB_MYSQL)"
+)
+_SOURCES = frozenset({"OB_MYSQL", "OB_ORACLE", "MYSQL", "ORACLE", "DB2_LUW", "OCEANBASE", "OB_IN_ORACLE_MODE", "DB2"})
 
 
 class OmsOptions:

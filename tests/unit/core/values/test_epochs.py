@@ -39,8 +39,8 @@ GOOD = [
     (MILLIS, "-1", "1969-12-31 23:59:59.999000"),
 ]
 BAD = [
-    (SECONDS, '"1606233662.0123456"', "fraction_lost"),
-    (MILLIS, '"1.0001"', "fraction_lost"),
+    (SECONDS, '"1606233662.0123456789"', "fraction_lost"),
+    (MILLIS, '"1.0000001"', "fraction_lost"),
     (SECONDS, '"253402300800"', "out_of_range"),
     (SECONDS, '"-62167219201"', "out_of_range"),
     (MILLIS, '"1e30"', "out_of_range"),
@@ -62,6 +62,22 @@ def test_exact_to_the_microsecond(encoding: Encoding, number: str, moment: str, 
         assert result.columns[0].cast(pa.string())[0].as_py() == moment + "Z"
         assert [failure.row for failure in result.failures] == ([2] if len(tokens) > 1 else [])
     assert typed([token], encoding, zero_dates="string").columns[0].to_pylist() == [moment]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "number", "moment"),
+    [
+        (SECONDS, "1606233662.012345678", "2020-11-24 16:01:02.012345"),
+        (SECONDS, "-0.000000001", "1969-12-31 23:59:59.999999"),
+        (MILLIS, "1.0001", "1970-01-01 00:00:00.001000"),
+        (Encoding.EPOCH_NANOS, "1001", "1970-01-01 00:00:00.000001"),
+    ],
+)
+def test_nanoseconds_are_cut_and_counted(encoding: Encoding, number: str, moment: str) -> None:
+    for options, zone in (({}, "Z"), ({"zero_dates": "string"}, "")):
+        result = typed([number, "0"], encoding, **options)
+        assert result.columns[0].cast(pa.string())[0].as_py() == moment + zone
+        assert (result.lossy, result.failures) == ({"fraction_cut": 1}, [])
 
 
 @pytest.mark.parametrize(("encoding", "token", "reason"), BAD)

@@ -41,6 +41,30 @@ def test_forms_may_stand_side_by_side() -> None:
     assert texts(typed(tokens, "timestamp")) == instants
 
 
+@pytest.mark.parametrize("column", ["timestamp", "datetime"])
+def test_milliseconds_may_have_the_nanoseconds_of_the_second_behind_them(column: str) -> None:
+    """The form of the description of ``ts`` (sheet 10, row 19); 1590315269 is 2020-05-24 10:14:29 UTC."""
+    result = typed(["1590315269000.123456789", "1590315269123.123456000", "1590315269000"], column)
+    found = ["2020-05-24 10:14:29.123456", "2020-05-24 10:14:29.123456", "2020-05-24 10:14:29.000000"]
+    assert (texts(result), result.lossy) == (found, {"fraction_cut": 1})
+
+
+@pytest.mark.parametrize("zone", ["", " UTC"])
+@pytest.mark.parametrize("column", ["timestamp", "datetime"])
+def test_nanoseconds_of_texts_are_cut_and_counted(column: str, zone: str) -> None:
+    tokens = [f'"2020-11-24 16:01:02.{fraction}{zone}"' for fraction in ("012345678", "012345000", "5")]
+    result = typed(tokens, column, "UTC")
+    fractions = ["012345", "012345", "500000"]
+    assert texts(result) == [f"2020-11-24 16:01:02.{fraction}" for fraction in fractions]
+    assert result.lossy == {"fraction_cut": 1}
+
+
+def test_dates_kept_as_text_keep_nanoseconds() -> None:
+    tokens = ['"2020-11-24 16:01:02.012345678"']
+    result = typed(tokens, "datetime", zero_dates="string")
+    assert result.failures == []
+
+
 def test_civil_time_of_an_instant_column_is_in_the_stated_zone() -> None:
     assert texts(typed(['"2020-11-25 00:01:02.012345"'], "timestamp", "Asia/Shanghai")) == [INSTANT]
     assert texts(typed(['"2020-11-25 00:01:02"'], "timestamp")) == ["2020-11-25 00:01:02.000000"]
@@ -71,8 +95,10 @@ def test_a_zone_is_not_dropped_from_a_civil_column() -> None:
     [
         '"2020-11-25 00:01:02 Mars/Olympus"',
         '"2020-03-29 02:30:00 Europe/Berlin"',  # a time that no clock there showed
-        '"2020-11-25 00:01:02.0123456 UTC"',  # a tenth of a microsecond
-        '"1606233662.0123456"',
+        '"2020-11-25 00:01:02.0123456789 UTC"',  # a tenth of a nanosecond
+        '"1606233662.0123456789"',
+        "1606233662012.345",  # likewise
+        "1606233662012.345678901",  # the milliseconds and the nanoseconds do not agree
         "1606233662012.5",  # a fraction behind milliseconds: of them, or of the second?
         '"99999999999999"',
         '"noon"',

@@ -231,6 +231,11 @@ def test_null_in_both_images_may_say_that_nothing_changed() -> None:
     assert json.loads(changes(rows[0])[0]["after"]) == {"id": 1, "d": 2, "b": None}
 
 
+@pytest.mark.parametrize("word", ["OCEANBASE", "OB_IN_ORACLE_MODE", "DB2"])
+def test_older_words_for_the_source_are_taken(word: str) -> None:
+    assert open_format("oms-canal", {"dbType": word}).name == "oms-canal"
+
+
 def test_wrong_options_are_told_all_at_once() -> None:
     with pytest.raises(ConfigurationError) as caught:
         open_format("oms-canal", {"dbType": "POSTGRES", "timezone": "Mars/Olympus"})
