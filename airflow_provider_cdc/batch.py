@@ -23,6 +23,7 @@ from airflow_provider_cdc.core.ledger.records import offsets_document
 from airflow_provider_cdc.engine import EngineTask, Stopper
 from airflow_provider_cdc.hooks.connections import ledger_url, spark_target, storage_options
 from airflow_provider_cdc.outcome import from_ledger, loss_of, may_settle, published, ran_engine, schema_change_id
+from airflow_provider_cdc.recovery import take_over
 
 Say = Callable[[str], None]
 _STORAGE_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
@@ -71,6 +72,9 @@ def run_batch(
             if left_over is not None and batch.seq == left_over.seq:
                 run.recreated = made_again(log, batch, pipeline.source.heartbeat_topic)
             result = run.result(started)
+            if result["status"] == "behind":
+                say(take_over(ledger, lease, result["lake_batches"]))
+                continue
             if accept_loss and left_over is not None and _cannot_be_read(result):
                 ledger.abandon(lease, batch.seq)
                 say(f"batch {batch.seq} can no longer be read and is abandoned: {result['error']['message']}")
@@ -117,6 +121,7 @@ class _Run:
         """Carry the batch out and publish it.
 
         :param started: when the request came, on the monotonic clock.
+        :return: the small result, or the engine's document with status ``behind``: nothing was done.
         """
         batch = self._batch
         self._say(f"batch {batch.seq} of {batch.pipeline}: up to {batch.records} records")
@@ -127,6 +132,8 @@ class _Run:
             job, secrets = self._job()
             document = self._engine(job, secrets, folder, Path(scratch))
         seconds = round(time.monotonic() - started, 3)
+        if document["status"] == "behind":
+            return document
         told = {**published(self._pipeline.name, document, self._states, seconds), **loss_of(batch)}
         if document["status"] != "failed":
             self._publish(document, told)

@@ -56,7 +56,7 @@ class Between:
         self.fresh = new_changes(known, read, observed, exact=exact)
         self._was = build_timeline(known)
         self.now = build_timeline([*known, *self.fresh]) if self.fresh else self._was
-        self._states = {state.table_id: state for state in job.states}
+        self.states = {state.table_id: state for state in job.states}  # as known before the batch
         self._by_name = groups_by_name(manifest)
         self._starts = StartingPoints(self._was, self.now, job.seq, self._by_name, history)
 
@@ -66,7 +66,7 @@ class Between:
         for table_id, timeline in self.now.tables.items():
             if self._wanted(timeline.last_name):
                 self._table(work, table_id, timeline)
-        for state in self._states.values():
+        for state in self.states.values():
             if state.table_id not in self.now.tables and state.state != "dropped":
                 # a late schema change showed that this was another table's content all along
                 work.settled.append(
@@ -77,7 +77,7 @@ class Between:
         return work
 
     def _table(self, work: Work, table_id: str, timeline: TableTimeline) -> None:
-        state = self._states.get(table_id)
+        state = self.states.get(table_id)
         spans = self._starts.spans(timeline)
         changed_at = self._starts.first_difference(table_id, state)
         if state is not None and state.state == "dropped" and not spans and changed_at is None:
@@ -135,7 +135,7 @@ class Between:
             return False
         above = [table for reference in timeline.references for table in parents(self.now, reference)]
         return any(
-            rows_changed(self._states.get(table.table_id))
+            rows_changed(self.states.get(table.table_id))
             or table.dropped_at is not None
             or any(p > since for p in (*table.clears, *self._starts.clears(table, since, self._starts.spans(table))))
             for table in above
@@ -162,13 +162,24 @@ class Between:
             late_from,
             back_to,
             self._starts.parents(timeline, base, spans) if self._checks_references(timeline) else [],
+            0 if state is None else state.applied_seq,
         )
 
     def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:
         """Return a task anew, from a state that holds nothing from a position on."""
-        timeline, state = self.now.tables[task.table_id], self._states.get(task.table_id)
+        timeline, state = self.now.tables[task.table_id], self.states.get(task.table_id)
         back_to = min(rewind_to, task.rewind_to or rewind_to)
         return self._task(timeline, state, self._starts.spans(timeline), back_to)
+
+    def go_on(self, task: ApplyTask, held: TableState) -> ApplyTask:
+        """Return a task anew for a table that holds more than was known of it.
+
+        :param held: the state that the table's own commit states.
+        """
+        timeline = self.now.tables[task.table_id]
+        self.states[task.table_id] = held
+        changed_at = self._starts.first_difference(task.table_id, held)
+        return self._task(timeline, held, self._starts.spans(timeline), changed_at)
 
     def _is_new(self, timeline: TableTimeline, state: TableState | None) -> bool:
         was = self._was.tables.get(timeline.table_id)
@@ -176,7 +187,7 @@ class Between:
 
     def _expected(self, location: str) -> int | None:
         return max(
-            (s.version for s in self._states.values() if s.location == location and s.version is not None), default=None
+            (s.version for s in self.states.values() if s.location == location and s.version is not None), default=None
         )
 
     def _dropped(self, timeline: TableTimeline, state: TableState | None) -> TableState:
@@ -211,7 +222,7 @@ class Between:
         done = [(task.table_id, task.location) for task in work.tasks]
         done += [(state.table_id, state.location) for state in work.settled if state.state == "dropped"]
         for table_id, location in done:
-            old = self._states.get(table_id)
+            old = self.states.get(table_id)
             if old is None or old.version is None or old.location == location:
                 continue
             if self.now.owner(TableName(old.database, old.table), "~") is None:

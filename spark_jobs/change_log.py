@@ -111,16 +111,18 @@ class LogWriter:
         for name in list(self._pieces):
             self._write(name)
         if self._file is not None:
-            self._file.close()
+            with self._storage.access(self._name):
+                self._file.close()
         return self._groups
 
     def _write(self, name: tuple[str, str]) -> None:
         """Write a table's pieces as one row group."""
-        if self._file is None:
-            self._file = self._open()
         del self._held[name]
         rows = pa.concat_tables(self._pieces.pop(name)).unify_dictionaries()
-        self._file.write_table(rows, row_group_size=max(1, rows.num_rows))
+        with self._storage.access(self._name):
+            if self._file is None:
+                self._file = self._open()
+            self._file.write_table(rows, row_group_size=max(1, rows.num_rows))
         self._groups.append(_group(self._name, len(self._groups), *name, rows))
         if self._described and name[0]:
             self._describe(*name, rows)
@@ -192,12 +194,12 @@ def read_groups(
         by_file.setdefault(group.file, []).append(group.row_group)
     tables = []
     for name in sorted(by_file):
-        with pq.ParquetFile(
-            storage.path(name),
-            filesystem=storage.filesystem,
-            read_dictionary=["op", "columns", "topic"],
-            pre_buffer=True,
-        ) as file:
+        with (
+            storage.access(name) as path,
+            pq.ParquetFile(
+                path, filesystem=storage.filesystem, read_dictionary=["op", "columns", "topic"], pre_buffer=True
+            ) as file,
+        ):
             for number in sorted(by_file[name]):
                 rows = file.read_row_group(number, columns=list(columns), use_threads=False)
                 tables.append(rows if before_of is None else _only_before(rows, before_of))

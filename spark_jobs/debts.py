@@ -18,7 +18,8 @@ def read(storage: Storage, pipeline: str, base: TableState | None) -> pa.Table:
     if base is None or base.debts_seq is None:
         return pa.table({})
     name = _name(pipeline, base.table_id, base.debts_seq)
-    return pq.read_table(storage.path(name), filesystem=storage.filesystem)
+    with storage.access(name) as path:
+        return pq.read_table(path, filesystem=storage.filesystem)
 
 
 def write(storage: Storage, pipeline: str, table_id: str, seq: int, owed: pa.Table) -> None:
@@ -26,4 +27,5 @@ def write(storage: Storage, pipeline: str, table_id: str, seq: int, owed: pa.Tab
     if owed.num_rows:
         name = _name(pipeline, table_id, seq)
         storage.make_folder(name.rsplit("/", 1)[0])
-        pq.write_table(owed, storage.path(name), filesystem=storage.filesystem)
+        with storage.access(name) as path:
+            pq.write_table(owed, path, filesystem=storage.filesystem)

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import uuid
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 from pyarrow import fs
+
+from airflow_provider_cdc.core.errors import SinkError, UnavailableError
+
+if TYPE_CHECKING:
+    from obstore.store import S3Store
 
 # characters that mean the same in a path, a URL and an object store's key; anything else is written ~XX per UTF-8 byte
 _PLAIN = frozenset("_.- $@+=,()")
@@ -51,6 +59,7 @@ class Storage:
         else:
             self._fs, self._base = fs.LocalFileSystem(), self.root.removeprefix("file://")
         self._local = isinstance(self._fs, fs.LocalFileSystem)
+        self._is_s3 = self.root.startswith(("s3://", "s3a://"))
 
     @property
     def filesystem(self) -> fs.FileSystem:
@@ -61,40 +70,199 @@ class Storage:
         """Return a file's path inside :attr:`filesystem`."""
         return f"{self._base}/{name}"
 
+    @contextmanager
+    def access(self, name: str) -> Iterator[str]:
+        """Give a file's path; what goes wrong inside the block becomes an error that names the file.
+
+        :raises SinkError: ``log.missing``, the file is not there.
+        :raises UnavailableError: ``log.unavailable``, the store failed; the same call may succeed later.
+        """
+        try:
+            yield self.path(name)
+        except FileNotFoundError:
+            raise SinkError(
+                "log.missing",
+                "a file of the change log is gone",
+                where={"path": f"{self.root}/{name}"},
+                hint="restore the lake's _cdc folder; without it, rebuild the tables that need the file",
+            ) from None
+        except OSError as error:
+            raise UnavailableError(
+                "log.unavailable",
+                f"the lake's store failed: {_reason(error)}",
+                where={"path": f"{self.root}/{name}"},
+                hint="check the store's free space, rights and network, then run again; nothing is half written",
+            ) from error
+
     def make_folder(self, name: str) -> None:
         """Create a folder where the store has such a thing."""
         if self._local:
-            self._fs.create_dir(self.path(name), recursive=True)
+            with self.access(name) as path:
+                self._fs.create_dir(path, recursive=True)
 
     def read_json(self, name: str) -> Any | None:
-        """Return a document, None when it is not there."""
-        if self._fs.get_file_info(self.path(name)).type != fs.FileType.File:
+        """Return a document, None when it is not there.
+
+        :raises SinkError: ``log.damaged``, the file holds no JSON.
+        """
+        with self.access(name) as path:
+            if self._fs.get_file_info(path).type != fs.FileType.File:
+                return None
+            with self._fs.open_input_stream(path) as stream:
+                data = stream.read()
+        try:
+            return json.loads(data)
+        except ValueError:
+            raise SinkError(
+                "log.damaged",
+                f"a document of the lake cannot be read ({len(data)} bytes)",
+                where={"path": f"{self.root}/{name}"},
+                hint="restore the file from a backup of the lake",
+            ) from None
+
+    def read_unfinished(self, name: str) -> Any | None:
+        """Return a document of a batch that has not ended, None when it is not there or was cut off by a crash."""
+        try:
+            return self.read_json(name)
+        except SinkError as error:
+            if error.code != "log.damaged":
+                raise
             return None
-        with self._fs.open_input_stream(self.path(name)) as stream:
-            return json.loads(stream.read())
 
     def write_json(self, name: str, data: Any) -> None:
-        """Write a document so that readers see all of it or nothing."""
-        target = self.path(name)
-        if self._local:
-            self._fs.create_dir(target.rsplit("/", 1)[0], recursive=True)
-            part = f"{target}.{uuid.uuid4().hex}.part"
-            with self._fs.open_output_stream(part) as stream:
-                stream.write(json.dumps(data).encode())
-            self._fs.move(part, target)
-        else:  # an object appears whole when its upload ends
-            with self._fs.open_output_stream(target) as stream:
-                stream.write(json.dumps(data).encode())
+        """Write a document so that readers see all of it or nothing, also after a power loss."""
+        content = json.dumps(data).encode()
+        with self.access(name) as target:
+            if not self._local:  # an object appears whole when its upload ends
+                with self._fs.open_output_stream(target) as stream:
+                    stream.write(content)
+                return
+            part = _synced_part(target, content)
+            os.replace(part, target)
+            _sync_folder(target)
+
+    def create_json(self, name: str, data: Any) -> bool:
+        """Write a document unless one is there; of several writers exactly one succeeds.
+
+        :return: whether this call wrote it. Stores other than local disk and S3 offer no such step: there two writers
+            that come at the same moment may both succeed.
+        """
+        content = json.dumps(data).encode()
+        with self.access(name) as target:
+            if self._local:
+                return _create_file(target, content)
+            if self._is_s3:
+                return _create_object(_object_store(self._base, self.options), name, content)
+        if self.read_json(name) is not None:
+            return False
+        self.write_json(name, data)
+        return True
+
+    def folders(self, name: str, after: str = "") -> list[str]:
+        """Return the names of the folders inside a folder that sort behind a name, sorted."""
+        with self.access(name) as path:
+            if self._local:
+                with suppress(FileNotFoundError), os.scandir(path) as entries:
+                    return sorted(entry.name for entry in entries if entry.name > after and entry.is_dir())
+                return []
+            if self._is_s3:
+                return _object_folders(_object_store(self._base, self.options), name, after)
+            selector = fs.FileSelector(path, allow_not_found=True, recursive=False)
+            names = [info.base_name for info in self._fs.get_file_info(selector) if info.type == fs.FileType.Directory]
+            return sorted(found for found in names if found > after)
 
     def holds_files(self, name: str) -> bool:
         """Return whether anything lies under a folder."""
-        selector = fs.FileSelector(self.path(name), allow_not_found=True, recursive=False)
-        return bool(self._fs.get_file_info(selector))
+        with self.access(name) as path:
+            selector = fs.FileSelector(path, allow_not_found=True, recursive=False)
+            return bool(self._fs.get_file_info(selector))
 
     def delete_folder(self, name: str) -> None:
         """Remove a folder and all below it; nothing happens when it is not there."""
-        if self._fs.get_file_info(self.path(name)).type == fs.FileType.Directory:
-            self._fs.delete_dir(self.path(name))
+        with self.access(name) as path:
+            if self._fs.get_file_info(path).type == fs.FileType.Directory:
+                self._fs.delete_dir(path)
+
+
+def _reason(error: OSError) -> str:
+    """Return an error's text without the lines of advice that some stores add."""
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}"
+
+
+def _synced_part(target: str, content: bytes) -> str:
+    """Write content into a file beside its target and wait until the disk has it; return the file's path."""
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    part = f"{target}.{uuid.uuid4().hex}.part"
+    with open(part, "xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    return part
+
+
+def _sync_folder(path: str) -> None:
+    """Wait until the disk has the name of a file."""
+    folder = os.open(os.path.dirname(path), os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _create_file(target: str, content: bytes) -> bool:
+    part = _synced_part(target, content)
+    try:
+        os.link(part, target)  # unlike a rename, this fails where the target is there
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(part)
+    _sync_folder(target)
+    return True
+
+
+def _object_store(base: str, options: dict[str, str]) -> S3Store:
+    """Open S3 with conditional writes and listings from a name on, which pyarrow's file system lacks."""
+    from obstore.store import S3Store
+
+    bucket, _, prefix = base.partition("/")
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL")
+    config = {name.lower(): options[name] for name in names if options.get(name)}
+    region = options.get("AWS_REGION") or options.get("AWS_DEFAULT_REGION")
+    return S3Store(
+        bucket,
+        prefix=prefix or None,
+        config={**config, **({"aws_region": region} if region else {})},  # type: ignore[arg-type]
+        client_options={"allow_http": options.get("AWS_ALLOW_HTTP", "").lower() == "true"},
+    )
+
+
+def _create_object(store: S3Store, name: str, content: bytes) -> bool:
+    import obstore
+    from obstore.exceptions import AlreadyExistsError, BaseError
+
+    try:
+        obstore.put(store, name, content, mode="create")
+    except AlreadyExistsError:
+        return False
+    except BaseError as error:
+        raise OSError(str(error)) from None
+    return True
+
+
+def _object_folders(store: S3Store, name: str, after: str) -> list[str]:
+    """List keys behind a name only: the cost does not grow with the number of folders before it."""
+    import obstore
+    from obstore.exceptions import BaseError
+
+    found: set[str] = set()
+    start = f"{name}/{after}/~" if after else None  # behind every key inside the folder ``after``
+    try:
+        for page in obstore.list(store, f"{name}/", offset=start):
+            found.update(item["path"][len(name) + 1 :].split("/", 1)[0] for item in page)
+    except BaseError as error:
+        raise OSError(str(error)) from None
+    return sorted(found)
 
 
 def _s3(options: dict[str, str]) -> fs.FileSystem:

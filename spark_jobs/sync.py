@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.core.config import TableRules
-from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result
+from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result, TableState
 from airflow_provider_cdc.core.errors import CdcError, DataError
+from spark_jobs.batch_log import BatchLog
 from spark_jobs.between import Between, Work
 from spark_jobs.change_log import Group, Manifest, log_folder
 from spark_jobs.history import History, history_of
@@ -45,18 +46,34 @@ def sync(
     :param session: lets the Spark reader and the Spark writer be used.
     """
     storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
-    folder = log_folder(f"_cdc/{job.pipeline}", job.seq)
-    stored = storage.read_json(f"{folder}/result.json")
+    log = BatchLog(storage, job.pipeline)
+    unknown = log.unknown_to(job)
+    if unknown:
+        return Result(job.pipeline, job.seq, "behind", lake_batches=[batch.document() for batch in unknown])
+    log.claim(job)
+    with log.alive(job):
+        return _carry_out(job, secrets, run, say, session, storage, log)
+
+
+def _carry_out(
+    job: JobDocument,
+    secrets: Secrets,
+    run: Runner,
+    say: Callable[[str], None],
+    session: SparkSession | None,
+    storage: Storage,
+    log: BatchLog,
+) -> Result:
+    stored = log.result(job)
     if stored is not None:
         say(f"done before: batch {job.seq} has its result already")
         return _result(stored)
     history = history_of(job, storage)
     history.newest_position()  # the lake is the one that earlier batches were written to, or nothing is done
     clock = {"land": time.monotonic()}
-    landed = storage.read_json(f"{folder}/manifest.json")
+    landed = log.manifest(job)
     if landed is None:
-        landed = _land(job, secrets, run, say, session)
-        storage.write_json(f"{folder}/manifest.json", landed)
+        landed = log.write_manifest(job, _land(job, secrets, run, say, session))
     clock["apply"] = time.monotonic()
     _check_budget(job, landed)
     result = _apply(job, secrets, run, say, storage, landed, session, history)
@@ -64,12 +81,13 @@ def sync(
     result.seconds = {"land": round(clock["apply"] - clock["land"], 3), "apply": round(end - clock["apply"], 3)}
     newest = max((g["max_position"] for g in landed["groups"] if g["database"]), default="")
     reached = max(newest, history.newest_position())
-    storage.write_json(f"{folder}/result.json", {**result.document(), "max_position": reached})
-    return result
+    return _result(log.write_result(job, {**result.document(), "max_position": reached}))
 
 
 def _result(stored: dict[str, Any]) -> Result:
-    return Result.from_document({name: value for name, value in stored.items() if name != "max_position"})
+    """Return a stored result without what only the lake keeps with it."""
+    kept = {field.name for field in fields(Result)}
+    return Result.from_document({name: value for name, value in stored.items() if name in kept})
 
 
 def _land(
@@ -138,7 +156,9 @@ def _apply(
     reports = _run_tasks(job, secrets, run, between, work)
     if session is not None:
         _commit_staged(job, session, storage, work.tasks, reports)
-    states = [state_after(job, task, reports[task.table_id]) for task in work.tasks] + work.settled
+    states = [
+        state_after(job, task, reports[task.table_id], between.states.get(task.table_id)) for task in work.tasks
+    ] + work.settled
     states = with_tables_below(between.now, job.states, states, between.referring())
     for left in work.vacated:
         report = reports.get(left.table_id)
@@ -180,20 +200,30 @@ def _bundles(tasks: Sequence[ApplyTask], parallelism: int) -> list[list[dict[str
 def _run_tasks(
     job: JobDocument, secrets: Secrets, run: Runner, between: Between, work: Work
 ) -> dict[str, dict[str, Any]]:
-    """Run the tasks and return their reports by table; tables that have to go back are run again from there."""
+    """Run the tasks and return their reports by table.
+
+    Tables that have to go back are run again from there; those that hold more than the ledger knows, from what they
+    hold.
+    """
     reports: dict[str, dict[str, Any]] = {}
     due = work.tasks
     while due:
         answers = run(partial(_apply_tasks, job, secrets), _bundles(due, job.parallelism))
         reports.update({report["table_id"]: report for answer in answers for report in answer})
-        due = [
-            between.again(task, reports[task.table_id]["rewind_to"])
-            for task in due
-            if reports[task.table_id]["status"] == "rewind"
-        ]
+        due = [again for task in due if (again := _again(between, task, reports[task.table_id])) is not None]
         anew = {task.table_id: task for task in due}
         work.tasks = [anew.get(task.table_id, task) for task in work.tasks]
     return reports
+
+
+def _again(between: Between, task: ApplyTask, report: dict[str, Any]) -> ApplyTask | None:
+    match report["status"]:
+        case "rewind":
+            return between.again(task, report["rewind_to"])
+        case "ahead":
+            return between.go_on(task, TableState(**report["state"]))
+        case _:
+            return None
 
 
 def _apply_tasks(job: JobDocument, secrets: Secrets, bundle: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -121,7 +121,8 @@ class JobDocument:
 class Result:
     """What came of a batch.
 
-    :param status: ``done``, ``parked`` (some tables stand aside) or ``failed``.
+    :param status: ``done``, ``parked`` (some tables stand aside), ``failed``, or ``behind``: nothing was done, the
+        ledger has to take over ``lake_batches`` first.
     :param changes: row changes by operation.
     :param schema_changes: number of DDL records that were new.
     :param quarantined: records and rows that could not be carried.
@@ -129,6 +130,7 @@ class Result:
     :param new_schema_changes: documents for the ledger.
     :param deferred: schema changes that were read already but are later than the request.
     :param removed: ids of tables that a late schema change showed never to have been.
+    :param lake_batches: batches of the lake that the ledger does not know: ``seq``, ``claim`` and ``result`` of each.
     """
 
     pipeline: str
@@ -147,6 +149,7 @@ class Result:
     tables: list[dict[str, Any]] = field(default_factory=list)
     error: dict[str, Any] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+    lake_batches: list[dict[str, Any]] = field(default_factory=list)
     version: int = DOCUMENT_VERSION
 
     def document(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from airflow_provider_cdc.core.apply.typing_rows import SchemaMissing
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.ddl.timeline import Reference, TableTimeline
 from airflow_provider_cdc.core.documents import JobDocument
-from airflow_provider_cdc.core.errors import CdcError, SinkError, Transient, out_of_memory
+from airflow_provider_cdc.core.errors import CdcError, SinkError, Transient, UnavailableError, out_of_memory
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.printable import printable
@@ -31,6 +31,7 @@ from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs import debts
 from spark_jobs.change_log import read_groups
 from spark_jobs.storage import Storage
+from spark_jobs.tasks.committed_state import committed_state
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, Span
 from spark_jobs.writers.contract import Action, Writer
 from spark_jobs.writers.delta_location import Commit, DeltaLocation
@@ -97,10 +98,8 @@ class _Table:
         task = self._task
         target = DeltaLocation(task.location, self._options)
         done = target.applied(self._app)
-        if done is not None and done >= self._job.seq:
-            facts = target.facts()
-            told = {name: facts[name] for name in ("upserts", "deletes", "lossy", "owes") if name in facts}
-            return ApplyReport(task.table_id, "repeated", target.version, **told)
+        if done is not None and done > task.applied_seq:
+            return self._held(target, done)
         self._guard(target)
         base_schema = TableSchema.from_document(task.base.schema) if task.base and task.base.schema else None
         fresh, applied = self._changes()
@@ -137,7 +136,7 @@ class _Table:
             failures=[asdict(item) for item in delta.failures],
             lossy=dict(delta.lossy),
             action=action,
-            owes=self._owes,
+            state=self._state(committed=bool(action)),
         )
 
     def _check_foreign_keys(self, base_schema: TableSchema | None, delta: Delta) -> None:
@@ -206,6 +205,42 @@ class _Table:
             for position in group.clears
             if position >= span.start and (span.end is None or position < span.end)
         ]
+
+    def _state(self, *, committed: bool) -> dict[str, Any]:
+        """Return the document of the table's state after this batch."""
+        debts_seq = None
+        if self._owes:
+            debts_seq = self._job.seq if committed or self._task.base is None else self._task.base.debts_seq
+        return committed_state(self._task, self._timeline, self._job.seq, debts_seq)
+
+    def _held(self, target: DeltaLocation, done: int) -> ApplyReport:
+        """Report what the table holds already, as its own newest commit states it.
+
+        :param done: batch of that commit: this one, or an earlier one that was not recorded as applied.
+        :raises UnavailableError: a later batch is applied, so this one is carried out by somebody else.
+        """
+        task = self._task
+        where = {"table": f"{task.database}.{task.table}", "location": task.location, "seq": done}
+        if done > self._job.seq:
+            raise UnavailableError(
+                "apply.superseded",
+                f"the table holds batch {done} already, batch {self._job.seq} ended elsewhere",
+                where=where,
+                hint="run again; it goes on with the newest batch",
+            )
+        facts = target.facts(self._app)
+        if facts is None or "state" not in facts:
+            raise SinkError(
+                "sink.commit_unknown",
+                "the table holds a batch that is not known as applied, and the batch's commit is no longer readable",
+                where=where,
+                hint="keep delta.logRetentionDuration longer than the time between batches; rebuild the table",
+            )
+        state = {**facts["state"], "version": target.version}
+        if done < self._job.seq:
+            return ApplyReport(task.table_id, "ahead", target.version, state=state)
+        counts = {name: facts[name] for name in ("upserts", "deletes", "lossy")}
+        return ApplyReport(task.table_id, "repeated", target.version, state=state, **counts)
 
     def _guard(self, target: DeltaLocation) -> None:
         """Refuse a location that is not what the ledger remembers."""
@@ -294,7 +329,6 @@ class _Table:
             "upserts": part.upserts.num_rows,
             "deletes": part.deletes.num_rows,
             "lossy": delta.lossy,
-            "owes": False,
         }
         commit = Commit(self._app, self._job.seq, facts)
         owed = debts.read(self._storage, self._job.pipeline, task.base)
@@ -318,10 +352,11 @@ class _Table:
             content = None if base_schema is None or delta.parts[0].clear else self._stored()
             rows, owed = after_parts(content, owed, base_schema, delta.parts, mapper)
             debts.write(self._storage, self._job.pipeline, task.table_id, self._job.seq, owed)
-            facts["owes"] = self._owes = owed.num_rows > 0
+            self._owes = owed.num_rows > 0
             action = Action("overwrite" if target.exists else "create", commit, rows)
         if action.verb == "create":
             self._storage.write_json(self._begun, {"location": task.location})
+        facts["state"] = self._state(committed=True)
         version = self._writer.commit(target, action)
         return action.verb, version
 

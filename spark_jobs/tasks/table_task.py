@@ -55,6 +55,7 @@ class ApplyTask:
     :param late_from: oldest position among the late rows, None without any.
     :param rewind_to: position that the table had to go back behind, None without a late schema change.
     :param parents: tables whose deletes may have changed rows of this one without row events.
+    :param applied_seq: newest batch that the table holds as far as the driver knows; the table itself knows better.
     """
 
     table_id: str
@@ -69,6 +70,7 @@ class ApplyTask:
     late_from: str | None = None
     rewind_to: str | None = None
     parents: list[ParentTable] = field(default_factory=list)
+    applied_seq: int = 0
 
     @property
     def rows(self) -> int:
@@ -100,8 +102,10 @@ def _spans(data: list[dict[str, Any]]) -> list[Span]:
 class ApplyReport:
     """What came of one table.
 
-    :param status: ``committed`` (or staged), ``unchanged``, ``repeated``, ``waiting``, ``parked``, or ``rewind``:
-        nothing was done, the table has to go back behind ``rewind_to`` first.
+    :param status: ``committed`` (or staged), ``unchanged``, ``repeated``, ``waiting``, ``parked``, ``rewind``: nothing
+        was done, the table has to go back behind ``rewind_to`` first, or ``ahead``: nothing was done, the table holds
+        more than the driver knows.
+    :param state: document of the table's state after it; of ``ahead`` the state that the table's own commit states.
     """
 
     table_id: str
@@ -114,6 +118,6 @@ class ApplyReport:
     failures: list[dict[str, Any]] = field(default_factory=list)
     lossy: dict[str, int] = field(default_factory=dict)
     action: str = ""
-    owes: bool = False
     seconds: float = 0.0
     rewind_to: str | None = None
+    state: dict[str, Any] | None = None

@@ -56,13 +56,24 @@ class DeltaLocation:
             self._table: DeltaTable | None = DeltaTable(location, version=version, storage_options=options or None)
         except TableNotFoundError:
             self._table = None
-        except (DeltaError, OSError) as error:
+        except OSError as error:
+            raise self._unavailable(error) from error
+        except DeltaError as error:
             raise SinkError(
                 "sink.unreadable",
                 f"the table cannot be opened: {type(error).__name__}",
                 where={"location": location, "version": version},
                 hint="look at the location's _delta_log; a version may have been vacuumed",
             ) from error
+
+    def _unavailable(self, error: Exception) -> UnavailableError:
+        reason = (str(error).splitlines() or [""])[0][:300]
+        return UnavailableError(
+            "sink.unavailable",
+            f"the table's store failed: {type(error).__name__}: {reason}",
+            where={"location": self.location},
+            hint="run again when the store answers",
+        )
 
     @property
     def exists(self) -> bool:
@@ -87,7 +98,10 @@ class DeltaLocation:
         """Return the newest version as it is now, 0 for a table that was just created."""
         if self._table is None:
             return 0
-        self._table.update_incremental()
+        try:
+            self._table.update_incremental()
+        except (DeltaError, OSError) as error:  # our commit is made: the repeat of the batch finds it
+            raise self._unavailable(error) from error
         newest: int = self._table.version()
         return newest
 
@@ -99,9 +113,14 @@ class DeltaLocation:
         """Return whether the newest commits carry our metadata (``prefix`` starts the application id)."""
         return any(self._facts(entry).get("app", "").startswith(prefix) for entry in self.table.history(50))
 
-    def facts(self) -> dict[str, Any]:
-        """Return the facts of our newest commit."""
-        return next((facts for entry in self.table.history(50) if (facts := self._facts(entry))), {})
+    def facts(self, app: str) -> dict[str, Any] | None:
+        """Return the facts of an application's newest commit, None where the log no longer has it."""
+        for limit in (50, None):
+            found = (self._facts(entry) for entry in self.table.history(limit))
+            facts = next((facts for facts in found if facts.get("app") == app), None)
+            if facts is not None:
+                return facts
+        return None
 
     @staticmethod
     def _facts(entry: dict[str, Any]) -> dict[str, Any]:

@@ -57,8 +57,8 @@ class StageWriter:
         return None
 
     def _rows(self, name: str, rows: pa.Table) -> None:
-        path = self._storage.path(f"{self._folder}/{name}.parquet")
-        pq.write_table(rows, path, filesystem=self._storage.filesystem, row_group_size=1 << 17, compression="lz4")
+        with self._storage.access(f"{self._folder}/{name}.parquet") as path:
+            pq.write_table(rows, path, filesystem=self._storage.filesystem, row_group_size=1 << 17, compression="lz4")
 
 
 class SparkWriter:

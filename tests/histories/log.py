@@ -74,18 +74,19 @@ class Log:
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Put this log in place of the broker, and the faults in place."""
-        guarded, write_json, close = DeltaLocation._guarded, Storage.write_json, LogWriter.close
+        guarded, create_json, close = DeltaLocation._guarded, Storage.create_json, LogWriter.close
 
         def commit(location: DeltaLocation, action: Any) -> None:
             self.commits += 1
             self.reached("commit", lambda: guarded(location, action))
 
-        def write(storage: Storage, name: str, data: Any) -> None:
-            self.reached(name.rsplit("/", 1)[-1].removesuffix(".json"), lambda: write_json(storage, name, data))
+        def create(storage: Storage, name: str, data: Any) -> bool:
+            document = name.rsplit("/", 1)[-1].removesuffix(".json")
+            return bool(self.reached(document, lambda: create_json(storage, name, data)))
 
         monkeypatch.setattr(spark_jobs.tasks.land, "read_chunks", reader(self.partitions))
         monkeypatch.setattr(DeltaLocation, "_guarded", commit)
-        monkeypatch.setattr(Storage, "write_json", write)
+        monkeypatch.setattr(Storage, "create_json", create)
         monkeypatch.setattr(spark_jobs.change_log, "_ROW_GROUP_BYTES", 4_000)  # so that tables have several
         monkeypatch.setattr(LogWriter, "close", lambda writer: self.reached("land", lambda: close(writer)))
 

@@ -35,6 +35,23 @@ def test_documents_and_folders(options: dict[str, str]) -> None:
     assert not storage.holds_files("a")
 
 
+def test_of_two_creators_of_an_object_one_succeeds(options: dict[str, str]) -> None:
+    storage = Storage("s3://lake/claims", options)
+    assert storage.create_json("log/00000001/claim.json", {"by": 1})
+    assert not storage.create_json("log/00000001/claim.json", {"by": 2})
+    assert storage.read_json("log/00000001/claim.json") == {"by": 1}
+
+
+def test_folders_behind_a_name(options: dict[str, str]) -> None:
+    storage = Storage("s3://lake/folders", options)
+    assert storage.folders("log") == []
+    for number in (1, 2, 10):
+        storage.write_json(f"log/{number:08d}/claim.json", {})
+    assert storage.folders("log") == ["00000001", "00000002", "00000010"]
+    assert storage.folders("log", after="00000001") == ["00000002", "00000010"]
+    assert storage.folders("log", after="00000010") == []
+
+
 @pytest.fixture(scope="module")
 def own_broker() -> Iterator[Broker]:
     """A broker of its own: other tests put the same recorded log into theirs."""

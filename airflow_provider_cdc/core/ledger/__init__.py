@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from airflow_provider_cdc.core.ledger.lease import Lease
-from airflow_provider_cdc.core.ledger.records import SYNC, Batch, Offsets
+from airflow_provider_cdc.core.ledger.records import SYNC, Batch, LakeBatch, Offsets
 from airflow_provider_cdc.core.ledger.store import Ledger
 
-__all__ = ["SYNC", "Batch", "Lease", "Ledger", "Offsets"]
+__all__ = ["SYNC", "Batch", "LakeBatch", "Lease", "Ledger", "Offsets"]

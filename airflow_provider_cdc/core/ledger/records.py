@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -94,6 +94,29 @@ class Batch:
             topics=data["topics"],
             lost=data["lost"] or [],
         )
+
+
+@dataclass(frozen=True)
+class LakeBatch:
+    """A batch as the lake has it, for a ledger that does not.
+
+    :param start: first offsets, as JSON data.
+    :param end: offsets after the last, as JSON data.
+    :param topics: Kafka's id of each topic.
+    :param result: result as the ledger keeps it; None where the batch is unfinished.
+    :param tables: state documents by table id after the batch; None forgets the table.
+    :param schema_changes: documents with their ``id``.
+    """
+
+    seq: int
+    start: dict[str, dict[str, int]]
+    end: dict[str, dict[str, int]]
+    until: datetime | None
+    planned_at: datetime
+    topics: dict[str, str]
+    result: dict[str, Any] | None = None
+    tables: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
+    schema_changes: Sequence[Mapping[str, Any]] = ()
 
 
 def offsets_document(offsets: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, int]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import delete, insert, select, update
 
 from airflow_provider_cdc.core.errors import BusyError, ConfigurationError
 from airflow_provider_cdc.core.ledger import rows, schema
@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.ledger.records import (
     PLANNED,
     SYNC,
     Batch,
+    LakeBatch,
     Offsets,
     offsets_document,
     time_text,
@@ -260,6 +261,41 @@ class Ledger:
             if connection.execute(given_up.values(status=ABANDONED)).rowcount != 1:
                 raise ConfigurationError([f"batch {seq} of pipeline {lease.pipeline!r} is not planned"])
             return rows.as_batch(connection.execute(select(schema.batches).where(*mine)).one())
+
+    def take_over(self, lease: Lease, after: int, batches: Sequence[LakeBatch]) -> None:
+        """Replace all batches behind one by those of the lake, in one transaction.
+
+        A ledger that was lost, is new or was restored from a backup learns this way what was done. What it replaces was
+        planned or read nothing.
+
+        :param after: number of the newest batch that the ledger and the lake share, 0 for none.
+        :param batches: ascending; one without result is to be finished next.
+        :raises BusyError: the lease is lost.
+        """
+        lease.check()
+        c = schema.batches.c
+        with self._database.writing() as connection:
+            rows.fence(connection, lease)
+            connection.execute(delete(schema.batches).where(c.pipeline == lease.pipeline, c.seq > after))
+            time = time_text(now(connection))
+            for batch in batches:
+                done = batch.result is not None
+                values = {
+                    "pipeline": lease.pipeline,
+                    "seq": batch.seq,
+                    "kind": SYNC,
+                    "status": COMMITTED if done else PLANNED,
+                    "start": batch.start,
+                    "end": batch.end,
+                    "until": time_text(batch.until),
+                    "planned_at": time_text(batch.planned_at),
+                    "committed_at": time if done else None,
+                    "result": batch.result,
+                    "topics": batch.topics,
+                }
+                connection.execute(insert(schema.batches).values(**values))
+                rows.store_tables(connection, lease.pipeline, batch.seq, batch.tables)
+                rows.store_schema_changes(connection, lease.pipeline, batch.seq, batch.schema_changes)
 
     # ---- tables and schema changes
 
