@@ -16,7 +16,7 @@ PINS := pyproject.toml constraints.txt tests/stack/s3-requirements.txt tests/sta
 # Demo and tests start hundreds of processes: each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup test histories lint proto demo bench wheel clean
+.PHONY: help setup test histories faults lint proto demo bench wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ test: setup ## run all tests (ARGS go to pytest)
 histories: setup ## random histories of all formats against a model (N=10000 SEED=0 FORMAT=canal-json JOBS=2)
 	$(BIN)/python -m tests.histories $(if $(N),--cases $(N)) $(if $(SEED),--seed $(SEED)) $(if $(FORMAT),--format $(FORMAT)) \
 	  $(if $(JOBS),--jobs $(JOBS)) $(ARGS)
+
+faults: setup ## random histories through the command line with a fault in each batch (N=100 FIRST=0)
+	$(BIN)/python -m tests.faults $(if $(N),--rounds $(N)) $(if $(FIRST),--first $(FIRST)) $(ARGS)
 
 lint: setup ## ruff and mypy
 	$(BIN)/ruff check .

@@ -61,11 +61,21 @@ class Postgres:
         self.port = free_port()
         command = [str(programs / "postgres"), "-D", str(data), "-p", str(self.port), "-k", str(home)]
         command += ["-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "full_page_writes=off"]
-        log = home / "postgres.log"
-        server = self._server = Server("PostgreSQL", command, log, user=self._user)
-        server.wait_until(lambda: "database system is ready" in server.tail(200), timeout=60)
+        self._command, self._log = command, home / "postgres.log"
+        self._serve()
         with psycopg.connect(self.conninfo, dbname="postgres", autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {DATABASE}")
+
+    def _serve(self) -> None:
+        self._log.unlink(missing_ok=True)
+        server = self._server = Server("PostgreSQL", self._command, self._log, user=self._user)
+        server.wait_until(lambda: "database system is ready" in server.tail(200), timeout=60)
+
+    def restart(self) -> None:
+        """Stop the server, which ends all connections, and start it again with its data on the same port."""
+        assert self._server is not None
+        self._server.stop()
+        self._serve()
 
     def _programs(self) -> Path:
         """The folder of a PostgreSQL that the user it will run as can execute."""

@@ -1,0 +1,1 @@
+"""Faults of everything around a pipeline, through the command line: after them no row is lost and none is doubled."""

@@ -1,0 +1,120 @@
+"""A proxy before the S3 service that fails as stores and networks do."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+from dataclasses import dataclass, field
+from typing import Literal
+
+Fault = Literal["cut", "reset", "503", "500", "late", "unheard"]
+FAULTS: tuple[Fault, ...] = ("cut", "reset", "503", "500", "late", "unheard")
+_ANSWER = "HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_LATE_SECONDS = 3.0
+
+
+@dataclass
+class Weather:
+    """What happens to requests.
+
+    :param fault: ``cut``: half of the answer arrives; ``reset``: none does and the request is not passed on; ``503``
+        and ``500``: an error instead of an answer; ``late``: the answer takes seconds; ``unheard``: the request is
+        carried out and its answer is lost.
+    :param share: of all requests.
+    """
+
+    fault: Fault | None = None
+    share: float = 0.0
+    rnd: random.Random = field(default_factory=lambda: random.Random(0))
+
+    def strikes(self) -> Fault | None:
+        """Return what happens to one request."""
+        return self.fault if self.rnd.random() < self.share else None
+
+
+class FailingStore:
+    """Passes each request on to a server, or fails; one request a connection."""
+
+    def __init__(self, endpoint: str) -> None:
+        host, port = endpoint.removeprefix("http://").split(":")
+        self._server = (host, int(port))
+        self.weather = Weather()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.endpoint = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def stop(self) -> None:
+        """Take no more connections."""
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with client:
+            try:
+                self._answer(client)
+            except OSError:
+                return
+
+    def _answer(self, client: socket.socket) -> None:
+        client.settimeout(30)
+        request = _message(client)
+        if not request:
+            return
+        fault = self.weather.strikes()
+        if fault == "reset":
+            return
+        if fault in ("503", "500"):
+            reason = {"503": "503 Slow Down", "500": "500 Internal Server Error"}[fault]
+            client.sendall(_ANSWER.format(status=reason).encode())
+            return
+        with socket.create_connection(self._server, timeout=30) as server:
+            server.sendall(_closing(request))
+            answer = bytearray()
+            while piece := server.recv(1 << 16):
+                answer += piece
+        if fault == "unheard":
+            return
+        if fault == "late":
+            threading.Event().wait(_LATE_SECONDS)
+        client.sendall(answer[: len(answer) // 2] if fault == "cut" else answer)
+
+
+def _message(client: socket.socket) -> bytes:
+    """Return one whole HTTP request."""
+    data = bytearray()
+    while b"\r\n\r\n" not in data:
+        piece = client.recv(1 << 16)
+        if not piece:
+            return b""
+        data += piece
+    head, _, body = bytes(data).partition(b"\r\n\r\n")
+    headers = {
+        name.strip().lower(): value.strip()
+        for name, _, value in (line.partition(b":") for line in head.split(b"\r\n")[1:])
+    }
+    if headers.get(b"expect", b"").lower() == b"100-continue":
+        client.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        head = b"\r\n".join(line for line in head.split(b"\r\n") if not line.lower().startswith(b"expect"))
+    if headers.get(b"transfer-encoding", b"").lower() == b"chunked":
+        while not body.endswith(b"0\r\n\r\n"):
+            body += client.recv(1 << 16)
+    else:
+        length = int(headers.get(b"content-length", b"0"))
+        while len(body) < length:
+            body += client.recv(1 << 16)
+    return head + b"\r\n\r\n" + body
+
+
+def _closing(request: bytes) -> bytes:
+    """Ask the server to close the connection after its answer, so that its end is known."""
+    head, _, body = request.partition(b"\r\n\r\n")
+    lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"connection:")]
+    return b"\r\n".join([*lines, b"Connection: close"]) + b"\r\n\r\n" + body

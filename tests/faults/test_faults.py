@@ -1,0 +1,30 @@
+"""A few rounds of faults; ``make faults N=100`` runs as many as are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.rounds import Round, Services
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    with Services(tmp_path_factory.mktemp("services")) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [(1, "cut"), (2, "unheard"), (3, "second host"), (4, "stopped beyond lease"), (5, "lost file")],
+)
+def test_after_a_fault_every_table_equals_the_source(
+    number: int, kind: str, services: Services, tmp_path: Path
+) -> None:
+    one = Round(number, kind, services, tmp_path / "round")
+    one.run()
+    assert not one.problems
