@@ -88,10 +88,12 @@ class Between:
         if not touched and not behind:
             return
         if timeline.dropped_at is not None:
-            work.settled.append(self._dropped(timeline, state))
+            dropped = self._dropped(timeline, state)
             policy = self._rules.policy(timeline.last_name, RunPolicy(**self._job.policy))
-            if policy.on_drop_table == "apply" and state is not None and state.version is not None:
-                work.vacated.append(state)
+            if policy.on_drop_table == "apply" and dropped.version is not None:
+                work.vacated.append(dropped)
+                dropped = replace(dropped, version=None)  # emptied once: what lies there later is not this table's
+            work.settled.append(dropped)
             return
         unknown = self._unknown(timeline, state, spans)
         if unknown is not None:
@@ -217,17 +219,19 @@ class Between:
         )
 
     def _vacate(self, work: Work) -> None:
-        """Find the places that tables moved away from and that no other table takes."""
-        targets = {task.location for task in work.tasks}
+        """Add the locations that tables moved away from, and keep only those whose name no live table has."""
         done = [(task.table_id, task.location) for task in work.tasks]
         done += [(state.table_id, state.location) for state in work.settled if state.state == "dropped"]
         for table_id, location in done:
             old = self.states.get(table_id)
-            if old is None or old.version is None or old.location == location:
-                continue
-            if self.now.owner(TableName(old.database, old.table), "~") is None:
+            if old is not None and old.version is not None and old.location != location:
                 work.vacated.append(old)
-        work.vacated = [state for state in work.vacated if state.location not in targets]
+        live = {
+            table_location(self._job.sink_root, name.database, name.table)
+            for timeline in self.now.tables.values()
+            if (name := timeline.name) is not None and self._wanted(name)
+        }
+        work.vacated = [state for state in work.vacated if state.location not in live]
 
     def _unowned(self, work: Work) -> None:
         for name, groups in self._by_name.items():

@@ -1,0 +1,89 @@
+"""A log written record by record, synced batch by batch: for cases that one connector alone does not write."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+
+from airflow_provider_cdc.core.config import RunPolicy
+from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result, TableState
+from spark_jobs.storage import table_location
+from spark_jobs.sync import sync
+from tests.histories.log import Log
+from tests.histories.records import Record
+from tests.histories.run import inline
+
+Partition = tuple[str, int]
+
+
+@dataclass
+class Script:
+    """A pipeline over the log in memory, with what the ledger would remember between batches.
+
+    :param policy: what differs from the default policy.
+    :ivar held: partitions that the next batches do not read further.
+    """
+
+    log: Log
+    root: Path
+    format: str = "debezium-json"
+    schema_topic: str | None = "src"
+    options: dict[str, str] = field(default_factory=dict)
+    policy: dict[str, Any] = field(default_factory=dict)
+    held: set[Partition] = field(default_factory=set)
+    ends: dict[Partition, int] = field(default_factory=dict)
+    states: dict[str, TableState] = field(default_factory=dict)
+    schema_changes: list[dict[str, Any]] = field(default_factory=list)
+    seqs: list[int] = field(default_factory=list)
+    minutes: int = 0
+
+    def send(self, *records: Record) -> None:
+        """Append records to their partitions."""
+        for record in records:
+            self.log.partitions.setdefault((record.topic, record.partition), []).append(record)
+
+    def sync(self, ends: dict[Partition, int] | None = None) -> Result:
+        """Carry out one batch: up to these offsets, or everything that is not held."""
+        if ends is None:
+            ends = {where: len(records) for where, records in self.log.partitions.items() if where not in self.held}
+        chunks = [Chunk(*where, self.ends.get(where, 0), end) for where, end in ends.items()]
+        self.minutes += 1
+        job = JobDocument(
+            "scripted",
+            (self.seqs or [0])[-1] + 1,
+            f"2026-01-01T00:{self.minutes:02d}:00+00:00",
+            str(self.root),
+            self.format,
+            self.options,
+            self.schema_topic,
+            {},
+            [chunk for chunk in chunks if chunk.start < chunk.end],
+            RunPolicy(**self.policy).document(),
+            {},
+            list(self.seqs),
+            self.schema_changes,
+            list(self.states.values()),
+        )
+        result = sync(JobDocument.from_document(json.loads(json.dumps(job.document()))), {}, inline, lambda line: None)
+        self.ends.update(ends)
+        self.seqs.append(result.seq)
+        self.schema_changes = self.schema_changes + result.new_schema_changes
+        self.states.update({state.table_id: state for state in result.states})
+        return result
+
+    def rows(self, database: str, table: str) -> Counter[tuple[Any, ...]] | None:
+        """Return what lies at a table's location, None when nothing does."""
+        place = Path(table_location(str(self.root), database, table))
+        if not (place / "_delta_log").is_dir():
+            return None
+        found = DeltaTable(str(place)).to_pyarrow_table()
+        return Counter(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+    def states_of(self, database: str, table: str) -> list[str]:
+        """Return the states of all tables that have or had this name."""
+        return [s.state for s in self.states.values() if (s.database, s.table) == (database, table)]
