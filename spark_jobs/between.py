@@ -13,12 +13,17 @@ from airflow_provider_cdc.core.ddl.timeline import Block, SchemaChange, TableTim
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableName
-from spark_jobs.change_log import Manifest
+from spark_jobs.change_log import Group, Manifest
 from spark_jobs.history import History
 from spark_jobs.parents import parents, rows_changed, waits_above
 from spark_jobs.starting_points import StartingPoints, groups_by_name
 from spark_jobs.storage import table_location
 from spark_jobs.tasks.table_task import ApplyTask, Span
+
+
+def is_waiting_name(state: TableState) -> bool:
+    """Tell the state of a name whose rows have no table from that of a table."""
+    return state.table_id.startswith("?")
 
 
 @dataclass(slots=True)
@@ -29,7 +34,7 @@ class Work:
     :param vacated: states whose location no table has any more, because it moved or is to be dropped with its rows:
         emptied once the table itself is done.
     :param settled: states that change without a task (dropped, blocked, waiting).
-    :param unowned: names with rows but without a known CREATE TABLE.
+    :param unowned: names that have rows at positions where no known table has the name.
     """
 
     tasks: list[ApplyTask] = field(default_factory=list)
@@ -52,8 +57,8 @@ class Between:
         self._job = job
         self._rules = TableRules.from_document(job.tables)
         known = [*_stated(self._rules), *(SchemaChange.from_document(item) for item in job.schema_changes)]
-        exact = open_format(job.format, job.format_options).order == "exact"
-        self.fresh = new_changes(known, read, observed, exact=exact)
+        self._exact = open_format(job.format, job.format_options).order == "exact"
+        self.fresh = new_changes(known, read, observed, exact=self._exact)
         self._was = build_timeline(known)
         self.now = build_timeline([*known, *self.fresh]) if self.fresh else self._was
         self.states = {state.table_id: state for state in job.states}  # as known before the batch
@@ -67,7 +72,8 @@ class Between:
             if self._wanted(timeline.last_name):
                 self._table(work, table_id, timeline)
         for state in self.states.values():
-            if state.table_id not in self.now.tables and state.state != "dropped":
+            named = state.table_id in self.now.tables or is_waiting_name(state)
+            if not named and state.state != "dropped":
                 # a late schema change showed that this was another table's content all along
                 work.settled.append(
                     replace(state, state="dropped", reason="replaced by what a late schema change told")
@@ -234,18 +240,30 @@ class Between:
         work.vacated = [state for state in work.vacated if state.location not in live]
 
     def _unowned(self, work: Work) -> None:
-        for name, groups in self._by_name.items():
-            if not self._wanted(name):
-                continue
-            first = min(group.min_position for group in groups)
-            if name not in self.now.names or self.now.owner(name, first) is None:
-                late = [
-                    g
-                    for g in groups
-                    if self.now.owner(name, g.max_position) is None or self.now.owner(name, g.min_position) is None
-                ]
-                rows = sum(group.rows for group in late)
+        """Find the names whose rows have no table, and settle those whose rows found theirs."""
+        waiting = {TableName(s.database, s.table): s for s in self.states.values() if is_waiting_name(s)}
+        for name in dict.fromkeys([*self._by_name, *waiting]):
+            state = waiting.get(name)
+            groups = self._by_name.get(name, [])
+            if state is not None:
+                groups = [*self._starts.earlier_groups(name, state.rewind_to or ""), *groups]
+            late = self._without_table(name, groups) if self._wanted(name) else []
+            if late:
+                rows, first = sum(group.rows for group in late), min(group.min_position for group in late)
                 work.unowned.append({"database": name.database, "table": name.table, "rows": rows, "position": first})
+            elif state is not None and state.state != "dropped":
+                reason = "replaced by what a late schema change told"
+                work.settled.append(replace(state, state="dropped", reason=reason, waiting_since=None, rewind_to=None))
+
+    def _without_table(self, name: TableName, groups: list[Group]) -> list[Group]:
+        """Return the groups that begin or, where positions are exact, end where no table has the name."""
+
+        def owned(position: str) -> bool:
+            return self.now.owner(name, position) is not None
+
+        late = [group for group in groups if not owned(group.min_position) or not owned(group.max_position)]
+        # by a tool's clock, rows of the second of a DROP may seem to come after it
+        return late if self._exact or not all(owned(group.min_position) for group in groups) else []
 
     def _wanted(self, name: TableName) -> bool:
         return self._rules.selects(name)

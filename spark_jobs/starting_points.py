@@ -74,6 +74,14 @@ class StartingPoints:
     def _spans_of(self, timeline: TableTimeline, seqs: Iterable[int]) -> list[Span]:
         return [span for seq in seqs for span in self._spans(timeline, groups_by_name(self._history.manifest(seq)))]
 
+    def earlier_groups(self, name: TableName, position: str) -> list[Group]:
+        """Return what earlier batches hold of a name from a position on."""
+        found = []
+        for seq in self._history.since(position):
+            groups = groups_by_name(self._history.manifest(seq)).get(name, [])
+            found += [group for group in groups if group.max_position >= position]
+        return found
+
     def start(
         self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
     ) -> tuple[TableState | None, str | None, list[Span]]:

@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from airflow_provider_cdc.core.documents import JobDocument, TableState
-from spark_jobs.between import Work
+from airflow_provider_cdc.core.model.schema import TableName
+from spark_jobs.between import Work, is_waiting_name
 from spark_jobs.tasks.table_task import ApplyTask
 
 
@@ -40,12 +41,12 @@ def _waiting(job: JobDocument, state: TableState, reason: str) -> TableState:
 def unowned(job: JobDocument, work: Work) -> list[TableState]:
     """Tell of rows whose table nobody has created yet: they wait in the change log."""
     states = []
+    known = {TableName(state.database, state.table): state for state in job.states if is_waiting_name(state)}
     for item in work.unowned:
-        table_id = f"?{item['database']}.{item['table']}"
-        old = next((state for state in job.states if state.table_id == table_id), None)
-        state = old or TableState(table_id, item["database"], item["table"], "")
+        name = TableName(item["database"], item["table"])
+        state = known.get(name) or TableState(f"?{name.database}.{name.table}", name.database, name.table, "")
         reason = "rows arrived but no CREATE TABLE: state tables.<name>.create or check source.schema_topic"
-        states.append(_waiting(job, state, reason))
+        states.append(_waiting(job, replace(state, rewind_to=item["position"]), reason))
     return states
 
 

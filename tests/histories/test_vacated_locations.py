@@ -9,6 +9,7 @@ import pytest
 
 from tests.histories.debezium_records import ddl, row, snapshot_ddl
 from tests.histories.log import Log
+from tests.histories.records import Record
 from tests.histories.scripted import Script
 
 COLUMNS = {"id": "int", "v": "int"}
@@ -16,7 +17,7 @@ KEY = ("id",)
 T = "src.shop.t"
 
 
-def insert(number: int, pos: int, partition: int = 0) -> object:
+def insert(number: int, pos: int, partition: int = 0) -> Record:
     return row("c", "t", pos, {"id": number, "v": number}, key=KEY, partition=partition)
 
 
@@ -28,7 +29,7 @@ def script(log: Log, lake: Path) -> Script:
     return script
 
 
-def recreate() -> list[object]:
+def recreate() -> list[Record]:
     text = "CREATE TABLE t (id INT PRIMARY KEY, v INT)"
     return [ddl("DROP TABLE t", 200, table="t"), ddl(text, 210, table="t", columns=COLUMNS, key=KEY)]
 
