@@ -114,4 +114,6 @@ def loss_of(batch: Batch) -> dict[str, Any]:
 def schema_change_id(change: Mapping[str, Any]) -> str:
     """Return what makes a schema change the same one when it comes again."""
     what = change["statement"] or json.dumps(change["structure"], sort_keys=True)
+    if change.get("snapshot") is not None:
+        what = f"{change['snapshot']} {what}"  # the same snapshot may begin several times
     return f"{change['position']}:{hashlib.sha256(what.encode()).hexdigest()[:16]}"

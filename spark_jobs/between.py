@@ -63,7 +63,8 @@ class Between:
         self.now = build_timeline([*known, *self.fresh]) if self.fresh else self._was
         self.states = {state.table_id: state for state in job.states}  # as known before the batch
         self._by_name = groups_by_name(manifest)
-        self._starts = StartingPoints(self._was, self.now, job.seq, self._by_name, history)
+        announced = job.schema_topic is not None
+        self._starts = StartingPoints(self._was, self.now, job.seq, self._by_name, history, announced)
 
     def work(self) -> Work:
         """Return what is to be done."""
@@ -92,6 +93,8 @@ class Between:
         touched = touched or (self._checks_references(timeline) and self._starts.removes(timeline))
         behind = state is not None and state.state in ("waiting", "parked") and state.applied_seq < self._job.seq
         if not touched and not behind:
+            if state is not None and state.state == "ok" and state.notes != timeline.notes:
+                work.settled.append(replace(state, notes=timeline.notes))
             return
         if timeline.dropped_at is not None:
             dropped = self._dropped(timeline, state)
@@ -101,11 +104,11 @@ class Between:
                 dropped = replace(dropped, version=None)  # emptied once: what lies there later is not this table's
             work.settled.append(dropped)
             return
-        unknown = self._unknown(timeline, state, spans)
+        unknown = self._unknown(timeline, state, spans, changed_at)
         if unknown is not None:
             work.settled.append(self._parked(timeline, state, f"needs rebuild: {unknown}"))
             return
-        if state is not None and self._lacks_rows_above(timeline, state, spans):
+        if state is not None and self._lacks_rows_above(timeline, state, spans, changed_at):
             work.settled.append(self._parked(timeline, state, state.reason))
             return
         work.tasks.append(self._task(timeline, state, spans, changed_at))
@@ -119,8 +122,13 @@ class Between:
         """Return the ids of the tables that are parked where a foreign key changed rows."""
         return [i for i, timeline in self.now.tables.items() if self._checks_references(timeline)]
 
-    def _unknown(self, timeline: TableTimeline, state: TableState | None, spans: list[Span]) -> Block | None:
-        """Return the change that leaves the table unknown; a later TRUNCATE, also one that came as a row, ends that."""
+    def _unknown(
+        self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
+    ) -> Block | None:
+        """Return the change that leaves the table unknown.
+
+        A later TRUNCATE, also one that came as a row, or a later snapshot with rows of the table ends that.
+        """
         if not timeline.blocked:
             return None
         policy = self._rules.policy(timeline.last_name, RunPolicy(**self._job.policy))
@@ -128,17 +136,27 @@ class Between:
         # a table that is well although the change was known before had its TRUNCATE in an earlier batch
         settled = was.blocked if was is not None and state is not None and state.state == "ok" else []
         first = timeline.unknown_since(settled=settled, truncates=False)
-        clears = [] if first is None else self._starts.clears(timeline, first.position, spans)
-        return timeline.unknown_since(clears, settled=settled, truncates=policy.on_truncate == "apply")
+        if first is None:
+            return None
+        clears = self._starts.clears(timeline, first.position, spans)
+        snapshot, _ = self._starts.start(timeline, state, spans, changed_at).snapshot
+        return timeline.unknown_since(
+            clears, settled=settled, truncates=policy.on_truncate == "apply", snapshot=snapshot
+        )
 
-    def _lacks_rows_above(self, timeline: TableTimeline, state: TableState, spans: list[Span]) -> bool:
+    def _lacks_rows_above(
+        self, timeline: TableTimeline, state: TableState, spans: list[Span], changed_at: str | None
+    ) -> bool:
         """Return whether a table stays parked because of a table above it, whose rows a foreign key changed.
 
-        It goes on when it is emptied itself, or when that table is well again without having been emptied.
+        It goes on when it is emptied itself or begins with a new snapshot, or when that table is well again without
+        having been emptied.
         """
         if not waits_above(state) or not self._checks_references(timeline):
             return False
         since = state.applied_position
+        if self._starts.start(timeline, state, spans, changed_at).snapshot[0] > since:
+            return False
         if any(position > since for position in (*timeline.clears, *self._starts.clears(timeline, since, spans))):
             return False
         above = [table for reference in timeline.references for table in parents(self.now, reference)]
@@ -154,8 +172,8 @@ class Between:
         self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
     ) -> ApplyTask:
         name = timeline.last_name
-        base, back_to, spans = self._starts.start(timeline, state, spans, changed_at)
-        late_from, context = self._starts.context(timeline, base, spans)
+        start = self._starts.start(timeline, state, spans, changed_at)
+        late_from, context = self._starts.context(timeline, start.base, start.spans)
         location = table_location(self._job.sink_root, name.database, name.table)
         return ApplyTask(
             timeline.table_id,
@@ -163,14 +181,15 @@ class Between:
             name.table,
             location,
             timeline.document(),
-            base,
+            start.base,
             self._expected(location),
-            spans,
+            start.spans,
             context,
             late_from,
-            back_to,
-            self._starts.parents(timeline, base, spans) if self._checks_references(timeline) else [],
+            start.back_to,
+            self._starts.parents(timeline, start) if self._checks_references(timeline) else [],
             0 if state is None else state.applied_seq,
+            *start.snapshot,
         )
 
     def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:

@@ -34,6 +34,8 @@ class Group:
     max_source_time: int | None
     clears: list[str] = field(default_factory=list)  # positions of truncates
     removals: int = 0  # deletes and updates: what may take a value away that other tables refer to
+    # where rows of a snapshot share a position: that, and Kafka's time of the newest of them, in milliseconds
+    snapshots: list[tuple[str, int]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -62,11 +64,12 @@ class LogWriter:
     """Writes one land task's rows; ``close`` gives the groups for the manifest.
 
     :param describe: note what rows say of their columns, where nothing else tells the tables' structure.
+    :param snapshots: note the positions of snapshot rows, which they share.
     :ivar rows: changes taken so far; ``size`` their bytes in memory.
     """
 
-    def __init__(self, storage: Storage, folder: str, describe: bool = False) -> None:
-        self._storage, self._described = storage, describe
+    def __init__(self, storage: Storage, folder: str, describe: bool = False, snapshots: bool = False) -> None:
+        self._storage, self._described, self._with_snapshots = storage, describe, snapshots
         storage.make_folder(folder)
         # a name of its own per attempt: a task that runs twice leaves a file that no manifest names
         self._name = f"{folder}/{uuid.uuid4().hex}.parquet"
@@ -123,7 +126,10 @@ class LogWriter:
             if self._file is None:
                 self._file = self._open()
             self._file.write_table(rows, row_group_size=max(1, rows.num_rows))
-        self._groups.append(_group(self._name, len(self._groups), *name, rows))
+        group = _group(self._name, len(self._groups), *name, rows)
+        if self._with_snapshots:
+            group.snapshots = _snapshots(rows)
+        self._groups.append(group)
         if self._described and name[0]:
             self._describe(*name, rows)
 
@@ -180,6 +186,17 @@ def _group(name: str, number: int, database: str, table: str, rows: pa.Table) ->
     removals = pc.sum(pc.is_in(ops, pa.array(["delete", "update"]))).as_py() or 0
     place = (name, number, database, table, rows.num_rows)
     return Group(*place, span["min"] or "", span["max"] or "", newest, truncated, removals)
+
+
+def _snapshots(rows: pa.Table) -> list[tuple[str, int]]:
+    """Return the positions of snapshot rows with Kafka's time of the newest row at each."""
+    ops = rows.column("op").cast(pa.string())
+    if pc.index(ops, "snapshot").as_py() < 0:
+        return []
+    found = rows.select(["position", "kafka_time"]).filter(pc.equal(ops, "snapshot"))
+    newest = found.group_by("position").aggregate([("kafka_time", "max")])
+    times = newest.column("kafka_time_max").cast(pa.int64()).fill_null(0).to_pylist()
+    return sorted(zip(newest.column("position").to_pylist(), times, strict=True))
 
 
 def read_groups(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from airflow_provider_cdc.core.apply.mapping import barriers
 from airflow_provider_cdc.core.ddl.timeline import TableTimeline, Timeline
@@ -15,6 +15,23 @@ from spark_jobs.parents import parents, removing
 from spark_jobs.tasks.table_task import ParentTable, Span
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """From where a table is resolved.
+
+    :param base: the state to start from, None to start from nothing.
+    :param back_to: the position that it had to go back behind, None without.
+    :param spans: all changes to resolve.
+    :param snapshot: position and Kafka's time of the snapshot that the content begins with, ("", 0) if it begins with
+        the table.
+    """
+
+    base: TableState | None
+    back_to: str | None
+    spans: list[Span]
+    snapshot: tuple[str, int]
+
+
 class StartingPoints:
     """Finds, for one batch, from where each table is resolved.
 
@@ -22,12 +39,20 @@ class StartingPoints:
     :param now: the same with the batch's schema changes.
     :param seq: the batch's number.
     :param groups: what the batch holds, by table.
+    :param announced: whether a topic carries DDL, with that of snapshots.
     """
 
     def __init__(
-        self, was: Timeline, now: Timeline, seq: int, groups: dict[TableName, list[Group]], history: History
+        self,
+        was: Timeline,
+        now: Timeline,
+        seq: int,
+        groups: dict[TableName, list[Group]],
+        history: History,
+        announced: bool,
     ) -> None:
         self._was, self._now, self._seq, self._groups, self._history = was, now, seq, groups, history
+        self._announced = announced
 
     def spans(self, timeline: TableTimeline) -> list[Span]:
         """Return what this batch holds of a table."""
@@ -44,15 +69,17 @@ class StartingPoints:
             if position >= max(span.start, since) and (span.end is None or position < span.end)
         ]
 
-    def parents(self, timeline: TableTimeline, base: TableState | None, spans: list[Span]) -> list[ParentTable]:
+    def parents(self, timeline: TableTimeline, start: Start) -> list[ParentTable]:
         """Return the tables that foreign keys refer to, with the deletes and updates to compare this one with."""
         found = []
-        oldest = min((group.min_position for span in spans for group in span.groups), default=None)
+        base, (begin, _) = start.base, start.snapshot
+        oldest = min((group.min_position for span in start.spans for group in span.groups), default=None)
         again = [seq for seq in self._history.since(oldest) if base and seq <= base.applied_seq] if oldest else []
         for reference in timeline.references:
             for parent in parents(self._now, reference):
-                fresh = removing([*self._unseen(timeline, parent, base), *self.spans(parent)], reference)
-                earlier = removing(self._spans_of(parent, again), reference)
+                unseen = [*self._unseen(timeline, parent, base), *self.spans(parent)]
+                fresh = removing(_since(begin, unseen), reference)
+                earlier = removing(_since(begin, self._spans_of(parent, again)), reference)
                 if fresh or earlier:
                     found.append(ParentTable(reference.document(), parent.document(), fresh, earlier))
         return found
@@ -84,10 +111,11 @@ class StartingPoints:
 
     def start(
         self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
-    ) -> tuple[TableState | None, str | None, list[Span]]:
-        """Return the state to start from, the position it had to go back behind if any, and all spans to resolve."""
+    ) -> Start:
+        """Return from where the table is resolved."""
         base = state if state is not None and state.version is not None else None
-        every = [*self._earlier_spans(timeline, base), *spans]
+        begins = _snapshot_of(base)
+        every = _since(begins[0], [*self._earlier_spans(timeline, base), *spans])
         back_to: str | None = None
         while base is not None:
             late = [*self._late_clears(every, base), *self._late_barriers(timeline, every, base)]
@@ -98,8 +126,38 @@ class StartingPoints:
             # the older state may lack rows that have to pass barriers of their own: look again from there
             back_to = min([*late, back_to] if back_to is not None else late)
             base = self._rewind(timeline, back_to)
-            every = [*self._earlier_spans(timeline, base), *spans]
-        return base, back_to, every
+            every = _since(begins[0], [*self._earlier_spans(timeline, base), *spans])
+        newest = max(begins, *self._snapshots(timeline, every))
+        if newest > _snapshot_of(base):
+            # the content begins with this snapshot: what was before it counts no more
+            earlier = self._spans_of(timeline, self._history.since(newest[0]))
+            base, every = None, _since(newest[0], [*earlier, *spans])
+        return Start(base, back_to, every, newest)
+
+    def _snapshots(self, timeline: TableTimeline, spans: list[Span]) -> list[tuple[str, int]]:
+        """Return (position, Kafka's time) of the snapshots that the content may begin with: those that have rows."""
+        found = [("", 0)]
+        for span in spans:
+            for position, newest in (item for group in span.groups for item in group.snapshots):
+                if span.start <= position and (span.end is None or position < span.end):
+                    found.append(self._snapshot(timeline, position, newest))
+        return found
+
+    def _snapshot(self, timeline: TableTimeline, position: str, newest: int) -> tuple[str, int]:
+        """Return the snapshot that rows at a position belong to, ("", 0) if the content does not begin with it.
+
+        :param newest: Kafka's time of the newest of the rows.
+        """
+        begun = position == timeline.epochs[0].position
+        sent = max((sent for place, sent in timeline.snapshots if place == position and sent <= newest), default=None)
+        if timeline.epochs[timeline.epoch_at(position)].schema.key:
+            # rows of a snapshot that began again at its position replace equal ones
+            return ("", 0) if begun or sent is None else (position, 0)
+        if sent is not None:
+            return position, sent
+        # where DDL comes, rows of a snapshot that no DDL announces are of one that was asked for while changes streamed
+        unknown = begun or (self._announced and timeline.epochs[0].position)
+        return ("", 0) if unknown else (position, 0)
 
     def _rewind(self, timeline: TableTimeline, back_to: str) -> TableState | None:
         """Return the newest state from before a position such that every batch after it can be read again."""
@@ -178,7 +236,18 @@ class StartingPoints:
             if position <= state.applied_position or self._came_before(now, position, state.applied_seq):
                 known.append(position)
                 break
+        for position, sent in now.snapshots:
+            if (position, sent) not in was.snapshots and self._had_rows(now, position, sent, state.applied_seq):
+                known.append(position)
         return min(known, default=None)
+
+    def _had_rows(self, timeline: TableTimeline, position: str, sent: int, applied_seq: int) -> bool:
+        """Return whether an applied batch holds rows of a snapshot."""
+        applied = [seq for seq in self._history.since(position) if seq <= applied_seq]
+        found = (
+            item for span in self._spans_of(timeline, applied) for group in span.groups for item in group.snapshots
+        )
+        return any(place == position and newest >= sent for place, newest in found)
 
     def _came_before(self, timeline: TableTimeline, position: str, applied_seq: int) -> bool:
         """Return whether an applied batch holds rows of this table from a position on, maybe under an unknown name."""
@@ -197,3 +266,17 @@ def groups_by_name(manifest: Manifest) -> dict[TableName, list[Group]]:
         if group.database:  # errors stand under no table
             result.setdefault(TableName(group.database, group.table), []).append(group)
     return result
+
+
+def _snapshot_of(state: TableState | None) -> tuple[str, int]:
+    return ("", 0) if state is None else (state.snapshot_position, state.snapshot_sent)
+
+
+def _since(position: str, spans: list[Span]) -> list[Span]:
+    """Return what spans hold from a position on."""
+    found = []
+    for span in spans:
+        groups = [group for group in span.groups if group.max_position >= position]
+        if groups and (span.end is None or span.end > position):
+            found.append(Span(groups, max(span.start, position), span.end))
+    return found

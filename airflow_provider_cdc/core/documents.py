@@ -31,6 +31,9 @@ class TableState:
     :param debts_seq: batch that left removals which found no row yet (tables without key), None without any.
     :param rewind_to: position of a late schema change that the rows do not know yet (the table waits or is parked).
     :param timeline_mark: digest of the schema changes that the rows went through.
+    :param snapshot_position: where the snapshot stands that the rows begin with, empty if they begin with the table.
+    :param snapshot_sent: Kafka's time of that snapshot's first statement in milliseconds, where a table without key
+        needs it to tell snapshots at one position apart.
     :param state: ``ok``, ``waiting`` (for a schema change), ``parked`` or ``dropped``.
     """
 
@@ -49,6 +52,8 @@ class TableState:
     debts_seq: int | None = None
     rewind_to: str | None = None
     timeline_mark: str = ""
+    snapshot_position: str = ""
+    snapshot_sent: int = 0
     notes: list[str] = field(default_factory=list)
 
 

@@ -113,6 +113,7 @@ class _Table:
             truncates=self._policy.on_truncate == "apply",
             applied=applied,
             read=self._stored,
+            snapshot_position=task.snapshot_position,
         )
         del fresh, applied  # as large as what is written now
         budget = self._policy.quarantine_limit
@@ -295,7 +296,9 @@ class _Table:
             pc.or_(self._in_keyed_epoch(before), pc.equal(before.column("op").cast(pa.string()), "truncate"))
         )
         keyed = self._in_keyed_epoch(fresh)
-        return pa.concat_tables([fresh.filter(keyed), _unknown(fresh.filter(pc.invert(keyed)), before)]), again
+        numbered = open_format(self._job.format, self._job.format_options).snapshot_rows == "numbered"
+        unknown = _unknown(fresh.filter(pc.invert(keyed)), before, numbered)
+        return pa.concat_tables([fresh.filter(keyed), unknown]), again
 
     def _in_keyed_epoch(self, rows: pa.Table) -> pa.ChunkedArray:
         keyed = pa.chunked_array([pa.repeat(bool(self._timeline.epochs[0].schema.key), rows.num_rows)])
@@ -304,13 +307,22 @@ class _Table:
         return keyed
 
     def _read(self, spans: list[Span]) -> pa.Table:
-        tables = []
+        tables, sent = [], self._task.snapshot_sent
+        columns = [*RESOLVE_COLUMNS, *(["kafka_time"] if sent else [])]
         for span in spans:
-            rows = read_groups(self._storage, span.groups, RESOLVE_COLUMNS, before_of=self._before_of())
-            tables.append(_between(rows, span))
+            rows = _between(read_groups(self._storage, span.groups, columns, before_of=self._before_of()), span)
+            tables.append(self._without_broken_off(rows) if sent else rows)
         if not tables:
             return _no_changes()
         return pa.concat_tables(tables).unify_dictionaries()
+
+    def _without_broken_off(self, rows: pa.Table) -> pa.Table:
+        """Leave out rows of the snapshot's earlier attempts at the same position."""
+        older = pc.less(rows.column("kafka_time").cast(pa.int64()), self._task.snapshot_sent)
+        there = pc.equal(rows.column("position"), self._task.snapshot_position)
+        snapshot = pc.equal(rows.column("op").cast(pa.string()), "snapshot")
+        broken = pc.fill_null(pc.and_(pc.and_(snapshot, there), older), False)
+        return rows.filter(pc.invert(broken)).select(RESOLVE_COLUMNS)
 
     def _before_of(self) -> list[str] | None:
         """Return the operations whose image before counts: updates name their key a second time in many formats."""
@@ -406,9 +418,14 @@ def _no_changes() -> pa.Table:
     return CHANGE_SCHEMA.empty_table().select(RESOLVE_COLUMNS)
 
 
-def _unknown(fresh: pa.Table, before: pa.Table) -> pa.Table:
-    """Return the fresh rows of a table without key that were not applied before: sent again, they would count twice."""
+def _unknown(fresh: pa.Table, before: pa.Table, numbered: bool) -> pa.Table:
+    """Return the fresh rows of a table without key that were not applied before: sent again, they would count twice.
+
+    :param numbered: whether each snapshot row has a position of its own; else repeats of them cannot be told.
+    """
     numbers = identities(pa.concat_tables([fresh, before]).unify_dictionaries())
     again = pa.array(np.isin(numbers[: fresh.num_rows], numbers[fresh.num_rows :]))
+    if numbered:
+        return fresh.filter(pc.invert(again))
     snapshot = pc.equal(fresh.column("op").cast(pa.string()), "snapshot")
     return fresh.filter(pc.or_(pc.invert(again), snapshot))

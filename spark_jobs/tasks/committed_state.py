@@ -35,6 +35,8 @@ def committed_state(task: ApplyTask, timeline: TableTimeline, seq: int, debts_se
             schema=timeline.schema.document(),
             debts_seq=debts_seq,
             timeline_mark=timeline.mark(reached),
+            snapshot_position=task.snapshot_position,
+            snapshot_sent=task.snapshot_sent,
             notes=timeline.notes,
         )
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -96,8 +97,14 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
     given = None
     if wire.order == "second":
         given = GivenPositions(job.seq, [(chunk.topic, chunk.partition) for chunk in job.chunks])
-    folder, describe = log_folder(f"_cdc/{job.pipeline}", job.seq), job.schema_topic is None
-    writer = LogWriter(storage, folder, describe)
+    new_writer = partial(
+        LogWriter,
+        storage,
+        log_folder(f"_cdc/{job.pipeline}", job.seq),
+        describe=job.schema_topic is None,
+        snapshots=wire.snapshot_rows == "shared",
+    )
+    writer = new_writer()
     report = LandReport()
     keep_memory()
     gc.disable()  # nothing here makes cycles, and millions of small objects make collections dear
@@ -110,7 +117,7 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
             # many small files would be dear to read
             if writer.size >= _FILE_BYTES or writer.rows >= job.policy["chunk_records"]:
                 _finish(writer, report)
-                writer = LogWriter(storage, folder, describe)
+                writer = new_writer()
         _finish(writer, report)
     except MemoryError:
         places = " ".join(sorted({f"{chunk.topic}/{chunk.partition}" for chunk in job.chunks})[:_PLACES_TOLD])
@@ -157,8 +164,9 @@ def _is(kinds: pa.DictionaryArray, *names: str) -> pa.BooleanArray:
 def schema_changes(wire: Format, batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """Return the documents of schema changes (``SchemaChange.document``)."""
     documents = []
-    times = batch.column("source_time").cast(pa.int64()).to_pylist()
-    for row, time in zip(batch.drop_columns(["source_time"]).to_pylist(), times, strict=True):
+    times, sent = (batch.column(name).cast(pa.int64()).to_pylist() for name in ("source_time", "kafka_time"))
+    plain = batch.drop_columns(["source_time", "kafka_time"]).to_pylist()
+    for row, time, sent_ms in zip(plain, times, sent, strict=True):
         try:
             structure = wire.structure(row["table_changes"]) if row["table_changes"] else []
         except (DataError, ValueError, KeyError, TypeError, AttributeError):
@@ -173,6 +181,7 @@ def schema_changes(wire: Format, batch: pa.RecordBatch) -> list[dict[str, Any]]:
                 "structure": [[d, t, s.document() if s else None] for d, t, s in structure],
                 "time": time,
                 **({} if server is None else {"server": server}),
+                **({"snapshot": sent_ms or 0} if row["op"] == "snapshot" else {}),
             }
         )
     return documents

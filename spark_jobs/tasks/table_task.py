@@ -53,6 +53,9 @@ class ApplyTask:
     :param spans: the changes to resolve.
     :param context: changes applied before that rows arriving late have to be compared with.
     :param late_from: oldest position among the late rows, None without any.
+    :param snapshot_position: where the snapshot stands that the content begins with, empty if it begins with the table.
+    :param snapshot_sent: rows of that snapshot that Kafka got before this time, in milliseconds, are of one that broke
+        off at the same position.
     :param rewind_to: position that the table had to go back behind, None without a late schema change.
     :param parents: tables whose deletes may have changed rows of this one without row events.
     :param applied_seq: newest batch that the table holds as far as the driver knows; the table itself knows better.
@@ -71,6 +74,8 @@ class ApplyTask:
     rewind_to: str | None = None
     parents: list[ParentTable] = field(default_factory=list)
     applied_seq: int = 0
+    snapshot_position: str = ""
+    snapshot_sent: int = 0
 
     @property
     def rows(self) -> int:

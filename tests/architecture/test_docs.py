@@ -19,6 +19,7 @@ from airflow_provider_cdc.core.values.field import (
     CHARACTER_REPLACED,
     FRACTION_CUT,
     INVALID_DATE,
+    KEYLESS_SNAPSHOT_ROW,
     LABEL_LOST,
     NOT_BOOLEAN,
     NULL_REPLACED,
@@ -120,7 +121,7 @@ def _headings(page: Path) -> list[str]:
 
 def test_the_readme_names_every_reason_and_every_loss() -> None:
     told = text_of(ROOT / "README.md")
-    kinds = [FRACTION_CUT, ZERO_DATE, INVALID_DATE, AMBIGUOUS_TIME, NOT_BOOLEAN, UNREADABLE]
+    kinds = [FRACTION_CUT, ZERO_DATE, INVALID_DATE, AMBIGUOUS_TIME, NOT_BOOLEAN, UNREADABLE, KEYLESS_SNAPSHOT_ROW]
     kinds += [TEXT_CUT, NUMBER_CLAMPED, NUMBER_PREFIX, CHARACTER_REPLACED, LABEL_LOST, NULL_REPLACED]
     assert [kind for kind in [*Reason, *kinds, ABSENT, UNKNOWN, "image_missing"] if f"`{kind}`" not in told] == []
 

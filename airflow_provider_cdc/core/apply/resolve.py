@@ -23,6 +23,7 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.formats.given_positions import same_moment
 from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.values.field import KEYLESS_SNAPSHOT_ROW
 from airflow_provider_cdc.core.values.types import TypeOptions
 
 # what resolving needs of a change
@@ -40,6 +41,7 @@ def resolve(
     truncates: bool = True,
     applied: pa.Table | None = None,
     read: ReadRows | None = None,
+    snapshot_position: str = "",
 ) -> Delta:
     """Resolve the changes of one table.
 
@@ -50,6 +52,7 @@ def resolve(
     :param truncates: whether TRUNCATE empties the table; if not, it is passed over.
     :param applied: changes that the stored rows went through and that late ones have to be compared with.
     :param read: reads stored rows, for updates whose images are partial.
+    :param snapshot_position: where the snapshot stands that the content begins with, empty if it begins with the table.
     :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
     :raises RewindNeeded: partial images came too late for the stored rows.
     """
@@ -94,6 +97,7 @@ def resolve(
         if timeline.epochs[last].schema.key:
             part = _keyed(typer, chosen, last, clear, partial(stored.before, tuple(delta.parts), clear, last), stored)
         else:
+            chosen = _without_passed_over(typer, chosen, snapshot_position or timeline.epochs[0].position)
             part = _multiset(typer, chosen, last, clear)
         delta.parts.append(part)
     return delta
@@ -142,7 +146,8 @@ def _check_order(rows: pa.Table, timeline: TableTimeline, cleared: str | None) -
 def _keyed(typer: RowTyper, places: Places, last: int, clear: bool, stored_rows: StoredRows, stored: Stored) -> Part:
     schema, wire = typer.timeline.epochs[last].schema, typer.wire
     if wire.partial_images:
-        places = _without_repeats(typer.changes, places)  # a key left twice would seem to have lost its row
+        # a key left twice would seem to have lost its row
+        places = _without_repeats(typer.changes, places, wire.snapshot_rows == "numbered")
     keys, where, fills = _key_events(typer, places, last)
     if not keys.num_rows:
         return Part(last, schema, clear, typer.mapper.rows({}, 0, last, last), keys)
@@ -185,7 +190,7 @@ def _key_events(typer: RowTyper, places: Places, last: int) -> tuple[pa.Table, P
 
 
 def _multiset(typer: RowTyper, places: Places, last: int, clear: bool) -> Part:
-    places = _without_repeats(typer.changes, places)
+    places = _without_repeats(typer.changes, places, typer.wire.snapshot_rows == "numbered")
     ops = typer.changes.rows.column("op").cast(pa.string()).take(pa.array(places))
     added = pc.is_in(ops, pa.array(["snapshot", "insert", "update"])).to_numpy(zero_copy_only=False)
     removed = pc.is_in(ops, pa.array(["delete", "update"])).to_numpy(zero_copy_only=False)
@@ -204,8 +209,31 @@ def identities(rows: pa.Table) -> Places:
     )
 
 
-def _without_repeats(changes: Changes, places: Places) -> Places:
-    """Drop rows sent again; snapshot rows share a position and are never dropped."""
+def _without_passed_over(typer: RowTyper, places: Places, begins: str) -> Places:
+    """Leave out, and count, snapshot rows of a table without key that the content does not begin with.
+
+    They are of snapshots that were asked for while changes were streamed: nothing tells them from rows that are there.
+    An incremental snapshot of such a table has one row for each chunk (recorded: Debezium 3.5).
+
+    :param begins: position of the snapshot that the content begins with, or of the table's first schema.
+    """
+    if typer.wire.snapshot_rows != "shared":
+        return places
+    rows = typer.changes.rows.select(["op", "position"]).take(pa.array(places))
+    ops = rows.column("op").cast(pa.string())
+    other = pc.and_(pc.equal(ops, "snapshot"), pc.not_equal(rows.column("position"), begins))
+    passed_over = pc.or_(pc.equal(ops, "incremental"), other).to_numpy(zero_copy_only=False)
+    if count := int(passed_over.sum()):
+        typer.lossy[KEYLESS_SNAPSHOT_ROW] = typer.lossy.get(KEYLESS_SNAPSHOT_ROW, 0) + count
+    kept: Places = places[~passed_over]
+    return kept
+
+
+def _without_repeats(changes: Changes, places: Places, numbered: bool) -> Places:
+    """Drop rows sent again.
+
+    :param numbered: whether each snapshot row has a position of its own; if not, none of them is dropped.
+    """
     if ascending(changes.rows.column("position").take(pa.array(places))):
         return places
     chosen = changes.whole(places)
@@ -213,5 +241,5 @@ def _without_repeats(changes: Changes, places: Places) -> Places:
     identity = identities(chosen)
     first = np.unique(identity, return_index=True)[1]
     snapshot = np.flatnonzero(pc.equal(ops, "snapshot").to_numpy(zero_copy_only=False))
-    kept: Places = places[np.union1d(first, snapshot)]
+    kept: Places = places[np.sort(first) if numbered else np.union1d(first, snapshot)]
     return kept

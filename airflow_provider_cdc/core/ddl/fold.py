@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from airflow_provider_cdc.core.ddl import statement as ddl
 from airflow_provider_cdc.core.ddl.named_tables import named_tables
@@ -28,6 +30,8 @@ class Fold:
         self._open: dict[TableName, str] = {}  # name -> id of the table that has it now
         self._working: dict[str, WorkingTable] = {}  # id -> columns, key and indexes now
         self._references: dict[TableName, list[Reference]] = {}  # by the parent's name
+        # database -> position of its newest snapshot, and the tables known before that it has not described so far
+        self._undescribed: dict[str, tuple[str, dict[TableName, str]]] = {}
 
     def apply(self, change: SchemaChange) -> None:
         """Carry out one change; what cannot be understood blocks the tables it names."""
@@ -41,6 +45,57 @@ class Fold:
             return
         for item in statements:
             self._statement(change, item)
+
+    def describe(self, change: SchemaChange, position: str) -> None:
+        """Take what a snapshot says of tables: its DROP and CREATE state structure, nothing happened to the tables.
+
+        :param position: from where on the structure holds; not below that of a statement that was sent before it.
+        """
+        try:
+            statements = parse(change.statement)
+        except DataError:
+            return  # a row that does not fit what is known of its table waits or parks
+        for item in statements:
+            match item:
+                case ddl.DropTable():
+                    for table_id in filter(None, (self._open.get(self._full(name, change)) for name in item.names)):
+                        self.timeline.tables[table_id].snapshots.append((change.position, change.snapshot or 0))
+                case ddl.DropDatabase():
+                    known = {name: table for name, table in self._open.items() if name.database == item.database}
+                    self._undescribed[item.database] = position, known
+                case ddl.CreateTable(temporary=False):
+                    self._describe(change, position, item)
+                case _:
+                    pass
+
+    def _describe(self, change: SchemaChange, position: str, item: ddl.CreateTable) -> None:
+        name = self._full(item.name, change)
+        table_id = self._open.get(name)
+        if table_id is None:
+            new = name not in self.timeline.names
+            self._create(change if new else replace(change, position=position), item)
+            return
+        if name.database in self._undescribed:
+            self._undescribed[name.database][1].pop(name, None)
+        described, known = WorkingTable(change.position), _structure(change, name)
+        described.define(item)
+        if known is not None:
+            described.adopt(known)
+        table, working = self.timeline.tables[table_id], self._working[table_id]
+        before = working.schema()
+        if _shape(described.schema()) == _shape(before):
+            return
+        working.become(described, position)
+        table.epochs.append(Epoch(position, working.schema()))
+        self._fill(replace(change, position=position), table, name, before, working.schema())
+
+    def note_undescribed(self) -> None:
+        """Note which tables the newest snapshot of their database does not have: they may have been dropped."""
+        for position, known in self._undescribed.values():
+            for name, table_id in known.items():
+                if self._open.get(name) == table_id:
+                    text = f"the snapshot at {position} lacks this table: dropped or left out? its content is kept"
+                    self.timeline.tables[table_id].notes.append(text)
 
     def _statement(self, change: SchemaChange, item: ddl.Statement) -> None:
         match item:
@@ -84,7 +139,7 @@ class Fold:
         name = self._full(item.name, change)
         if name in self._open:
             if item.if_not_exists or not item.or_replace:
-                return  # the table stays as it is (a repeated CREATE of a snapshot, say)
+                return
             self._drop(change, name)
         known = _structure(change, name)
         working = WorkingTable(change.position)
@@ -294,17 +349,41 @@ class Fold:
 def build_timeline(changes: Iterable[SchemaChange]) -> Timeline:
     """Fold schema changes, in any order and with repeats, into a timeline."""
     fold = Fold()
-    seen: set[tuple[str, str]] = set()
-    for change in sorted(changes, key=lambda c: (c.position, c.order)):
-        # a statement sent again after a restart has the same place and text; so have its copies on other partitions
-        if (change.position, change.statement) not in seen:
-            seen.add((change.position, change.statement))
+    seen: set[tuple[Any, ...]] = set()
+    for position, _, change in sorted(_placed(changes), key=lambda placed: placed[:2]):
+        if change.identity in seen:
+            continue
+        seen.add(change.identity)
+        if change.snapshot is None:
             fold.apply(change)
+        else:
+            fold.describe(change, position)
+    fold.note_undescribed()
     return fold.timeline
+
+
+def _placed(changes: Iterable[SchemaChange]) -> list[tuple[str, int, SchemaChange]]:
+    """Return (position from where on it holds, order, change).
+
+    A snapshot that only recovers structures is sent with an older position than statements that were streamed before
+    it, and its text has their effect already (recorded: snapshot.mode=recovery).
+    """
+    placed, newest = [], ""
+    for change in sorted(changes, key=lambda change: change.order):
+        if change.statement:
+            newest = max(newest, change.position)
+        placed.append((change.position if change.snapshot is None else newest, change.order, change))
+    return placed
 
 
 def _structure(change: SchemaChange, name: TableName) -> TableSchema | None:
     return next((s for d, t, s in change.structure if s is not None and (d, t) == name), None)
+
+
+def _shape(schema: TableSchema) -> Any:
+    """Return what tells two structures apart, without identities and defaults."""
+    columns = [(column.name, column.type, column.nullable) for column in schema.columns]
+    return columns, [column.name for column in schema.key_columns]
 
 
 def _moment(time: int | None) -> str | None:

@@ -36,7 +36,7 @@ def new_changes(
 
 
 def _exact_identity(change: SchemaChange) -> Any:
-    return change.position, change.statement, change.structure if not change.statement else ()
+    return change.identity
 
 
 def _inexact_identity(change: SchemaChange) -> Any:

@@ -29,6 +29,7 @@ class SchemaChange:
     :param time: source time in microseconds since the epoch, for time defaults.
     :param fallback: the structure comes from rows and counts only for a table that no statement told.
     :param server: ``mysql`` or ``mariadb`` where the record shows it.
+    :param snapshot: Kafka's time in milliseconds if a snapshot wrote it: it then describes and did not happen.
     """
 
     position: str
@@ -39,6 +40,19 @@ class SchemaChange:
     time: int | None = None
     fallback: bool = False
     server: str | None = None
+    snapshot: int | None = None
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What makes a change with an exact position the same when it comes again.
+
+        A statement sent again after a restart has the same position and text; so have its copies on other partitions.
+        The DROP TABLE that begins a snapshot counts each time: the snapshot began again.
+        """
+        if not self.statement:
+            return self.position, "", self.structure
+        begins = self.snapshot is not None and self.statement.lstrip()[:10].upper() == "DROP TABLE"
+        return self.position, self.statement, self.snapshot if begins else None
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -51,6 +65,7 @@ class SchemaChange:
             "time": self.time,
             **({"fallback": True} if self.fallback else {}),
             **({} if self.server is None else {"server": self.server}),
+            **({"snapshot": self.snapshot} if self.snapshot is not None else {}),
         }
 
     @staticmethod
@@ -135,6 +150,7 @@ class TableTimeline:
     :param blocked: changes whose effect cannot be known.
     :param notes: what is known to be inexact, for people.
     :param references: foreign keys by which its rows change without row events.
+    :param snapshots: (position, Kafka's time in milliseconds) of snapshots that began since the table is known.
     """
 
     table_id: str
@@ -145,6 +161,7 @@ class TableTimeline:
     blocked: list[Block] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     references: list[Reference] = field(default_factory=list)
+    snapshots: list[tuple[str, int]] = field(default_factory=list)
 
     @property
     def name(self) -> TableName | None:
@@ -167,16 +184,22 @@ class TableTimeline:
         return self.names[-1][0] if self.names[-1][1] is None else None
 
     def unknown_since(
-        self, clears: Iterable[str] = (), *, settled: Collection[Block] = (), truncates: bool = True
+        self,
+        clears: Iterable[str] = (),
+        *,
+        settled: Collection[Block] = (),
+        truncates: bool = True,
+        snapshot: str = "",
     ) -> Block | None:
         """Return the first change that leaves the table unknown to this day, None if it is known.
 
         :param clears: positions of TRUNCATEs that came as rows.
         :param settled: changes that the stored rows went through since, with a TRUNCATE behind them.
         :param truncates: whether a TRUNCATE empties the table, so that its rows are known again.
+        :param snapshot: position of the snapshot that the rows begin with: it tells structure and rows.
         """
         cleared = max([*self.clears, *clears], default="") if truncates else ""
-        open_ones = (block for block in self.blocked if block not in settled)
+        open_ones = (b for b in self.blocked if b not in settled and not (snapshot and b.position <= snapshot))
         return next((block for block in open_ones if block.columns or block.position >= cleared), None)
 
     def epoch_at(self, position: str) -> int:
@@ -212,6 +235,7 @@ class TableTimeline:
             "blocked": [list(item) for item in self.blocked],
             "notes": self.notes,
             "references": [item.document() for item in self.references],
+            "snapshots": self.snapshots,
         }
 
     @staticmethod
@@ -229,6 +253,7 @@ class TableTimeline:
             [Block(*item) for item in data["blocked"]],
             list(data["notes"]),
             [Reference.from_document(item) for item in data["references"]],
+            [(position, sent) for position, sent in data["snapshots"]],
         )
 
 

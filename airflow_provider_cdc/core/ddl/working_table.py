@@ -76,6 +76,14 @@ class WorkingTable:
         self.key = [ids[column.name] for column in known.key_columns]
         self.unique = {}  # the tool's key already is the one its messages use
 
+    def become(self, other: WorkingTable, position: str) -> None:
+        """Take the structure of another description of the table; a column of the same name stays the same column."""
+        names = {column.id: column.name for column in other.columns}
+        self.adopt(other.schema(), position)
+        ids = {column.name: column.id for column in self.columns}
+        self.key = [ids[names[i]] for i in other.key]
+        self.unique = {index: [ids[names[i]] for i in key] for index, key in other.unique.items()}
+
     def alter(self, actions: Sequence[ddl.AlterAction], position: str) -> None:
         """Carry out the clauses of one statement, or none of them.
 

@@ -127,6 +127,9 @@ class Format(Protocol):
     splits_partitions: bool  # whether pieces of one partition may be read apart; never where ``order`` is ``second``
     partial_images: bool  # whether a column that an update's after image lacks is unchanged; else such a row fails
     inserts_lack_defaults: bool  # whether a column that an insert's image lacks has its default; else such a row fails
+    # positions of snapshot rows: ``shared`` by all rows of one snapshot, ``numbered`` each with its own, so that a
+    # repeat is recognised, or ``unnumbered``
+    snapshot_rows: str
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order, as :data:`CHANGE_SCHEMA`; never raises for bad bytes."""

@@ -17,9 +17,14 @@ class Kind(StrEnum):
 
 
 class Op(StrEnum):
-    """What a row change did, or which end of a transaction a mark stands for."""
+    """What a row change did, or which end of a transaction a mark stands for.
+
+    A schema change with ``snapshot`` was written by a snapshot: it describes a structure and did not happen.
+    ``incremental`` is a row that a snapshot read while changes were streamed.
+    """
 
     SNAPSHOT = "snapshot"
+    INCREMENTAL = "incremental"
     INSERT = "insert"
     UPDATE = "update"
     DELETE = "delete"

@@ -67,4 +67,5 @@ NUMBER_PREFIX = "number_prefix"  # a text became the number that it begins with,
 CHARACTER_REPLACED = "character_replaced"  # a character that the new character set lacks became a question mark
 LABEL_LOST = "label_lost"  # an ENUM became the empty text, or a SET lost members, that the new type lacks
 NULL_REPLACED = "null_replaced"  # NULL became the implicit default of a column that is NOT NULL now
+KEYLESS_SNAPSHOT_ROW = "keyless_snapshot_row"  # lossy: a table without key took no row of an ad hoc snapshot
 UNREADABLE = "replacement_character"  # lossy: a text holds U+FFFD, which tools put where they could not read characters

@@ -81,6 +81,7 @@ class WireFormat(canal_columns.CanalFormat):
     splits_partitions = False
     partial_images = False  # nothing tells an image that lacks unchanged columns from one older than a column
     inserts_lack_defaults = False
+    snapshot_rows = "unnumbered"
     options: Mapping[str, str] = {
         "timezone": "time zone of Canal's JVM, in which it writes TIMESTAMP: a name or an offset (default UTC)"
     }

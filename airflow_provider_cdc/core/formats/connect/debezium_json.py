@@ -33,13 +33,19 @@ _RowCount = Annotated[int, msgspec.Meta(ge=0, le=9_999_999_999)]
 _ROW_OPS: Mapping[str | None, str] = {"r": "snapshot", "c": "insert", "u": "update", "d": "delete", "t": "truncate"}
 _NULL = b"null"
 _ABSENT = (msgspec.Raw(_NULL), msgspec.Raw())
+_STREAMED = (*_ABSENT, msgspec.Raw(b'"false"'), msgspec.Raw(b"false"))
+_INCREMENTAL = msgspec.Raw(b'"incremental"')
 
 
 class _Source(msgspec.Struct, gc=False):
-    """Members needed of ``source``, in the connector's order; ``ts_sec`` is the layout before 0.10."""
+    """Members needed of ``source``, in the connector's order; ``ts_sec`` is the layout before 0.10.
+
+    ``snapshot`` is a text, up to 0.9 a boolean (B1).
+    """
 
     ts_ms: _Millis | None = None
     ts_sec: _Millis | None = None
+    snapshot: msgspec.Raw = msgspec.Raw()
     db: str | None = None
     ts_us: _Micros | None = None
     table: str | None = None
@@ -88,6 +94,7 @@ class WireFormat:
     splits_partitions = True
     partial_images = False
     inserts_lack_defaults = False
+    snapshot_rows = "shared"
     evidence = staticmethod(of_debezium)
     options = debezium_columns.OPTIONS
 
@@ -142,6 +149,8 @@ class WireFormat:
         image = before if after is None else after
         number = None if image is None else self._columns.number(columns, key, (database, table), image)
         transaction = source.gtid or None
+        if op == "snapshot" and source.snapshot == _INCREMENTAL:
+            op = "incremental"
         return (place, 0, "row", op, database, table, file, pos, row, time, None, transaction, before, after, number)
 
     def _other(self, out: ChangeColumns, place: int, message: _Payload) -> None:
@@ -157,6 +166,7 @@ class WireFormat:
             out.add(
                 place,
                 "schema",
+                op=None if source.snapshot in _STREAMED else "snapshot",
                 database=message.databaseName or source.db or "",
                 table=source.table or None,
                 file=self._files[source.file],

@@ -79,6 +79,7 @@ class WireFormat:
     splits_partitions = True
     partial_images = False
     inserts_lack_defaults = False
+    snapshot_rows = "shared"
     evidence = staticmethod(of_dtle)
     options = OPTIONS
 

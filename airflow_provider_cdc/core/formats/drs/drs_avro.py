@@ -75,6 +75,7 @@ class WireFormat:
     splits_partitions = True
     partial_images = True
     inserts_lack_defaults = False
+    snapshot_rows = "numbered"
     options: Mapping[str, str] = {
         "schema_file": "path of the Avro schema (.avsc), read when a batch is planned",
         "schema": "the schema's text, in place of a file",

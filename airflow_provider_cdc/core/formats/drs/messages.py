@@ -95,6 +95,7 @@ class DrsFormat(ABC):
     splits_partitions = True
     partial_images = True  # Oracle: a column that is absent was not updated (sheet 3.1)
     inserts_lack_defaults = False
+    snapshot_rows = "numbered"
 
     def __init__(self) -> None:
         self._columns: list[str] = []

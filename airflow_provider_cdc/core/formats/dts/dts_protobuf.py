@@ -52,6 +52,7 @@ class WireFormat:
     splits_partitions = False  # slices of a group, and numbers that are to follow each other
     partial_images = True  # NA: the row event does not have the column, an update did not change it (sheet 3)
     inserts_lack_defaults = True
+    snapshot_rows = "unnumbered"
     options: Mapping[str, str] = {
         "timezone": "time zone of TIMESTAMP values: a name or an offset (default UTC, as DTS was seen to write)"
     }

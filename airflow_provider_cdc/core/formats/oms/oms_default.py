@@ -81,6 +81,7 @@ class WireFormat(oms_images.OmsFormat):
     splits_partitions = True
     partial_images = False
     inserts_lack_defaults = False
+    snapshot_rows = "unnumbered"
     light_types = False  # whether images hold the types of their columns
     options: Mapping[str, str] = {
         "sequenceEnabled": "true | false (default true): as in the OMS task, whether changes carry storeDataSequence",
