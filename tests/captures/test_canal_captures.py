@@ -53,6 +53,7 @@ UNSEEN = {
 PARKED = {
     "shop.part": "TRUNCATE PARTITION",
     "shop.t_gen": "the generated column 'w'",
+    "shop.odd_child": "apply.cascaded",
 }
 # row images MINIMAL and NOBLOB, which flat JSON does not tell from rows older than a column
 PARTIAL = {"canal-my8-f", "canal-mdb-f"}
