@@ -9,6 +9,7 @@ from typing import Any
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.ddl.fold import build_timeline
 from airflow_provider_cdc.core.ddl.news import new_changes
+from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.ddl.timeline import Block, SchemaChange, TableTimeline
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.formats.registry import open_format
@@ -57,10 +58,11 @@ class Between:
         self._job = job
         self._rules = TableRules.from_document(job.tables)
         known = [*_stated(self._rules), *(SchemaChange.from_document(item) for item in job.schema_changes)]
+        server = Server.of(job.format_options)
         self._exact = open_format(job.format, job.format_options).order == "exact"
-        self.fresh = new_changes(known, read, observed, exact=self._exact)
-        self._was = build_timeline(known)
-        self.now = build_timeline([*known, *self.fresh]) if self.fresh else self._was
+        self.fresh = new_changes(known, read, observed, exact=self._exact, server=server)
+        self._was = build_timeline(known, server)
+        self.now = build_timeline([*known, *self.fresh], server) if self.fresh else self._was
         self.states = {state.table_id: state for state in job.states}  # as known before the batch
         self._by_name = groups_by_name(manifest)
         announced = job.schema_topic is not None
@@ -269,7 +271,8 @@ class Between:
             late = self._without_table(name, groups) if self._wanted(name) else []
             if late:
                 rows, first = sum(group.rows for group in late), min(group.min_position for group in late)
-                work.unowned.append({"database": name.database, "table": name.table, "rows": rows, "position": first})
+                item = {"database": name.database, "table": name.table, "rows": rows, "position": first}
+                work.unowned.append({**item, "alike": self._alike(name)})
             elif state is not None and state.state != "dropped":
                 reason = "replaced by what a late schema change told"
                 work.settled.append(replace(state, state="dropped", reason=reason, waiting_since=None, rewind_to=None))
@@ -283,6 +286,10 @@ class Between:
         late = [group for group in groups if not owned(group.min_position) or not owned(group.max_position)]
         # by a tool's clock, rows of the second of a DROP may seem to come after it
         return late if self._exact or not all(owned(group.min_position) for group in groups) else []
+
+    def _alike(self, name: TableName) -> str:
+        """Return the name of a known table that differs only in case, empty without one."""
+        return next((str(other) for other in self.now.names if str(other).lower() == str(name).lower()), "")
 
     def _wanted(self, name: TableName) -> bool:
         return self._rules.selects(name)

@@ -46,6 +46,9 @@ def unowned(job: JobDocument, work: Work) -> list[TableState]:
         name = TableName(item["database"], item["table"])
         state = known.get(name) or TableState(f"?{name.database}.{name.table}", name.database, name.table, "")
         reason = "rows arrived but no CREATE TABLE: state tables.<name>.create or check source.schema_topic"
+        if item["alike"] not in ("", str(name)):
+            reason = f"rows arrived but no CREATE TABLE; there is one of {item['alike']}: "
+            reason += "state source.options.lower_case_table_names: 1 if the server has it so"
         states.append(_waiting(job, replace(state, rewind_to=item["position"]), reason))
     return states
 

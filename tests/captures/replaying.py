@@ -47,7 +47,7 @@ class Lake:
             f"2026-01-01T00:00:{self.seq:02d}+00:00",
             str(self.root),
             self.format,
-            self.options,
+            {"explicit_defaults_for_timestamp": "true", **self.options},  # default of MySQL 8 and MariaDB 10.11
             self.schema_topic,
             {"bootstrap.servers": self.bootstrap},
             chunks,

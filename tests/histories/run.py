@@ -222,7 +222,7 @@ class Replay:
             (_BEGIN + timedelta(minutes=number)).isoformat(),
             str(self.root),
             self.case.format,
-            dict(self._tool.options),
+            {**self._tool.options, "explicit_defaults_for_timestamp": "true"},  # as the model has it
             self._tool.schema_topic,
             {},
             chunks,

@@ -148,7 +148,7 @@ def _unique(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
 def _on_update(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
     if not accept_now(reader):
         raise reader.error("CURRENT_TIMESTAMP")
-    return column
+    return replace(column, on_update=True)
 
 
 def _constraint(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:

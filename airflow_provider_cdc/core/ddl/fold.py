@@ -11,6 +11,7 @@ from typing import Any
 from airflow_provider_cdc.core.ddl import statement as ddl
 from airflow_provider_cdc.core.ddl.named_tables import named_tables
 from airflow_provider_cdc.core.ddl.parser import parse
+from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.ddl.timeline import Block, Epoch, Reference, SchemaChange, TableTimeline, Timeline
 from airflow_provider_cdc.core.ddl.working_table import WorkingTable
 from airflow_provider_cdc.core.errors import DataError
@@ -25,10 +26,12 @@ _VERSIONED = (
 class Fold:
     """The state of all tables after the changes applied so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: Server) -> None:
+        self._server = server
         self.timeline = Timeline()
         self._open: dict[TableName, str] = {}  # name -> id of the table that has it now
         self._working: dict[str, WorkingTable] = {}  # id -> columns, key and indexes now
+        self._alike: dict[TableName, list[TableName]] = {}  # lower-case name -> names that tables have now
         self._references: dict[TableName, list[Reference]] = {}  # by the parent's name
         # database -> position of its newest snapshot, and the tables known before that it has not described so far
         self._undescribed: dict[str, tuple[str, dict[TableName, str]]] = {}
@@ -61,8 +64,9 @@ class Fold:
                     for table_id in filter(None, (self._open.get(self._full(name, change)) for name in item.names)):
                         self.timeline.tables[table_id].snapshots.append((change.position, change.snapshot or 0))
                 case ddl.DropDatabase():
-                    known = {name: table for name, table in self._open.items() if name.database == item.database}
-                    self._undescribed[item.database] = position, known
+                    database = self._case(item.database)
+                    known = {name: table for name, table in self._open.items() if name.database == database}
+                    self._undescribed[database] = position, known
                 case ddl.CreateTable(temporary=False):
                     self._describe(change, position, item)
                 case _:
@@ -77,7 +81,7 @@ class Fold:
             return
         if name.database in self._undescribed:
             self._undescribed[name.database][1].pop(name, None)
-        described, known = WorkingTable(change.position), _structure(change, name)
+        described, known = WorkingTable(change.position, self._server), _structure(change, name)
         described.define(item)
         if known is not None:
             described.adopt(known)
@@ -107,33 +111,46 @@ class Fold:
                 for name in item.names:
                     self._drop(change, self._full(name, change))
             case ddl.TruncateTable():
-                table_id = self._open.get(self._full(item.name, change))
+                table_id = self._named(change, self._full(item.name, change))
                 if table_id:
                     self.timeline.tables[table_id].clears.append(change.position)
             case ddl.RenameTable():
                 for old, new in item.pairs:
                     self._rename(change, self._full(old, change), self._full(new, change))
             case ddl.RenameDatabase():
-                for full in [full for full in self._open if full.database == item.database]:
-                    self._rename(change, full, TableName(item.new_name, full.table))
+                for full in [full for full in self._open if full.database == self._case(item.database)]:
+                    self._rename(change, full, TableName(self._case(item.new_name), full.table))
             case ddl.DropDatabase():
-                for full in [full for full in self._open if full.database == item.database]:
+                for full in [full for full in self._open if full.database == self._case(item.database)]:
                     self._drop(change, full)
             case _:
                 pass
 
     def _full(self, name: ddl.Name, change: SchemaChange) -> TableName:
         """Return the whole name; where a tool does not tell the session's database, of the one open table so named."""
+        table = self._case(name.table)
         if name.database is not None:
-            return TableName(name.database, name.table)
+            return TableName(self._case(name.database), table)
         if change.database:
-            return TableName(change.database, name.table)
-        found = [full for full in self._open if full.table == name.table]
+            return TableName(change.database, table)
+        found = [full for full in self._open if full.table == table]
         for full in found if len(found) > 1 else ():
             self._block_columns(
                 change, full, f"a statement names {name.table!r} without a database, and several have one"
             )
-        return found[0] if len(found) == 1 else TableName("", name.table)
+        return found[0] if len(found) == 1 else TableName("", table)
+
+    def _case(self, name: str) -> str:
+        return name.lower() if self._server.lower_case_names else name
+
+    def _named(self, change: SchemaChange, name: TableName) -> str | None:
+        """Return the id of the table that has a name; block those that may be meant where case decides."""
+        table_id = self._open.get(name)
+        if table_id is None and self._server.lower_case_names is None:
+            for other in list(self._alike.get(_lower(name), ())):
+                reason = f"a statement names {name}, which is this table if the server has lower_case_table_names=1"
+                self._block_columns(change, other, f"{reason}: state source.options.lower_case_table_names")
+        return table_id
 
     def _create(self, change: SchemaChange, item: ddl.CreateTable) -> None:
         name = self._full(item.name, change)
@@ -142,7 +159,7 @@ class Fold:
                 return
             self._drop(change, name)
         known = _structure(change, name)
-        working = WorkingTable(change.position)
+        working = WorkingTable(change.position, self._server)
         if item.like is not None and (source := self._open.get(self._full(item.like, change))):
             working.copy_structure(self._working[source])
         else:
@@ -170,19 +187,23 @@ class Fold:
         if spans and spans[-1][0] == change.position:
             spans.pop()
         spans.append((change.position, table_id))
+        alike = self._alike.setdefault(_lower(name), [])
         if table_id is None:
             self._open.pop(name, None)
+            self._alike[_lower(name)] = [other for other in alike if other != name]
         else:
             self._open[name] = table_id
+            if name not in alike:
+                alike.append(name)
 
     def _drop(self, change: SchemaChange, name: TableName) -> None:
-        table_id = self._open.get(name)
+        table_id = self._named(change, name)
         if table_id is not None:
             self.timeline.tables[table_id].names.append((change.position, None))
             self._own(change, name, None)
 
     def _rename(self, change: SchemaChange, old: TableName, new: TableName) -> None:
-        table_id = self._open.get(old)
+        table_id = self._named(change, old)
         if table_id is None:
             self._discover(change, new)
             return
@@ -200,7 +221,7 @@ class Fold:
         known = _structure(change, name)
         if known is None:
             return False
-        working = WorkingTable(change.position)
+        working = WorkingTable(change.position, self._server)
         working.adopt(known)
         self._begin(change, name, working)
         return True
@@ -217,7 +238,7 @@ class Fold:
     def _alter(self, change: SchemaChange, item: ddl.AlterTable) -> None:
         name = self._full(item.name, change)
         target = next((self._full(a.name, change) for a in item.actions if isinstance(a, ddl.RenameTo)), name)
-        table_id = self._open.get(name)
+        table_id = self._named(change, name)
         if table_id is None:
             self._discover(change, target)
             return
@@ -231,6 +252,10 @@ class Fold:
                 self._block_columns(change, name, str(error))
             else:
                 self._block(change, name, str(error))
+        if self._server.explicit_timestamps is None:
+            for column in working.undecided_timestamps(item.actions, self.timeline.tables[table_id].schema):
+                reason = f"older rows' value of the TIMESTAMP {column!r} depends on explicit_defaults_for_timestamp"
+                self._block(change, name, f"{reason}: state source.options.explicit_defaults_for_timestamp")
         self._structure_now(change, name, known)
         self._alter_references(change, name, item.actions)
         for action in item.actions:
@@ -259,7 +284,7 @@ class Fold:
         table_id = self._open[name]
         for key in keys:
             database = name.database if key.parent.database is None else key.parent.database
-            parent = TableName(database, key.parent.table)
+            parent = TableName(self._case(database), self._case(key.parent.table))
             try:
                 reference = self._working[table_id].refer(key, parent, change.position)
             except DataError as error:
@@ -293,7 +318,7 @@ class Fold:
             self._drop(change, other)
             return
         if action.kind == "detach" and other not in self._open:
-            working = WorkingTable(change.position)
+            working = WorkingTable(change.position, self._server)
             working.copy_structure(self._working[self._open[name]])
             self._begin(change, other, working)
         self._block(change, other, reason)
@@ -342,13 +367,20 @@ class Fold:
             else:
                 self._block_columns(change, name, reason)
         if not change.structure:
-            for name in named_tables(change.statement, change.database, self._open):
+            lower_case = self._server.lower_case_names is True
+            for name in named_tables(change.statement, change.database, self._open, lower_case=lower_case):
                 self._block_columns(change, name, reason)
 
 
-def build_timeline(changes: Iterable[SchemaChange]) -> Timeline:
-    """Fold schema changes, in any order and with repeats, into a timeline."""
-    fold = Fold()
+def build_timeline(changes: Iterable[SchemaChange], server: Server | None = None) -> Timeline:
+    """Fold schema changes, in any order and with repeats, into a timeline.
+
+    :param server: settings of the source's server, None where nothing is known of them.
+    """
+    server = server or Server()
+    fold = Fold(server)
+    if server.lower_case_names:
+        changes = [_in_lower_case(change) for change in changes]
     seen: set[tuple[Any, ...]] = set()
     for position, _, change in sorted(_placed(changes), key=lambda placed: placed[:2]):
         if change.identity in seen:
@@ -374,6 +406,15 @@ def _placed(changes: Iterable[SchemaChange]) -> list[tuple[str, int, SchemaChang
             newest = max(newest, change.position)
         placed.append((change.position if change.snapshot is None else newest, change.order, change))
     return placed
+
+
+def _lower(name: TableName) -> TableName:
+    return TableName(name.database.lower(), name.table.lower())
+
+
+def _in_lower_case(change: SchemaChange) -> SchemaChange:
+    structure = tuple((database.lower(), table.lower(), schema) for database, table, schema in change.structure)
+    return replace(change, database=change.database.lower(), structure=structure)
 
 
 def _structure(change: SchemaChange, name: TableName) -> TableSchema | None:

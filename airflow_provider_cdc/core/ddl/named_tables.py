@@ -33,15 +33,16 @@ class _Mention:
         return not database or database == name.database
 
 
-def named_tables(statement: str, database: str, known: Collection[TableName]) -> list[TableName]:
+def named_tables(statement: str, database: str, known: Collection[TableName], *, lower_case: bool) -> list[TableName]:
     """Return the known tables that a statement names.
 
     Those that stand where a table's name does, after TABLE for instance; where none stands there, every known table
     whose whole name the text holds outside of strings and comments.
 
     :param database: what unqualified names mean; empty where the tool does not say it: then every database.
+    :param lower_case: whether the server stores names in lower case.
     """
-    mentions = _mentions(statement)
+    mentions = _mentions(statement.lower() if lower_case else statement)
     by_table: dict[str, list[TableName]] = {}
     for name in known:
         by_table.setdefault(name.table, []).append(name)

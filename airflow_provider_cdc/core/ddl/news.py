@@ -7,6 +7,7 @@ from typing import Any
 
 from airflow_provider_cdc.core.ddl.fold import build_timeline
 from airflow_provider_cdc.core.ddl.parser import parse
+from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.ddl.statement import TruncateTable
 from airflow_provider_cdc.core.ddl.timeline import SchemaChange
 from airflow_provider_cdc.core.errors import DataError
@@ -14,12 +15,18 @@ from airflow_provider_cdc.core.model.schema import TableName
 
 
 def new_changes(
-    known: Sequence[SchemaChange], read: Iterable[SchemaChange], observed: Iterable[SchemaChange], *, exact: bool
+    known: Sequence[SchemaChange],
+    read: Iterable[SchemaChange],
+    observed: Iterable[SchemaChange],
+    *,
+    exact: bool,
+    server: Server | None = None,
 ) -> list[SchemaChange]:
     """Return the changes that are neither known nor repeats of one another.
 
     :param read: what records of the log said.
     :param observed: structures that rows show, by position.
+    :param server: settings of the source's server.
     :param exact: whether a change's position tells it from others. Without, a copy is one of the same source time,
         database and text; but not of a TRUNCATE, which two rows of one second may stand between.
     """
@@ -32,7 +39,7 @@ def new_changes(
         if mark is None or mark not in seen:
             seen.add(mark)
             fresh.append(change)
-    return [*fresh, *_told_by_rows([*known, *fresh], observed)]
+    return [*fresh, *_told_by_rows([*known, *fresh], observed, server)]
 
 
 def _exact_identity(change: SchemaChange) -> Any:
@@ -52,9 +59,11 @@ def _truncates(statement: str) -> bool:
         return False
 
 
-def _told_by_rows(known: Sequence[SchemaChange], observed: Iterable[SchemaChange]) -> list[SchemaChange]:
+def _told_by_rows(
+    known: Sequence[SchemaChange], observed: Iterable[SchemaChange], server: Server | None
+) -> list[SchemaChange]:
     """Keep a structure where its table was unknown or had another one; most batches only see it again."""
-    timeline = build_timeline(known)
+    timeline = build_timeline(known, server)
     latest: dict[TableName, Any] = {}
     for change in known:
         if not change.statement:

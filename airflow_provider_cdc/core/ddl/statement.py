@@ -37,6 +37,7 @@ class ColumnDefinition:
     """A column as CREATE or ALTER defines it.
 
     :param nullable: None where the statement does not say it.
+    :param on_update: ON UPDATE CURRENT_TIMESTAMP.
     :param versioned: WITH SYSTEM VERSIONING, which makes the table a versioned one.
     :param references: the foreign key that REFERENCES in the definition makes (MariaDB, MySQL 9).
     """
@@ -49,6 +50,7 @@ class ColumnDefinition:
     auto_increment: bool = False
     primary_key: bool = False
     unique: bool = False
+    on_update: bool = False
     versioned: bool = False
     references: ForeignKey | None = None
 

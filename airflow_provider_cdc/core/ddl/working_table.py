@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_provider_cdc.core.ddl import statement as ddl
+from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.ddl.timeline import Reference
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import Column, Default, TableName, TableSchema
@@ -20,8 +21,10 @@ _SERVERS_NAME = re.compile(r"_ibfk_(\d{1,9})\Z")
 class WorkingTable:
     """A table's structure as a mutable list; ids of columns come from the place that added them."""
 
-    def __init__(self, position: str) -> None:
+    def __init__(self, position: str, server: Server) -> None:
         self._position = position
+        self._implicit = server.explicit_timestamps is False
+        self._updated: set[int] = set()  # columns with ON UPDATE CURRENT_TIMESTAMP
         self.columns: list[Column] = []
         self.key: list[int] = []
         self.unique: dict[str, list[int]] = {}
@@ -42,6 +45,7 @@ class WorkingTable:
             self._primary(item.key)
         for unique in item.unique:
             self.unique[unique.index] = self._ids(unique.columns)
+        self._promote_first_timestamp()
 
     def copy_structure(self, other: WorkingTable) -> None:
         """Take the structure of another table (CREATE TABLE ... LIKE) under new ids."""
@@ -99,6 +103,7 @@ class WorkingTable:
             self._alter_columns(found, actions)
             self._place_columns(actions, position)
             self._alter_keys(actions)
+            self._promote_first_timestamp()
         except DataError:
             self.columns, self.key, self.unique = before
             raise
@@ -118,6 +123,29 @@ class WorkingTable:
         if reference is not None:
             reference.until = position
             self.foreign = {name: other for name, other in self.foreign.items() if other is not reference}
+
+    def undecided_timestamps(self, actions: Iterable[ddl.AlterAction], before: TableSchema) -> list[str]:
+        """Return the added columns whose value in stored rows depends on explicit_defaults_for_timestamp."""
+        first = next((column for column in self.columns if column.type.name == "timestamp"), None)
+        names = []
+        for action in actions:
+            if not isinstance(action, ddl.AddColumn) or action.definition.type.name != "timestamp":
+                continue
+            given, column = action.definition, self._find(action.definition.name)
+            added = column is not None and before.column(column.id) is None
+            # stated NOT NULL, only the first TIMESTAMP of a table has another default
+            alike = given.nullable is False and (column is not first or given.on_update)
+            if added and given.nullable is not True and given.default is None and not given.generated and not alike:
+                names.append(given.name)
+        return names
+
+    def _promote_first_timestamp(self) -> None:
+        """Without explicit_defaults_for_timestamp the first TIMESTAMP has the present time where it states nothing."""
+        first = next((column for column in self.columns if column.type.name == "timestamp"), None)
+        if not self._implicit or first is None or first.nullable or first.default is not None or first.generated:
+            return
+        if first.id not in self._updated:
+            self._replace(first.id, default=Default("now"))
 
     def may_merge_rows(self, actions: Iterable[ddl.AlterAction]) -> bool:
         """Whether these clauses under ALTER IGNORE may remove rows: they add a key, or change a column of one."""
@@ -246,8 +274,13 @@ class WorkingTable:
 
     def _new(self, definition: ddl.ColumnDefinition, position: str) -> Column:
         nullable = definition.nullable is not False and not definition.primary_key
+        if self._implicit and definition.type.name == "timestamp":
+            nullable = definition.nullable is True
+        column_id = self._id(definition.name, position)
+        if definition.on_update:
+            self._updated.add(column_id)
         return Column(
-            self._id(definition.name, position),
+            column_id,
             definition.name,
             definition.type,
             nullable,

@@ -6,6 +6,8 @@ import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from airflow_provider_cdc.core.ddl.server import OPTIONS as SERVER_OPTIONS
+from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.errors import ConfigurationError, KnownValuesError
 
 if TYPE_CHECKING:
@@ -43,11 +45,11 @@ def open_format(name: str, options: Mapping[str, str] | None = None) -> Format:
     if name not in FORMATS:
         raise KnownValuesError("format", name, format_names())
     kind = importlib.import_module(FORMATS[name]).WireFormat
-    given = dict(options or {})
+    Server.of(options or {})
+    given = {key: value for key, value in (options or {}).items() if key not in SERVER_OPTIONS}
+    known = ", ".join(sorted({*kind.options, *SERVER_OPTIONS}))
     unknown = [
-        f"source.options: unknown option {key!r} for {name}; known: {', '.join(sorted(kind.options))}"
-        for key in given
-        if key not in kind.options
+        f"source.options: unknown option {key!r} for {name}; known: {known}" for key in given if key not in kind.options
     ]
     if unknown:
         raise ConfigurationError(unknown)

@@ -101,9 +101,9 @@ def test_mutations(seed: int) -> None:
     ids=range(14),
 )
 def test_huge_statements_take_linear_time(text: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     outcome(text)
-    assert time.monotonic() - start < 10
+    assert time.process_time() - start < 10
 
 
 HUGE = {

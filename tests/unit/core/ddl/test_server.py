@@ -1,0 +1,137 @@
+"""What statements mean under settings of the source's server."""
+
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_cdc.core.ddl.fold import build_timeline
+from airflow_provider_cdc.core.ddl.server import Server
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.formats.registry import format_names, open_format
+from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableName, TableSchema
+
+LOWER, EXACT = Server(lower_case_names=True), Server(lower_case_names=False)
+ON, OFF = Server(explicit_timestamps=True), Server(explicit_timestamps=False)
+ALTERED = Default("constant", "1970-01-01 00:00:02.000000")  # the second statement's time
+ZERO = Default("constant", "0000-00-00 00:00:00")
+
+
+def table(server: Server | None, *statements: str, name: str = "orders") -> TableTimeline:
+    """A table after statements at positions 01, 02, ... and seconds 1, 2, ... in the database ``Shop``."""
+    changes = [SchemaChange(f"{n:02d}", n, "Shop", text, time=n * 1_000_000) for n, text in enumerate(statements, 1)]
+    found = build_timeline(changes, server)
+    for database in ("shop", "Shop"):
+        table_id = found.owner(TableName(database, name), "99")
+        if table_id is not None:
+            return found.tables[table_id]
+    raise AssertionError(f"no table {name}")
+
+
+# -- lower_case_table_names --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("ALTER TABLE ORDERS ADD b INT", "orders"),
+        ("ALTER TABLE sHop.Orders ADD b INT, RENAME TO Shop.Bills", "bills"),
+        ("RENAME TABLE oRders TO SHOP.Bills", "bills"),
+    ],
+)
+def test_names_mean_tables_in_lower_case(statement: str, name: str) -> None:
+    found = table(LOWER, "CREATE TABLE Orders (a INT)", statement, name=name)
+    assert found.name == TableName("shop", name)
+    assert found.blocked == []
+    assert ("b" in [column.name for column in found.schema.columns]) == ("ADD" in statement)
+
+
+def test_truncate_drop_and_create_again_in_another_case() -> None:
+    created = "CREATE TABLE Orders (a INT)"
+    assert table(LOWER, created, "TRUNCATE TABLE ORDERS").clears == ["02"]
+    assert table(LOWER, created, "DROP TABLE ORDERS", "CREATE TABLE orders (b INT)").schema.named("b") is not None
+    dropped = build_timeline([SchemaChange(str(n), n, "x", text) for n, text in enumerate(
+        ("CREATE TABLE Shop.T (a INT)", "DROP DATABASE SHOP"))], LOWER)  # fmt: skip
+    assert [found.name for found in dropped.tables.values()] == [None]
+
+
+def test_the_tools_own_account_of_a_table_is_taken_under_its_lower_case_name() -> None:
+    told = TableSchema((Column(1, "a", ColumnType("int")), Column(2, "b", ColumnType("date"))))
+    changes = [
+        SchemaChange("1", 1, "Shop", "CREATE TABLE Orders (a INT)"),
+        SchemaChange("2", 2, "Shop", "ALTER TABLE ORDERS ADD b DATE", (("Shop", "ORDERS", told),)),
+        SchemaChange("3", 3, "Shop", "ALTER TABLE ORDERS FROBNICATE"),
+    ]
+    (found,) = build_timeline(changes, LOWER).tables.values()
+    assert [column.name for column in found.schema.columns] == ["a", "b"]
+    assert [block.position for block in found.blocked] == ["3"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["ALTER TABLE Orders ADD b INT", "TRUNCATE Orders", "DROP TABLE Orders", "RENAME TABLE Orders TO bills"],
+)
+def test_where_the_setting_is_not_stated_a_name_in_another_case_parks_the_table(statement: str) -> None:
+    (block,) = table(None, "CREATE TABLE orders (a INT)", statement).blocked
+    assert "source.options.lower_case_table_names" in block.reason
+    assert table(EXACT, "CREATE TABLE orders (a INT)", statement).blocked == []
+    both = table(None, "CREATE TABLE orders (a INT)", "CREATE TABLE Orders (a INT)", statement)
+    assert both.blocked == []
+
+
+# -- explicit_defaults_for_timestamp -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "definition", "off", "on"),
+    [
+        # MySQL 5.7 manual, system variable explicit_defaults_for_timestamp; the first recorded on a server
+        ("a INT", "TIMESTAMP", ALTERED, Default("constant", None)),
+        ("a INT", "TIMESTAMP NOT NULL", ALTERED, ZERO),
+        ("a INT, t TIMESTAMP", "TIMESTAMP", ZERO, Default("constant", None)),
+        ("a INT, t TIMESTAMP", "TIMESTAMP NOT NULL", ZERO, ZERO),
+        ("a INT", "TIMESTAMP ON UPDATE CURRENT_TIMESTAMP", ZERO, Default("constant", None)),
+        ("a INT", "TIMESTAMP NULL", Default("constant", None), Default("constant", None)),
+        ("a INT", "TIMESTAMP DEFAULT '2020-01-01 00:00:00'", *2 * [Default("constant", "2020-01-01 00:00:00")]),
+        ("a INT", "DATETIME", Default("constant", None), Default("constant", None)),
+    ],
+)
+def test_stored_rows_get_the_implicit_default(before: str, definition: str, off: Default, on: Default) -> None:
+    statements = (f"CREATE TABLE orders ({before})", f"ALTER TABLE orders ADD n {definition}")
+    for server, expected in ((OFF, off), (ON, on)):
+        found = table(server, *statements)
+        assert found.blocked == []
+        (column,) = (column for column in found.schema.columns if column.name == "n")
+        assert found.fills[column.id] == expected
+    unknown = table(None, *statements)
+    assert bool(unknown.blocked) == (on != off)
+    assert all("source.options.explicit_defaults_for_timestamp" in block.reason for block in unknown.blocked)
+
+
+def test_a_timestamp_is_not_null_where_nothing_is_stated() -> None:
+    created = "CREATE TABLE orders (a INT, t TIMESTAMP, u TIMESTAMP, v TIMESTAMP NULL)"
+    assert [column.nullable for column in table(OFF, created).schema.columns] == [True, False, False, True]
+    assert [column.nullable for column in table(ON, created).schema.columns] == [True, True, True, True]
+
+
+# -- options -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_every_format_takes_the_settings(name: str) -> None:
+    settings = {"lower_case_table_names": "1", "explicit_defaults_for_timestamp": "false"}
+    own = {"schema": '{"type": "record", "name": "r", "fields": []}'} if name == "drs-avro" else {}
+    try:
+        open_format(name, own)
+    except ConfigurationError:
+        pytest.skip("the format needs more options")
+    open_format(name, {**own, **settings})
+    assert Server.of({**own, **settings}) == Server(lower_case_names=True, explicit_timestamps=False)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("lower_case_table_names", "2"), ("explicit_defaults_for_timestamp", "maybe")]
+)
+def test_a_value_that_the_variable_cannot_have_is_refused(option: str, value: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"source\.options\.{option}: '{value}' is not one of"):
+        open_format("canal-json", {option: value})
