@@ -179,6 +179,7 @@ class Alter(Statement):
 
     def run(self, source: Source) -> list[Event]:
         table = source.table(self.name)
+        self._check_names(table.structure)
         structure, rows = table.structure, [dict(row) for row in table.rows]
         texts = []
         for clause in self.clauses:
@@ -193,6 +194,17 @@ class Alter(Statement):
         records = ((now[0], text, (TableChange("ALTER", now, structure),)),)
         renames = not self.clauses
         return [DdlEvent(text, "RENAME" if renames else "ALTER", now if renames else self.name, records)]
+
+    def _check_names(self, structure: Structure) -> None:
+        """Refuse what the server refuses: clauses name columns from before the statement, AFTER those that result."""
+        named = [clause.name for clause in self.clauses if isinstance(clause, DropColumn | ChangeColumn)]
+        if len({*named}) < len(named) or not {*named} <= {column.name for column in structure.columns}:
+            raise RefusedError("a column that another clause made or changed")
+        left = {*named}
+        left -= {clause.to for clause in self.clauses if isinstance(clause, ChangeColumn)}
+        places = [clause.place for clause in self.clauses if isinstance(clause, AddColumn | ChangeColumn)]
+        if any(place is not None and place.after in left for place in places):
+            raise RefusedError("a column that goes, or gets another name")
 
     def sql(self) -> str:
         return f"ALTER TABLE {full(self.name)} {self.clauses} {self.to or ''}"

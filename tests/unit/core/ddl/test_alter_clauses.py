@@ -58,6 +58,9 @@ def test_names_mean_the_columns_before_the_statement(clauses: str, columns: list
         # AFTER names a column of the table that results, as the server's own list of new columns has it
         ("CHANGE a x INT, ADD n INT AFTER x", ["x", "n", "b", "c"]),
         ("RENAME COLUMN a TO b, RENAME COLUMN b TO a, ADD n INT AFTER b", ["b", "n", "a", "c"]),
+        # zendesk/maxwell issue 1216, on a server: also before the clause that gives the name
+        ("ADD n INT AFTER x, CHANGE a x INT", ["x", "n", "b", "c"]),
+        ("CHANGE a a INT AFTER y, CHANGE c y INT", ["b", "y", "a"]),
         ("ADD n INT AFTER a, ADD m INT AFTER n", ["a", "n", "m", "b", "c"]),
         ("ADD n INT FIRST, ADD m INT FIRST", ["m", "n", "a", "b", "c"]),
         ("MODIFY c INT FIRST, MODIFY a INT AFTER b", ["c", "b", "a"]),
@@ -104,7 +107,16 @@ def test_a_default_is_set_for_the_column_that_had_the_name() -> None:
     assert given.id == before.columns[0].id
 
 
-@pytest.mark.parametrize("clauses", ["RENAME COLUMN a TO b", "ADD n INT AFTER x", "ADD PRIMARY KEY (x)"])
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "RENAME COLUMN a TO b",
+        "ADD n INT AFTER x",
+        "CHANGE a y INT, ADD n INT AFTER a",
+        "DROP a, ADD n INT AFTER a",
+        "ADD PRIMARY KEY (x)",
+    ],
+)
 def test_what_the_server_would_refuse_is_not_carried_out_halfway(clauses: str) -> None:
     found = table("CREATE TABLE t (a INT, b INT)", f"ALTER TABLE t ADD m INT, {clauses}")
     assert len(found.blocked) == 1
