@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
@@ -13,6 +14,7 @@ from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.ddl.timeline import Block, SchemaChange, TableTimeline
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.model.clock_position import one_instant
 from airflow_provider_cdc.core.model.schema import TableName
 from spark_jobs.change_log import Group, Manifest
 from spark_jobs.history import History
@@ -74,19 +76,23 @@ class Between:
         for table_id, timeline in self.now.tables.items():
             if self._wanted(timeline.last_name):
                 self._table(work, table_id, timeline)
+        doubtful = self._doubtful()
+        work.settled += doubtful.values()
         for state in self.states.values():
-            named = state.table_id in self.now.tables or is_waiting_name(state)
+            named = state.table_id in self.now.tables or is_waiting_name(state) or state.table_id in doubtful
             if not named and state.state != "dropped":
                 # a late schema change showed that this was another table's content all along
                 work.settled.append(
                     replace(state, state="dropped", reason="replaced by what a late schema change told")
                 )
-        self._unowned(work)
+        self._unowned(work, doubtful)
         self._vacate(work)
         return work
 
     def _table(self, work: Work, table_id: str, timeline: TableTimeline) -> None:
         state = self.states.get(table_id)
+        if state is not None and state.state == "dropped" and timeline.dropped_at is None:
+            state = None  # schema changes that came since show that it was there all along
         spans = self._starts.spans(timeline)
         changed_at = self._starts.first_difference(table_id, state)
         if state is not None and state.state == "dropped" and not spans and changed_at is None:
@@ -245,6 +251,17 @@ class Between:
             state, database=name.database, table=name.table, state="parked", reason=reason, rewind_to=back_to
         )
 
+    def _doubtful(self) -> dict[str, TableState]:
+        """Return states for names that a table of the source may have and none of the pipeline's is known to have."""
+        known = {timeline.name for timeline in self.now.tables.values()}
+        states = {}
+        for name, reason in self.now.doubtful.items():
+            if name not in known and self._wanted(name):
+                table_id = f"?{name.database}.{name.table}"
+                state = self.states.get(table_id) or TableState(table_id, name.database, name.table, "")
+                states[table_id] = replace(state, state="parked", reason=reason)
+        return states
+
     def _vacate(self, work: Work) -> None:
         """Add the locations that tables moved away from, and keep only those whose name no live table has."""
         done = [(task.table_id, task.location) for task in work.tasks]
@@ -260,10 +277,12 @@ class Between:
         }
         work.vacated = [state for state in work.vacated if state.location not in live]
 
-    def _unowned(self, work: Work) -> None:
+    def _unowned(self, work: Work, doubtful: Collection[str]) -> None:
         """Find the names whose rows have no table, and settle those whose rows found theirs."""
         waiting = {TableName(s.database, s.table): s for s in self.states.values() if is_waiting_name(s)}
         for name in dict.fromkeys([*self._by_name, *waiting]):
+            if f"?{name.database}.{name.table}" in doubtful:
+                continue
             state = waiting.get(name)
             groups = self._by_name.get(name, [])
             if state is not None:
@@ -279,17 +298,20 @@ class Between:
 
     def _without_table(self, name: TableName, groups: list[Group]) -> list[Group]:
         """Return the groups that begin or, where positions are exact, end where no table has the name."""
-
-        def owned(position: str) -> bool:
-            return self.now.owner(name, position) is not None
-
+        owned = partial(self._owned, name)
         late = [group for group in groups if not owned(group.min_position) or not owned(group.max_position)]
-        # by a tool's clock, rows of the second of a DROP may seem to come after it
+        # by a tool's clock, rows that are sent again after a DROP seem to come after it
         return late if self._exact or not all(owned(group.min_position) for group in groups) else []
 
     def _alike(self, name: TableName) -> str:
         """Return the name of a known table that differs only in case, empty without one."""
         return next((str(other) for other in self.now.names if str(other).lower() == str(name).lower()), "")
+
+    def _owned(self, name: TableName, position: str) -> bool:
+        """Return whether a table has a name at a position, or in the instant of the tool's clock that it is in."""
+        if self.now.owner(name, position) is not None:
+            return True
+        return any(one_instant(start, position) for start, _ in self.now.spans(name))
 
     def _wanted(self, name: TableName) -> bool:
         return self._rules.selects(name)

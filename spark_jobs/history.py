@@ -10,6 +10,7 @@ from typing import Any
 from airflow_provider_cdc.core.ddl.timeline import TableTimeline
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import SinkError
+from airflow_provider_cdc.core.model.clock_position import reaches
 from spark_jobs.change_log import Group, Manifest, log_folder
 from spark_jobs.storage import Storage
 
@@ -34,6 +35,23 @@ class History:
         """Return the newest position of all earlier batches."""
         return self._reached(self.earlier[-1]) if self.earlier else ""
 
+    def clocks(self) -> list[list[Any]]:
+        """Return the clocks of all partitions as the earlier batches left them.
+
+        :raises SinkError: those batches have positions of an older form, which do not compare with those of now.
+        """
+        if not self.earlier:
+            return []
+        newest = self.result(self.earlier[-1])
+        if "clocks" not in newest:
+            raise SinkError(
+                "log.older_positions",
+                "earlier batches were ordered by their number, which later versions do not do",
+                where={"batch": self.earlier[-1]},
+                hint="rebuild the tables: a pipeline with another name and root that reads the log from its beginning",
+            )
+        return list(newest["clocks"])
+
     def _reached(self, seq: int) -> str:
         return str(self.result(seq).get("max_position") or "")
 
@@ -46,17 +64,23 @@ class History:
             found.append(seq)
         return found[::-1]
 
-    def state_before(self, timeline: TableTimeline, position: str, before_seq: int) -> TableState | None:
+    def state_before(
+        self, timeline: TableTimeline, position: str, before_seq: int, whole: Callable[[TableState], bool]
+    ) -> TableState | None:
         """Return a table's newest state, of batches before ``before_seq``, that holds nothing from a position on.
 
         A state made before a late schema change became known is none to go back to.
+
+        :param whole: says whether a state holds all that its batches have of the table, as it is known now.
         """
         for seq in reversed([seq for seq in self.earlier if seq < before_seq]):
             for data in self.result(seq).get("states", ()):
                 if data["table_id"] != timeline.table_id or data["version"] is None or data["applied_seq"] != seq:
                     continue
                 state = TableState(**data)
-                if state.applied_position < position and state.timeline_mark == timeline.mark(state.applied_position):
+                applied = state.applied_position
+                known = state.timeline_mark == timeline.mark(applied)
+                if known and not reaches(applied, position) and whole(state):
                     return state
         return None
 

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from airflow_provider_cdc.core.apply.mapping import barriers
 from airflow_provider_cdc.core.ddl.timeline import TableTimeline, Timeline
 from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.model.clock_position import (
+    earliest_unordered,
+    latest_unordered,
+    one_instant,
+    reaches,
+    same_millisecond,
+)
 from airflow_provider_cdc.core.model.schema import TableName
 from spark_jobs.change_log import Group, Manifest
 from spark_jobs.history import History
@@ -162,19 +170,29 @@ class StartingPoints:
     def _rewind(self, timeline: TableTimeline, back_to: str) -> TableState | None:
         """Return the newest state from before a position such that every batch after it can be read again."""
         first = self._seq
-        for seq in self._history.since(back_to):
+        for seq in self._history.since(earliest_unordered(back_to)):
             spans = self._spans(timeline, groups_by_name(self._history.manifest(seq)))
-            if any(group.max_position >= back_to for span in spans for group in span.groups):
+            if any(reaches(group.max_position, back_to) for span in spans for group in span.groups):
                 first = seq
                 break
-        return self._history.state_before(timeline, back_to, first)
+        return self._history.state_before(timeline, back_to, first, partial(self._is_whole, timeline))
+
+    def _is_whole(self, timeline: TableTimeline, state: TableState) -> bool:
+        """Return whether a state holds all rows of its batches: some may have come before the DDL that names them."""
+        for seq in self._history.since(state.applied_position):
+            if seq <= state.applied_seq:
+                for span in self._spans(timeline, groups_by_name(self._history.manifest(seq))):
+                    ends = (min(group.max_position, span.end or group.max_position) for group in span.groups)
+                    if max(ends) > state.applied_position:
+                        return False
+        return True
 
     def _earlier_spans(self, timeline: TableTimeline, base: TableState | None) -> list[Span]:
         """Return what batches after the base's hold of this table: it was parked, waiting, unknown or is rewound."""
         if base is not None:
             seqs: Iterable[int] = (seq for seq in self._history.earlier if seq > base.applied_seq)
         else:
-            seqs = self._history.since(timeline.epochs[0].position)
+            seqs = self._history.since(earliest_unordered(timeline.epochs[0].position))
         return self._spans_of(timeline, seqs)
 
     def context(
@@ -184,16 +202,18 @@ class StartingPoints:
         if base is None or not base.applied_position:
             return None, []
         oldest = min((group.min_position for span in spans for group in span.groups if group.rows), default=None)
-        if oldest is None or oldest > base.applied_position:
+        if oldest is None or not reaches(base.applied_position, oldest):
             return None, []
-        context = []
-        for seq in self._history.since(oldest):
+        # rows of one name are on one topic: there only changes of one millisecond are unordered
+        renamed = len({name for _, name in timeline.names if name is not None}) > 1
+        context, late_from = [], earliest_unordered(oldest) if renamed else same_millisecond(oldest)
+        for seq in self._history.since(late_from):
             if seq <= base.applied_seq:
                 for span in self._spans(timeline, groups_by_name(self._history.manifest(seq))):
-                    groups = [group for group in span.groups if group.max_position >= oldest]
+                    groups = [group for group in span.groups if group.max_position >= late_from]
                     if groups:
                         context.append(replace(span, groups=groups))
-        return oldest, context
+        return late_from, context
 
     def _spans(self, timeline: TableTimeline, by_name: dict[TableName, list[Group]]) -> list[Span]:
         spans = []
@@ -201,14 +221,16 @@ class StartingPoints:
             groups = by_name.get(name)
             if not groups:
                 continue
-            owners = self._now.spans(name)
-            for place, (start, owner) in enumerate(owners):
-                end = owners[place + 1][0] if place + 1 < len(owners) else None
+            starts = self._now.spans(name)
+            ends = [*(start for start, _ in starts[1:]), None]
+            owned = [(start, end, owner) for (start, owner), end in zip(starts, ends, strict=True) if owner is not None]
+            for start, end, owner in owned:
                 if owner != timeline.table_id:
                     continue
-                inside = [g for g in groups if g.max_position >= start and (end is None or g.min_position < end)]
+                inside = [g for g in groups if reaches(g.max_position, start) and _begins(g.min_position, end)]
+                others = [(a, b) for a, b, _ in owned if a != start and _ends(b, start) and _begins(a, end)]
                 if inside:
-                    spans.append(Span(inside, start, end))
+                    spans.append(Span(inside, start, end, others))
         return spans
 
     def _late_clears(self, spans: list[Span], base: TableState) -> list[str]:
@@ -218,10 +240,11 @@ class StartingPoints:
     def _late_barriers(self, timeline: TableTimeline, spans: list[Span], base: TableState) -> list[str]:
         """Return applied barriers that rows arriving now should have met: their key was another one then."""
         oldest = min((group.min_position for span in spans for group in span.groups), default=None)
-        if oldest is None or oldest > base.applied_position:
+        if oldest is None or not reaches(base.applied_position, oldest):
             return []
         places = [timeline.epochs[place].position for place in barriers(timeline.epochs)]
-        return [position for position in places if oldest < position <= base.applied_position]
+        applied = [position for position in places if reaches(base.applied_position, position)]
+        return [position for position in applied if oldest < position or one_instant(oldest, position)]
 
     def first_difference(self, table_id: str, state: TableState | None) -> str | None:
         """Return the oldest position at which a schema change arrived late for rows that came before it."""
@@ -233,7 +256,7 @@ class StartingPoints:
         known = [] if state.rewind_to is None else [state.rewind_to]
         events = [set(timeline.events()) for timeline in (was, now)]
         for position in sorted(position for position, _ in events[0] ^ events[1]):
-            if position <= state.applied_position or self._came_before(now, position, state.applied_seq):
+            if reaches(state.applied_position, position) or self._came_before(now, position, state.applied_seq):
                 known.append(position)
                 break
         for position, sent in now.snapshots:
@@ -251,12 +274,22 @@ class StartingPoints:
 
     def _came_before(self, timeline: TableTimeline, position: str, applied_seq: int) -> bool:
         """Return whether an applied batch holds rows of this table from a position on, maybe under an unknown name."""
-        for seq in self._history.since(position):
+        for seq in self._history.since(earliest_unordered(position)):
             if seq <= applied_seq:
                 spans = self._spans(timeline, groups_by_name(self._history.manifest(seq)))
-                if any(group.max_position >= position for span in spans for group in span.groups):
+                if any(reaches(group.max_position, position) for span in spans for group in span.groups):
                     return True
         return False
+
+
+def _begins(start: str, end: str | None) -> bool:
+    """Return whether what starts at a position may have changes before an end, as far as the clock can order them."""
+    return end is None or start < latest_unordered(end)
+
+
+def _ends(end: str | None, start: str) -> bool:
+    """Return whether what ends at a position may have changes after a start, as far as the clock can order them."""
+    return end is None or latest_unordered(end) > start
 
 
 def groups_by_name(manifest: Manifest) -> dict[TableName, list[Group]]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.core.config import TableRules
 from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result, TableState
 from airflow_provider_cdc.core.errors import CdcError, DataError
+from airflow_provider_cdc.core.formats.registry import open_format
 from spark_jobs.batch_log import BatchLog
 from spark_jobs.between import Between, Work
 from spark_jobs.change_log import Group, Manifest, log_folder
@@ -70,6 +71,8 @@ def _carry_out(
         return _result(stored)
     history = history_of(job, storage)
     history.newest_position()  # the lake is the one that earlier batches were written to, or nothing is done
+    if open_format(job.format, job.format_options).order == "second":
+        job = replace(job, clocks=history.clocks())
     clock = {"land": time.monotonic()}
     landed = log.manifest(job)
     if landed is None:
@@ -81,7 +84,7 @@ def _carry_out(
     result.seconds = {"land": round(clock["apply"] - clock["land"], 3), "apply": round(end - clock["apply"], 3)}
     newest = max((g["max_position"] for g in landed["groups"] if g["database"]), default="")
     reached = max(newest, history.newest_position())
-    return _result(log.write_result(job, {**result.document(), "max_position": reached}))
+    return _result(log.write_result(job, {**result.document(), "max_position": reached, "clocks": landed["clocks"]}))
 
 
 def _result(stored: dict[str, Any]) -> Result:
@@ -117,6 +120,9 @@ def _land(
             landed[name] += report[name]
         for name, count in report["changes"].items():
             landed["changes"][name] = landed["changes"].get(name, 0) + count
+    clocks = {(topic, partition): clock for topic, partition, *clock in job.clocks}
+    clocks |= {(topic, partition): clock for report in reports for topic, partition, *clock in report["clocks"]}
+    landed["clocks"] = [[*place, *clock] for place, clock in sorted(clocks.items())]
     say(f"land: {landed['records']} records, {len(landed['schema_changes'])} schema changes")
     return landed
 

@@ -75,6 +75,8 @@ class JobDocument:
     :param topics: Kafka's id of each topic in the range, as far as the brokers give one.
     :param ledger: id of the ledger that planned the batch; empty where there is none.
     :param recreated: topics that were deleted and made again since the batch was planned; they cannot be landed.
+    :param clocks: of formats without positions the clocks of partitions after the batch before (topic, partition, tool
+        time, source time); the Spark side takes them from the lake.
     """
 
     pipeline: str
@@ -100,6 +102,7 @@ class JobDocument:
     topics: dict[str, str] = field(default_factory=dict)
     ledger: str = ""
     recreated: list[str] = field(default_factory=list)
+    clocks: list[list[Any]] = field(default_factory=list)
     version: int = DOCUMENT_VERSION
 
     def document(self) -> dict[str, Any]:

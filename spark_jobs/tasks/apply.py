@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.cascades import Lost, RowsUnknown, lost_values, referring
+from airflow_provider_cdc.core.apply.clocks import order_unknown, rows_of_name
 from airflow_provider_cdc.core.apply.content import after_parts
 from airflow_provider_cdc.core.apply.delta import Delta
 from airflow_provider_cdc.core.apply.mapping import Mapper, arrow_schema
@@ -25,6 +26,7 @@ from airflow_provider_cdc.core.ddl.timeline import Reference, TableTimeline
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import CdcError, SinkError, Transient, UnavailableError, out_of_memory
 from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.model.clock_position import latest_unordered
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.values.types import TypeOptions
@@ -310,7 +312,8 @@ class _Table:
         tables, sent = [], self._task.snapshot_sent
         columns = [*RESOLVE_COLUMNS, *(["kafka_time"] if sent else [])]
         for span in spans:
-            rows = _between(read_groups(self._storage, span.groups, columns, before_of=self._before_of()), span)
+            found = read_groups(self._storage, span.groups, columns, before_of=self._before_of())
+            rows = self._of_table(found, span)
             tables.append(self._without_broken_off(rows) if sent else rows)
         if not tables:
             return _no_changes()
@@ -323,6 +326,20 @@ class _Table:
         snapshot = pc.equal(rows.column("op").cast(pa.string()), "snapshot")
         broken = pc.fill_null(pc.and_(pc.and_(snapshot, there), older), False)
         return rows.filter(pc.invert(broken)).select(RESOLVE_COLUMNS)
+
+    def _of_table(self, rows: pa.Table, span: Span) -> pa.Table:
+        """Return the rows of a span's groups that mean this table.
+
+        :raises DataError: only the order of changes of one instant would tell.
+        """
+        if open_format(self._job.format, self._job.format_options).order == "exact":
+            return _between(rows, span)
+        if span.end is None and all(group.min_position >= latest_unordered(span.start) for group in span.groups):
+            return rows
+        found = rows_of_name(rows, span.start, span.end, span.others)
+        if found is None:
+            raise order_unknown(self._timeline, "rows, and statements that give their name to another table,")
+        return found
 
     def _before_of(self) -> list[str] | None:
         """Return the operations whose image before counts: updates name their key a second time in many formats."""

@@ -15,7 +15,7 @@ from airflow_provider_cdc.core.ddl.timeline import server_of
 from airflow_provider_cdc.core.documents import Chunk, JobDocument
 from airflow_provider_cdc.core.errors import DataError, SourceError, out_of_memory
 from airflow_provider_cdc.core.formats.contract import Format, Grouped, Records
-from airflow_provider_cdc.core.formats.given_positions import GivenPositions
+from airflow_provider_cdc.core.formats.given_positions import Clock, GivenPositions
 from airflow_provider_cdc.core.formats.groups import whole_groups
 from airflow_provider_cdc.core.formats.registry import open_format
 from spark_jobs.change_log import Group, LogWriter, log_folder
@@ -38,6 +38,7 @@ class LandReport:
     :param progress: newest progress mark, microseconds since the epoch.
     :param errors: code and place of the first undecodable records.
     :param descriptions: what rows say of their columns, from where on, if nothing else tells the tables' structure.
+    :param clocks: of formats without positions the clocks of the partitions read, at their ends.
     """
 
     records: int = 0
@@ -48,6 +49,7 @@ class LandReport:
     progress: int | None = None
     errors: list[dict[str, Any]] = field(default_factory=list)
     descriptions: list[dict[str, str]] = field(default_factory=list)
+    clocks: list[Clock] = field(default_factory=list)
 
 
 def demand_same_topics(job: JobDocument) -> None:
@@ -96,7 +98,7 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
         source = whole_groups(source, wire, {(chunk.topic, chunk.partition): chunk.start for chunk in job.chunks})
     given = None
     if wire.order == "second":
-        given = GivenPositions(job.seq, [(chunk.topic, chunk.partition) for chunk in job.chunks])
+        given = GivenPositions(job.clocks)
     new_writer = partial(
         LogWriter,
         storage,
@@ -119,6 +121,7 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
                 _finish(writer, report)
                 writer = new_writer()
         _finish(writer, report)
+        report.clocks = [] if given is None else given.clocks()
     except MemoryError:
         places = " ".join(sorted({f"{chunk.topic}/{chunk.partition}" for chunk in job.chunks})[:_PLACES_TOLD])
         raise out_of_memory("land.memory", "the records", {"partitions": places}) from None

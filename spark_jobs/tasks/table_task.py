@@ -11,11 +11,15 @@ from spark_jobs.change_log import Group
 
 @dataclass(slots=True)
 class Span:
-    """Row groups of one name and the positions in them that mean this table: half-open, ``end`` None is open."""
+    """Row groups of one name and the positions in them that mean this table: half-open, ``end`` None is open.
+
+    :param others: spans in which the name meant other tables, if they begin or end in one instant with this one.
+    """
 
     groups: list[Group]
     start: str
     end: str | None
+    others: list[tuple[str, str | None]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -100,7 +104,7 @@ class ApplyTask:
 
 
 def _spans(data: list[dict[str, Any]]) -> list[Span]:
-    return [Span([Group(**g) for g in span["groups"]], span["start"], span["end"]) for span in data]
+    return [Span(**{**span, "groups": [Group(**g) for g in span["groups"]]}) for span in data]
 
 
 @dataclass(slots=True)

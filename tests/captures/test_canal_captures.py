@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.core.formats.registry import open_format
 from spark_jobs.storage import table_location
 from spark_jobs.writers.delta_location import DeltaLocation
 from tests.captures.replaying import Lake, full_ends, random_cuts
@@ -53,7 +52,6 @@ PARKED = {
     "shop.odd_child": "[apply.cascaded] a foreign key to shop.odd_par",
     "shop.part": "TRUNCATE PARTITION",
     "shop.t_gen": "the generated column 'w'",
-    "shop.odd_child": "apply.cascaded",
 }
 # row images MINIMAL and NOBLOB, which flat JSON does not tell from rows older than a column
 PARTIAL = {"canal-my8-f", "canal-mdb-f"}
@@ -155,16 +153,6 @@ def _lost(name: str, full: str, problem: str) -> bool:
     return (name.rpartition("-")[0], full, column, key) in CELLS
 
 
-def cuts(mine: list[Record], wire: str, batches: int) -> list[dict[tuple[str, int], int]]:
-    """Return where batches end: each partition anywhere, or all at one moment where only the tool's clock orders."""
-    if open_format(wire).order == "exact":
-        return random_cuts(full_ends(mine), batches, seed=batches)
-    sent = sorted(mine, key=lambda record: (record.timestamp, record.topic, record.partition, record.offset))
-    places = [len(sent) * number // batches for number in range(1, batches + 1)]
-    none = dict.fromkeys(full_ends(mine), 0)
-    return [{**none, **full_ends(sent[:place])} for place in places]
-
-
 @pytest.mark.parametrize(("layout", "batches"), [("1", 4), ("h", 1), ("h", 4), ("d", 4)])
 @pytest.mark.parametrize("name", list(FORMATS))
 def test_canal_capture_gives_the_final_content(
@@ -172,7 +160,7 @@ def test_canal_capture_gives_the_final_content(
 ) -> None:
     mine = replayed(name, f"{layout}", broker)
     lake = Lake(tmp_path, broker.bootstrap, None, FORMATS[name], quarantine_limit=100)
-    for ends in cuts(mine, FORMATS[name], batches):
+    for ends in random_cuts(full_ends(mine), batches, seed=batches):
         lake.sync_to(ends)
     wrong = [
         text for source in load(DATA / name / "source_final.jsonl.xz") for text in problems(name, layout, lake, source)

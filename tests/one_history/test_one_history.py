@@ -61,15 +61,6 @@ def _moves(event: Event) -> bool:
     return any(row.before[column.name] != row.after[column.name] for column in row.schema.key_columns)
 
 
-def cuts(records: list[Record], order: str, seed: int) -> list[dict[tuple[str, int], int]]:
-    """Return where four batches end: each partition anywhere, or all at one moment where only clocks order them."""
-    if order == "exact":
-        return random_cuts(full_ends(records), 4, seed)
-    chance = random.Random(seed)
-    places = sorted(chance.sample(range(1, len(records)), 3))
-    return [{**dict.fromkeys(full_ends(records), 0), **full_ends(records[:place])} for place in [*places, len(records)]]
-
-
 def between_groups(ends: dict[tuple[str, int], int], records: list[Record], wire: Format) -> dict[tuple[str, int], int]:
     """Move ends back to where no group of records is open, as the planner does."""
     if not isinstance(wire, Grouped):
@@ -108,7 +99,7 @@ def run(name: str, told: History, seed: int, broker: Broker, root: Path, create:
     tables = {f"{DATABASE}.{table}": {"create": text} for table, text in CREATES.items()} if writer.creates else {}
     schema_topic = None if wire.ddl_among_rows or writer.creates else f"{topic}.schema"
     lake = Lake(root, broker.bootstrap, schema_topic, name, dict(writer.options), tables, quarantine_limit=0)
-    for ends in cuts(records, wire.order, seed):
+    for ends in random_cuts(full_ends(records), 4, seed):
         lake.sync_to(between_groups(ends, records, wire))
     assert lake.quarantined == 0
     wrong = []

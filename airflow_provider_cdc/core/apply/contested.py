@@ -4,76 +4,144 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
+import pyarrow as pa
 
-from airflow_provider_cdc.core.apply.changes import Changes
-from airflow_provider_cdc.core.apply.rows import Places
-from airflow_provider_cdc.core.formats.given_positions import moments_and_partitions
+from airflow_provider_cdc.core.apply.clocks import moments_and_partitions, order_unknown
+from airflow_provider_cdc.core.apply.partial import rewind_needed
+from airflow_provider_cdc.core.apply.rows import Places, group_numbers
+from airflow_provider_cdc.core.apply.stored import Stored
+from airflow_provider_cdc.core.apply.typing_rows import RowTyper
+
+_State = str | None  # of a key: its row's image, None where no row has it
 
 
 def settle(
-    winners: Places, groups: Places, where: Places, fills: np.ndarray, changes: Changes, epochs: Places
+    typer: RowTyper,
+    keys: pa.Table,
+    winners: Places,
+    groups: Places,
+    where: Places,
+    fills: np.ndarray,
+    rows_before: Callable[[pa.Table], pa.Table],
+    stored: Stored,
 ) -> Places:
     """Return the winners, with another one for each key whose last changes are of one moment on several partitions.
 
     Their order is unknown to the clock, but not to the images: each change takes the key from the state before it to
-    the state after it, so the last state is the one that is reached more often than it is left.
+    the state after it, so the last state is the one that is reached more often than it is left. If there is none the
+    key ends as it began.
 
+    :param keys: the key of each event.
     :param winners: per key the newest event, as the positions have it.
     :param groups: number of each event's key.
-    :param where: place of each event's row in ``changes``.
+    :param where: place of each event's row in the typer's changes.
     :param fills: whether the event takes the key; if not, it leaves it.
-    :param epochs: epoch of each row: what a newer schema describes came later.
+    :param rows_before: gives the rows of a table's keys before all of these changes.
+    :param stored: says which changes those rows went through already.
+    :raises DataError: images do not tell how a key ends.
+    :raises RewindNeeded: some of a moment's changes came too late for the stored rows.
     """
-    moments, partitions = (codes[where] for codes in moments_and_partitions(changes.rows.column("position")))
+    moments, partitions = (codes[where] for codes in moments_and_partitions(typer.changes.rows))
     last: Places = np.zeros(int(groups.max()) + 1, dtype=np.int64)
     last[groups[winners]] = moments[winners]
+    contested = _of_several(last, groups, moments, partitions)
+    if not len(contested):
+        return winners
+    wanted = np.isin(groups, contested)
+    images = _Images(typer, where, fills)
+    events: dict[int, list[int]] = {int(key): [] for key in contested}
+    before: dict[int, int] = {}  # the key's last event before the moment
+    for event in np.flatnonzero(wanted).tolist():
+        key = int(groups[event])
+        if moments[event] == last[key]:
+            events[key].append(event)
+        else:
+            before[key] = event
+    settled = {int(groups[winner]): int(winner) for winner in winners}
+    cycles: dict[int, list[int]] = {}
+    for key, mine in events.items():
+        newest = typer.epochs[where[mine]].max()  # what a newer schema describes came later
+        latest = [event for event in mine if typer.epochs[where[event]] == newest]
+        final = images.finals(latest)
+        if not final and key in before:
+            final = [images.reached(before[key])]
+        if not final:
+            cycles[key] = latest
+        else:
+            settled[key] = _reaching(typer, images, latest, final)
+    if cycles:
+        taken = _taken(typer, keys, cycles, where, rows_before, stored)
+        for key, mine in cycles.items():
+            states = {images.reached(event) for event in mine}
+            final = sorted(states - {None}, key=str) if key in taken else [None]
+            settled[key] = _reaching(typer, images, mine, final)
+    chosen: Places = np.sort(np.array(list(settled.values()), dtype=np.int64))
+    return chosen
+
+
+def _of_several(last: Places, groups: Places, moments: Places, partitions: Places) -> Places:
+    """Return the keys whose events of the last moment are on several partitions."""
     together = np.flatnonzero(moments == last[groups])
     lowest = np.full(len(last), np.iinfo(np.int64).max)
     highest = np.full(len(last), -1)
     np.minimum.at(lowest, groups[together], partitions[together])
     np.maximum.at(highest, groups[together], partitions[together])
-    contested = np.flatnonzero(lowest < highest)
-    if not len(contested):
-        return winners
-    events: dict[int, list[int]] = {int(key): [] for key in contested}
-    before: dict[int, bool] = {}  # whether the key was taken when the moment came
-    for event in np.flatnonzero(np.isin(groups, contested)).tolist():
-        key = int(groups[event])
-        if moments[event] == last[key]:
-            events[key].append(event)
-        else:
-            before[key] = bool(fills[event])
-    settled = {int(groups[winner]): int(winner) for winner in winners}
-    for key, mine in events.items():
-        newest = epochs[where[mine]].max()
-        latest = [event for event in mine if epochs[where[event]] == newest]
-        settled[key] = _last(latest, where, fills, changes, before.get(key, False))
-    chosen: Places = np.sort(np.array(list(settled.values()), dtype=np.int64))
-    return chosen
+    contested: Places = np.flatnonzero(lowest < highest)
+    return contested
 
 
-def _last(mine: list[int], where: Places, fills: np.ndarray, changes: Changes, taken: bool) -> int:
-    """Return the event that leads to the last state.
+class _Images:
+    """The states that events take a key from and to."""
 
-    :param taken: whether the key was taken before them all, as far as is known.
-    """
-    states: list[tuple[str | None, str | None]] = []
-    for event in mine:
-        images = changes.images["after" if fills[event] else "before"]
-        image = _members(images.at(where[[event]])[0].as_py())
-        states.append((None, image) if fills[event] else (image, None))
-    reached = Counter(state for _, state in states)
-    left = Counter(state for state, _ in states)
-    final = list((reached - left).elements())
-    if not final and not taken:
-        final = [None]  # as often left as reached: the key ends as it began, and two-step moves begin without it
-    if len(final) != 1:
-        return mine[-1]
-    return next(event for event, (_, state) in zip(mine[::-1], states[::-1], strict=True) if state == final[0])
+    def __init__(self, typer: RowTyper, where: Places, fills: np.ndarray) -> None:
+        self._changes, self._where, self._fills = typer.changes, where, fills
+
+    def reached(self, event: int) -> _State:
+        """Return the state after an event."""
+        return self._image(event) if self._fills[event] else None
+
+    def finals(self, events: list[int]) -> list[_State]:
+        """Return the states that are reached more often than left: one, or none where the key ends as it began."""
+        left = Counter(None if self._fills[event] else self._image(event) for event in events)
+        return list((Counter(map(self.reached, events)) - left).elements())
+
+    def _image(self, event: int) -> str:
+        """Return an image so that equal ones are equal texts: formats build some with other spaces or order."""
+        images = self._changes.images["after" if self._fills[event] else "before"]
+        image = images.at(self._where[[event]])[0].as_py()
+        return repr(sorted(json.loads(image, parse_float=str, parse_int=str).items()))
 
 
-def _members(image: str) -> str:
-    """Return an image so that equal ones are equal texts: formats build some anew, with other spaces or order."""
-    return repr(sorted(json.loads(image, parse_float=str, parse_int=str).items()))
+def _reaching(typer: RowTyper, images: _Images, events: list[int], final: list[_State]) -> int:
+    """Return the last event that leads to the final state."""
+    found = [event for event in events if len(final) == 1 and images.reached(event) == final[0]]
+    if not found:
+        raise order_unknown(typer.timeline, "changes of one key on several partitions")
+    return found[-1]
+
+
+def _taken(
+    typer: RowTyper,
+    keys: pa.Table,
+    cycles: dict[int, list[int]],
+    where: Places,
+    rows_before: Callable[[pa.Table], pa.Table],
+    stored: Stored,
+) -> set[int]:
+    """Return which of these keys the stored rows have."""
+    events = [event for mine in cycles.values() for event in mine]
+    positions = typer.changes.rows.column("position").take(pa.array(where[events]))
+    if stored.went_through(positions).any():
+        raise rewind_needed(typer, "changes of keys came later than others of their moment", min(positions.to_pylist()))
+    asked = keys.take(pa.array([mine[0] for mine in cycles.values()]))
+    rows = rows_before(asked)
+    both = [
+        pa.chunked_array([*asked.column(name).chunks, *rows.column(name).chunks], asked.schema.field(name).type)
+        for name in keys.column_names
+    ]
+    numbers = group_numbers(both)
+    there = np.isin(numbers[: len(cycles)], numbers[len(cycles) :])
+    return {key for key, taken in zip(cycles, there, strict=True) if taken}

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.chains import Chains, Flags, KeyEvents, Numbers
+from airflow_provider_cdc.core.apply.clocks import moments_and_partitions
 from airflow_provider_cdc.core.apply.rows import group_numbers
 from airflow_provider_cdc.core.apply.typing_rows import ABSENT, RowTyper, TypedRows
 from airflow_provider_cdc.core.errors import DataError
-from airflow_provider_cdc.core.formats.given_positions import moments_and_partitions
 from airflow_provider_cdc.core.model.position import ROW_DIGITS
 
 UNKNOWN = "row_unknown"  # an update lacks columns, and the row it changed is not there or cannot be told
@@ -21,12 +21,27 @@ StoredRows = Callable[[pa.Table], pa.Table]
 
 
 class RewindNeeded(DataError):
-    """Partial images arrived late, and the stored rows no longer are those that they changed.
+    """Changes arrived late, and the stored rows no longer are those that they changed.
 
     :ivar position: the table has to go back behind it.
     """
 
     position = ""
+
+
+def rewind_needed(typer: RowTyper, what: str, position: str) -> RewindNeeded:
+    """Return the error that lets a table go back behind a position.
+
+    :param what: the changes that came late.
+    """
+    error = RewindNeeded(
+        "apply.rewind_needed",
+        what,
+        where={"table": str(typer.timeline.last_name)},
+        hint="the table goes back to before them and is resolved again",
+    )
+    error.position = position
+    return error
 
 
 def with_keys_before(typer: RowTyper, after: TypedRows, before: TypedRows) -> TypedRows:
@@ -62,7 +77,7 @@ def key_events(typer: RowTyper, keys: pa.Table, places: Numbers, fills: Flags) -
         moments = group_numbers([pc.utf8_slice_codeunits(chosen.column("position"), 0, -1 - ROW_DIGITS)])
         partitions = group_numbers([chosen.column("topic").cast(pa.string()), chosen.column("partition")])
     else:
-        moments, partitions = moments_and_partitions(chosen.column("position"))
+        moments, partitions = moments_and_partitions(chosen)
     updates = pc.equal(chosen.column("op").cast(pa.string()), "update").to_numpy(zero_copy_only=False)
     return KeyEvents(group_numbers(keys.columns), places, fills, updates, moments, partitions, exact)
 
@@ -157,7 +172,9 @@ class Completion:
         if not len(wanted):
             return empty, places
         if not chains.stands_as_before(wanted, self._applied):
-            raise self._rewind()
+            what = "updates that leave out columns arrived late, after their rows moved, went or came anew"
+            position = self._typer.changes.rows.column("position")[int(self._events.places[0])].as_py()
+            raise rewind_needed(self._typer, what, position)
         keys = self._keys.take(pa.array(chains.stored[wanted]))
         rows = self._stored(keys)
         both = [
@@ -169,13 +186,3 @@ class Completion:
         row_of[groups[len(wanted) :]] = np.arange(rows.num_rows)
         places[wanted] = row_of[groups[: len(wanted)]]
         return rows, places
-
-    def _rewind(self) -> RewindNeeded:
-        error = RewindNeeded(
-            "apply.rewind_needed",
-            "updates that leave out columns arrived late, after their rows moved, went or came anew",
-            where={"table": str(self._typer.timeline.last_name)},
-            hint="the table goes back to before them and is resolved again",
-        )
-        error.position = self._typer.changes.rows.column("position")[int(self._events.places[0])].as_py()
-        return error

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.beside import taken_beside
 from airflow_provider_cdc.core.apply.changes import Changes, ascending
+from airflow_provider_cdc.core.apply.clocks import order_unknown, unordered_with
 from airflow_provider_cdc.core.apply.contested import settle
 from airflow_provider_cdc.core.apply.delta import Delta, Part
 from airflow_provider_cdc.core.apply.mapping import Mapper, barriers
@@ -19,9 +20,7 @@ from airflow_provider_cdc.core.apply.rows import Places, group_numbers, newest
 from airflow_provider_cdc.core.apply.stored import ReadRows, Stored
 from airflow_provider_cdc.core.apply.typing_rows import RowTyper
 from airflow_provider_cdc.core.ddl.timeline import TableTimeline
-from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.contract import Format
-from airflow_provider_cdc.core.formats.given_positions import same_moment
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.values.field import KEYLESS_SNAPSHOT_ROW
 from airflow_provider_cdc.core.values.types import TypeOptions
@@ -78,8 +77,8 @@ def resolve(
     )
     ops = rows.column("op").cast(pa.string())
     cleared = _last_clear(rows, timeline) if truncates else None
-    if wire.order == "second":
-        _check_order(rows, timeline, cleared)
+    if cleared is not None and unordered_with(cleared, rows.column("position")).any():
+        raise order_unknown(timeline, "a TRUNCATE and rows of other partitions")
     keep = pc.not_equal(ops, "truncate")
     if cleared is not None:
         keep = pc.and_(keep, pc.greater_equal(rows.column("position"), cleared))
@@ -131,18 +130,6 @@ def _last_clear(rows: pa.Table, timeline: TableTimeline) -> str | None:
     return max([*truncates, *timeline.clears], default=None)
 
 
-def _check_order(rows: pa.Table, timeline: TableTimeline, cleared: str | None) -> None:
-    """Refuse what rows cannot reveal: a TRUNCATE or a new name of the same moment as rows on other partitions."""
-    for position in [*([] if cleared is None else [cleared]), *(start for start, _ in timeline.names[1:])]:
-        if same_moment(position, rows.column("position")):
-            raise DataError(
-                "apply.order_unknown",
-                "a TRUNCATE or a rename and rows of other partitions are of one moment, and records carry no order",
-                where={"table": str(timeline.last_name)},
-                hint="rebuild the table; let the tool write to one partition, or choose a format with positions",
-            )
-
-
 def _keyed(typer: RowTyper, places: Places, last: int, clear: bool, stored_rows: StoredRows, stored: Stored) -> Part:
     schema, wire = typer.timeline.epochs[last].schema, typer.wire
     if wire.partial_images:
@@ -154,7 +141,7 @@ def _keyed(typer: RowTyper, places: Places, last: int, clear: bool, stored_rows:
     groups = group_numbers(keys.columns)
     winners = newest(groups)
     if wire.order == "second":
-        winners = settle(winners, groups, where, fills, typer.changes, typer.epochs)
+        winners = settle(typer, keys, winners, groups, where, fills, stored_rows, stored)
     elif wire.updates_move_keys:
         winners = taken_beside(winners, groups, where, fills, typer.changes.rows)
     filled = winners[fills[winners]]

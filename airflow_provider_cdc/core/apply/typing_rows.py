@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.changes import Changes, Picked
 from airflow_provider_cdc.core.apply.delta import RowFailure
+from airflow_provider_cdc.core.apply.instant_epochs import epoch_of_row, epochs_in_doubt
 from airflow_provider_cdc.core.apply.mapping import Mapper
 from airflow_provider_cdc.core.ddl.timeline import TableTimeline
 from airflow_provider_cdc.core.errors import DataError
@@ -69,7 +71,10 @@ class RowTyper:
         does it: a row that does not fit its epoch then belongs to the nearest one that it fits.
 
         :raises SchemaMissing: they differ; names the first position.
+        :raises DataError: rows and a schema change are of one instant, and it matters which came first.
         """
+        if self.wire.order == "second":
+            self._settle_epochs()
         for epoch, text, places in self._spans(np.arange(len(self.epochs))):
             if text is None:
                 continue
@@ -87,6 +92,23 @@ class RowTyper:
                     where={"table": str(self.timeline.last_name), **self._place(place)},
                     hint="it is applied as soon as the schema change arrives; check that source.schema_topic is read",
                 )
+
+    def _settle_epochs(self) -> None:
+        """Give rows that the clock cannot order with a schema change the epoch that they show to be of."""
+        first, last = epochs_in_doubt(self.changes.rows.column("position"), self.timeline, self.epochs)
+        for _, text, places in self._spans(np.flatnonzero(first < last)):
+            said = None if text is None else self._description(text)
+            if said is None or not said.names:
+                continue
+            for low, high in sorted(set(zip(first[places].tolist(), last[places].tolist(), strict=True))):
+                fitting = [epoch for epoch in range(low, high + 1) if self._fits(said, epoch)]
+                if fitting:
+                    chosen = places[(first[places] == low) & (last[places] == high)]
+                    self.epochs[chosen] = epoch_of_row(self.timeline, fitting, partial(self._told, said))
+
+    def _told(self, said: Description) -> TableSchema | None:
+        """Return the structure that rows state; rows with all columns and types that name no key have none."""
+        return self.wire.infer(replace(said, key=()) if said.key is None and said.complete else said)
 
     def _fits(self, said: Description, epoch: int) -> bool:
         names, known = set(said.names), {column.name for column in self.timeline.epochs[epoch].schema.columns}

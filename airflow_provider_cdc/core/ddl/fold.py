@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -13,8 +13,10 @@ from airflow_provider_cdc.core.ddl.named_tables import named_tables
 from airflow_provider_cdc.core.ddl.parser import parse
 from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.ddl.timeline import Block, Epoch, Reference, SchemaChange, TableTimeline, Timeline
+from airflow_provider_cdc.core.ddl.unordered import REASON, TWICE, Effect, effect_of, in_doubt, still_near
 from airflow_provider_cdc.core.ddl.working_table import WorkingTable
 from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.model.clock_position import one_instant
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
 
 # sql/table.cc of MariaDB: TABLE::delete_row, vers_insert_history_row
@@ -35,19 +37,65 @@ class Fold:
         self._references: dict[TableName, list[Reference]] = {}  # by the parent's name
         # database -> position of its newest snapshot, and the tables known before that it has not described so far
         self._undescribed: dict[str, tuple[str, dict[TableName, str]]] = {}
+        self._rows_only: list[SchemaChange] = []  # structures that rows show, until the next statement is known
+        self._near: list[Effect] = []  # the last statements, as far as the clock may not order them with the next
 
     def apply(self, change: SchemaChange) -> None:
         """Carry out one change; what cannot be understood blocks the tables it names."""
         if not change.statement:
-            self._observed(change)
+            if not change.fallback:
+                self._observed(change)
+            elif not any(_names(change) & effect.changed for effect in still_near(self._near, change.position)):
+                self._rows_only.append(change)
             return
+        self.take_rows(before=change.position)
         try:
             statements = parse(change.statement)
         except DataError as error:
             self._not_understood(change, error)
             return
-        for item in statements:
-            self._statement(change, item)
+        effect = effect_of(change, statements, self.timeline.names, self._case)
+        self._rows_only = [other for other in self._rows_only if not _names(other) & effect.changed]
+        self._near = still_near(self._near, change.position)
+        doubtful = self._doubtful_names(change, statements, effect)
+        self._near.append(effect)
+        for name, reason in doubtful.items():
+            self.timeline.doubtful.setdefault(name, reason)
+            if name in self._open:
+                # before what else is unknown of the table: that may be so only for the wrong order
+                self.timeline.tables[self._open[name]].blocked.insert(0, Block(change.position, reason, columns=True))
+        if not doubtful.keys() & effect.changed:
+            for item in statements:
+                self._statement(change, item)
+
+    def _doubtful_names(
+        self, change: SchemaChange, statements: Sequence[ddl.Statement], effect: Effect
+    ) -> dict[TableName, str]:
+        """Return the names of which it is not known which tables have them after a statement, each with the reason.
+
+        A statement about such a name makes the others that it gives away or takes as uncertain.
+        """
+        if change.twice:
+            return dict.fromkeys(effect.changed, TWICE)
+        found = dict.fromkeys(in_doubt(effect, self._near), REASON)
+        created = _creates(statements, effect)
+        if created is not None and created in self.timeline.doubtful and created not in found:
+            del self.timeline.doubtful[created]
+            self._drop(change, created)  # no table has the name, or the statement would have failed
+        reasons = [self.timeline.doubtful.get(name) or found.get(name) for name in effect.changed | effect.read]
+        reason = next(filter(None, reasons), None)
+        return found if reason is None else {**dict.fromkeys(effect.changed, reason), **found}
+
+    def take_rows(self, *, before: str | None = None) -> None:
+        """Take the structures that only rows show, unless a statement that gave their name away may be older or newer.
+
+        :param before: position of the next statement, None if there is none.
+        """
+        open_ones = [other for other in self._rows_only if before is not None and one_instant(other.position, before)]
+        for change in self._rows_only:
+            if change not in open_ones:
+                self._observed(change)
+        self._rows_only = open_ones
 
     def describe(self, change: SchemaChange, position: str) -> None:
         """Take what a snapshot says of tables: its DROP and CREATE state structure, nothing happened to the tables.
@@ -207,6 +255,10 @@ class Fold:
         if table_id is None:
             self._discover(change, new)
             return
+        if new in self._open and new != old:
+            self._block_columns(
+                change, new, "apply.schema_missing: another table took its name, and no statement says why"
+            )
         self.timeline.tables[table_id].names.append((change.position, new))
         # with foreign_key_checks the references follow the table, without them they stay with the name
         for reference in list(self._references.get(old, ())):
@@ -230,6 +282,8 @@ class Fold:
         """Take the structure that rows themselves show: where no DDL is carried, a new name is a new column."""
         for database, table, known in change.structure:
             name = TableName(database, table)
+            if name in self.timeline.doubtful:
+                continue
             if name not in self._open:
                 self._discover(change, name)
             elif known is not None and not change.fallback:
@@ -389,7 +443,9 @@ def build_timeline(changes: Iterable[SchemaChange], server: Server | None = None
         if change.snapshot is None:
             fold.apply(change)
         else:
+            fold.take_rows(before=position)
             fold.describe(change, position)
+    fold.take_rows()
     fold.note_undescribed()
     return fold.timeline
 
@@ -425,6 +481,19 @@ def _shape(schema: TableSchema) -> Any:
     """Return what tells two structures apart, without identities and defaults."""
     columns = [(column.name, column.type, column.nullable) for column in schema.columns]
     return columns, [column.name for column in schema.key_columns]
+
+
+def _creates(statements: Sequence[ddl.Statement], effect: Effect) -> TableName | None:
+    """Return the one table that a statement creates for certain, None for other statements."""
+    plain = len(statements) == 1 and len(effect.changed) == 1 and not effect.read
+    match statements:
+        case (ddl.CreateTable(if_not_exists=False, temporary=False),) if plain:
+            return next(iter(effect.changed))
+    return None
+
+
+def _names(change: SchemaChange) -> set[TableName]:
+    return {TableName(database, table) for database, table, _ in change.structure}
 
 
 def _moment(time: int | None) -> str | None:

@@ -27,6 +27,7 @@ class SchemaChange:
     :param statement: DDL text.
     :param structure: (database, table, schema after the change or None when dropped) where the tool gives it.
     :param time: source time in microseconds since the epoch, for time defaults.
+    :param twice: the statement came before with the same source time: nothing tells whether it was carried out twice.
     :param fallback: the structure comes from rows and counts only for a table that no statement told.
     :param server: ``mysql`` or ``mariadb`` where the record shows it.
     :param snapshot: Kafka's time in milliseconds if a snapshot wrote it: it then describes and did not happen.
@@ -41,6 +42,7 @@ class SchemaChange:
     fallback: bool = False
     server: str | None = None
     snapshot: int | None = None
+    twice: bool = False
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -66,6 +68,7 @@ class SchemaChange:
             **({"fallback": True} if self.fallback else {}),
             **({} if self.server is None else {"server": self.server}),
             **({"snapshot": self.snapshot} if self.snapshot is not None else {}),
+            **({"twice": True} if self.twice else {}),
         }
 
     @staticmethod
@@ -259,10 +262,14 @@ class TableTimeline:
 
 @dataclass(slots=True)
 class Timeline:
-    """Every table of a pipeline and, per name, which table it meant from which position on."""
+    """Every table of a pipeline and, per name, which table it meant from which position on.
+
+    :param doubtful: names of which it is not known which table has them, each with the reason.
+    """
 
     tables: dict[str, TableTimeline] = field(default_factory=dict)
     names: dict[TableName, list[tuple[str, str | None]]] = field(default_factory=dict)
+    doubtful: dict[TableName, str] = field(default_factory=dict)
 
     def spans(self, name: TableName) -> list[tuple[str, str | None]]:
         """Return (from position, table id or None) of a name, in order; of several at one position the last counts."""

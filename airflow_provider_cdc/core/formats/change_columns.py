@@ -56,6 +56,7 @@ class ChangeColumns:
         self.changes: list[tuple[Any, ...]] = []  # fields of Change, in its order
         self.rest: dict[str, list[tuple[int, Any]]] = {}  # seldom used columns: (place, value)
         self.texts = texts
+        self.tool_batches: dict[int, int] = {}  # of records, by their place
 
     def add(self, record: int, kind: str, *, op: str | None = None, **more: Any) -> None:
         """Append one change that is no row; ``more`` are further columns by name."""
@@ -91,6 +92,7 @@ class ChangeColumns:
             "position": binlog_positions(fields["file"], fields["pos"], fields["row"]),
             "source_time": pa.array(fields["source_time"], pa.int64()).cast(pa.timestamp("us", "UTC")),
             "tool_time": pa.array(fields["tool_time"], pa.int64()).cast(pa.timestamp("ms", "UTC")),
+            "tool_batch": self._batches(count, place),
             "transaction_id": pa.array(fields["transaction_id"], pa.string()),
             "before": fields["before"],
             "after": fields["after"],
@@ -126,6 +128,11 @@ class ChangeColumns:
             self.note(place, "error_code", "record.not_utf8")
             self.note(place, "error", "an image is not valid UTF-8")
             self.note(place, "raw", self._raw(change.record))
+
+    def _batches(self, count: int, place: pa.Array) -> pa.Array:
+        if not self.tool_batches:
+            return pa.nulls(count, pa.int64())
+        return pa.array(map(self.tool_batches.get, range(len(self.records))), pa.int64()).take(place)
 
     def _sparse(self, name: str, count: int, kind: pa.DataType) -> pa.Array:
         pairs = self.rest.get(name)

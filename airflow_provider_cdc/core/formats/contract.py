@@ -13,7 +13,8 @@ from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 
 # One flat schema for all formats; the contract between decoders, change log and apply (DESIGN section 5).
 # ``tool_time`` is when the tool built the record, by its own clock: only formats without positions give it, it orders
-# their records across partitions.
+# their records across partitions. ``tool_batch`` is the number of the records that the tool built side by side, for
+# several topics at once: their tool times tell no order between those topics.
 CHANGE_SCHEMA = pa.schema(
     [
         ("topic", pa.string()),
@@ -29,6 +30,7 @@ CHANGE_SCHEMA = pa.schema(
         ("position", pa.string()),
         ("source_time", pa.timestamp("us", "UTC")),
         ("tool_time", pa.timestamp("ms", "UTC")),
+        ("tool_batch", pa.int64()),
         ("transaction_id", pa.string()),
         ("before", pa.string()),
         ("after", pa.string()),
@@ -113,7 +115,7 @@ class Format(Protocol):
 
     ``name`` is what a pipeline states, ``summary`` one line for people.
     ``order`` is ``exact`` where records carry positions of the source's log, ``second`` where they carry none: then
-    ``position`` is null in what :meth:`decode` gives, and landing makes one of batch, tool time, partition and offset.
+    ``position`` is null in what :meth:`decode` gives, and landing makes one of tool time, partition and offset.
     ``carries`` names what the format has: ``rows``, ``ddl``, ``progress``, ``transactions``, ``types``.
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,42 +10,45 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.formats.padded_numbers import padded_texts
+from airflow_provider_cdc.core.model.clock_position import BATCH_DIGITS, PREFIX, WIDTHS, partition_number
 
-# digits of batch, tool time (ms), source time (s), partition, offset, index
-_WIDTHS = (8, 14, 11, 6, 20, 10)
-# What the tool built in one millisecond is one moment: source times inside it are those of statements' starts, which
-# run backwards (characters of batch and tool time, and where the partition's number begins)
-_MOMENT = sum(_WIDTHS[:2]) + 1
-_PARTITION = sum(_WIDTHS[:3]) + 3
 _Numbers = np.ndarray[Any, np.dtype[np.int64]]
+# topic, partition, newest tool time (ms) and the source time (s) that came with it
+Clock = tuple[str, int, int, int]
 
 
 class GivenPositions:
-    """Gives the changes of one batch their place: a later batch is later, whatever its clocks say.
+    """Gives changes their positions (:mod:`core.model.clock_position`).
 
-    Clocks never put a record before one that stands before it in its partition: what counts is the newest time that
-    the partition showed so far. So the order of one partition is exact, and two partitions are ordered as well as
-    their tool's clock can (canal sheet 5.3: flat JSON has no position).
+    The clock of a partition never runs backwards: a change counts as built at the newest time that its partition showed
+    up to it. So the order of one partition is exact, and two partitions are ordered as well as their tool's clock can
+    (canal sheet 5.3: flat JSON has no position).
 
-    :param seq: number of the batch.
-    :param partitions: every (topic, partition) of the batch; ties between partitions go by their order.
+    :param carried: the clocks of partitions at the end of the batch before.
     """
 
-    def __init__(self, seq: int, partitions: Iterable[tuple[str, int]]) -> None:
-        self._seq = seq
-        self._numbers = {place: number for number, place in enumerate(sorted(set(partitions)))}
-        self._newest: dict[tuple[str, int], tuple[int, int]] = {}
+    def __init__(self, carried: Iterable[Sequence[Any]] = ()) -> None:
+        self._newest = {(topic, partition): (tool, source) for topic, partition, tool, source in carried}
+        self._seen: set[tuple[str, int]] = set()
 
     def fill(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return changes of one partition, in offset order, with positions; call it for all of a partition in order."""
         if not batch.num_rows:
             return batch
         place = (batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py())
+        self._seen.add(place)
         tool, source = self._times(batch, place)
-        partition: _Numbers = np.full(len(tool), self._numbers[place])
-        numbers = (tool, source, partition, batch.column("offset"), batch.column("index").cast(pa.int64()))
-        positions = padded_texts(f"{self._seq:0{_WIDTHS[0]}d}", list(zip(numbers, _WIDTHS[1:], strict=True)))
+        partition: _Numbers = np.full(len(tool), partition_number(*place))
+        # of the tool's batch it counts only whether two are the same
+        batches = pc.fill_null(batch.column("tool_batch"), 0).to_numpy(zero_copy_only=False) % 10**BATCH_DIGITS
+        index = batch.column("index").cast(pa.int64())
+        numbers = (tool, source, partition, batch.column("offset"), index, batches)
+        positions = padded_texts(PREFIX, list(zip(numbers, WIDTHS, strict=True)))
         return batch.set_column(batch.schema.get_field_index("position"), "position", positions)
+
+    def clocks(self) -> list[Clock]:
+        """Return the clocks of the partitions that changes were filled of."""
+        return [(*place, *self._newest[place]) for place in sorted(self._seen)]
 
     def _times(self, batch: pa.RecordBatch, place: tuple[str, int]) -> tuple[_Numbers, _Numbers]:
         """Return the newest (tool time, source time) that the partition showed up to each change."""
@@ -65,19 +68,3 @@ class GivenPositions:
         newest = order[np.maximum.accumulate(ranks)]
         self._newest[place] = (int(tool[newest[-1]]), int(source[newest[-1]]))
         return tool[newest][1:], source[newest][1:]
-
-
-def moments_and_partitions(positions: pa.ChunkedArray) -> tuple[_Numbers, _Numbers]:
-    """Return, of given positions, a number per moment (equal where the clocks are) and the partition's number."""
-    texts = positions.combine_chunks() if isinstance(positions, pa.ChunkedArray) else positions
-    moments = pc.utf8_slice_codeunits(texts, 0, _MOMENT).dictionary_encode().indices
-    partitions = pc.utf8_slice_codeunits(texts, _PARTITION, _PARTITION + _WIDTHS[3])
-    return moments.to_numpy(zero_copy_only=False).astype(np.int64), partitions.cast(pa.int64()).to_numpy()
-
-
-def same_moment(position: str, positions: pa.ChunkedArray) -> bool:
-    """Say whether one of these given positions is of the same moment as another, but of another partition."""
-    moment, partition = position[:_MOMENT], position[_PARTITION : _PARTITION + _WIDTHS[3]]
-    near = positions.filter(pc.starts_with(positions, moment))
-    others = pc.not_equal(pc.utf8_slice_codeunits(near, _PARTITION, _PARTITION + _WIDTHS[3]), partition)
-    return bool(pc.any(others).as_py())

@@ -28,6 +28,7 @@ _PROTOBUF = (b"\x18\x07", b"\x10\x01\x18\x07")  # how a Packet begins (5.1)
 # How Canal's messages begin, for it sorts their members by name, and columns as the table has them; TiCDC's begin in
 # another way and name types in no order at all (9.1)
 _CANAL = b'{"data":['
+_BATCHES = 1 << 63  # one more than the highest number of a batch
 _REMEMBERED = 4096  # distinct descriptions by their bytes; TiCDC writes one table's in ever other orders (9.1)
 
 
@@ -44,6 +45,7 @@ class _Message(msgspec.Struct, gc=False):
     data: list[msgspec.Raw] | None = None
     database: str | None = None
     es: _Millis | None = None
+    id: Any = None
     isDdl: bool | None = None
     mysqlType: msgspec.Raw = msgspec.Raw()
     old: list[dict[str, msgspec.Raw] | None] | None = None
@@ -108,6 +110,8 @@ class WireFormat(canal_columns.CanalFormat):
             if value.startswith(_PROTOBUF):
                 raise ValueError("this is Canal's protobuf form (canal.mq.flatMessage=false)") from None
             raise
+        if type(message.id) is int and 0 < message.id < _BATCHES:  # TiCDC writes 0
+            out.tool_batches[place] = message.id
         op = _ROW_OPS.get(message.type)
         if op is None:
             _other(out, place, message)

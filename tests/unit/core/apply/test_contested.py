@@ -51,7 +51,7 @@ def content(*sent: tuple[int, bytes]) -> list[tuple[int, str]]:
     by_partition: dict[int, list[bytes]] = defaultdict(list)
     for partition, value in sent:
         by_partition[partition].append(value)
-    given = GivenPositions(1, [("t", partition) for partition in by_partition])
+    given = GivenPositions()
     batches = []
     for partition, values in by_partition.items():
         count = len(values)
@@ -123,3 +123,17 @@ def test_a_truncate_of_another_moment_is_in_order() -> None:
     assert content(
         (1, message("INSERT", [(1, "a")])), (0, truncate(NOW + 1)), (2, message("INSERT", [(2, "b")], ts=NOW + 2))
     ) == [(2, "b")]
+
+
+def test_a_key_that_ends_as_it_began_is_taken_if_it_was() -> None:
+    """There and back in one millisecond: each move is on the partition of the key that it takes."""
+    there, back = message("UPDATE", [(2, "a")], [{"id": "1"}]), message("UPDATE", [(1, "a")], [{"id": "2"}])
+    before = message("INSERT", [(1, "a")], ts=NOW - 5)
+    for places in ((0, 1, 2), (0, 2, 1), (2, 0, 1)):
+        assert content(*zip(places, (before, there, back), strict=True)) == [(1, "a")]
+
+
+def test_images_that_do_not_tell_how_a_key_ends_are_refused() -> None:
+    with pytest.raises(DataError) as caught:
+        content((0, message("INSERT", [(1, "a")])), (1, message("INSERT", [(1, "b")])))
+    assert caught.value.code == "apply.order_unknown"

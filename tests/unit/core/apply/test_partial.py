@@ -235,7 +235,7 @@ def test_rows_of_one_statement_on_several_partitions_did_not_come_one_before_the
 
 def test_without_positions_what_one_moment_has_on_several_partitions_is_not_put_in_an_order() -> None:
     def given(one: Row, second: int) -> Row:
-        place = f"{1:08d}.{second:014d}.{second:011d}.{one['partition']:06d}.{one['offset']:020d}.{0:010d}"
+        place = f"c.{second:014d}.{second:011d}.{one['partition']:018d}.{one['offset']:019d}.{0:010d}.{0:09d}"
         return {**one, "position": place}
 
     wire = open_format("oms-shareplex", {"sequenceEnabled": "false"})

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from airflow_provider_cdc.core.ddl.fold import build_timeline
 from airflow_provider_cdc.core.ddl.news import new_changes
 from airflow_provider_cdc.core.ddl.timeline import SchemaChange
+from airflow_provider_cdc.core.model.clock_position import WIDTHS
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 
 ADD = "ALTER TABLE t ADD c INT"
@@ -64,3 +68,34 @@ def test_rows_with_other_columns_wait_for_their_ddl_where_it_comes_among_them() 
 def test_late_rows_show_that_a_table_is_older_than_it_was_known_to_be() -> None:
     late = shown("3", "a", fallback=True)
     assert new_changes([shown("5", "a", fallback=True)], [], [late], exact=True) == [late]
+
+
+def by_clock(tool: int, statement: str, partition: int = 0, time: int = 0) -> SchemaChange:
+    numbers = (tool, 1, partition, tool, 0, 0)
+    text = ".".join(["c", *(f"{n:0{width}d}" for n, width in zip(numbers, WIDTHS, strict=True))])
+    return SchemaChange(text, tool, "d", statement, time=time)
+
+
+def test_a_statement_that_came_twice_on_its_partition_is_in_doubt_if_it_could_have_been_carried_out_twice() -> None:
+    """ADD, DROP, ADD inside one second, or ADD, DROP and the first of them sent again."""
+    known = [by_clock(1, "CREATE TABLE t (id INT)"), by_clock(2, ADD), by_clock(3, "ALTER TABLE t DROP c")]
+    (again,) = new_changes(known, [by_clock(4, ADD)], [], exact=False)
+    assert (again.statement, again.twice) == (ADD, True)
+    tables = build_timeline([*known, again]).tables
+    assert ["apply.order_unknown" in block.reason for table in tables.values() for block in table.blocked] == [True]
+
+
+def test_a_statement_that_could_not_be_carried_out_twice_was_sent_again() -> None:
+    known = [by_clock(1, "CREATE TABLE t (id INT)"), by_clock(2, ADD)]
+    assert new_changes(known, [by_clock(3, known[0].statement), by_clock(4, ADD)], [], exact=False) == []
+
+
+def test_a_copy_on_another_partition_is_a_copy() -> None:
+    known = [by_clock(1, "CREATE TABLE t (id INT)"), by_clock(2, ADD), by_clock(3, "ALTER TABLE t DROP c")]
+    assert new_changes(known, [by_clock(4, ADD, partition=1)], [], exact=False) == []
+
+
+def test_a_statement_that_came_twice_about_a_doubtful_table_is_in_doubt_too() -> None:
+    create, drop = "CREATE TABLE t (id INT)", "ALTER TABLE t DROP c"
+    known = [by_clock(1, create), by_clock(2, ADD), by_clock(3, drop), replace(by_clock(4, ADD), twice=True)]
+    assert [one.twice for one in new_changes(known, [by_clock(5, drop)], [], exact=False)] == [True]

@@ -8,8 +8,6 @@ from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.given_positions import GivenPositions
 
-PLACES = [("t", 0), ("t", 1)]
-
 
 def changes(partition: int, times: list[tuple[int, int]], first: int = 0) -> pa.RecordBatch:
     """Rows of one partition, each with (tool time in ms, source time in s)."""
@@ -21,8 +19,8 @@ def changes(partition: int, times: list[tuple[int, int]], first: int = 0) -> pa.
     return out.batch()
 
 
-def order(*batches: pa.RecordBatch, seq: int = 1) -> list[tuple[int, int]]:
-    given = GivenPositions(seq, PLACES)
+def order(*batches: pa.RecordBatch) -> list[tuple[int, int]]:
+    given = GivenPositions()
     rows = [row for batch in batches for row in given.fill(batch).to_pylist()]
     return [(row["partition"], row["offset"]) for row in sorted(rows, key=lambda row: row["position"])]
 
@@ -39,17 +37,43 @@ def test_source_time_decides_between_records_built_in_the_same_millisecond() -> 
     assert order(changes(0, [(10, 7)]), changes(1, [(10, 6)])) == [(1, 0), (0, 0)]
 
 
+def positions(batch: pa.RecordBatch) -> list[str]:
+    texts: list[str] = batch.column("position").to_pylist()
+    return texts
+
+
 def test_blocks_of_a_partition_give_the_same_order_as_the_whole() -> None:
-    whole = GivenPositions(3, PLACES).fill(changes(0, [(5, 1), (9, 1), (2, 8), (9, 2)])).column("position").to_pylist()
-    given = GivenPositions(3, PLACES)
+    whole = positions(GivenPositions().fill(changes(0, [(5, 1), (9, 1), (2, 8), (9, 2)])))
+    given = GivenPositions()
     blocks = [given.fill(changes(0, [(5, 1), (9, 1)])), given.fill(changes(0, [(2, 8), (9, 2)], first=2))]
-    assert [p for block in blocks for p in block.column("position").to_pylist()] == whole
+    assert [p for block in blocks for p in positions(block)] == whole
 
 
-def test_a_later_batch_is_later_whatever_its_clocks_say() -> None:
-    old = GivenPositions(9, PLACES).fill(changes(0, [(999, 999)])).column("position")[0].as_py()
-    new = GivenPositions(10, PLACES).fill(changes(0, [(1, 1)])).column("position")[0].as_py()
-    assert old < new
+def test_a_batch_goes_on_where_the_clocks_of_the_one_before_stood() -> None:
+    whole = positions(GivenPositions().fill(changes(0, [(5, 1), (9, 1), (2, 8), (9, 2)])))
+    before = GivenPositions()
+    first = before.fill(changes(0, [(5, 1), (9, 1)]))
+    second = GivenPositions(before.clocks()).fill(changes(0, [(2, 8), (9, 2)], first=2))
+    assert positions(first) + positions(second) == whole
+
+
+def test_a_record_of_a_later_batch_that_was_built_earlier_is_earlier() -> None:
+    before = GivenPositions()
+    newer = positions(before.fill(changes(0, [(30, 1)])))
+    assert positions(GivenPositions(before.clocks()).fill(changes(1, [(20, 1)]))) < newer
+
+
+def test_clocks_are_those_of_the_partitions_read() -> None:
+    given = GivenPositions([("t", 0, 99, 9), ("t", 1, 50, 5)])
+    given.fill(changes(1, [(40, 7), (60, 6)]))
+    assert given.clocks() == [("t", 1, 60, 6)]
+
+
+def test_a_partition_has_its_number_whatever_others_a_batch_has() -> None:
+    alone = positions(GivenPositions().fill(changes(1, [(20, 1)])))
+    given = GivenPositions()
+    given.fill(changes(0, [(10, 1)]))
+    assert positions(given.fill(changes(1, [(20, 1)]))) == alone
 
 
 def test_what_is_no_change_does_not_set_the_clock() -> None:
@@ -63,7 +87,6 @@ def test_rows_of_one_record_keep_their_order_beyond_ten() -> None:
     out = ChangeColumns(Records("t", 0, [5], [None], [None], [b""]), [])
     for number in range(12):
         out.add(0, "row", op="insert", number=number)
-    batch = GivenPositions(1, PLACES).fill(out.batch())
-    positions = batch.column("position").to_pylist()
-    assert positions == sorted(positions)
-    assert len(set(positions)) == 12
+    found = positions(GivenPositions().fill(out.batch()))
+    assert found == sorted(found)
+    assert len(set(found)) == 12

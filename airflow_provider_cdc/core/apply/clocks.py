@@ -1,0 +1,102 @@
+"""Which changes the tool's clock cannot order, a whole column of positions at once (core.model.clock_position)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.apply.rows import Places, group_numbers
+from airflow_provider_cdc.core.ddl.timeline import TableTimeline
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.model import clock_position as clock
+
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+def order_unknown(timeline: TableTimeline, what: str) -> DataError:
+    """Return the error of a table that nothing but the order of changes of one instant would make certain.
+
+    :param what: the changes whose order matters.
+    """
+    return DataError(
+        "apply.order_unknown",
+        f"{what} are of one instant of the tool's clock, and records carry no order",
+        where={"table": str(timeline.last_name)},
+        hint="rebuild the table; let the tool write to one partition, or choose a format with positions",
+    )
+
+
+def unordered_with(position: str, positions: pa.ChunkedArray) -> Flags:
+    """Return which positions are those of changes whose order with a change at ``position`` is unknown."""
+    flags: Flags = np.zeros(len(positions), dtype=bool)
+    if not clock.is_clock_position(position) or not len(positions):
+        return flags
+    start, end = clock.earliest_unordered(position), clock.latest_unordered(position)
+    near = np.flatnonzero(_from(positions, start) & ~_from(positions, end))
+    if len(near):
+        texts = positions.take(pa.array(near))
+        apart = ~_equal(texts, position, clock.PARTITION)
+        together = _equal(texts, position, clock.TOOL)
+        if int(position[clock.BATCH]):
+            together |= _equal(texts, position, clock.BATCH) & ~_equal(texts, position, clock.TOPIC)
+        flags[near[apart & together]] = True
+    return flags
+
+
+def _equal(positions: pa.ChunkedArray, position: str, part: slice) -> Flags:
+    """Return which positions have the same number as another one in a part of their text."""
+    parts = pc.utf8_slice_codeunits(positions, part.start, part.stop)
+    flags: Flags = pc.equal(parts, position[part]).to_numpy(zero_copy_only=False)
+    return flags
+
+
+def moments_and_partitions(rows: pa.Table) -> tuple[Places, Places]:
+    """Return of changes the number of their millisecond and the number of their partition."""
+    millisecond = pc.utf8_slice_codeunits(rows.column("position"), 0, clock.TOOL.stop)
+    partition = [rows.column("topic").cast(pa.string()), rows.column("partition")]
+    return group_numbers([millisecond]), group_numbers(partition)
+
+
+def rows_of_name(rows: pa.Table, start: str, end: str | None, others: list[tuple[str, str | None]]) -> pa.Table | None:
+    """Return the changes that a table has under one of its names, None where the clock cannot tell them from others.
+
+    A change that the clock puts just outside of the span, but cannot order with its boundary, belongs to the table if
+    no other table had the name on the other side: then it stands right inside of the boundary.
+
+    :param rows: changes of everything that had this name.
+    :param start: position from which on the table has the name; ``end`` from which on it does not.
+    :param others: the spans of other tables, or of this one at other times, that have the same name.
+    """
+    positions = rows.column("position")
+    mine = _within(positions, start, end)
+    if any((mine & _within(positions, *other)).any() for other in others):
+        return None
+    if not mine.all():
+        rows = rows.filter(pa.array(mine))
+    if end is not None:
+        rows = _moved(rows, _from(rows.column("position"), end), f"{end[:-1]}{chr(ord(end[-1]) - 1)}")
+    return _moved(rows, ~_from(rows.column("position"), start), start) if start else rows
+
+
+def _from(positions: pa.ChunkedArray, position: str) -> Flags:
+    flags: Flags = pc.greater_equal(positions, position).to_numpy(zero_copy_only=False)
+    return flags
+
+
+def _within(positions: pa.ChunkedArray, start: str, end: str | None) -> Flags:
+    inside: Flags = _from(positions, start) | unordered_with(start, positions)
+    if end is not None:
+        inside &= ~_from(positions, end) | unordered_with(end, positions)
+    return inside
+
+
+def _moved(rows: pa.Table, which: Flags, behind: str) -> pa.Table:
+    """Return rows of which some stand right behind a position, in their order."""
+    if not which.any():
+        return rows
+    positions = rows.column("position")
+    moved = pc.if_else(pa.array(which), pc.binary_join_element_wise(behind, positions, "."), positions)
+    return rows.set_column(rows.schema.get_field_index("position"), "position", moved)

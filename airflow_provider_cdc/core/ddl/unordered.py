@@ -1,0 +1,83 @@
+"""Statements on several topics whose order the tool's clock does not tell, and the tables for which it matters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from airflow_provider_cdc.core.ddl import statement as ddl
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange
+from airflow_provider_cdc.core.model.clock_position import one_instant, unordered
+from airflow_provider_cdc.core.model.schema import TableName
+
+REASON = "apply.order_unknown: statements on several topics are of one instant of the tool's clock"
+TWICE = (
+    "apply.order_unknown: a statement came twice with one source time, as one that is sent again or carried out twice"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The tables that a schema change names: those it changes, and those it only takes a structure from."""
+
+    position: str
+    changed: frozenset[TableName]
+    read: frozenset[TableName]
+
+
+def effect_of(
+    change: SchemaChange,
+    statements: Sequence[ddl.Statement],
+    known: Iterable[TableName],
+    folded: Callable[[str], str],
+) -> Effect:
+    """Return which tables a schema change is about.
+
+    :param known: all tables there ever were, for statements about a database.
+    :param folded: gives a name as the server compares it.
+    """
+    changed: set[ddl.Name] = set()
+    read: set[ddl.Name] = set()
+    whole: set[TableName] = set()
+    for item in statements:
+        match item:
+            case ddl.CreateTable(temporary=False):
+                changed.add(item.name)
+                read.update([item.like] if item.like is not None else [])
+            case ddl.AlterTable():
+                changed.add(item.name)
+                changed.update(action.name for action in item.actions if isinstance(action, ddl.RenameTo))
+                others = (action.other for action in item.actions if isinstance(action, ddl.PartitionRows))
+                changed.update(other for other in others if other is not None)
+            case ddl.DropTable(temporary=False):
+                changed.update(item.names)
+            case ddl.TruncateTable():
+                changed.add(item.name)
+            case ddl.RenameTable():
+                changed.update(name for pair in item.pairs for name in pair)
+            case ddl.DropDatabase():
+                whole.update(name for name in known if name.database == folded(item.database))
+    sets = [
+        frozenset(TableName(folded(name.database or change.database), folded(name.table)) for name in names)
+        for names in (changed, read)
+    ]
+    return Effect(change.position, sets[0] | whole, sets[1])
+
+
+def in_doubt(effect: Effect, before: Collection[Effect]) -> set[TableName]:
+    """Return the tables that are known only if the order of a schema change and some before it is known."""
+    found: set[TableName] = set()
+    for other in before:
+        if unordered(effect.position, other.position):
+            if effect.changed & other.changed:
+                found |= effect.changed | other.changed
+            if effect.changed & other.read:
+                found |= other.changed
+            if other.changed & effect.read:
+                found |= effect.changed
+    return found
+
+
+def still_near(effects: Iterable[Effect], position: str) -> list[Effect]:
+    """Return the schema changes that may be unordered with one at a position."""
+    return [effect for effect in effects if one_instant(effect.position, position)]
