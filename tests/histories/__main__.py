@@ -8,71 +8,15 @@ import multiprocessing
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 
-import pytest
-
-from tests.histories.cases import case_of, judge
-from tests.histories.log import Log
-from tests.histories.place import lake_folder
+from tests.histories.many import Line, chunks, run
 from tests.histories.tools import TOOLS
 
-CHUNK = 20  # cases of one format that a process takes at a time
-SHRINK_SECONDS = 30.0
 BAD = ("waiting", "wrong")
-
-
-@dataclass
-class Line:
-    """What came of the cases of one format.
-
-    :param verdicts: cases by verdict.
-    :param codes: parked tables by code.
-    :param failures: per seed the case that failed, made smaller.
-    """
-
-    format: str
-    verdicts: Counter[str] = field(default_factory=Counter)
-    codes: Counter[str] = field(default_factory=Counter)
-    statements: int = 0
-    seconds: float = 0.0
-    failures: dict[int, str] = field(default_factory=dict)
-
-    def add(self, other: Line) -> None:
-        """Add what came of more cases."""
-        self.verdicts += other.verdicts
-        self.codes += other.codes
-        self.statements += other.statements
-        self.seconds += other.seconds
-        self.failures |= other.failures
-
-
-def run(name: str, seeds: Sequence[int]) -> Line:
-    """Run the cases of these seeds in this process."""
-    line, log = Line(name), Log()
-    started = time.monotonic()
-    with pytest.MonkeyPatch.context() as patch, lake_folder() as lake:
-        log.install(patch)
-        for seed in seeds:
-            verdict = judge(case_of(name, seed), log, lake, seconds=SHRINK_SECONDS)
-            line.verdicts[verdict.kind] += 1
-            line.codes.update(verdict.parked)
-            line.statements += verdict.statements
-            if verdict.failure:
-                line.failures[seed] = verdict.failure
-    line.seconds = time.monotonic() - started
-    return line
-
-
-def chunks(names: Sequence[str], cases: int, first: int) -> list[tuple[str, range]]:
-    """Spread cases evenly over formats, the chunks of all formats mixed."""
-    each = -(-cases // len(names))
-    starts = range(first, first + each, CHUNK)
-    return [(name, range(start, min(start + CHUNK, first + each))) for start in starts for name in names]
 
 
 def results(work: Sequence[tuple[str, range]], jobs: int) -> Iterator[Line]:

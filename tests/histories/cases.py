@@ -10,6 +10,7 @@ from pathlib import Path
 from spark_jobs.sync import Runner
 from tests.histories.generate import SIZES, THEMES, history
 from tests.histories.log import Log, Partitions
+from tests.histories.neutral import EVENT_ROWS
 from tests.histories.run import Case, Replay, inline, told
 from tests.histories.shrink import WAITING, nature, smaller
 from tests.histories.tools import TOOLS, Style
@@ -41,17 +42,18 @@ def case_of(name: str, seed: int, theme: str | None = None, sizes: Sequence[int]
     rnd = random.Random(f"{name} {theme} {seed}")
     statements = history(THEMES[theme or rnd.choice(list(THEMES))], rnd, tool.palette, tool.lacks, sizes)
     clock = tool.by_clock
-    debezium = name == "debezium-json"
     style = Style(
         partitions=1 if clock else rnd.choice((1, 2, 3)),
         embedded=rnd.random() < 0.5,
         snapshot_null=rnd.random() < 0.3,
         transactions=rnd.random() < 0.15,
         heartbeats=rnd.random() < 0.2,
-        snapshot_after=rnd.choice((0, 0, rnd.randint(1, len(statements) // 2))) if debezium else 0,
+        snapshot_after=rnd.choice((0, 0, rnd.randint(1, len(statements) // 2))) if tool.snapshots else 0,
+        snapshot_dies=rnd.random() < 0.3,
         file=rnd.choice((1, 9, 999_998)),
         topic_per_table=tool.topics and not clock and rnd.random() < 0.3,
-        rows=rnd.choice((1, 1, 3)),
+        rows=rnd.choice((1, EVENT_ROWS)) if tool.numbers_records else 1,
+        minimal=bool(tool.partial) and rnd.random() < 0.3,
         ties=rnd.choice((0.0, 0.0, 0.5)),
     )
     batches = rnd.choice((1, 2, 2, 3, 4))
@@ -67,6 +69,8 @@ def case_of(name: str, seed: int, theme: str | None = None, sizes: Sequence[int]
         replays=0 if clock else rnd.choice((0, 0, 1, 2)),
         crashes=rnd.choice((0.0, 0.0, 0.4)),
         repeats=0.2,
+        losses=rnd.choice((0.0, 0.0, 0.3)),
+        on_drop=rnd.choice(("keep", "keep", "apply")),
         format=name,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tests.histories.kinds import Kind
 from tests.histories.source import (
@@ -137,9 +138,7 @@ class ChangeColumn(Clause):
         if self.to != self.name and structure.has(self.to) and self.to.lower() != self.name.lower():
             raise RefusedError(f"column {self.to} exists")
         kind = self.kind or old.kind
-        if kind.name not in _WIDER.get(old.kind.name, (old.kind.name,)):
-            raise RefusedError("no widening")
-        new = replace(old, name=self.to, kind=kind, default=kind.stored(old.default))
+        new = replace(old, name=self.to, kind=kind, default=converted(old.kind, kind, old.default))
         columns = list(structure.columns)
         place = columns.index(old)
         if self.place is None:
@@ -148,7 +147,7 @@ class ChangeColumn(Clause):
             columns.remove(old)
             self.place.put(columns, new, place)
         for row in rows:
-            row[self.to] = kind.stored(row.pop(self.name))
+            row[self.to] = converted(old.kind, kind, row.pop(self.name))
         key = tuple(self.to if part == self.name else part for part in structure.key)
         return replace(structure, columns=tuple(columns), key=key), self._text(new)
 
@@ -161,12 +160,79 @@ class ChangeColumn(Clause):
         return f"CHANGE COLUMN {quoted(self.name)} {new.sql()}{end}"
 
 
-_WIDER = {
-    "tinyint": ("tinyint", "smallint", "int"),
-    "smallint": ("smallint", "int", "bigint"),
-    "int": ("int", "bigint"),
-    "float": ("float", "double"),
-}
+_INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
+
+
+def converted(old: Kind, new: Kind, value: Any) -> Any:
+    """Return a stored value as an ALTER to another type leaves it; refuses what does not fit, as strict mode does."""
+    if value is None:
+        return None
+    if new.name == "varchar" and old.name in _INTEGERS:
+        value = str(value)
+    elif new.name == "varchar" and old.name == "decimal":
+        value = format(value, "f")
+    elif new.name not in (old.name, *(_INTEGERS if old.name in _INTEGERS else ())) and (old.name, new.name) != (
+        "float",
+        "double",
+    ):
+        raise RefusedError("no conversion that this model knows")
+    if not new.fits(value):
+        raise RefusedError("a value does not fit")
+    return new.stored(value)
+
+
+@dataclass(frozen=True)
+class RenameColumns(Clause):
+    """Several RENAME or CHANGE COLUMN whose names refer to the table before the statement: columns swap names.
+
+    :param pairs: old and new names.
+    :param changes: as CHANGE, which repeats each column's definition.
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+    changes: bool = False
+
+    def change(self, structure: Structure, rows: list[Row]) -> tuple[Structure, str]:
+        to, texts = dict(self.pairs), []
+        columns = tuple(replace(column, name=to.get(column.name, column.name)) for column in structure.columns)
+        if len({column.name.lower() for column in columns}) < len(columns):
+            raise RefusedError("a name twice")
+        for old, new in self.pairs:
+            definition = replace(structure.named(old), name=new)
+            change = f"CHANGE COLUMN {quoted(old)} {definition.sql()}"
+            texts.append(change if self.changes else f"RENAME COLUMN {quoted(old)} TO {quoted(new)}")
+        for row in rows:
+            renamed = {to.get(name, name): value for name, value in row.items()}
+            row.clear()
+            row.update(renamed)
+        key = tuple(to.get(part, part) for part in structure.key)
+        return replace(structure, columns=columns, key=key), ", ".join(texts)
+
+
+@dataclass(frozen=True)
+class ChangeKey(Clause):
+    """DROP and ADD PRIMARY KEY; a table may lose its key, or get one.
+
+    :param key: columns of the new key; none for a table without.
+    """
+
+    key: tuple[str, ...]
+
+    def change(self, structure: Structure, rows: list[Row]) -> tuple[Structure, str]:
+        if not self.key and not structure.key:
+            raise RefusedError("there is no key to drop")
+        named = [structure.named(name) for name in self.key]
+        values = [tuple(row[name] for name in self.key) for row in rows]
+        if self.key and (len(set(values)) < len(values) or any(None in value for value in values)):
+            raise RefusedError("rows without a key of their own")
+        if any(column.has_default and column.default is None for column in named):
+            raise RefusedError("a key column whose default is NULL")
+        columns = tuple(
+            replace(column, nullable=False) if column.name in self.key else column for column in structure.columns
+        )
+        texts = ["DROP PRIMARY KEY"] if structure.key else []
+        texts += [f"ADD PRIMARY KEY ({', '.join(map(quoted, self.key))})"] if self.key else []
+        return replace(structure, columns=columns, key=self.key), ", ".join(texts)
 
 
 @dataclass(frozen=True)

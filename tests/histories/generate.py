@@ -11,6 +11,7 @@ from tests.histories.ddl_statements import (
     AddColumn,
     Alter,
     ChangeColumn,
+    ChangeKey,
     Clause,
     Create,
     CreateLike,
@@ -18,10 +19,11 @@ from tests.histories.ddl_statements import (
     DropColumn,
     Place,
     Rename,
+    RenameColumns,
 )
-from tests.histories.random_kinds import Palette, value_of, wider
+from tests.histories.random_kinds import Palette, other, value_of, wider
 from tests.histories.row_statements import CopyRows, Delete, Insert, ShiftKey, Truncate, Update
-from tests.histories.source import Column, Name, Row, Source, Statement, Structure, Table
+from tests.histories.source import Column, Name, RefusedError, Row, Source, Statement, Structure, Table
 
 _NO_DEFAULT = ("blob", "json")
 # a NOT NULL column without default: of these the source itself fills in what no message tells, or nothing
@@ -66,7 +68,7 @@ def history(
     :param lacks: statements, as :attr:`Theme.weights` names them, that the tool does not carry.
     :param sizes: numbers of statements to choose from.
     """
-    maker = _Maker(theme, rnd, palette or Palette())
+    maker = _Maker(theme, rnd, palette or Palette(), lacks)
     maker.create()
     count = rnd.choice(sizes)
     for _ in range(rnd.choice((0, 0, 1))):
@@ -80,8 +82,9 @@ def history(
 class _Maker:
     """Adds statements to a history, each by the source's present state."""
 
-    def __init__(self, theme: Theme, rnd: random.Random, palette: Palette) -> None:
+    def __init__(self, theme: Theme, rnd: random.Random, palette: Palette, lacks: Collection[str]) -> None:
         self.statements: list[Statement] = []
+        self._lacks = lacks
         self._theme, self._rnd, self._palette = theme, rnd, palette
         self._source = Source()
 
@@ -186,22 +189,43 @@ class _Maker:
             name, table = found
             clauses: list[Clause] = []
             structure = table.structure
+            if self._rnd.random() < 0.25 and (clause := self._whole(structure)):
+                self._add(Alter(name, (clause,)))
+                return
             touched: set[str] = set()
             for _ in range(self._rnd.choice((1, 1, 1, 2, 3))):
                 clause = self._clause(structure, touched)
                 if clause is not None:
+                    try:
+                        structure = clause.change(structure, [])[0]
+                    except RefusedError:  # a default that does not fit
+                        continue
                     clauses.append(clause)
-                    structure = clause.change(structure, [])[0]
             if clauses:
                 to = self._free(name[0]) if self._rnd.random() < 0.1 and "rename" in self._theme.weights else None
                 self._add(Alter(name, tuple(clauses), to))
 
+    def _whole(self, structure: Structure) -> Clause | None:
+        """Return a clause that concerns several columns."""
+        rnd, names = self._rnd, [column.name for column in structure.columns]
+        if rnd.random() < 0.5:
+            able = [column.name for column in structure.columns if column.kind in self._palette.keys]
+            return ChangeKey(tuple(rnd.sample(able, rnd.randint(0, min(2, len(able))))))
+        if len(names) < 2 or "exchange" in self._lacks:
+            return None
+        a, b = rnd.sample(names, 2)
+        free = [name for name in self._palette.columns if not structure.has(name)]
+        chain = free and rnd.random() < 0.3
+        return RenameColumns(((a, b), (b, rnd.choice(free) if chain else a)), rnd.random() < 0.5)
+
     def _clause(self, structure: Structure, touched: set[str]) -> Clause | None:
         rnd = self._rnd
-        column = rnd.choice([c for c in structure.columns if c.name not in touched] or [None])
         free = [name for name in self._palette.columns if not structure.has(name) and name not in touched]
         place = rnd.choice([Place(), Place(), Place(first=True), Place(after=rnd.choice(structure.columns).name)])
-        what = rnd.choice(("add", "add", "drop", "rename", "widen", "move"))
+        what = rnd.choice(("add", "add", "drop", "rename", "widen", "convert", "move"))
+        if place.after is not None:
+            touched.add(place.after)  # AFTER names a column as the statement leaves it
+        column = rnd.choice([c for c in structure.columns if c.name not in touched] or [None])
         if what == "add" and free and len(structure.columns) < 9:
             name = rnd.choice(free)
             touched.add(name)
@@ -216,6 +240,8 @@ class _Maker:
             touched.add(name)
             return ChangeColumn(column.name, name, place=rnd.choice((None, None, Place())))
         if what == "widen" and (kind := wider(column.kind, rnd)):
+            return ChangeColumn(column.name, column.name, kind)
+        if what == "convert" and (kind := other(column.kind, rnd)):
             return ChangeColumn(column.name, column.name, kind)
         if what == "move" and place.after != column.name and place != Place():
             return ChangeColumn(column.name, column.name, place=place)

@@ -55,7 +55,7 @@ class Kind:
 
     def stored(self, value: Any) -> Any:
         """Return a value as the type keeps it: only a DECIMAL's scale is not in the value itself."""
-        if value is None or self.name != "decimal":
+        if self.name != "decimal" or type(value) is not Decimal:
             return value
         return value.quantize(Decimal(1).scaleb(-(self.scale or 0)), context=WIDE)
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from itertools import groupby
 from typing import Any
 
-from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
+from airflow_provider_cdc.core.model import schema as model
 from tests.histories.kinds import FRACTIONAL, Kind, moment_text, time_text
 from tests.histories.records import Record, Sending, Unit
 from tests.histories.source import (
+    Column,
     DdlEvent,
     Event,
     Name,
@@ -23,6 +24,7 @@ from tests.histories.source import (
     Statement,
     Structure,
     TruncateEvent,
+    create_text,
     full,
     quoted,
 )
@@ -49,11 +51,15 @@ class Writer:
         self._file, self._pos, self._second = self.style.file, 4, START
         self._number = self._transaction = 0
         self._millis = START * 1000 + 500  # the tool's clock
-        self._schemas: dict[Structure, TableSchema] = {}
+        self._schemas: dict[Structure, model.TableSchema] = {}
 
     def units(self, statements: Sequence[Statement]) -> Iterator[Unit]:
         """Return everything that the tool sends."""
-        for statement in statements:
+        for statement in statements[: self.style.snapshot_after]:
+            self.source.run(statement)
+        self.source.forget()
+        yield from self._snapshot()
+        for statement in statements[self.style.snapshot_after :]:
             events = self.source.run(statement)
             if not events:
                 continue
@@ -63,27 +69,36 @@ class Writer:
                 self._second += 1  # the same text twice in one second is taken for a copy of another partition
             if self.rnd.random() < 0.06:
                 self._file, self._pos = self._file + 1, 4
-            units = [self._unit(group) for group in self._grouped(self._placed(events))]
+            units = [self._unit(list(group)) for _, group in groupby(self._placed(events), lambda event: event.number)]
             units[-1].picture = self.source.picture()
             yield from units
 
+    def _snapshot(self) -> Iterator[Unit]:
+        """Return the full phase: what is there when the tool starts."""
+        picture, units = self.source.picture(), []
+        for name, content in picture.tables.items():
+            schema = self._schema(content.structure)
+            create = neutral.Ddl(create_text(name, content.structure), *name, None, "CREATE", initial=True)
+            rows = [neutral.Row("init", *name, schema, None, _image(content.structure, row)) for row in content.rows]
+            for what in (create, *rows):
+                self._number += 1
+                event = neutral.Event(self._number, self._file, self._pos, self._second * 1000, 0, 0, what)
+                units.append(self._unit([event]))
+        if units:
+            units[-1].picture = picture
+        yield from units
+
     def _placed(self, events: Sequence[Event]) -> Iterator[neutral.Event]:
         """Give the events of a statement their places."""
-        size = 0
+        size, shared = 0, self.tool.packets or self.style.rows > 1
         for event in events:
-            self._number += 1
-            if size == 0 or not self.tool.rows_share_places:
+            if size == 0 or not shared:
+                self._number += 1
                 self._pos += self.rnd.randint(40, 900)
                 size = self.rnd.randint(1, EVENT_ROWS)
             size -= 1
             millis = self._second * 1000
             yield neutral.Event(self._number, self._file, self._pos, millis, 0, self._transaction, self._what(event))
-
-    def _grouped(self, events: Iterator[neutral.Event]) -> list[list[neutral.Event]]:
-        """Return which events the tool sends as one: a transaction, those of one place, or each alone."""
-        if self.tool.whole_statements:
-            return [list(events)]
-        return [list(group) for _, group in groupby(events, lambda event: (event.file, event.pos))]
 
     def _unit(self, events: list[neutral.Event]) -> Unit:
         what = [event.what for event in events]
@@ -106,7 +121,7 @@ class Writer:
         if isinstance(self._writer, neutral.Waiting):
             written += [(events[-1], message) for message in self._writer.rest()]
         records = [self._record(event, message) for event, message in written]
-        if self.tool.rows_share_places:
+        if self.tool.packets:
             records = _packed(records)
         if why is Sending.ANYWHERE and not self.tool.numbers_records:
             records = [self._anywhere(record) for record in records]
@@ -127,11 +142,29 @@ class Writer:
     def _what(self, event: Event) -> neutral.Row | neutral.Ddl:
         if isinstance(event, RowEvent):
             op = {"c": "insert", "u": "update", "k": "update", "d": "delete"}[event.op]
-            images = (_image(event.structure, row) for row in (event.before, event.after))
+            rows = self._partial(event) if self.style.minimal else (event.before, event.after)
+            images = (_image(event.structure, row) for row in rows)
             return neutral.Row(op, *event.name, self._schema(event.structure), *images)
         if isinstance(event, TruncateEvent):
             return neutral.Ddl(f"TRUNCATE TABLE {full(event.name)}", *event.name, None, "TRUNCATE")
         return neutral.Ddl(self._statement(event), *event.name, None, event.kind)
+
+    def _partial(self, event: RowEvent) -> tuple[Row | None, Row | None]:
+        """Return the images as a server writes them that leaves out what nobody needs."""
+        before, after, structure, what = event.before, event.after, event.structure, self.tool.partial
+        if not structure.key:
+            return before, after
+        key = set(structure.key)
+        if before is None:
+            assert after is not None
+            needless = {column.name for column in structure.columns if _has_default(column, after)} - key
+            return None, _part(after, after.keys() - (needless if what != "changes" else set()))
+        if after is None:
+            return _part(before, key if what != "changes" else set(before)), None
+        changed = {name for name in after if after[name] != before[name]}
+        if what == "changes":
+            return _part(before, key | changed), _part(after, key | changed)
+        return _part(before, key), _part(after, changed)
 
     def _statement(self, event: DdlEvent) -> str:
         text = event.statement
@@ -139,29 +172,41 @@ class Writer:
             text = text.replace(f"CREATE TABLE {quoted(event.name[1])} (", f"CREATE TABLE {full(event.name)} (", 1)
         return text
 
-    def _schema(self, structure: Structure) -> TableSchema:
+    def _schema(self, structure: Structure) -> model.TableSchema:
         if structure not in self._schemas:
             self._schemas[structure] = table_schema(structure)
         return self._schemas[structure]
 
 
-def table_schema(structure: Structure) -> TableSchema:
+def table_schema(structure: Structure) -> model.TableSchema:
     """Return a structure in the words of the neutral events."""
     columns = tuple(
-        Column(number, column.name, _type(column.kind), column.nullable)
+        model.Column(number, column.name, _type(column.kind), column.nullable)
         for number, column in enumerate(structure.columns, 1)
     )
     ids = {column.name: column.id for column in columns}
-    return TableSchema(columns, tuple(ids[name] for name in structure.key))
+    return model.TableSchema(columns, tuple(ids[name] for name in structure.key))
 
 
-def _type(kind: Kind) -> ColumnType:
+def _type(kind: Kind) -> model.ColumnType:
     length = None if kind.name in FRACTIONAL and not kind.length else kind.length
-    return ColumnType(kind.name, length, kind.scale, kind.unsigned, kind.labels)
+    return model.ColumnType(kind.name, length, kind.scale, kind.unsigned, kind.labels)
 
 
 def _image(structure: Structure, row: Row | None) -> neutral.Image | None:
-    return None if row is None else {column.name: _value(column.kind, row[column.name]) for column in structure.columns}
+    if row is None:
+        return None
+    return {column.name: _value(column.kind, row[column.name]) for column in structure.columns if column.name in row}
+
+
+def _part(row: Row, names: Collection[str]) -> Row:
+    return {name: value for name, value in row.items() if name in names}
+
+
+def _has_default(column: Column, row: Row) -> bool:
+    """Return whether a row's value is what its INSERT need not name, and the log tells for certain."""
+    uncertain = column.kind.name == "timestamp" if column.has_default else not column.nullable
+    return not uncertain and row[column.name] == column.absent()
 
 
 def _value(kind: Kind, value: Any) -> neutral.Value:
@@ -180,7 +225,8 @@ def _value(kind: Kind, value: Any) -> neutral.Value:
 def _moves(row: neutral.Row) -> bool:
     if row.before is None or row.after is None:
         return False
-    return any(row.before[column.name] != row.after[column.name] for column in row.schema.key_columns)
+    keys = (column.name for column in row.schema.key_columns)
+    return any(row.before.get(name) != row.after.get(name) for name in keys)
 
 
 def _packed(records: Sequence[Record]) -> list[Record]:

@@ -90,6 +90,18 @@ def wider(kind: Kind, rnd: random.Random) -> Kind | None:
     return Kind("double") if kind.name == "float" else None
 
 
+def other(kind: Kind, rnd: random.Random) -> Kind | None:
+    """Return a type that values of ``kind`` are converted to, if they fit."""
+    if kind.name in BITS and kind.length is None:
+        integers = [Kind(name, unsigned=unsigned) for name in BITS for unsigned in (False, True)]
+        return rnd.choice([*integers, Kind("varchar", rnd.choice((3, 20)))])
+    if kind.name == "decimal":
+        return Kind("varchar", 60)
+    if kind.name == "varchar":
+        return Kind("varchar", rnd.choice((1, 3, 8)))
+    return None
+
+
 def value_of(kind: Kind, rnd: random.Random, *, few: bool = False) -> Any:
     """Return a value that the type holds; ``few``: out of a handful, so that keys and rows meet again."""
     maker = _VALUES.get(kind.name, _integer)

@@ -8,7 +8,7 @@ import shutil
 import traceback
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -54,6 +54,8 @@ class Case:
     :param replays: how often an old range is sent again, on any partition.
     :param crashes: chance that an attempt at a batch dies.
     :param repeats: chance that a done batch is run once more.
+    :param losses: chance that the ledger is lost, or restored from a backup, before an attempt at a batch.
+    :param on_drop: ``policy.on_drop_table``.
     :param ends: instead of ``batches`` and ``ragged``: per batch but the last the ends of partitions
         (``topic/partition`` without the topics' common prefix); others stay where they are.
     """
@@ -69,6 +71,8 @@ class Case:
     replays: int = 0
     crashes: float = 0.0
     repeats: float = 0.0
+    losses: float = 0.0
+    on_drop: str = "keep"
     ends: tuple[dict[str, int], ...] = ()
     format: str = "debezium-json"
 
@@ -111,6 +115,8 @@ class Replay:
         self._done = dict.fromkeys(self._orders, 0)
         self._schema: list[dict[str, Any]] = []
         self._seqs: list[int] = []
+        self._backups = [(self._seqs, self._schema, self.states)]
+        self._ledger = random.Random(f"{case.seed} ledger")
 
     def run(self) -> list[str]:
         """Run all batches; return what differs, in words: empty when all is well."""
@@ -201,19 +207,41 @@ class Replay:
 
     def _batch(self, number: int, chunks: list[Chunk], picture: Picture | None) -> list[str]:
         if chunks:
-            job = self._job(number, chunks)
-            self._crash(job)
             try:
+                self._crash(self._known_job(number, chunks))
                 self.log.arm(None)
+                job = self._known_job(number, chunks)
                 result = self._sync(job)
             except Exception as error:  # whatever it is, a history must not end a batch
                 return [f"the batch failed: {error if isinstance(error, CdcError) else traceback.format_exc()}"]
             if self._rnd.random() < self.case.repeats and (problems := self._repeat(job, result)):
                 return problems
-            self._schema = self._schema + result.new_schema_changes
-            self.states |= {state.table_id: state for state in result.states}
-            self._seqs.append(number)  # a batch without records starts no engine and leaves nothing in the change log
+            # a batch without records starts no engine and leaves nothing in the change log
+            self._take_over(number, result.document())
+            self._backups.append((self._seqs, self._schema, self.states))
         return [] if picture is None else self._differences(picture)
+
+    def _known_job(self, number: int, chunks: list[Chunk]) -> JobDocument:
+        """Return the job of a batch; a ledger that was lost takes over what the lake holds first."""
+        if self._ledger.random() >= self.case.losses:
+            return self._job(number, chunks)
+        kept = self._ledger.choice((0, self._ledger.randrange(len(self._backups))))
+        self._seqs, self._schema, self.states = self._backups[kept]
+        self.story.append(f"    the ledger knows the first {kept} batches that had records")
+        self.log.arm(None)
+        result = self._sync(self._job(number, chunks))
+        for batch in result.lake_batches:
+            if batch["result"] is not None:
+                self._take_over(batch["seq"], batch["result"])
+        return self._job(number, chunks)
+
+    def _take_over(self, seq: int, result: Mapping[str, Any]) -> None:
+        """Note what came of a batch, as the ledger does."""
+        self._seqs = [*self._seqs, seq]
+        self._schema = self._schema + result["new_schema_changes"]
+        states = self.states | {state["table_id"]: TableState(**state) for state in result["states"]}
+        gone = result.get("removed", ())
+        self.states = {table_id: state for table_id, state in states.items() if table_id not in gone}
 
     def _job(self, number: int, chunks: list[Chunk]) -> JobDocument:
         job = JobDocument(
@@ -226,7 +254,7 @@ class Replay:
             self._tool.schema_topic,
             {},
             chunks,
-            RunPolicy().document(),
+            RunPolicy(on_drop_table=self.case.on_drop).document(),
             creates(self.case.statements) if self._tool.states_creates else {},
             list(self._seqs),
             self._schema,
@@ -280,15 +308,28 @@ class Replay:
             f"{'.'.join(name)} was dropped and is not marked so" for name in picture.dropped - marked - excused
         ]
         problems += [f"{'.'.join(name)} has a state but no table" for name in alive - picture.tables.keys()]
-        # what a dropped table leaves is kept, at its name's location
+        return [*problems, *self._leftovers(picture, excused), *self._shared_locations()]
+
+    def _leftovers(self, picture: Picture, excused: set[Name]) -> list[str]:
+        """Return which names that no table has any more hold rows."""
         kept = {state.location for state in self.states.values() if state.state == "dropped"}
-        for name in picture.renamed_away:
-            if table_location(str(self.root), *name) in kept:
-                continue
+        gone = set(picture.renamed_away)
+        if self.case.on_drop == "keep":
+            # what a dropped table leaves is kept, at its name's location
+            gone = {name for name in gone if table_location(str(self.root), *name) not in kept}
+        else:
+            gone |= picture.dropped
+        problems = []
+        for name in gone - excused:
             rows = self._rows(name)
             if rows is not None and rows.num_rows:
-                problems.append(f"{'.'.join(name)} was renamed away and its location holds {rows.num_rows} rows")
+                problems.append(f"{'.'.join(name)} is gone and its location holds {rows.num_rows} rows")
         return problems
+
+    def _shared_locations(self) -> list[str]:
+        """Return the locations that two tables are said to have."""
+        alive = Counter(state.location for state in self.states.values() if state.state != "dropped" and state.location)
+        return [f"two tables are said to be at {Path(place).name}" for place, count in alive.items() if count > 1]
 
     def _rows(self, name: Name) -> pa.Table | None:
         location = Path(table_location(str(self.root), *name))
@@ -373,7 +414,7 @@ def _expected(value: Any, kind: Kind) -> Any:
     return time_text(value, kind.length or 0) if kind.name == "time" else value
 
 
-_CHANCES = ("batches", "ragged", "late", "restarts", "doubles", "replays", "crashes", "repeats")
+_CHANCES = ("batches", "ragged", "late", "restarts", "doubles", "replays", "crashes", "repeats", "losses")
 
 
 def told(case: Case, story: Sequence[str], problems: Sequence[str]) -> str:

@@ -43,7 +43,8 @@ _NATURES = (
     "columns",
     "too much",
     "missing",
-    "renamed away",
+    "is gone",
+    "two tables",
     "not marked",
     "no table",
     "is parked",
@@ -66,6 +67,7 @@ def _candidates(case: Case) -> Iterator[Case]:
     simpler = (
         {"crashes": 0.0},
         {"repeats": 0.0},
+        {"losses": 0.0},
         {"doubles": 0.0},
         {"restarts": 0},
         {"replays": 0},
@@ -83,11 +85,13 @@ def _candidates(case: Case) -> Iterator[Case]:
         {"transactions": False},
         {"heartbeats": False},
         {"snapshot_after": 0},
+        {"snapshot_dies": False},
         {"snapshot_null": False},
         {"file": 1},
         {"topic_per_table": False},
         {"rows": 1},
         {"ties": 0.0},
+        {"minimal": False},
     )
     for change in plain:
         candidate = replace(case, style=replace(case.style, **change))  # type: ignore[arg-type]

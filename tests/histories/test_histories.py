@@ -10,7 +10,7 @@ from tests.histories.cases import case_of, judge
 from tests.histories.log import Log
 
 _SHOWN = 2  # a chunk with more failures stops: each is made small before it is shown
-_SIZES = (5, 8, 12, 20)  # statements: most mistakes need few
+_SIZES = (5, 8, 10)  # statements: most mistakes need few
 
 
 def test_every_table_equals_the_model(name: str, seeds: range, log: Log, lake: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,13 +22,15 @@ class Style:
     """How a tool is set up.
 
     :param partitions: of every data topic.
+    :param snapshot_dies: Debezium: the connector dies in its snapshot and begins it again.
     :param file: number of the first log file.
     :param embedded: Debezium: whether records carry their schema.
     :param snapshot_null: Debezium: streamed rows have ``snapshot`` null instead of "false"
         (``replace.null.with.default=false``).
-    :param snapshot_after: Debezium: it starts after so many statements and takes a snapshot of what is there.
+    :param snapshot_after: the tool starts after so many statements and sends what is there.
     :param topic_per_table: rows and statements of a table have a topic of their own.
-    :param rows: DTS: row changes of a transaction.
+    :param rows: DTS: row changes of one event in the source's log that go out in one record of each partition.
+    :param minimal: row images lack what did not change, as the server writes them with ``binlog_row_image=MINIMAL``.
     :param ties: chance that a record is built in the same millisecond as the one before.
     """
 
@@ -37,9 +40,11 @@ class Style:
     transactions: bool = False
     heartbeats: bool = False
     snapshot_after: int = 0
+    snapshot_dies: bool = False
     file: int = 1
     topic_per_table: bool = False
     rows: int = 1
+    minimal: bool = False
     ties: float = 0.0
 
 
@@ -48,10 +53,12 @@ class Tool:
     """What one tool sends.
 
     :param lacks: statements that it does not carry, by the names of the generator's weights.
-    :param rows_share_places: rows of one event in the source's log have one place, and go out in one packet.
-    :param whole_statements: the rows of a statement go out together.
+    :param packets: rows of one event in the source's log have one place, and go out in one packet of each partition.
     :param numbers_records: records of a partition have running numbers, so that none can be copied elsewhere.
     :param qualifies: it passes statements on without their default database, so that they must name theirs.
+    :param snapshots: whether what is there at the start has records of its own kind.
+    :param partial: what images of tables with a key lack under ``Style.minimal``: ``minimal`` is all but the key before
+        and the changes after, ``changes`` all but key and changes in both.
     :param topics: whether each table may have a topic of its own.
     :param parks: codes that its page in docs/formats names for what its records do not tell.
     """
@@ -59,10 +66,11 @@ class Tool:
     format: str
     palette: Palette = field(default_factory=Palette)
     lacks: tuple[str, ...] = ()
-    rows_share_places: bool = False
-    whole_statements: bool = False
+    packets: bool = False
     numbers_records: bool = False
     qualifies: bool = False
+    snapshots: bool = False
+    partial: str = ""
     topics: bool = False
     parks: frozenset[str] = frozenset()
 
@@ -92,7 +100,8 @@ class Tool:
     def writer(self, style: Style) -> Writer:
         """Return a new writer."""
         if self.format == "dts-protobuf":
-            return DtsWriter(rows=style.rows, checked=7)
+            # a checkpoint ends what waits: it must not stand between the rows of one event
+            return DtsWriter(rows=style.rows, checked=7 if style.rows == 1 else sys.maxsize)
         module = importlib.import_module(f"tests.one_history.{self.format.replace('-', '_')}_writer")
         writer: Writer = module.Writer()
         return writer
@@ -136,14 +145,15 @@ BY_CLOCK = frozenset({"apply.order_unknown", "apply.schema_missing"})
 TOOLS = {
     tool.format: tool
     for tool in (
-        Tool("debezium-json"),
+        # the connector dies at the row after columns exchanged their names (tableChanges lose one)
+        Tool("debezium-json", lacks=("exchange",), snapshots=True),
         Tool("canal-json", CANAL, topics=True, parks=BY_CLOCK),
-        Tool("canal-protobuf", CANAL, rows_share_places=True, topics=True),
+        Tool("canal-protobuf", CANAL, packets=True, topics=True, partial="minimal"),
         Tool("dtle-json", _without(ANY, _lost_by_dtle), qualifies=True),
-        Tool("dts-protobuf", whole_statements=True, numbers_records=True),
-        Tool("drs-json", topics=True),
-        Tool("drs-json-c", topics=True),
-        Tool("drs-avro", _without(DOTLESS, _lost_by_avro), topics=True),
+        Tool("dts-protobuf", numbers_records=True, partial="minimal"),
+        Tool("drs-json", topics=True, snapshots=True, partial="changes"),
+        Tool("drs-json-c", topics=True, snapshots=True, partial="changes"),
+        Tool("drs-avro", _without(DOTLESS, _lost_by_avro), topics=True, snapshots=True),
         Tool("oms-default", OMS),
         Tool("oms-default-extended", OMS),
         Tool("oms-dataworks", OMS, parks=BY_CLOCK),

@@ -74,6 +74,10 @@ class DebeziumWriter:
         for statement in statements[: self.style.snapshot_after]:
             self.source.run(statement)
         self.source.forget()
+        if self.style.snapshot_dies:
+            units = list(self._snapshot())
+            dead = units[: self.rnd.randrange(len(units))]
+            yield from (replace(unit, repeatable=False, picture=None) for unit in dead)
         yield from self._snapshot()
         for statement in statements[self.style.snapshot_after :]:
             yield from self._statement(statement)

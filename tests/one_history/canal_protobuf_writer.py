@@ -58,8 +58,11 @@ class Writer:
 def _columns(image: Image | None, schema: TableSchema) -> list[Column]:
     if image is None:
         return []
-    columns = []
-    for place, (column, text) in enumerate(zip(schema.columns, image_of(image, schema).values(), strict=True)):
+    columns, texts = [], image_of(image, schema)
+    for place, column in enumerate(schema.columns):
+        if column.name not in texts:
+            continue
+        text = texts[column.name]
         written = Column(index=place, sqlType=sql_type(column.type, text), name=column.name, isNull=text is None)
         written.isKey = column.id in schema.key
         written.value = text or ""

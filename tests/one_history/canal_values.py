@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import reduce
@@ -29,9 +30,9 @@ def sql_type(kind: ColumnType, text: str | None) -> int:
     return SQL_TYPES[kind.name]
 
 
-def partition_of(what: Row, data: dict[str, str | None], partitions: int) -> int:
+def partition_of(what: Row, data: Mapping[str, str | None], partitions: int) -> int:
     """Return where partitionHash by key puts a row (5.3)."""
-    keys = [data[column.name] or "" for column in what.schema.key_columns]
+    keys = [data.get(column.name) or "" for column in what.schema.key_columns]
     mixed = reduce(lambda x, key: x ^ java_hash(key), keys, java_hash(what.database))
     return abs(mixed) % partitions
 
@@ -46,9 +47,9 @@ def java_hash(text: str) -> int:
 
 
 def image_of(row: Image | None, schema: TableSchema) -> dict[str, str | None]:
-    """Return the texts of a row's values."""
+    """Return the texts of the values that a row has."""
     assert row is not None
-    return {column.name: _text(row[column.name], column.type) for column in schema.columns}
+    return {column.name: _text(row[column.name], column.type) for column in schema.columns if column.name in row}
 
 
 def _text(value: Value, kind: ColumnType) -> str | None:

@@ -32,7 +32,7 @@ class Writer:
     def write(self, event: Event, partitions: int) -> list[Message]:
         """Return the message of one event."""
         what = event.what
-        members = {"type": "DDL", "isDdl": True, "sql": what.statement} if isinstance(what, Ddl) else self._row(what)
+        members = self._statement(what) if isinstance(what, Ddl) else self._row(what)
         empty = dict.fromkeys(("mysqlType", "sqlType", "data", "old", "pkNames"))
         place = {"id": event.number, "es": event.time_ms, "ts": event.sent_ms}
         named = {"database": what.database, "table": what.table, "isDdl": False, "sql": ""}
@@ -40,6 +40,9 @@ class Writer:
         for character, escape in ESCAPES.items():
             text = text.replace(character, escape)
         return [Message(partition(what, partitions), None, text.encode())]
+
+    def _statement(self, what: Ddl) -> dict[str, Any]:
+        return {"type": "INIT_DDL" if what.initial else "DDL", "isDdl": True, "sql": what.statement}
 
     def _row(self, what: Row) -> dict[str, Any]:
         before, after = self._image(what.before, what.schema), self._image(what.after, what.schema)
@@ -58,7 +61,8 @@ class Writer:
     def _image(self, row: Image | None, schema: TableSchema) -> list[dict[str, str | None]] | None:
         if row is None:
             return None
-        return [{column.name: self._text(row[column.name], column.type) for column in reversed(schema.columns)}]
+        columns = [column for column in reversed(schema.columns) if column.name in row]
+        return [{column.name: self._text(row[column.name], column.type) for column in columns}]
 
     def _text(self, value: Value, kind: ColumnType) -> str | None:
         if value is None:

@@ -146,7 +146,10 @@ def _dml(rows: list[Row]) -> DMLEvent:
 
 
 def _image(image: Image | None, schema: TableSchema) -> list[Data]:
-    return [] if image is None else [_data(image[column.name], column.type) for column in schema.columns]
+    if image is None:
+        return []
+    absent = Data(dataType=DataType.NA)
+    return [_data(image[c.name], c.type) if c.name in image else absent for c in schema.columns]
 
 
 def _data(value: Value, kind: ColumnType) -> Data:

@@ -20,10 +20,10 @@ Image = Mapping[str, Value]
 class Row:
     """One row change.
 
-    :param op: ``insert``, ``update`` or ``delete``.
+    :param op: ``insert``, ``update`` or ``delete``; ``init`` for a row of the full phase, where tools say so.
     :param schema: the table's columns and key at this moment.
-    :param before: the full row before, None for an insert.
-    :param after: the full row after, None for a delete; a key may differ from ``before``.
+    :param before: the row before, None for an insert; whole, unless the server writes partial images.
+    :param after: the row after, None for a delete; a key may differ from ``before``.
     """
 
     op: str
@@ -39,6 +39,7 @@ class Ddl:
     """One statement; ``database`` is the session's, ``table`` the first table it names.
 
     :param schema: the table's structure after it, None when it was dropped.
+    :param initial: of the full phase.
     :param kind: ``CREATE``, ``ALTER``, ``DROP``, ``TRUNCATE`` or ``RENAME``; None: what the text begins with.
     """
 
@@ -47,6 +48,7 @@ class Ddl:
     table: str
     schema: TableSchema | None
     kind: str | None = None
+    initial: bool = False
 
     @property
     def verb(self) -> str:
