@@ -17,7 +17,7 @@ from typing import Any
 
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Chunk, JobDocument, TableState
-from airflow_provider_cdc.core.errors import LOG_LOST, SinkError
+from airflow_provider_cdc.core.errors import LOG_LOST, CdcError, DataError, SinkError, UnavailableError
 from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger
 from airflow_provider_cdc.core.ledger.records import offsets_document
 from airflow_provider_cdc.engine import EngineTask, Stopper
@@ -130,7 +130,10 @@ class _Run:
             self._say(f"lost: {loss['topic']}/{loss['partition']} from {loss['start']} up to {end}")
         with self._folder() as folder, tempfile.TemporaryDirectory(prefix="airflow-cdc-") as scratch:
             job, secrets = self._job()
-            document = self._engine(job, secrets, folder, Path(scratch))
+            try:
+                document = self._engine(job, secrets, folder, Path(scratch))
+            except UnavailableError as error:
+                raise self._judged(error) from None
         seconds = round(time.monotonic() - started, 3)
         if document["status"] == "behind":
             return document
@@ -138,6 +141,20 @@ class _Run:
         if document["status"] != "failed":
             self._publish(document, told)
         return told
+
+    def _judged(self, error: UnavailableError) -> CdcError:
+        """Return an engine's error, terminal where it crashed at the same place the time before."""
+        place = error.where.get("place")
+        if error.code != "engine.crashed" or place is None:
+            return error
+        if not self._ledger.crashed(self._lease, self._batch.seq, place):
+            return error
+        return DataError(
+            error.code,
+            f"twice at the same place: {error.message}",
+            where=error.where,
+            hint="running it again does not help: the lines above say why; please report them",
+        )
 
     # ---- job
 

@@ -61,7 +61,10 @@ def marks_of(pipeline: CdcPipeline) -> MarkOf:
     wire = _format(pipeline)
 
     def mark(record: KafkaRecord) -> Mark | None:
-        progress = wire.progress_of(record.topic, record.key, record.value)
+        try:
+            progress = wire.progress_of(record.topic, record.key, record.value)
+        except Exception:  # landing says what is wrong with the record; here it only says nothing about time
+            return None
         if progress is None:
             return None
         return Mark(record.offset, progress.source_time_ms, record.timestamp_ms, progress.heartbeat)

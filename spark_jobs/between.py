@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.ddl.fold import build_timeline
@@ -13,15 +15,38 @@ from airflow_provider_cdc.core.ddl.news import new_changes
 from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.ddl.timeline import Block, SchemaChange, TableTimeline
 from airflow_provider_cdc.core.documents import JobDocument, TableState
+from airflow_provider_cdc.core.errors import Transient
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import one_instant
 from airflow_provider_cdc.core.model.schema import TableName
 from spark_jobs.change_log import Group, Manifest
 from spark_jobs.history import History
 from spark_jobs.parents import parents, rows_changed, waits_above
+from spark_jobs.parking import as_cdc_error
+from spark_jobs.quarantine import Quarantine
 from spark_jobs.starting_points import StartingPoints, groups_by_name
 from spark_jobs.storage import table_location
 from spark_jobs.tasks.table_task import ApplyTask, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Unowned:
+    """A name with rows or unreadable records, but without a known CREATE TABLE.
+
+    :param first: position of the first of its rows.
+    :param alike: name of a table that differs only in case, empty without one.
+    :param reason: why it is parked, None where it waits for the CREATE TABLE.
+    """
+
+    name: TableName
+    first: str
+    alike: str
+    reason: str | None = None
+
+
+def unowned_id(name: TableName) -> str:
+    """Return the id of a table that nobody has created: different for different names, and plain text."""
+    return f"?{hashlib.blake2b(json.dumps(name).encode(), digest_size=8).hexdigest()}"
 
 
 def is_waiting_name(state: TableState) -> bool:
@@ -37,13 +62,13 @@ class Work:
     :param vacated: states whose location no table has any more, because it moved or is to be dropped with its rows:
         emptied once the table itself is done.
     :param settled: states that change without a task (dropped, blocked, waiting).
-    :param unowned: names that have rows at positions where no known table has the name.
+    :param unowned: names with rows or unreadable records where no known table has the name.
     """
 
     tasks: list[ApplyTask] = field(default_factory=list)
     vacated: list[TableState] = field(default_factory=list)
     settled: list[TableState] = field(default_factory=list)
-    unowned: list[dict[str, Any]] = field(default_factory=list)
+    unowned: list[Unowned] = field(default_factory=list)
 
 
 class Between:
@@ -56,7 +81,12 @@ class Between:
         read: Sequence[SchemaChange],
         observed: Sequence[SchemaChange],
         history: History,
+        unclear: Mapping[TableName, str],
     ) -> None:
+        """Put the schema changes onto the timelines.
+
+        :param unclear: by table why what its rows say of their columns cannot be read.
+        """
         self._job = job
         self._rules = TableRules.from_document(job.tables)
         known = [*_stated(self._rules), *(SchemaChange.from_document(item) for item in job.schema_changes)]
@@ -69,13 +99,16 @@ class Between:
         self._by_name = groups_by_name(manifest)
         announced = job.schema_topic is not None
         self._starts = StartingPoints(self._was, self.now, job.seq, self._by_name, history, announced)
+        self._quarantine = Quarantine(job, self._rules, self.now, manifest, history)
+        self._unclear = unclear
 
     def work(self) -> Work:
         """Return what is to be done."""
         work = Work()
         for table_id, timeline in self.now.tables.items():
             if self._wanted(timeline.last_name):
-                self._table(work, table_id, timeline)
+                with self._parking(work, timeline):
+                    self._table(work, table_id, timeline)
         doubtful = self._doubtful()
         work.settled += doubtful.values()
         for state in self.states.values():
@@ -97,8 +130,10 @@ class Between:
         changed_at = self._starts.first_difference(table_id, state)
         if state is not None and state.state == "dropped" and not spans and changed_at is None:
             return
+        aside = self._unclear.get(timeline.last_name) or self._quarantine.exceeded(timeline, state)
         touched = bool(spans) or state is None or changed_at is not None or self._is_new(timeline, state)
         touched = touched or (self._checks_references(timeline) and self._starts.removes(timeline))
+        touched = touched or aside is not None
         behind = state is not None and state.state in ("waiting", "parked") and state.applied_seq < self._job.seq
         if not touched and not behind:
             if state is not None and state.state == "ok" and state.notes != timeline.notes:
@@ -118,6 +153,9 @@ class Between:
             return
         if state is not None and self._lacks_rows_above(timeline, state, spans, changed_at):
             work.settled.append(self._parked(timeline, state, state.reason))
+            return
+        if aside is not None:
+            work.settled.append(self._parked(timeline, state, aside))
             return
         work.tasks.append(self._task(timeline, state, spans, changed_at))
 
@@ -175,6 +213,17 @@ class Between:
             for table in above
             if table.table_id != timeline.table_id
         )
+
+    @contextmanager
+    def _parking(self, work: Work, timeline: TableTimeline) -> Iterator[None]:
+        """Park a table whose planning fails in the block; a fault of the store is the whole batch's."""
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, Transient):
+                raise
+            reason = str(as_cdc_error(error, {"table": str(timeline.last_name)}))
+            work.settled.append(self._parked(timeline, self.states.get(timeline.table_id), reason))
 
     def _task(
         self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
@@ -246,7 +295,7 @@ class Between:
         name = timeline.last_name
         location = table_location(self._job.sink_root, name.database, name.table)
         state = state or TableState(timeline.table_id, name.database, name.table, location)
-        back_to = self._starts.first_difference(timeline.table_id, state)
+        back_to = self._starts.oldest_difference(timeline.table_id, state)
         return replace(
             state, database=name.database, table=name.table, state="parked", reason=reason, rewind_to=back_to
         )
@@ -257,7 +306,7 @@ class Between:
         states = {}
         for name, reason in self.now.doubtful.items():
             if name not in known and self._wanted(name):
-                table_id = f"?{name.database}.{name.table}"
+                table_id = unowned_id(name)
                 state = self.states.get(table_id) or TableState(table_id, name.database, name.table, "")
                 states[table_id] = replace(state, state="parked", reason=reason)
         return states
@@ -278,23 +327,31 @@ class Between:
         work.vacated = [state for state in work.vacated if state.location not in live]
 
     def _unowned(self, work: Work, doubtful: Collection[str]) -> None:
-        """Find the names whose rows have no table, and settle those whose rows found theirs."""
+        """Find the names whose rows or unreadable records have no table, and settle those that found theirs."""
         waiting = {TableName(s.database, s.table): s for s in self.states.values() if is_waiting_name(s)}
-        for name in dict.fromkeys([*self._by_name, *waiting]):
-            if f"?{name.database}.{name.table}" in doubtful:
+        for name in dict.fromkeys([*self._by_name, *waiting, *self._quarantine.unowned()]):
+            if unowned_id(name) in doubtful:
                 continue
             state = waiting.get(name)
             groups = self._by_name.get(name, [])
             if state is not None:
                 groups = [*self._starts.earlier_groups(name, state.rewind_to or ""), *groups]
-            late = self._without_table(name, groups) if self._wanted(name) else []
-            if late:
-                rows, first = sum(group.rows for group in late), min(group.min_position for group in late)
-                item = {"database": name.database, "table": name.table, "rows": rows, "position": first}
-                work.unowned.append({**item, "alike": self._alike(name)})
+            wanted = self._wanted(name)
+            late = self._without_table(name, groups) if wanted else []
+            reason = self._unreadable(name, state) if wanted else None
+            if late or reason is not None:
+                first = min((group.min_position for group in late), default="~")  # behind all positions
+                work.unowned.append(Unowned(name, first, self._alike(name), reason))
             elif state is not None and state.state != "dropped":
                 reason = "replaced by what a late schema change told"
                 work.settled.append(replace(state, state="dropped", reason=reason, waiting_since=None, rewind_to=None))
+
+    def _unreadable(self, name: TableName, state: TableState | None) -> str | None:
+        """Return why a name that no table has ever had is parked, None where it is not."""
+        if name in self.now.names:
+            return None
+        first_seq = self._job.seq if state is None else state.applied_seq + 1
+        return self._unclear.get(name) or self._quarantine.exceeded_by_name(name, first_seq)
 
     def _without_table(self, name: TableName, groups: list[Group]) -> list[Group]:
         """Return the groups that begin or, where positions are exact, end where no table has the name."""

@@ -39,11 +39,29 @@ class Group:
 
 
 @dataclass(slots=True)
+class Unreadable:
+    """Records of one table that could not be decoded; without names those whose table cannot be told.
+
+    :param count: how many there are; the other members are those of the first.
+    """
+
+    database: str
+    table: str
+    count: int
+    topic: str
+    partition: int
+    offset: int
+    error_code: str
+    error: str
+
+
+@dataclass(slots=True)
 class Manifest:
-    """What makes a batch of the change log visible: its files by table."""
+    """What makes a batch of the change log visible: its files by table, and what is missing in them."""
 
     seq: int
     groups: list[Group] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -52,7 +70,11 @@ class Manifest:
     @staticmethod
     def from_document(data: dict[str, Any]) -> Manifest:
         """Rebuild from :meth:`document`."""
-        return Manifest(data["seq"], [Group(**group) for group in data["groups"]])
+        return Manifest(
+            data["seq"],
+            [Group(**group) for group in data["groups"]],
+            [Unreadable(**item) for item in data.get("unreadable", ())],
+        )
 
 
 def log_folder(pipeline_folder: str, seq: int) -> str:
@@ -82,7 +104,7 @@ class LogWriter:
         self.descriptions: list[dict[str, str]] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take row changes and errors of one decoded batch."""
+        """Take row changes of one decoded batch."""
         self.rows += batch.num_rows
         self.size += batch.nbytes
         name = _only_table(batch)
@@ -92,6 +114,12 @@ class LogWriter:
         self._mixed.append(batch)
         if sum(map(len, self._mixed)) >= _SORTED_TOGETHER:
             self._sort()
+
+    def add_errors(self, batch: pa.RecordBatch) -> None:
+        """Take errors of one decoded batch: they stand under no table, so that none takes them for rows."""
+        self.rows += batch.num_rows
+        self.size += batch.nbytes
+        self._hold(("", ""), pa.Table.from_batches([batch]), batch.nbytes)
 
     def _sort(self) -> None:
         """Give each table its own of the batches that have several."""

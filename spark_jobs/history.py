@@ -11,7 +11,7 @@ from airflow_provider_cdc.core.ddl.timeline import TableTimeline
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.model.clock_position import reaches
-from spark_jobs.change_log import Group, Manifest, log_folder
+from spark_jobs.change_log import Manifest, log_folder
 from spark_jobs.storage import Storage
 
 
@@ -108,6 +108,6 @@ def history_of(job: JobDocument, storage: Storage) -> History:
 
     @cache
     def manifest(seq: int) -> Manifest:
-        return Manifest(seq, [Group(**group) for group in document(seq, "manifest")["groups"]])
+        return Manifest.from_document(document(seq, "manifest"))
 
     return History(job.earlier, manifest, result)

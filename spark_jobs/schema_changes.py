@@ -8,7 +8,9 @@ from typing import Any
 
 from airflow_provider_cdc.core.ddl.timeline import SchemaChange
 from airflow_provider_cdc.core.documents import JobDocument
+from airflow_provider_cdc.core.faults import summary
 from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.model.schema import TableName
 
 _SLACK_SECONDS = 10  # as the planner's: rows of so much after the requested time may be in the batch
 
@@ -26,23 +28,33 @@ def due(job: JobDocument, changes: Sequence[dict[str, Any]]) -> tuple[list[Schem
     return [SchemaChange.from_document(item) for item in due], [item for item in changes if item not in due]
 
 
-def observed(job: JobDocument, landed: dict[str, Any]) -> list[SchemaChange]:
+def observed(job: JobDocument, landed: dict[str, Any]) -> tuple[list[SchemaChange], dict[TableName, str]]:
     """Return structures that the rows themselves describe, where nothing else tells them.
 
     Where DDL comes among the rows, rows only tell of tables that are older than the log: each change of a table then
     comes as a statement, and a row that does not fit waits for it.
+
+    :return: the structures, and by table why what its rows say of their columns cannot be read.
     """
     if job.schema_topic is not None:
-        return []
+        return [], {}
     wire = open_format(job.format, job.format_options)
-    changes = []
+    changes: list[SchemaChange] = []
+    unclear: dict[TableName, str] = {}
     for number, item in enumerate(
         sorted(landed["descriptions"], key=lambda d: (d["position"], d["database"], d["table"]))
     ):
-        schema = wire.infer(wire.describe(item["columns"]))
+        try:
+            schema = wire.infer(wire.describe(item["columns"]))
+        except Exception as error:
+            reason = "[schema.fault] what a row says of its columns cannot be read"
+            unclear[TableName(item["database"], item["table"])] = (
+                f"{reason} ({summary(error)}) -> please report this; state tables.<name>.create to go on"
+            )
+            continue
         if schema is not None:
             structure = ((item["database"], item["table"], schema),)
             changes.append(
                 SchemaChange(item["position"], number, item["database"], "", structure, fallback=wire.ddl_among_rows)
             )
-    return changes
+    return changes, unclear

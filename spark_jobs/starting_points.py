@@ -9,6 +9,7 @@ from functools import partial
 from airflow_provider_cdc.core.apply.mapping import barriers
 from airflow_provider_cdc.core.ddl.timeline import TableTimeline, Timeline
 from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.model.clock_position import (
     earliest_unordered,
     latest_unordered,
@@ -271,6 +272,18 @@ class StartingPoints:
             item for span in self._spans_of(timeline, applied) for group in span.groups for item in group.snapshots
         )
         return any(place == position and newest >= sent for place, newest in found)
+
+    def oldest_difference(self, table_id: str, state: TableState | None) -> str | None:
+        """Return :meth:`first_difference`, or what is certainly not behind it where the change log cannot decide."""
+        try:
+            return self.first_difference(table_id, state)
+        except SinkError:
+            was, now = self._was.tables.get(table_id), self._now.tables[table_id]
+            events = [set(timeline.events()) if timeline else set() for timeline in (was, now)]
+            snapshots = [set(timeline.snapshots) if timeline else set() for timeline in (was, now)]
+            positions = [p for p, _ in events[0] ^ events[1]] + [p for p, _ in snapshots[0] ^ snapshots[1]]
+            known = [] if state is None or state.rewind_to is None else [state.rewind_to]
+            return min([*known, *positions], default=None)
 
     def _came_before(self, timeline: TableTimeline, position: str, applied_seq: int) -> bool:
         """Return whether an applied batch holds rows of this table from a position on, maybe under an unknown name."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.model.schema import TableName
-from spark_jobs.between import Work, is_waiting_name
+from spark_jobs.between import Work, is_waiting_name, unowned_id
 from spark_jobs.tasks.table_task import ApplyTask
 
 
@@ -39,17 +39,20 @@ def _waiting(job: JobDocument, state: TableState, reason: str) -> TableState:
 
 
 def unowned(job: JobDocument, work: Work) -> list[TableState]:
-    """Tell of rows whose table nobody has created yet: they wait in the change log."""
+    """Tell of names whose table nobody has created yet: their rows wait in the change log."""
     states = []
     known = {TableName(state.database, state.table): state for state in job.states if is_waiting_name(state)}
     for item in work.unowned:
-        name = TableName(item["database"], item["table"])
-        state = known.get(name) or TableState(f"?{name.database}.{name.table}", name.database, name.table, "")
+        old = known.get(item.name) or TableState(unowned_id(item.name), *item.name, "", applied_seq=job.seq - 1)
+        state = replace(old, rewind_to=item.first)
+        if item.reason is not None:
+            states.append(replace(state, state="parked", reason=item.reason))
+            continue
         reason = "rows arrived but no CREATE TABLE: state tables.<name>.create or check source.schema_topic"
-        if item["alike"] not in ("", str(name)):
-            reason = f"rows arrived but no CREATE TABLE; there is one of {item['alike']}: "
+        if item.alike not in ("", str(item.name)):
+            reason = f"rows arrived but no CREATE TABLE; there is one of {item.alike}: "
             reason += "state source.options.lower_case_table_names: 1 if the server has it so"
-        states.append(_waiting(job, replace(state, rewind_to=item["position"]), reason))
+        states.append(_waiting(job, state, reason))
     return states
 
 

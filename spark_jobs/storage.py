@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import uuid
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from obstore.store import S3Store
 
 # characters that mean the same in a path, a URL and an object store's key; anything else is written ~XX per UTF-8 byte
+_LONGEST = 255  # bytes: what file systems take as a name
 _PLAIN = frozenset("_.- $@+=,()")
 
 
@@ -29,7 +31,14 @@ def path_part(name: str) -> str:
     # no hidden or special folders, nothing that could be taken for our own
     if not text or text[0] in "._ " or text[-1] in ". ":
         text = _escaped(text[0]) + text[1:] if len(text) > 1 or text else "~"
-    return text if text[-1] not in ". " else text[:-1] + _escaped(text[-1])
+    text = text if text[-1] not in ". " else text[:-1] + _escaped(text[-1])
+    return text if len(text.encode()) <= _LONGEST else _shortened(text)
+
+
+def _shortened(part: str) -> str:
+    """Return the beginning of a part with a digest of all of it, behind a mark that no escape has."""
+    digest = hashlib.blake2b(part.encode(), digest_size=16).hexdigest()
+    return part.encode()[: _LONGEST - len(digest) - 2].decode(errors="ignore") + "~-" + digest
 
 
 def _escaped(character: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, fields, replace
 from functools import partial
@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.core.config import TableRules
 from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result, TableState
-from airflow_provider_cdc.core.errors import CdcError, DataError
+from airflow_provider_cdc.core.errors import CdcError, DataError, Transient, UnavailableError
 from airflow_provider_cdc.core.formats.registry import open_format
 from spark_jobs.batch_log import BatchLog
 from spark_jobs.between import Between, Work
-from spark_jobs.change_log import Group, Manifest, log_folder
+from spark_jobs.change_log import Manifest, log_folder
 from spark_jobs.history import History, history_of
 from spark_jobs.parents import with_tables_below
+from spark_jobs.parking import as_cdc_error
+from spark_jobs.quarantine import merged
 from spark_jobs.readers.spark_reader import read_with_spark
 from spark_jobs.schema_changes import due, observed
 from spark_jobs.states import state_after, still_parked, unowned
@@ -32,6 +34,7 @@ from spark_jobs.writers.spark_writer import SparkWriter, can_name
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_GIVEN_UP = 3  # tables in turn for which the store failed, after which no others are tried
 Secrets = dict[str, dict[str, str]]
 # runs a function over documents somewhere, in any order, and returns the answers in the order of the documents
 Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
@@ -111,6 +114,7 @@ def _land(
         "changes": {},
         "schema_changes": [],
         "errors": [],
+        "unreadable": [],
         "descriptions": [],
     }
     landed["records"] = sum(report["records"] for report in reports)
@@ -118,6 +122,7 @@ def _land(
     for report in reports:
         for name in ("groups", "schema_changes", "errors", "descriptions"):
             landed[name] += report[name]
+        landed["unreadable"] = merged(landed["unreadable"], report["unreadable"])
         for name, count in report["changes"].items():
             landed["changes"][name] = landed["changes"].get(name, 0) + count
     clocks = {(topic, partition): clock for topic, partition, *clock in job.clocks}
@@ -132,16 +137,17 @@ def _land_task(job: JobDocument, secrets: Secrets, chunks: list[dict[str, Any]])
 
 
 def _check_budget(job: JobDocument, landed: dict[str, Any]) -> None:
-    errors, limit = landed["changes"].get("error", 0), job.policy.get("quarantine_limit", 0)
-    if errors > limit:
-        first = landed["errors"][0]
-        raise DataError(
-            "land.quarantine_exceeded",
-            f"{errors} records could not be decoded ({first['error_code']}: {first['error']}), "
-            f"policy.quarantine_limit is {limit}",
-            where={name: first[name] for name in ("topic", "partition", "offset")},
-            hint="check source.format and the topics, or raise the limit; nothing was applied",
-        )
+    """Refuse a batch with too many records whose table cannot be told; those of a table concern the table only."""
+    limit = job.policy.get("quarantine_limit", 0)
+    for item in landed.get("unreadable", ()):
+        if not item["table"] and item["count"] > limit:
+            raise DataError(
+                "land.quarantine_exceeded",
+                f"{item['count']} records whose table cannot be told could not be decoded "
+                f"({item['error_code']}: {item['error']}), policy.quarantine_limit is {limit}",
+                where={name: item[name] for name in ("topic", "partition", "offset")},
+                hint="check source.format and the topics, or raise the limit; nothing was applied",
+            )
 
 
 def _apply(
@@ -154,14 +160,16 @@ def _apply(
     session: SparkSession | None,
     history: History,
 ) -> Result:
-    manifest = Manifest(job.seq, [Group(**group) for group in landed["groups"]])
+    manifest = Manifest.from_document(landed)
     fresh, later = due(job, [*history.deferred(), *landed["schema_changes"]])
-    between = Between(job, manifest, fresh, observed(job, landed), history)
+    seen, unclear = observed(job, landed)
+    between = Between(job, manifest, fresh, seen, history, unclear)
     work = between.work()
     say(f"apply: {len(work.tasks)} tables, {len(between.fresh)} new schema changes")
     reports = _run_tasks(job, secrets, run, between, work)
     if session is not None:
         _commit_staged(job, session, storage, work.tasks, reports)
+    _demand_answers(reports)
     states = [
         state_after(job, task, reports[task.table_id], between.states.get(task.table_id)) for task in work.tasks
     ] + work.settled
@@ -169,7 +177,7 @@ def _apply(
     for left in work.vacated:
         report = reports.get(left.table_id)
         if report is None or report["status"] not in ("waiting", "parked"):
-            vacate(job, left, storage.options)
+            states = _vacated(job, left, storage, states)
     result = Result(job.pipeline, job.seq, "done")
     result.records = landed["records"]
     result.changes = {name[4:]: count for name, count in sorted(landed["changes"].items()) if name.startswith("row.")}
@@ -189,6 +197,19 @@ def _apply(
     if any(state.state == "parked" for state in [*states, *still_parked(job, states)]):
         result.status = "parked"
     return result
+
+
+def _vacated(job: JobDocument, left: TableState, storage: Storage, states: list[TableState]) -> list[TableState]:
+    """Empty a location that no table has any more; return the states, with the table parked where that fails."""
+    try:
+        vacate(job, left, storage.options)
+        return states
+    except Exception as error:
+        found = as_cdc_error(error, {"table": f"{left.database}.{left.table}", "location": left.location})
+        if isinstance(found, Transient):
+            raise found from error
+        reason = f"its former location cannot be emptied: {found}"
+        return [replace(s, state="parked", reason=reason) if s.table_id == left.table_id else s for s in states]
 
 
 def _bundles(tasks: Sequence[ApplyTask], parallelism: int) -> list[list[dict[str, Any]]]:
@@ -223,18 +244,43 @@ def _run_tasks(
 
 
 def _again(between: Between, task: ApplyTask, report: dict[str, Any]) -> ApplyTask | None:
-    match report["status"]:
-        case "rewind":
-            return between.again(task, report["rewind_to"])
-        case "ahead":
-            return between.go_on(task, TableState(**report["state"]))
-        case _:
-            return None
+    """Return the task that follows a report, None where nothing does; a table that cannot go back is parked."""
+    try:
+        match report["status"]:
+            case "rewind":
+                return between.again(task, report["rewind_to"])
+            case "ahead":
+                return between.go_on(task, TableState(**report["state"]))
+            case _:
+                return None
+    except Exception as error:
+        found = as_cdc_error(error, {"table": f"{task.database}.{task.table}"})
+        if isinstance(found, Transient):
+            raise found from error
+        report |= {"status": "parked", "reason": str(found), "error": found.document()}
+        return None
+
+
+def _demand_answers(reports: Mapping[str, dict[str, Any]]) -> None:
+    """Let the batch run again where the store failed for a table; what is committed stays, and is not repeated."""
+    failed = [report["error"] for report in reports.values() if report["status"] == "unavailable"]
+    if failed:
+        first = UnavailableError(failed[0]["code"], failed[0]["message"], where=failed[0]["where"])
+        first.hint = failed[0]["hint"]
+        if len(failed) > 1:
+            first.message += f" (and for {len(failed) - 1} other tables)"
+        raise first
 
 
 def _apply_tasks(job: JobDocument, secrets: Secrets, bundle: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    tasks = [ApplyTask.from_document(task) for task in bundle]
-    return [apply(job, task, secrets, _stage(job, task)) for task in tasks]
+    reports: list[dict[str, Any]] = []
+    for task in map(ApplyTask.from_document, bundle):
+        if [report["status"] for report in reports[-_GIVEN_UP:]] == ["unavailable"] * _GIVEN_UP:
+            # the store is away, not one table: each further one would wait for it as long
+            reports.append({**reports[-1], "table_id": task.table_id})
+            continue
+        reports.append(apply(job, task, secrets, _stage(job, task)))
+    return reports
 
 
 def _stage(job: JobDocument, task: ApplyTask) -> str | None:
@@ -262,10 +308,15 @@ def _commit_staged(
     def commit(pair: tuple[ApplyTask, str]) -> None:
         task, folder = pair
         report = reports[task.table_id]
-        if report["status"] == "committed":
-            writer.commit_staged(folder)
-            report["version"] = DeltaLocation(task.location, storage.options).version
-        storage.delete_folder(folder)
+        try:
+            if report["status"] == "committed":
+                writer.commit_staged(folder)
+                report["version"] = DeltaLocation(task.location, storage.options).version
+            storage.delete_folder(folder)
+        except Exception as error:
+            found = as_cdc_error(error, {"table": f"{task.database}.{task.table}"})
+            status = "unavailable" if isinstance(found, Transient) else "parked"
+            report |= {"status": status, "reason": str(found), "error": found.document()}
 
     with ThreadPoolExecutor(max_workers=min(4, job.parallelism)) as pool:
         list(pool.map(commit, staged))

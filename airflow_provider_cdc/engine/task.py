@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import json
 import os
+import re
 import signal
 import threading
 from collections.abc import Callable
@@ -25,6 +26,9 @@ try:
 except (OSError, AttributeError):  # no Linux
     _PRCTL = None
 _PR_SET_PDEATHSIG = 1
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+_RAISED = re.compile(r"((?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt|Fault))\b")
 
 
 @dataclass
@@ -104,6 +108,16 @@ def kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
+def _place_of_crash(last_lines: list[str]) -> str | None:
+    """Return where Python gave up, by the newest traceback; None where the engine was killed or ran out of memory."""
+    frames = [found for line in last_lines if (found := _FRAME.search(line)) is not None]
+    if not frames:
+        return None
+    kinds = [found[1] for line in last_lines if (found := _RAISED.match(line)) is not None]
+    name, line, function = frames[-1].groups()
+    return f"{name.rsplit('/', 1)[-1]}:{line} in {function}{f', {kinds[-1]}' if kinds else ''}"
+
+
 def read_result(task: EngineTask, last_lines: list[str], code: int | None) -> dict[str, Any]:
     """Return the result document.
 
@@ -116,8 +130,10 @@ def read_result(task: EngineTask, last_lines: list[str], code: int | None) -> di
         return dict(json.loads(task.result.read_text(encoding="utf-8")))
     except FileNotFoundError:
         said = "\n".join(last_lines[-LAST_LINES:])
+        place = _place_of_crash(last_lines)
         told = f"exit code {code}" if code is not None else "it was not submitted"
         raise UnavailableError(
             "engine.crashed", f"the engine ended without a result ({told}); it said last:\n{said}",
-            where={"batch": task.name}, hint="run again; if it crashes again, the lines above say why",
+            where={"batch": task.name, **({"place": place} if place else {})},
+            hint="run again; if it crashes again, the lines above say why",
         ) from None  # fmt: skip

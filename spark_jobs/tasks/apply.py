@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import traceback
 from dataclasses import asdict
 from typing import Any, Literal
 
@@ -24,7 +23,8 @@ from airflow_provider_cdc.core.apply.typing_rows import SchemaMissing
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.ddl.timeline import Reference, TableTimeline
 from airflow_provider_cdc.core.documents import JobDocument
-from airflow_provider_cdc.core.errors import CdcError, SinkError, Transient, UnavailableError, out_of_memory
+from airflow_provider_cdc.core.errors import SinkError, Transient, UnavailableError
+from airflow_provider_cdc.core.faults import course, may_be_caught
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import latest_unordered
 from airflow_provider_cdc.core.model.schema import TableSchema
@@ -32,6 +32,7 @@ from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs import debts
 from spark_jobs.change_log import read_groups
+from spark_jobs.parking import as_cdc_error
 from spark_jobs.storage import Storage
 from spark_jobs.tasks.committed_state import committed_state
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, Span
@@ -44,44 +45,47 @@ from spark_jobs.writers.task_writer import TaskWriter
 def apply(
     job: JobDocument, task: ApplyTask, secrets: dict[str, dict[str, str]], stage: str | None = None
 ) -> dict[str, Any]:
-    """Resolve and commit one table; a table's own failure is told, not raised.
+    """Resolve and commit one table; whatever goes wrong is told, not raised.
 
     :param stage: folder for what the Spark writer is to commit afterwards; None lets the task commit itself.
-    :raises Transient: the store did not answer; the batch should run again.
     """
     begin = time.monotonic()
+    table = _Table(job, task, {**job.storage, **secrets.get("storage", {})}, stage)
     try:
-        report = _Table(job, task, {**job.storage, **secrets.get("storage", {})}, stage).run()
+        report = table.run()
     except SchemaMissing as error:
         report = ApplyReport(task.table_id, "waiting", reason=str(error), error=error.document())
     except RowsUnknown as error:
         report = ApplyReport(task.table_id, "parked", reason=f"needs rebuild: {error}", error=error.document())
     except RewindNeeded as error:
         report = ApplyReport(task.table_id, "rewind", reason=str(error), rewind_to=error.position)
-    except CdcError as error:
-        if isinstance(error, Transient):
+    except BaseException as error:
+        if not may_be_caught(error):
             raise
-        report = ApplyReport(task.table_id, "parked", reason=str(error), error=error.document())
-    except MemoryError:
-        full = out_of_memory("apply.memory", "the table's changes", {"table": f"{task.database}.{task.table}"})
-        report = ApplyReport(task.table_id, "parked", reason=str(full), error=full.document())
-    except (pa.ArrowException, ValueError, KeyError, TypeError, ArithmeticError) as error:
-        # a fault of ours on one table must not stop the others; its text may quote values: only kind and place are kept
-        frames = [
-            f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)
-        ]
-        table = printable(f"{task.database}.{task.table}")
-        print(f"apply.fault in table {table}: {' > '.join(frames)}", file=sys.stderr)
-        ours = next((frame for frame in reversed(frames) if ".pxi" not in frame and ".pyx" not in frame), "?")
-        reason = f"[apply.fault] {type(error).__name__} in {ours} -> please report this with the table's DDL"
-        report = ApplyReport(task.table_id, "parked", reason=reason, error={"code": "apply.fault", "message": reason})
+        report = _set_aside(task, error, table.first)
     pa.default_memory_pool().release_unused()  # the worker lives on beside others that need it now
     report.seconds = round(time.monotonic() - begin, 3)
     return asdict(report)
 
 
+def _set_aside(task: ApplyTask, error: BaseException, first: dict[str, Any]) -> ApplyReport:
+    """Report an error: that the batch should run again, or why the table is parked.
+
+    :param first: place of the first record that has to wait.
+    """
+    table = f"{task.database}.{task.table}"
+    found = as_cdc_error(error, {"table": table, **first})
+    if found is not error:
+        print(f"{found.code} in table {printable(table)}: {course(error)}", file=sys.stderr)
+    status = "unavailable" if isinstance(found, Transient) else "parked"
+    return ApplyReport(task.table_id, status, reason=str(found), error=found.document())
+
+
 class _Table:
-    """One table's way through apply."""
+    """One table's way through apply.
+
+    :ivar first: topic, partition and offset of its first record, once changes were read.
+    """
 
     def __init__(self, job: JobDocument, task: ApplyTask, options: dict[str, str], stage: str | None) -> None:
         self._job, self._task, self._options = job, task, options
@@ -93,6 +97,7 @@ class _Table:
         self._types = TypeOptions(self._policy.tinyint1_as_boolean, zero_dates)
         self._timeline = TableTimeline.from_document(task.timeline)
         self._owes = False
+        self.first: dict[str, Any] = {}
         self._begun = f"_cdc/{job.pipeline}/begun/{task.table_id}.json"  # says where the table was first written to
         self._writer: Writer = TaskWriter() if stage is None else StageWriter(self._storage, stage)
 
@@ -317,7 +322,10 @@ class _Table:
             tables.append(self._without_broken_off(rows) if sent else rows)
         if not tables:
             return _no_changes()
-        return pa.concat_tables(tables).unify_dictionaries()
+        rows = pa.concat_tables(tables).unify_dictionaries()
+        if rows.num_rows and not self.first:
+            self.first = rows.slice(0, 1).select(["topic", "partition", "offset"]).to_pylist()[0]
+        return rows
 
     def _without_broken_off(self, rows: pa.Table) -> pa.Table:
         """Leave out rows of the snapshot's earlier attempts at the same position."""
@@ -393,7 +401,14 @@ class _Table:
         """Return the rows that the result starts from; with keys those that may have one of them."""
         base = self._task.base
         assert base is not None and base.version is not None
-        return DeltaLocation(base.location, self._options, base.version).rows(keys)
+        try:
+            return DeltaLocation(base.location, self._options, base.version).rows(keys)
+        except SinkError:
+            if self._task.rewind_to is None:
+                raise
+            # that version is gone: all that the change log has, from the beginning
+            text = "the version to go back to is gone"
+            raise RewindNeeded("apply.version_gone", text) from None
 
 
 def _same_layout(old: TableSchema | None, new: TableSchema, options: TypeOptions) -> bool:

@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.ddl.timeline import server_of
 from airflow_provider_cdc.core.documents import Chunk, JobDocument
-from airflow_provider_cdc.core.errors import DataError, SourceError, out_of_memory
+from airflow_provider_cdc.core.errors import SourceError, out_of_memory
 from airflow_provider_cdc.core.formats.contract import Format, Grouped, Records
 from airflow_provider_cdc.core.formats.given_positions import Clock, GivenPositions
 from airflow_provider_cdc.core.formats.groups import whole_groups
+from airflow_provider_cdc.core.formats.record_faults import decode_all
 from airflow_provider_cdc.core.formats.registry import open_format
 from spark_jobs.change_log import Group, LogWriter, log_folder
 from spark_jobs.kept_memory import keep_memory
@@ -36,7 +37,8 @@ class LandReport:
     :param changes: number of changes by kind, rows by ``row.<op>``.
     :param schema_changes: documents of the DDL records.
     :param progress: newest progress mark, microseconds since the epoch.
-    :param errors: code and place of the first undecodable records.
+    :param errors: code, table and place of the first undecodable records.
+    :param unreadable: undecodable records by table (documents of ``Unreadable``).
     :param descriptions: what rows say of their columns, from where on, if nothing else tells the tables' structure.
     :param clocks: of formats without positions the clocks of the partitions read, at their ends.
     """
@@ -48,6 +50,7 @@ class LandReport:
     schema_changes: list[dict[str, Any]] = field(default_factory=list)
     progress: int | None = None
     errors: list[dict[str, Any]] = field(default_factory=list)
+    unreadable: list[dict[str, Any]] = field(default_factory=list)
     descriptions: list[dict[str, str]] = field(default_factory=list)
     clocks: list[Clock] = field(default_factory=list)
 
@@ -93,7 +96,8 @@ def land_chunks(job: JobDocument, chunks: Sequence[Chunk], secrets: dict[str, di
 def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[str, str]]) -> dict[str, Any]:
     """Decode records and write their rows to the change log; a reader gives each partition's in offset order."""
     storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
-    wire = open_format(job.format, job.format_options)
+    reopen = partial(open_format, job.format, job.format_options)
+    wire = reopen()
     if isinstance(wire, Grouped):
         source = whole_groups(source, wire, {(chunk.topic, chunk.partition): chunk.start for chunk in job.chunks})
     given = None
@@ -114,7 +118,7 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
         for records in source:
             report.records += len(records)
             report.size += sum(map(len, filter(None, records.values)))
-            changes = wire.decode(records)
+            changes = decode_all(wire, records, reopen)
             _take(wire, changes if given is None else given.fill(changes), writer, report)
             # many small files would be dear to read
             if writer.size >= _FILE_BYTES or writer.rows >= job.policy["chunk_records"]:
@@ -142,18 +146,29 @@ def _take(wire: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandRe
     rows = batch.column("op") if found.keys() == {"row"} else batch.column("op").filter(_is(kinds, "row"))
     for name, count in [*found.items(), *((f"row.{op}", count) for op, count in _counts(rows).items())]:
         report.changes[name] = report.changes.get(name, 0) + count
-    logged = found.keys() & {"row", "error"}
-    if logged:
-        writer.add(batch if logged == found.keys() else batch.filter(_is(kinds, *logged)))
+    if "row" in found:
+        writer.add(batch if found.keys() == {"row"} else batch.filter(_is(kinds, "row")))
     if "schema" in found:
         report.schema_changes += schema_changes(wire, batch.filter(_is(kinds, "schema")))
     if "progress" in found:
         newest = pc.max(batch.column("source_time").filter(_is(kinds, "progress")).cast(pa.int64())).as_py()
         report.progress = max(report.progress or newest, newest) if newest is not None else report.progress
-    if "error" in found and len(report.errors) < _ERRORS_TOLD:
+    if "error" in found:
         bad = batch.filter(_is(kinds, "error"))
-        told = bad.select(["topic", "partition", "offset", "error_code", "error"]).to_pylist()
-        report.errors += told[: _ERRORS_TOLD - len(report.errors)]
+        writer.add_errors(bad)
+        _note_errors(bad, report)
+
+
+def _note_errors(bad: pa.RecordBatch, report: LandReport) -> None:
+    names = ["topic", "partition", "offset", "database", "table", "error_code", "error"]
+    told = bad.select(names).to_pylist()
+    report.errors += told[: max(0, _ERRORS_TOLD - len(report.errors))]
+    by_table = {(item["database"], item["table"]): item for item in report.unreadable}
+    for item in told:
+        named = {"database": item["database"] or "", "table": item["table"] or ""}
+        known = by_table.setdefault((named["database"], named["table"]), {**item, **named, "count": 0})
+        known["count"] += 1
+    report.unreadable = list(by_table.values())
 
 
 def _counts(words: pa.DictionaryArray) -> dict[str, int]:
@@ -168,11 +183,12 @@ def schema_changes(wire: Format, batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """Return the documents of schema changes (``SchemaChange.document``)."""
     documents = []
     times, sent = (batch.column(name).cast(pa.int64()).to_pylist() for name in ("source_time", "kafka_time"))
-    plain = batch.drop_columns(["source_time", "kafka_time"]).to_pylist()
+    # Kafka's times may lie outside of the years that Python knows: they stay numbers
+    plain = batch.drop_columns(["source_time", "kafka_time", "tool_time"]).to_pylist()
     for row, time, sent_ms in zip(plain, times, sent, strict=True):
         try:
             structure = wire.structure(row["table_changes"]) if row["table_changes"] else []
-        except (DataError, ValueError, KeyError, TypeError, AttributeError):
+        except Exception:
             structure = []  # the statement's text says what it can
         server = server_of(row["transaction_id"])
         documents.append(

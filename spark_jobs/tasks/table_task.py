@@ -111,9 +111,9 @@ def _spans(data: list[dict[str, Any]]) -> list[Span]:
 class ApplyReport:
     """What came of one table.
 
-    :param status: ``committed`` (or staged), ``unchanged``, ``repeated``, ``waiting``, ``parked``, ``rewind``: nothing
-        was done, the table has to go back behind ``rewind_to`` first, or ``ahead``: nothing was done, the table holds
-        more than the driver knows.
+    :param status: ``committed`` (or staged), ``unchanged``, ``repeated``, ``waiting``, ``parked``, ``unavailable``: the
+        store failed and the batch should run again, ``rewind``: nothing was done, the table has to go back behind
+        ``rewind_to`` first, or ``ahead``: nothing was done, the table holds more than the driver knows.
     :param state: document of the table's state after it; of ``ahead`` the state that the table's own commit states.
     """
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +14,8 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from airflow_provider_cdc.core.errors import SinkError, UnavailableError
+from airflow_provider_cdc.core.errors import CdcError, SinkError, UnavailableError
+from airflow_provider_cdc.core.faults import may_be_caught
 
 # commits that leave a table's rows as they are
 _MAINTENANCE = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "CHECKPOINT", "REORG"})
@@ -149,19 +152,22 @@ class DeltaLocation:
 
     def rows(self, keys: pa.Table | None = None) -> pa.Table:
         """Return all rows, columns in the table's order; with keys only those that may have one of them."""
-        reader = QueryBuilder().register("t", self.table).execute("SELECT * FROM t")
-        schema = pa.schema(self.table.schema().to_arrow())
-        if keys is None:
-            return normal(pa.table(reader.read_all()), schema)
-        return pa.concat_tables(
-            [schema.empty_table(), *(_having(normal(pa.table(batch), schema), keys) for batch in reader)]
-        )
+        table = self.table
+        with self._reading():
+            reader = QueryBuilder().register("t", table).execute("SELECT * FROM t")
+            schema = pa.schema(table.schema().to_arrow())
+            if keys is None:
+                return normal(pa.table(reader.read_all()), schema)
+            return pa.concat_tables(
+                [schema.empty_table(), *(_having(normal(pa.table(batch), schema), keys) for batch in reader)]
+            )
 
     def merge(self, upserts: pa.Table, deletes: pa.Table, key: Sequence[str], commit: Commit) -> None:
         """Replace or add one row per key, remove the rows of deleted keys, one commit."""
         flag = "_cdc_delete"
         while flag in upserts.column_names:
             flag += "_"
+        demand_names(upserts.column_names, self.location)
         source = pa.concat_tables(
             [
                 upserts.append_column(flag, pa.repeat(pa.scalar(False), upserts.num_rows)),
@@ -181,6 +187,7 @@ class DeltaLocation:
 
     def write(self, rows: pa.Table, mode: str, commit: Commit, **more: Any) -> None:
         """Add or replace all rows; creates the table where there is none."""
+        demand_names(rows.column_names, self.location)
         target = self._table if self._table is not None else self.location
         options = {} if self._table is not None else {"storage_options": self._options or None}
         self._guarded(
@@ -194,7 +201,33 @@ class DeltaLocation:
             )
         )
 
-    def _guarded(self, action: Any) -> None:
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Turn what delta-rs raises in the block into errors that name the table.
+
+        :raises SinkError: rows cannot be read, now or later.
+        :raises UnavailableError: the store failed.
+        """
+        try:
+            yield
+        except BaseException as error:
+            if not may_be_caught(error) or isinstance(error, (CdcError, MemoryError)):
+                raise
+            if _is_passing(error):
+                raise self._failed("sink.unavailable", "the table could not be read", error) from error
+            raise SinkError(
+                "sink.unreadable",
+                f"the table's rows cannot be read: {_first_line(error)}",
+                where={"location": self.location, "version": self.version},
+                hint="restore the missing or damaged file, or rebuild the table",
+            ) from error
+
+    def _guarded(self, action: Callable[[], Any]) -> None:
+        """Make a commit; nothing of it is visible where this raises.
+
+        :raises SinkError: it will not go through, now or later.
+        :raises UnavailableError: the store failed, or somebody else committed.
+        """
         try:
             action()
         except CommitFailedError as error:
@@ -204,13 +237,64 @@ class DeltaLocation:
                 where={"location": self.location},
                 hint="run again; keep other writers away from this table",
             ) from error
-        except (DeltaError, OSError) as error:
-            raise UnavailableError(
-                "sink.write_failed",
-                f"the commit did not go through: {type(error).__name__}: {str(error)[:300]}",
+        except BaseException as error:
+            if not may_be_caught(error) or isinstance(error, (CdcError, MemoryError)):
+                raise
+            if _is_passing(error):
+                raise self._failed("sink.write_failed", "the commit did not go through", error) from error
+            raise SinkError(
+                "sink.refused",
+                f"Delta refuses the commit: {_first_line(error)}",
                 where={"location": self.location},
-                hint="nothing of it is visible; run again when the store answers",
+                hint="nothing of it is visible; see the table's files and its columns, or rebuild the table",
             ) from error
+
+    def _failed(self, code: str, text: str, error: BaseException) -> UnavailableError:
+        return UnavailableError(
+            code,
+            f"{text}: {_first_line(error)}",
+            where={"location": self.location},
+            hint="nothing of it is visible; run again when the store answers",
+        )
+
+
+# How delta-rs says in an error's text what object_store met: it gives few errors a class of their own.
+_LOST = re.compile(r"not found|No such file|Requested range was invalid|NoSuchKey", re.IGNORECASE)
+_STORE = re.compile(r"Object Store error|Generic \w+ error:|HTTP error|error sending request|os error \d+")
+
+
+def _is_passing(error: BaseException) -> bool:
+    """Say whether an error comes from a store that may answer later, not from what lies in it."""
+    text = str(error)
+    if isinstance(error, FileNotFoundError) or _LOST.search(text):
+        return False
+    return isinstance(error, OSError) or _STORE.search(text) is not None
+
+
+def _first_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}"
+
+
+def demand_names(names: Sequence[str], location: str) -> None:
+    """Refuse columns that a Delta table cannot have beside each other.
+
+    :raises SinkError: a name has a NUL, or two are the same but for their case.
+    """
+    folded: dict[str, str] = {}
+    for name in names:
+        other = folded.setdefault(name.lower(), name)
+        if other is not name:
+            problem = f"the columns {other!r} and {name!r} differ only in case"
+        elif "\0" in name:
+            problem = f"the name of the column {name!r} has a NUL"
+        else:
+            continue
+        raise SinkError(
+            "sink.columns_refused",
+            f"{problem}, which no Delta table can have",
+            where={"location": location},
+            hint="rename the column at the source, or leave the table out with tables.exclude",
+        )
 
 
 def _having(rows: pa.Table, keys: pa.Table) -> pa.Table:

@@ -28,7 +28,8 @@ class RunPolicy:
     :param engine: ``spark``, or ``inline``: the same tasks in the worker's own process.
     :param reader: who reads Kafka: ``task`` (librdkafka), ``spark`` (Spark's source), ``auto``.
     :param writer: who writes tables: ``task`` (delta-rs), ``spark`` (MERGE), ``auto`` by size.
-    :param quarantine_limit: records a batch may set aside before it fails.
+    :param quarantine_limit: records of one table that a batch may set aside before the table is parked, and likewise
+        rows that do not fit; of records whose table cannot be told, how many before the batch fails.
     :param on_cascade: ``park`` a table whose rows a foreign key changed without row events, or ``ignore`` that.
     :param on_drop_table: ``keep`` the content and mark it dropped, or ``apply`` (empty it).
     :param on_truncate: ``apply`` or ``ignore``.

@@ -18,10 +18,12 @@ class TableRule:
     """What is different for one table; None takes the pipeline's policy.
 
     :param create: CREATE TABLE statement, for logs that begin after the table did or carry no types.
+    :param quarantine_limit: of the table's own records and rows.
     """
 
     create: str | None = None
     writer: str | None = None
+    quarantine_limit: int | None = None
     on_cascade: str | None = None
     on_drop_table: str | None = None
     on_truncate: str | None = None
@@ -31,6 +33,7 @@ class TableRule:
     def check(self, checks: Checks) -> None:
         """Note what is wrong with this rule."""
         checks.text("create", self.create, optional=True)
+        checks.integer("quarantine_limit", self.quarantine_limit, optional=True)
         if self.tinyint1_as_boolean is not None:
             checks.flag("tinyint1_as_boolean", self.tinyint1_as_boolean)
         for name, known in CHOICES.items():

@@ -16,6 +16,7 @@ from airflow_provider_cdc.core.ddl.timeline import Block, Epoch, Reference, Sche
 from airflow_provider_cdc.core.ddl.unordered import REASON, TWICE, Effect, effect_of, in_doubt, still_near
 from airflow_provider_cdc.core.ddl.working_table import WorkingTable
 from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.faults import summary
 from airflow_provider_cdc.core.model.clock_position import one_instant
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
 
@@ -50,10 +51,15 @@ class Fold:
             return
         self.take_rows(before=change.position)
         try:
-            statements = parse(change.statement)
+            self._carry_out(change, parse(change.statement))
         except DataError as error:
             self._not_understood(change, error)
-            return
+        except Exception as error:  # a fault of ours must not stop the tables that the statement does not name
+            text = f"a statement cannot be carried out: {summary(error)}"
+            self._not_understood(change, DataError("ddl.fault", text, hint="please report it with the statement"))
+
+    def _carry_out(self, change: SchemaChange, statements: Sequence[ddl.Statement]) -> None:
+        """Carry out the statements of one change, unless another one of the same instant may stand before or after."""
         effect = effect_of(change, statements, self.timeline.names, self._case)
         self._rows_only = [other for other in self._rows_only if not _names(other) & effect.changed]
         self._near = still_near(self._near, change.position)

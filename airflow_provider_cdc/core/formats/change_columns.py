@@ -71,9 +71,13 @@ class ChangeColumns:
         if value is not None:
             self.rest.setdefault(name, []).append((place, value))
 
-    def error(self, record: int, code: str, message: str) -> None:
-        """Append an error change that keeps the record's bytes."""
-        self.add(record, "error", error_code=code, error=message, raw=self._raw(record))
+    def error(self, record: int, code: str, message: str, table: tuple[str, str] | None = None) -> None:
+        """Append an error change that keeps the record's bytes.
+
+        :param table: database and table that the record is about, where it tells them.
+        """
+        database, name = table or (None, None)
+        self.add(record, "error", database=database, table=name, error_code=code, error=message, raw=self._raw(record))
 
     def _raw(self, record: int) -> bytes:
         return bytes((self.records.values[record] or b"")[:RAW_LIMIT])
@@ -124,7 +128,13 @@ class ChangeColumns:
             change = Change(*values)
             if all(image is None or _is_utf8(image) for image in (change.before, change.after)):
                 continue
-            self.changes[place] = _EMPTY._replace(record=change.record, number=change.number, kind="error")
+            self.changes[place] = _EMPTY._replace(
+                record=change.record,
+                number=change.number,
+                kind="error",
+                database=change.database,
+                table=change.table,
+            )
             self.note(place, "error_code", "record.not_utf8")
             self.note(place, "error", "an image is not valid UTF-8")
             self.note(place, "raw", self._raw(change.record))

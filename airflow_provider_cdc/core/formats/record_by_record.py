@@ -22,13 +22,19 @@ class Refused(ValueError):
 
 
 def decode_each(
-    records: Records, texts: Sequence[str], take: Callable[[ChangeColumns, int, bytes], None], noun: str
+    records: Records,
+    texts: Sequence[str],
+    take: Callable[[ChangeColumns, int, bytes], None],
+    noun: str,
+    table_of: Callable[[bytes], tuple[str | None, str | None]],
 ) -> pa.RecordBatch:
     """Return the changes of records, in their order; one that cannot be decoded becomes an ``error`` change.
 
     :param texts: distinct ``columns`` texts, which ``take`` may add to.
     :param take: adds all changes of one record, given its place and value; or none, if it raises Refused or ValueError.
     :param noun: what a record should be, for people.
+    :param table_of: database and table of a row change that could not be decoded; raises ValueError where a record does
+        not tell them, or may be a statement, which can be about other tables than the one it names.
     """
     out = ChangeColumns(records, texts)
     for place, value in enumerate(records.values):
@@ -38,10 +44,19 @@ def decode_each(
         try:
             take(out, place, value)
         except Refused as refusal:
-            out.error(place, refusal.code, str(refusal))
+            out.error(place, refusal.code, str(refusal), _named(table_of, value))
         except (ValueError, RecursionError) as error:  # what msgspec raises is a ValueError
-            out.error(place, "record.malformed", f"no {noun}: {_reason(error)}")
+            out.error(place, "record.malformed", f"no {noun}: {_reason(error)}", _named(table_of, value))
     return out.batch()
+
+
+def _named(table_of: Callable[[bytes], tuple[str | None, str | None]], value: bytes) -> tuple[str, str] | None:
+    """Return the table that a record is about, None where that cannot be told."""
+    try:
+        database, table = table_of(value)
+    except (ValueError, RecursionError):
+        return None
+    return (database, table) if database and table else None
 
 
 def _reason(error: Exception) -> str:

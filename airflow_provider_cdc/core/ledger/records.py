@@ -28,7 +28,7 @@ class Batch:
     :param start: first offsets.
     :param end: offsets after the last, exclusive.
     :param until: source time the request named; None is "what is there now".
-    :param result: result document; None while planned.
+    :param result: result document; while planned None, or where the engine crashed the last time.
     :param topics: Kafka's id of each topic in the range; None where the batch was planned without them.
     :param lost: records that Kafka deleted before any batch read them: ``topic``, ``partition``, ``start`` and ``end``.
     """

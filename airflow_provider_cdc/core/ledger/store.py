@@ -247,6 +247,22 @@ class Ledger:
                 row = connection.execute(select(schema.batches).where(*mine)).one()
             return rows.as_batch(row)
 
+    def crashed(self, lease: Lease, seq: int, place: str) -> bool:
+        """Note where the engine of a planned batch crashed; return whether it crashed there the time before, too.
+
+        :param place: where in the code, the same for the same fault.
+        :raises BusyError: the lease is lost.
+        """
+        lease.check()
+        with self._database.writing() as connection:
+            rows.fence(connection, lease)
+            c = schema.batches.c
+            mine = (c.pipeline == lease.pipeline, c.seq == seq, c.status == PLANNED)
+            before = connection.execute(select(c.result).where(*mine)).scalar_one_or_none()
+            crash = {"status": "crashed", "place": place}
+            connection.execute(update(schema.batches).where(*mine).values(result=crash))
+        return before == crash
+
     def abandon(self, lease: Lease, seq: int) -> Batch:
         """Give up a planned batch of which nothing was read; its number stays taken, the next range does not follow it.
 

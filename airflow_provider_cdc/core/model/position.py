@@ -32,9 +32,11 @@ def binlog_position(file_number: int, pos: int, row: int = 0, *, generation: int
 def binlog_file_number(file: str) -> int:
     """Return the number at the end of a binlog file's name, so that 1000000 comes after 999999.
 
-    :raises ValueError: the name does not end in a number.
+    :raises ValueError: the name does not end in a number, or in one that no position can hold.
     """
     head, dot, digits = file.rpartition(".")
     if not dot or not head or not digits.isascii() or not digits.isdigit():
         raise ValueError("binlog file name does not end in a number")
+    if len(digits.lstrip("0")) > FILE_DIGITS:
+        raise ValueError(f"binlog file name ends in a number of more than {FILE_DIGITS} digits")
     return int(digits)

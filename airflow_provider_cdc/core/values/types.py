@@ -7,6 +7,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import ColumnType
 
 INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
@@ -25,6 +26,7 @@ GEOMETRIES = frozenset(
 )
 BINARIES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
 MAX_DIGITS = 38  # of decimal128
+_MAX_BINARY = 255
 UNSIGNED_BIGINT = pa.decimal128(20, 0)
 
 _SIGNED = dict(zip(INTEGERS, (pa.int8(), pa.int16(), pa.int32(), pa.int32(), pa.int64()), strict=True))
@@ -55,8 +57,17 @@ _DEFAULTS = TypeOptions()
 
 
 def arrow_type(column: ColumnType, options: TypeOptions = _DEFAULTS) -> pa.DataType:
-    """Return the Arrow type that holds every value of a column."""
+    """Return the Arrow type that holds every value of a column.
+
+    :raises DataError: no database has a column of this type; what told of it is damaged.
+    """
     name = column.name
+    if _is_impossible(column):
+        raise DataError(
+            "schema.impossible_type",
+            f"a column is said to be of the type {column}, which no database has",
+            hint="see what its records and statements say of its columns; if that is wrong, state tables.<name>.create",
+        )
     if name in _SIGNED:
         if name == "tinyint" and column.length == 1 and not column.unsigned and options.tinyint1_as_boolean:
             return pa.bool_()
@@ -68,6 +79,14 @@ def arrow_type(column: ColumnType, options: TypeOptions = _DEFAULTS) -> pa.DataT
     if name == "bit":
         return _bits(column.length or 1)
     return _PLAIN.get(name, pa.string())
+
+
+def _is_impossible(column: ColumnType) -> bool:
+    if column.name == "decimal":
+        precision, scale = decimal_digits(column)
+        return not 0 <= scale <= precision
+    # MySQL pads these to their full length, so that a damaged one would fill the memory
+    return column.name == "binary" and not 0 <= (column.length or 0) <= _MAX_BINARY
 
 
 def decimal_digits(column: ColumnType) -> tuple[int, int]:

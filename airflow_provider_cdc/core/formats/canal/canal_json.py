@@ -12,7 +12,7 @@ from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.canal import columns as canal_columns
 from airflow_provider_cdc.core.formats.canal.evidence import of_canal
 from airflow_provider_cdc.core.formats.canal.images import Former, Table, read_images
-from airflow_provider_cdc.core.formats.canal.statements import changes_tables, session_database
+from airflow_provider_cdc.core.formats.canal.statements import changes_one_table, changes_tables, session_database
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Progress, Records
 from airflow_provider_cdc.core.formats.record_by_record import Refused, decode_each
@@ -63,6 +63,19 @@ class _Time(msgspec.Struct, gc=False):
     es: _Millis | None = None
 
 
+class _Told(msgspec.Struct, gc=False):
+    """What a message tells of its table, whatever else in it cannot be read."""
+
+    database: str | None = None
+    table: str | None = None
+    type: str | None = None
+    isDdl: bool | None = None
+    sql: str | None = None
+    data: msgspec.Raw = msgspec.Raw()
+
+
+_WITHOUT_ROWS = tuple(map(msgspec.Raw, (b"", b"null", b"[]")))
+_told = msgspec.json.Decoder(_Told)
 _read = msgspec.json.Decoder(_Message).decode
 _time = msgspec.json.Decoder(_Time)
 _texts = msgspec.json.Decoder(dict[str, str | None] | None)
@@ -100,7 +113,7 @@ class WireFormat(canal_columns.CanalFormat):
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        return decode_each(records, self._columns_texts, self._record, "Canal message")
+        return decode_each(records, self._columns_texts, self._record, "Canal message", _table_of)
 
     def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
         """Add the changes of one record."""
@@ -207,6 +220,15 @@ class WireFormat(canal_columns.CanalFormat):
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
         return Progress(message.es, message.type == "TIDB_WATERMARK") if message.es else None
+
+
+def _table_of(value: bytes) -> tuple[str | None, str | None]:
+    """Return the table of a row change."""
+    told = _told.decode(value)
+    by_statement = bool(told.sql) and told.data in _WITHOUT_ROWS
+    if told.type not in _ROW_OPS or told.isDdl or (by_statement and not changes_one_table(told.sql or "")):
+        raise ValueError("no row change")
+    return told.database, told.table
 
 
 def _checked_images(message: _Message, op: str) -> list[msgspec.Raw]:

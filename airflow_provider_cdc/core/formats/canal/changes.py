@@ -9,9 +9,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.formats.canal.entries import ERROR, IGNORED, KINDS, OPS, ROW, SCHEMA, Meanings
+from airflow_provider_cdc.core.formats.canal.entries import (
+    ERROR,
+    IGNORED,
+    KINDS,
+    OPS,
+    ROW,
+    ROW_EVENTS,
+    SCHEMA,
+    Meanings,
+)
 from airflow_provider_cdc.core.formats.canal.packets import Entries, Flags, Numbers, entry_bytes
 from airflow_provider_cdc.core.formats.canal.rows import Rows
+from airflow_provider_cdc.core.formats.canal.statements import changes_one_table
 from airflow_provider_cdc.core.formats.change_columns import RAW_LIMIT, binlog_positions
 
 _KINDS = pa.array([kind.value for kind in KINDS])
@@ -33,14 +43,20 @@ def changes_of(
     place = [order.numbers(meaning.files), order.numbers(entries.offsets), order.numbers(_bases(entries, meaning))]
     place[2] = np.where(order.is_row, place[2] + order.nth, 0)
     tables = pc.if_else(pc.equal(entries.tables, ""), pa.scalar(None, pa.string()), entries.tables)
+    names = {
+        "database": order.of_entries(entries.schemas.dictionary_encode(), placed),
+        "table": order.of_entries(tables.dictionary_encode(), placed),
+    }
+    errors = _errors(values, entries, meaning, order)
+    for name in names if errors else ():
+        names[name] = pc.coalesce(names[name].cast(pa.string()), errors.pop(name)).dictionary_encode()
     return pa.table(
         {
             "record": pa.array(order.record),
             "index": pa.array(order.number, pa.int32()),
             "kind": pa.DictionaryArray.from_arrays(pa.array(order.kind, pa.int32()), _KINDS),
             "op": pa.DictionaryArray.from_arrays(pa.array(op, pa.int32(), mask=order.lone | (op < 0)), _OPS),
-            "database": order.of_entries(entries.schemas.dictionary_encode(), placed),
-            "table": order.of_entries(tables.dictionary_encode(), placed),
+            **names,
             "position": binlog_positions(*(pa.array(numbers, pa.int64(), mask=~placed) for numbers in place)),
             "source_time": pa.array(millis * 1000, mask=order.lone | (millis == 0)).cast(pa.timestamp("us", "UTC")),
             "transaction_id": order.of_entries(entries.transactions, ~order.lone),
@@ -51,7 +67,7 @@ def changes_of(
             ),
             "statement": order.of_entries(entries.sql, ddl),
             "default_database": order.of_entries(session, ddl),
-            **_errors(values, entries, meaning, order),
+            **errors,
         }
     )
 
@@ -128,19 +144,33 @@ def _bases(entries: Entries, meaning: Meanings) -> Numbers:
 
 
 def _errors(values: Sequence[bytes | None], entries: Entries, meaning: Meanings, order: _Order) -> dict[str, pa.Array]:
+    """Return the columns of error changes, with the table that each is about if it tells one; none without errors."""
     places = np.flatnonzero(order.kind == ERROR).tolist()
     if not places:
         return {}
-    columns: dict[str, list[Any]] = {name: [None] * len(order.kind) for name in ("error_code", "error", "raw")}
+    kinds = dict.fromkeys(("error_code", "error", "database", "table"), pa.string()) | {"raw": pa.binary()}
+    columns: dict[str, list[Any]] = {name: [None] * len(order.kind) for name in kinds}
     for place in places:
+        record, entry = int(order.record[place]), int(order.entry[place])
         if order.lone[place]:
-            record = int(order.record[place])
             problem, raw = entries.problems[record], values[record] or b""
+            about = np.flatnonzero(entries.record == record).tolist()
         else:
-            entry = int(order.entry[place])
-            number = entry - int(np.searchsorted(entries.record, entries.record[entry]))
-            problem, raw = meaning.errors[entry], entry_bytes(values[int(order.record[place])] or b"", number)
+            number = entry - int(np.searchsorted(entries.record, record))
+            problem, raw, about = meaning.errors[entry], entry_bytes(values[record] or b"", number), [entry]
         columns["error_code"][place], columns["error"][place] = problem
+        columns["database"][place], columns["table"][place] = _only_table(entries, about)
         columns["raw"][place] = bytes(raw[:RAW_LIMIT])
-    kinds = {"error_code": pa.string(), "error": pa.string(), "raw": pa.binary()}
     return {name: pa.array(columns[name], kind) for name, kind in kinds.items()}
+
+
+def _only_table(entries: Entries, about: Sequence[int]) -> tuple[str | None, str | None]:
+    """Return the one table whose rows these entries change, nothing where it may be several or a schema change."""
+    found = set()
+    for entry in about:
+        statement = "" if entries.counts[entry] else entries.sql[entry].as_py()
+        if entries.event[entry] not in ROW_EVENTS or (statement and not changes_one_table(statement)):
+            return None, None
+        found.add((entries.schemas[entry].as_py(), entries.tables[entry].as_py()))
+    (database, table) = found.pop() if len(found) == 1 else ("", "")
+    return (database, table) if database and table else (None, None)

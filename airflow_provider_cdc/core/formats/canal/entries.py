@@ -14,11 +14,12 @@ from airflow_provider_cdc.core.formats.canal.rows import Rows
 from airflow_provider_cdc.core.formats.canal.statements import changes_tables
 from airflow_provider_cdc.core.formats.generated import canal_entry_pb2 as wire
 from airflow_provider_cdc.core.model.change import Kind, Op
-from airflow_provider_cdc.core.model.position import FILE_DIGITS, binlog_file_number
+from airflow_provider_cdc.core.model.position import binlog_file_number
 
 KINDS, OPS = list(Kind), list(Op)
 ROW, SCHEMA, PROGRESS, TRANSACTION, IGNORED, ERROR = map(KINDS.index, KINDS)
 _ROW_OPS = {wire.INSERT: Op.INSERT, wire.UPDATE: Op.UPDATE, wire.DELETE: Op.DELETE}
+ROW_EVENTS = frozenset(_ROW_OPS)
 _DDL = (wire.CREATE, wire.ALTER, wire.ERASE, wire.TRUNCATE, wire.RENAME, wire.CINDEX, wire.DINDEX)
 # annotations of row changes begin so; all other statements are looked at one by one
 _ANNOTATION = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|REPLACE|SET)\b", re.IGNORECASE)
@@ -155,7 +156,6 @@ def _file_numbers(files: pa.StringArray) -> Numbers:
 
 def _file_number(name: str) -> int:
     try:
-        number = binlog_file_number(name)
+        return binlog_file_number(name)
     except ValueError:
         return -1
-    return number if len(str(number)) <= FILE_DIGITS else -1

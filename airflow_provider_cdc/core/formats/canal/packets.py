@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from airflow_provider_cdc.core.formats.generated.canal_entry_pb2 import ROWDATA, TRANSACTIONEND, UPDATE
 from airflow_provider_cdc.core.formats.generated.canal_packet_pb2 import (
@@ -25,6 +27,7 @@ from airflow_provider_cdc.core.formats.generated.canal_record_pb2 import Ends, P
 from airflow_provider_cdc.core.formats.protobuf_reader import MessageReader, emptied
 
 _MAX_MILLIS = 253_402_300_799_999  # the year 9999: what a timestamp column can hold
+_BODY = Packet.DESCRIPTOR.fields_by_name["body"].number << 3 | 2  # what stands before a body's length
 _MAX_ACK_TEXT = 300  # an Ack may hold a stack trace (10.1)
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
@@ -98,7 +101,9 @@ class PacketReader:
 
     def read(self, values: Sequence[bytes | None]) -> Entries:
         """Return the entries of these records."""
-        batch, ends, malformed = self._messages(pa.array([value or b"" for value in values], pa.binary()))
+        batch, ends, malformed = self._messages(
+            _with_one_body(pa.array([value or b"" for value in values], pa.binary()))
+        )
         compression = _numbers(batch.to_struct_array(), "compression", NONE)
         usual = np.isin(compression, (COMPRESSIONCOMPATIBLEPROTO2, NONE))
         refused: Flags = malformed | ~usual | (batch.column("type").to_numpy() != MESSAGES)
@@ -157,6 +162,66 @@ class PacketReader:
         entries, numbers = pc.list_parent_indices(props).to_numpy(), distinct.indices.to_numpy()
         chosen = own[numbers]
         return _Own(entries[chosen], pairs["value"].take(pa.array(numbers[chosen]))), entries[malformed[numbers]]
+
+
+def _with_one_body(data: pa.BinaryArray) -> pa.BinaryArray:
+    """Return packets that have at most one body each: of several the last counts, as for every field of bytes.
+
+    ``Record`` declares the body as a message, of which a reader would join several.
+    """
+    unusual = np.flatnonzero(~_end_with_their_body(data))
+    doubled = [(int(place), data[int(place)].as_py()) for place in unusual]
+    doubled = [(place, value) for place, value in doubled if _bodies(value) > 1]
+    if not doubled:
+        return data
+    mask: Flags = np.zeros(len(data), bool)
+    mask[[place for place, _ in doubled]] = True
+    single = [Packet.FromString(value).SerializeToString() for _, value in doubled]
+    return pc.replace_with_mask(data, pa.array(mask), pa.array(single, data.type))
+
+
+def _end_with_their_body(data: pa.BinaryArray) -> Flags:
+    """Return which packets begin like the first one and have nothing behind the body that follows there."""
+    bounds: Numbers = np.frombuffer(data.buffers()[1], np.int32)[data.offset :][: len(data) + 1].astype(np.int64)
+    usual: Flags = np.zeros(len(data), bool)
+    head = _before_body(data[0].as_py()) if len(data) else b""
+    if not head:
+        return usual
+    starts, ends = bounds[:-1], bounds[1:]
+    every = np.frombuffer(data.buffers()[2], np.uint8)
+    long = np.flatnonzero(ends - starts > len(head))
+    alike = every[starts[long, None] + np.arange(len(head))] == np.frombuffer(head, np.uint8)
+    chosen = long[alike.all(axis=1)]
+    place, shift = starts[chosen] + len(head), 0
+    size: Numbers = np.zeros(len(chosen), np.int64)
+    going: Flags = np.ones(len(chosen), bool)
+    while going.any() and shift < 35:  # a length is a varint of at most five bytes
+        byte = every[np.minimum(place, len(every) - 1)].astype(np.int64)
+        size += np.where(going, (byte & 127) << shift, 0)
+        place += going
+        going, shift = going & (byte > 127), shift + 7
+    usual[chosen] = ~going & (place + size == ends[chosen])
+    return usual
+
+
+def _before_body(value: bytes) -> bytes:
+    """Return what stands before the length of a packet's body, empty where the packet has other fields there."""
+    place = 0
+    while place < len(value) and value[place] & 7 == 0:  # a number
+        place += 1
+        while place < len(value) and value[place] > 127:
+            place += 1
+        place += 1
+    return value[: place + 1] if value[place : place + 1] == bytes([_BODY]) else b""
+
+
+def _bodies(value: bytes) -> int:
+    """Return how many bodies a packet has, 0 where it is none."""
+    try:
+        fields: Any = UnknownFieldSet(Empty.FromString(value))
+        return sum(field.field_number == _BODY >> 3 for field in fields)
+    except DecodeError:
+        return 0
 
 
 def refusal(value: bytes) -> tuple[str, str]:

@@ -16,6 +16,22 @@ _FIRST_WORD = re.compile(r"(?:\s|--\s[^\n]*|\#[^\n]*|/\*M?!\d*|/\*.*?\*/)*+([A-Z
 # No statement that changes rows begins so. CREATE does: MariaDB annotates the rows of CREATE TABLE ... SELECT.
 _VERBS = frozenset({"ALTER", "DROP", "RENAME", "TRUNCATE"})
 
+_NAME = r"(?:`(?:[^`]|``)+`|[\w$]+)"
+_TABLE = rf"{_NAME}(?:\s*\.\s*{_NAME})?"
+_HINTS = r"(?:(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|QUICK|IGNORE)\s+)*"
+_ONE_TABLE = re.compile(
+    r"(?:INSERT|REPLACE)\b"
+    rf"|UPDATE\s+{_HINTS}{_TABLE}\s+(?:(?:AS\s+)?{_NAME}\s+)?SET\b"
+    rf"|DELETE\s+{_HINTS}FROM\s+{_TABLE}\s*(?:;|\bWHERE\b|\bORDER\b|\bLIMIT\b|$)",
+    re.IGNORECASE,
+)
+
+
+def changes_one_table(statement: str) -> bool:
+    """Say whether a statement certainly changes rows of no table but the first one that it names."""
+    first = _FIRST_WORD.match(statement)
+    return first is not None and _ONE_TABLE.match(statement, first.start(1)) is not None
+
 
 def changes_tables(statement: str, database: str) -> bool:
     """Say whether a QUERY that is not marked as DDL is one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,10 @@ import msgspec
 from airflow_provider_cdc.core.formats.contract import Description
 from airflow_provider_cdc.core.formats.exact_members import exact_members
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
+
+# parameters that say how values of a column are written; Connect writes every parameter as text
+_NUMBERS = ("scale", "connect.decimal.precision", "length")
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
 
 
 class _ColumnSchema(msgspec.Struct):
@@ -20,6 +25,11 @@ class _ColumnSchema(msgspec.Struct):
     optional: bool = True
     name: str | None = None
     parameters: dict[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        for name in _NUMBERS if self.parameters else ():
+            if not _NUMBER.fullmatch((self.parameters or {}).get(name, "0")):
+                raise ValueError(f"the parameter {name} of a column is no number")
 
 
 class _Member(msgspec.Struct):

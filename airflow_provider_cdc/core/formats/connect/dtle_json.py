@@ -13,7 +13,7 @@ from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.connect import dtle_columns, dtle_statements
 from airflow_provider_cdc.core.formats.connect.binlog_files import FileNumbers
 from airflow_provider_cdc.core.formats.connect.columns import ColumnTexts, describe
-from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE, EnvelopeReader, Message
+from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE, EnvelopeReader, Message, table_of
 from airflow_provider_cdc.core.formats.connect.evidence import of_dtle
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
 from airflow_provider_cdc.core.formats.record_by_record import Refused, decode_each
@@ -103,7 +103,14 @@ class WireFormat:
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        return decode_each(records, self._columns.texts, self._record, "dtle message")
+        return decode_each(records, self._columns.texts, self._record, "dtle message", self._table_of)
+
+    def _table_of(self, value: bytes) -> tuple[str | None, str | None]:
+        """Return the table of a row change."""
+        told = table_of(value)
+        if told.op not in _ROW_OPS:
+            raise ValueError("no row change")
+        return told.source.db, told.source.table
 
     def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
         """Add the change of one record."""

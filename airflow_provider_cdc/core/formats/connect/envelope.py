@@ -28,6 +28,34 @@ class Message(msgspec.Struct, gc=False):
     payload: msgspec.Raw = msgspec.Raw()
 
 
+class _Where(msgspec.Struct, gc=False):
+    db: str | None = None
+    table: str | None = None
+
+
+class _Told(msgspec.Struct, gc=False):
+    """What a message tells of its table, whatever else in it cannot be read."""
+
+    source: _Where = msgspec.field(default_factory=_Where)
+    op: str | None = None
+
+
+class _Enveloped(_Told, gc=False):
+    payload: _Told | None = None
+
+
+_enveloped = msgspec.json.Decoder(_Enveloped)
+
+
+def table_of(value: bytes) -> _Told:
+    """Return what a message tells of its table, with or without an envelope.
+
+    :raises msgspec.MsgspecError: it is no JSON, or tells it in another way.
+    """
+    told = _enveloped.decode(value)
+    return told.payload or told
+
+
 M = TypeVar("M", bound=Message)
 
 

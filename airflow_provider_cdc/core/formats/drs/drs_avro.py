@@ -123,7 +123,18 @@ class WireFormat:
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no record become ``error`` changes."""
-        return decode_each(records, self._columns, self._record, "record as the options state it, or of another schema")
+        noun = "record as the options state it, or of another schema"
+        return decode_each(records, self._columns, self._record, noun, self._table_of)
+
+    def _table_of(self, value: bytes) -> tuple[str | None, str | None]:
+        """Return the table of a row change."""
+        try:
+            record = None if self._reader is None else self._reader.read(value)
+            if record is None or self._operations.get(self._fields.text("operation", record) or "") not in _ROW_OPS:
+                raise ValueError("no row change")
+            return self._fields.names(record)
+        except Misfit as error:
+            raise ValueError(str(error)) from None
 
     def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
         """Add the changes of one record."""

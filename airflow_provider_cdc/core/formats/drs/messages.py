@@ -73,6 +73,15 @@ class _Times(msgspec.Struct, gc=False):
     es: _Millis | None = None
 
 
+class _Told(msgspec.Struct, gc=False):
+    """What a message tells of its table, whatever else in it cannot be read."""
+
+    database: str | None = None
+    table: str | None = None
+    type: str | None = None
+
+
+_told = msgspec.json.Decoder(_Told)
 _NONE: tuple[msgspec.Raw | None, ...] = (None,)
 _message = msgspec.json.Decoder(_Message)
 _times = msgspec.json.Decoder(_Times)
@@ -106,7 +115,7 @@ class DrsFormat(ABC):
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        return decode_each(records, self._columns, self._record, "DRS message")
+        return decode_each(records, self._columns, self._record, "DRS message", _table_of)
 
     def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
         """Add the changes of one record."""
@@ -253,6 +262,14 @@ class DrsFormat(ABC):
         )
         ids = {column.name: column.id for column in columns}
         return TableSchema(columns, tuple(ids[name] for name in key))
+
+
+def _table_of(value: bytes) -> tuple[str | None, str | None]:
+    """Return the table of a row change."""
+    told = _told.decode(value)
+    if told.type not in _ROW_OPS:
+        raise ValueError("no row change")
+    return told.database, told.table
 
 
 def _schema_change(out: ChangeColumns, place: int, message: _Message) -> None:

@@ -71,10 +71,20 @@ class Changes:
         """Return the number of changes of each of so many groups."""
         return np.bincount(self._entries.group[self._entry], minlength=groups)
 
-    def problems(self) -> list[tuple[int, int, Problem]]:
-        """Return what could not be carried: group, number of the change in it, and why."""
+    def problems(self) -> list[tuple[int, int, Problem, tuple[str | None, str | None]]]:
+        """Return what could not be carried: group, number of the change in it, why, and database and table of a row."""
         group = self._entries.group[self._entry]
-        return [(int(group[i]), int(self._number[i]), problem) for i, problem in sorted(self._problems.items())]
+        return [
+            (int(group[i]), int(self._number[i]), problem, self._table_of(int(self._entry[i])))
+            for i, problem in sorted(self._problems.items())
+        ]
+
+    def _table_of(self, entry: int) -> tuple[str | None, str | None]:
+        entries = self._entries
+        if entries.type[entry] != MessageType.DML:  # a statement may be about other tables than the one it names
+            return None, None
+        database, table = entries.database[entry].as_py(), entries.table[entry].as_py()
+        return (database, table) if database and table else (None, None)
 
     def batch(self, records: Records, places: Any, remarks: Remarks) -> pa.RecordBatch:
         """Return the changes without problems, and the remarks among them where they belong.
@@ -101,8 +111,11 @@ class Changes:
             "kafka_time": pa.array(records.timestamps, pa.int64()).take(at).cast(pa.timestamp("ms", "UTC")),
             **self._of_entries(change),
             **self._of_rows(change, code),
-            **remarks.columns(remark),
         }
+        for name, column in remarks.columns(remark).items():
+            arrays[name] = pc.coalesce(arrays[name].cast(pa.string()), column) if name in arrays else column
+            if name in ("database", "table"):
+                arrays[name] = arrays[name].dictionary_encode()
         nothing = {field.name: pa.nulls(len(record), field.type) for field in CHANGE_SCHEMA if field.name not in arrays}
         return pa.RecordBatch.from_arrays(
             [{**nothing, **arrays}[name] for name in CHANGE_SCHEMA.names], schema=CHANGE_SCHEMA

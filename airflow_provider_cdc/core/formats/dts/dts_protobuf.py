@@ -104,9 +104,9 @@ class WireFormat:
         sizes = changes.sizes(len(slices.wholes))
         for group in np.flatnonzero(sizes == 0).tolist():
             text = "no DTS entries" if malformed[group] else "an envelope without entries"
-            slices.refuse(group, 0, "record.malformed", text)
-        for group, number, problem in changes.problems():
-            slices.refuse(group, number, *problem)
+            slices.refuse(group, 0, ("record.malformed", text))
+        for group, number, problem, table in changes.problems():
+            slices.refuse(group, number, problem, table)
         slices.tell_lost(np.maximum(sizes, 1))
         return changes.batch(records, slices.wholes, remarks)
 

@@ -15,6 +15,8 @@ class _Error(NamedTuple):
     code: str
     text: str
     raw: bytes | None
+    database: str | None
+    table: str | None
 
 
 class Remarks:
@@ -29,13 +31,22 @@ class Remarks:
         if len(records):
             self._ignored.append(np.asarray(records, np.int64))
 
-    def error(self, record: int, number: int, code: str, text: str, raw: bytes | None) -> None:
+    def error(
+        self,
+        record: int,
+        number: int,
+        code: str,
+        text: str,
+        raw: bytes | None,
+        table: tuple[str | None, str | None] = (None, None),
+    ) -> None:
         """Note what is wrong.
 
         :param number: of the change that it stands for in its record.
         :param raw: the bytes that it is about, where they are to be kept.
+        :param table: database and table that it is about, where they are known.
         """
-        self._errors.append(_Error(record, number, code, text, raw))
+        self._errors.append(_Error(record, number, code, text, raw, *table))
 
     def places(self) -> tuple[Any, Any, Any]:
         """Return record and number of each remark, and whether it is an error: these come last."""
@@ -46,7 +57,7 @@ class Remarks:
         return records, numbers, np.arange(len(records)) >= len(ignored)
 
     def columns(self, places: Any) -> dict[str, pa.Array]:
-        """Return the columns that only errors have.
+        """Return the columns of errors, null for others.
 
         :param places: for each row of them the number of a remark, negative for none.
         """
@@ -54,7 +65,7 @@ class Remarks:
             return {}
         first = sum(map(len, self._ignored))
         errors = pa.array(places - first, mask=places < first)
-        given = {"error_code": "code", "error": "text"}
+        given = {"error_code": "code", "error": "text", "database": "database", "table": "table"}
         columns = {name: [getattr(error, field) for error in self._errors] for name, field in given.items()}
         arrays = {name: pa.array(values, pa.string()) for name, values in columns.items()}
         arrays["raw"] = pa.array([error.raw for error in self._errors], pa.binary())

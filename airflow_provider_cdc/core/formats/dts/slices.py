@@ -152,15 +152,25 @@ class Slices:
         records = self._apart.get(last) or range(first, last + 1)
         return b"".join(self._contents[record].as_py() for record in records)
 
-    def refuse(self, group: int, number: int, code: str, text: str) -> None:
-        """Tell of a change that could not be carried; the first one of a group has the bytes."""
+    def refuse(
+        self,
+        group: int,
+        number: int,
+        problem: tuple[str, str],
+        table: tuple[str | None, str | None] = (None, None),
+    ) -> None:
+        """Tell of a change that could not be carried; the first one of a group has the bytes.
+
+        :param problem: code and sentence.
+        :param table: database and table of the change, where they are known.
+        """
         last, raw = int(self.wholes[group]), None
         if group not in self._explained:
             self._explained.add(group)
             alone = self._firsts[group] == last and last not in self._apart
             raw = (self._records.values[last] or b"") if alone else self._content(group)
             raw = bytes(raw[:RAW_LIMIT])
-        self._remarks.error(last, number, code, text, raw)
+        self._remarks.error(last, number, *problem, raw, table)
 
     def tell_lost(self, sizes: Any) -> None:
         """Tell of numbers that were left out, after the changes of the record behind them.

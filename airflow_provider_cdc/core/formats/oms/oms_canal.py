@@ -53,6 +53,16 @@ class _Times(msgspec.Struct, gc=False):
     type: str | None = None
 
 
+class _Told(msgspec.Struct, gc=False):
+    """What a message tells of its table, whatever else in it cannot be read."""
+
+    database: str | None = None
+    table: str | None = None
+    type: str | None = None
+    isDdl: bool | None = None
+
+
+_told = msgspec.json.Decoder(_Told)
 _read: Callable[[bytes], _Message] = msgspec.json.Decoder(_Message).decode
 _times = msgspec.json.Decoder(_Times)
 _types = msgspec.json.Decoder(dict[str, str | None] | None)
@@ -112,7 +122,7 @@ class WireFormat(oms_images.OmsFormat):
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        return decode_each(records, self._descriptions.texts, self._record, "OMS Canal message")
+        return decode_each(records, self._descriptions.texts, self._record, "OMS Canal message", _table_of)
 
     def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
         """Add the changes of one record."""
@@ -238,9 +248,17 @@ class WireFormat(oms_images.OmsFormat):
             return None
         try:
             message = _times.decode(value)
-        except (msgspec.MsgspecError, RecursionError):
+        except (ValueError, RecursionError):  # what msgspec raises is a ValueError, and so is text that is not UTF-8
             return None
         return None if message.es is None or message.type is None else Progress(message.es, heartbeat=False)
+
+
+def _table_of(value: bytes) -> tuple[str | None, str | None]:
+    """Return the table of a row change."""
+    told = _told.decode(value)
+    if told.type not in _ROW_OPS or told.isDdl:
+        raise ValueError("no row change")
+    return told.database, told.table
 
 
 def _said_by_type(message: _Message) -> str:

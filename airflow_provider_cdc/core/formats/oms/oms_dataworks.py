@@ -76,6 +76,22 @@ class _Message(msgspec.Struct, gc=False):
     schema: msgspec.Raw = msgspec.Raw()
 
 
+class _Op(msgspec.Struct, gc=False):
+    op: str
+
+
+class _Where(msgspec.Struct, gc=False):
+    source: _Source
+
+
+class _Told(msgspec.Struct, gc=False):
+    """What a message tells of its table, whatever else in it cannot be read."""
+
+    payload: _Op
+    schema: _Where
+
+
+_told = msgspec.json.Decoder(_Told)
 _message = msgspec.json.Decoder(_Message)
 _schema = msgspec.json.Decoder(_Schema | None)
 _NULL = msgspec.Raw(b"null")
@@ -124,7 +140,7 @@ class WireFormat(oms_images.OmsFormat):
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        return decode_each(records, self._descriptions.texts, self._record, "OMS Dataworks message")
+        return decode_each(records, self._descriptions.texts, self._record, "OMS Dataworks message", _table_of)
 
     def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
         """Add the change of one record."""
@@ -231,3 +247,12 @@ def _open(value: bytes) -> _Message:
 
 def _image(image: _Image | None) -> bytes | None:
     return None if image is None or image.data == _NULL else bytes(image.data)
+
+
+def _table_of(value: bytes) -> tuple[str | None, str | None]:
+    """Return the table of a row change."""
+    told = _told.decode(value)
+    if told.payload.op not in _ROW_OPS:
+        raise ValueError("no row change")
+    source = told.schema.source
+    return source.schema or source.dbName, source.table

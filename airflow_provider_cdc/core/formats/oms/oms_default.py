@@ -53,6 +53,20 @@ class _Ddl(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     types: msgspec.Raw = msgspec.field(name=LIGHT_TYPE, default=msgspec.Raw())
 
 
+class _Named(msgspec.Struct, gc=False):
+    db: str | None = None
+    table_name: str | None = None
+    dbType: str | None = None
+
+
+class _Told(msgspec.Struct, gc=False):
+    """What a message tells of its table, whatever else in it cannot be read."""
+
+    allMetaData: _Named
+    recordType: str | None = None
+
+
+_told = reader_of(_Told)
 _open = reader_of(_Message)
 _ddl = msgspec.json.Decoder(_Ddl)
 
@@ -102,7 +116,14 @@ class WireFormat(oms_images.OmsFormat):
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        return decode_each(records, self._descriptions.texts, self._record, "OMS Default message")
+        return decode_each(records, self._descriptions.texts, self._record, "OMS Default message", self._table_of)
+
+    def _table_of(self, value: bytes) -> tuple[str | None, str | None]:
+        """Return the table of a row change."""
+        told = _told(value)
+        if told.recordType not in _ROW_OPS:
+            raise ValueError("no row change")
+        return _database_of(told.allMetaData, self._options.tenant), told.allMetaData.table_name
 
     def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
         """Add the change of one record."""
@@ -233,7 +254,7 @@ def _heartbeat(out: ChangeColumns, place: int, meta: _Meta) -> None:
         out.add(place, "progress", source_time=time)
 
 
-def _database_of(meta: _Meta, tenant: str | None) -> str:
+def _database_of(meta: _Meta | _Named, tenant: str | None) -> str:
     """Return the database without the tenant before it.
 
     Of another tenant than the stated one the whole name stays, so that tables of two tenants never mix.

@@ -50,6 +50,18 @@ class _Message(msgspec.Struct, gc=False):
     key: msgspec.Raw = msgspec.Raw()
 
 
+class _Named(msgspec.Struct, gc=False):
+    op: str
+    table: str
+
+
+class _Told(msgspec.Struct, gc=False):
+    """What a message tells of its table, whatever else in it cannot be read."""
+
+    meta: _Named
+
+
+_told = reader_of(_Told)
 _open = reader_of(_Message)
 
 
@@ -118,7 +130,14 @@ class WireFormat(oms_images.OmsFormat):
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        return decode_each(records, self._descriptions.texts, self._record, "OMS SharePlex message")
+        return decode_each(records, self._descriptions.texts, self._record, "OMS SharePlex message", self._table_of)
+
+    def _table_of(self, value: bytes) -> tuple[str | None, str | None]:
+        """Return the table of a row change."""
+        told = _told(value).meta
+        if told.op not in _ROW_OPS:
+            raise ValueError("no row change")
+        return self._named(told.table)
 
     def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
         """Add the change of one record."""
@@ -149,7 +168,12 @@ class WireFormat(oms_images.OmsFormat):
         return (place, 0, "row", op, database, name, file, pos, row, time, written, transaction, before, after, columns)
 
     def _table(self, text: str) -> _Table:
-        """Return what is known of the table with a qualified name; its database's name is without the tenant."""
+        """Return what is known of the table with a qualified name."""
+        table = self._tables[text] = _Table(*self._named(text))
+        return table
+
+    def _named(self, text: str) -> tuple[str, str]:
+        """Return database and table of a qualified name; the database is without the tenant."""
         database, _, name = text.rpartition(".")
         tenant = self._options.tenant
         if tenant is not None:
@@ -158,8 +182,7 @@ class WireFormat(oms_images.OmsFormat):
             database = database.partition(".")[2] or database
         if not database or not name:
             raise ValueError("a table without its database")
-        table = self._tables[text] = _Table(database, name)
-        return table
+        return database, name
 
     def _images(self, op: str, data: msgspec.Raw, key: msgspec.Raw, table: _Table) -> _Images:
         """Return both images and the number of the ``columns`` text.

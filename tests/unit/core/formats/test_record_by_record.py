@@ -15,7 +15,13 @@ from airflow_provider_cdc.core.formats.record_by_record import Refused, decode_e
 def decoded(take: Any, *values: bytes | None) -> list[dict[str, Any]]:
     count = len(values)
     records = Records("t", 3, list(range(10, 10 + count)), [1] * count, [b"key"] * count, values)
-    return decode_each(records, [], take, "message of the test").to_pylist()
+    return decode_each(records, [], take, "message of the test", table_of).to_pylist()
+
+
+def table_of(value: bytes) -> tuple[str | None, str | None]:
+    if value != b"bad":
+        raise ValueError("no table")
+    return "shop", "orders"
 
 
 def raising(error: Exception) -> Any:
@@ -44,6 +50,15 @@ def test_a_bad_record_is_an_error_in_its_place_and_keeps_its_bytes(error: Except
     found = decoded(raising(error), b"{}", b"bad", b"[]")
     assert [(c["offset"], c["kind"]) for c in found] == [(10, "row"), (11, "error"), (12, "row")]
     assert (found[1]["error_code"], found[1]["error"], found[1]["raw"]) == (code, text, b"bad")
+    assert (found[1]["database"], found[1]["table"]) == ("shop", "orders")
+
+
+def test_a_bad_record_that_does_not_tell_its_table_has_none() -> None:
+    def take(out: ChangeColumns, place: int, value: bytes) -> None:
+        raise ValueError("no change")
+
+    (found,) = decoded(take, b"other")
+    assert (found["kind"], found["database"], found["table"]) == ("error", None, None)
 
 
 def test_a_fault_of_the_decoder_itself_is_not_taken_for_bad_data() -> None:

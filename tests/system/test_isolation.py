@@ -1,0 +1,244 @@
+"""Whatever goes wrong with one table, in the driver, in its task or in its store: the other tables are committed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from airflow_provider_cdc.core.errors import UnavailableError
+from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
+from spark_jobs import starting_points, sync
+from spark_jobs.tasks import apply
+from spark_jobs.writers import delta_location
+from tests.airflow.shop import rows
+from tests.captures.replaying import Lake
+from tests.one_history.debezium_json_writer import Writer
+from tests.one_history.events import Ddl, Event, Image, Row
+from tests.stack.broker import Broker
+from tests.stack.capture import Record, replay
+
+pytestmark = pytest.mark.system
+
+INT = ColumnType("int")
+NARROW = TableSchema((Column(1, "id", INT, False), Column(2, "v", ColumnType("varchar", 20))), (1,))
+WIDE = TableSchema((Column(1, "id", INT, False), Column(2, "v", ColumnType("varchar", 40))), (1,))
+TABLES = ("sick", "t0", "t1")
+
+
+class Course:
+    """Feeds events batch by batch; each has a place in the source's log, whenever it arrives."""
+
+    def __init__(self, broker: Broker, topic: str, folder: Path) -> None:
+        self._broker, self._topic, self.folder = broker, topic, folder
+        self.lake = Lake(folder, broker.bootstrap, f"{topic}.schema", quarantine_limit=0)
+        self._sent: dict[tuple[str, int], int] = {}
+        self._records: list[Record] = []
+        self._number = 0
+
+    def at(self, pos: int, what: Row | Ddl) -> None:
+        """Write one event that stands at a place of the log."""
+        self._number += 1
+        time = 1_767_225_600_000 + pos
+        for message in Writer().write(Event(self._number, 1, pos, time, time, self._number, what), 1):
+            place = (f"{self._topic}.{message.topic}", 0)
+            offset = self._sent[place] = self._sent.get(place, -1) + 1
+            self._records.append(Record(*place, offset, time, message.key, message.value, message.headers))
+
+    def create(self, pos: int, *tables: str) -> None:
+        for number, table in enumerate(tables):
+            text = f"CREATE TABLE {table} (id INT NOT NULL, v VARCHAR(20), PRIMARY KEY (id))"
+            self.at(pos + number, Ddl(text, "shop", table, NARROW))
+
+    def insert(self, pos: int, key: int, *tables: str) -> None:
+        for number, table in enumerate(tables):
+            self.at(pos + number, Row("insert", "shop", table, NARROW, None, {"id": key, "v": f"{pos}"}))
+
+    def update(self, pos: int, key: int, *tables: str) -> None:
+        for number, table in enumerate(tables):
+            before: Image = {"id": key, "v": "?"}
+            self.at(pos + number, Row("update", "shop", table, NARROW, before, {"id": key, "v": f"{pos}"}))
+
+    def sync(self) -> dict[str, tuple[str, str]]:
+        """Carry out a batch with all that was written; return state and reason of each table."""
+        if self._records:
+            replay(self._broker, self._records, {f"{self._topic}.{name}": 1 for name in ("rows", "schema")})
+            self._records = []
+        self.lake.sync_to({place: offset + 1 for place, offset in self._sent.items()})
+        return {state.table: (state.state, state.reason) for state in self.lake.states.values()}
+
+    def values(self, table: str) -> dict[int, str]:
+        return {row["id"]: row["v"] for row in rows(self.folder, "shop", table)}
+
+    def log(self, seq: int) -> Path:
+        return self.folder / "_cdc" / "capture" / "log" / f"{seq:08d}"
+
+
+@pytest.fixture
+def course(broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Course:
+    found = Course(broker, "".join(c for c in request.node.name if c.isalnum())[-60:], tmp_path)
+    found.create(100, *TABLES)
+    found.insert(200, 1, *TABLES)
+    assert {state for state, _ in found.sync().values()} == {"ok"}
+    return found
+
+
+def only_sick(course: Course, **values: Any) -> str:
+    """Sync; demand that the sick table is parked and the others hold what is new. Return the reason."""
+    states = course.sync()
+    assert {table: state for table, (state, _) in states.items()} == {"sick": "parked", "t0": "ok", "t1": "ok"}
+    for table in ("t0", "t1"):
+        assert 2 in course.values(table)
+    return states["sick"][1]
+
+
+def test_a_table_whose_older_version_was_vacuumed_is_resolved_from_nothing(course: Course) -> None:
+    course.update(400, 1, *TABLES)
+    course.insert(410, 2, *TABLES)
+    course.sync()
+    for table in TABLES:
+        assert DeltaTable(str(course.folder / "shop" / table)).vacuum(
+            0, dry_run=False, enforce_retention_duration=False
+        )
+    course.at(300, Ddl("ALTER TABLE sick MODIFY v VARCHAR(40)", "shop", "sick", WIDE))  # late: rows went on without it
+    course.insert(500, 3, "t0")
+    assert {state for state, _ in course.sync().values()} == {"ok"}
+    assert course.values("sick") == {1: "400", 2: "410"}
+    assert course.values("t0") == {1: "400", 2: "410", 3: "500"}
+
+
+def test_a_missing_file_of_the_change_log_concerns_the_tables_that_need_it(course: Course) -> None:
+    for pos in (300, 400):
+        course.update(pos, 1, *TABLES)
+        course.sync()
+    for name in ("manifest.json", "result.json"):
+        (course.log(2) / name).rename(course.log(2) / f"away.{name}")
+    course.insert(500, 2, "t0", "t1")
+    course.insert(250, 2, "sick")  # late: what was applied since then has to be compared
+    reason = only_sick(course)
+    assert "[log.missing]" in reason and "batch 2" in reason
+    assert course.values("sick") == {1: "400"}
+
+    for name in ("manifest.json", "result.json"):
+        (course.log(2) / f"away.{name}").rename(course.log(2) / name)
+    assert {state for state, _ in course.sync().values()} == {"ok"}
+    assert course.values("sick") == {1: "400", 2: "250"}
+
+
+def test_missing_rows_of_the_change_log_park_the_tables_that_need_them(course: Course) -> None:
+    course.update(400, 1, *TABLES)
+    course.sync()
+    for file in course.log(2).glob("*.parquet"):
+        file.unlink()
+    course.insert(500, 2, "t0", "t1")
+    course.insert(250, 2, "sick")
+    assert only_sick(course)
+    assert course.values("sick") == {1: "400"}
+
+
+def test_a_lost_data_file_parks_its_table(course: Course) -> None:
+    for file in (course.folder / "shop" / "sick").glob("*.parquet"):
+        file.unlink()
+    course.update(300, 1, *TABLES)
+    course.insert(310, 2, *TABLES)
+    reason = only_sick(course)
+    assert "[sink." in reason and str(course.folder / "shop" / "sick") in reason
+    assert "topic=" in reason and "offset=" in reason
+
+
+class PanicException(BaseException):
+    """Stands for pyo3's."""
+
+
+def _in_resolving(error: BaseException, patch: pytest.MonkeyPatch) -> None:
+    whole = apply.resolve
+
+    def failing(changes: Any, timeline: Any, *rest: Any, **more: Any) -> Any:
+        if timeline.last_name.table == "sick":
+            raise error
+        return whole(changes, timeline, *rest, **more)
+
+    patch.setattr(apply, "resolve", failing)
+
+
+def _in_planning(error: BaseException, patch: pytest.MonkeyPatch) -> None:
+    whole = starting_points.StartingPoints.context
+
+    def failing(self: Any, timeline: Any, *rest: Any) -> Any:
+        if timeline.last_name.table == "sick":
+            raise error
+        return whole(self, timeline, *rest)
+
+    patch.setattr(starting_points.StartingPoints, "context", failing)
+
+
+@pytest.mark.parametrize(
+    ("inject", "error"),
+    [
+        (_in_resolving, Exception("4711")),
+        (_in_resolving, AssertionError("4711")),
+        (_in_resolving, IndexError("4711")),
+        (_in_resolving, RecursionError("4711")),
+        (_in_resolving, MemoryError("4711")),
+        (_in_resolving, PanicException("4711")),
+        (_in_planning, Exception("4711")),
+        (_in_planning, IndexError("4711")),
+    ],
+)
+def test_a_fault_of_ours_parks_the_table_and_says_no_values(
+    course: Course, inject: Callable[..., None], error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        inject(error, patch)
+        course.insert(300, 2, *TABLES)
+        reason = only_sick(course)
+    assert "4711" not in reason
+    assert "[apply." in reason and "table=shop.sick" in reason
+    assert {state for state, _ in course.sync().values()} == {"ok"}
+    assert course.values("sick") == {1: "200", 2: "300"}
+
+
+def test_a_passing_fault_of_the_store_is_told_after_the_others_are_committed(
+    course: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = str(course.folder / "shop" / "sick")
+    whole = delta_location.DeltaLocation.merge
+
+    def full(self: Any, *rest: Any) -> None:
+        if self.location == place:
+            self._guarded(lambda: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        whole(self, *rest)
+
+    course.update(300, 1, *TABLES)
+    with monkeypatch.context() as patch:
+        patch.setattr(delta_location.DeltaLocation, "merge", full)
+        with pytest.raises(UnavailableError) as caught:
+            course.sync()
+    error = caught.value
+    assert error.code == "sink.write_failed"
+    assert (error.where["table"], error.where["location"]) == ("shop.sick", place)
+    assert "run again" in error.hint
+    assert (course.values("sick"), course.values("t0"), course.values("t1")) == ({1: "200"}, {1: "300"}, {1: "300"})
+
+    course.lake.seq -= 1  # the same batch again
+    assert {state for state, _ in course.sync().values()} == {"ok"}
+    assert (course.values("sick"), course.values("t0")) == ({1: "300"}, {1: "300"})
+
+
+def test_a_store_that_is_away_is_not_asked_for_every_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def away(job: Any, task: Any, secrets: Any, stage: Any) -> dict[str, Any]:
+        asked.append(task.table_id)
+        return {"table_id": task.table_id, "status": "unavailable"}
+
+    monkeypatch.setattr(sync, "apply", away)
+    monkeypatch.setattr(sync, "_stage", lambda job, task: None)
+    monkeypatch.setattr(sync.ApplyTask, "from_document", staticmethod(lambda name: SimpleNamespace(table_id=name)))
+    reports = sync._apply_tasks(None, {}, list("abcdef"))  # type: ignore[arg-type]
+    assert asked == ["a", "b", "c"]
+    assert [report["table_id"] for report in reports] == list("abcdef")
