@@ -11,7 +11,7 @@ from tests.histories.log import Log
 from tests.histories.place import lake_folder
 from tests.histories.tools import TOOLS
 
-DEFAULT, CHUNK = 1_040, 40
+DEFAULT, CHUNK, FIRST = 1_040, 40, 100
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -23,7 +23,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Spread the histories over the formats, in chunks named by their seeds."""
     if {"name", "seeds"} <= set(metafunc.fixturenames):
         each = -(-metafunc.config.getoption("--histories", DEFAULT) // len(TOOLS))
-        chunks = [(name, range(i, min(i + CHUNK, each))) for name in TOOLS for i in range(0, each, CHUNK)]
+        starts = range(FIRST, FIRST + each, CHUNK)
+        chunks = [(name, range(i, min(i + CHUNK, FIRST + each))) for name in TOOLS for i in starts]
         metafunc.parametrize(("name", "seeds"), chunks, ids=[f"{name}-{s.start}-{s.stop - 1}" for name, s in chunks])
 
 

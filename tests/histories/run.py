@@ -293,8 +293,8 @@ class Replay:
     def _differences(self, picture: Picture) -> list[str]:
         problems, excused = [], set()
         for state in self.states.values():
-            code = state.reason[1:].partition("]")[0]
-            if state.state == "parked" and code in self._tool.parks:
+            code = next((code for code in self._tool.parks if code in state.reason), None)
+            if state.state == "parked" and code is not None:
                 self.parked[state.table_id] = code
                 excused.add((state.database, state.table))
             elif state.state not in ("ok", "dropped"):
@@ -307,7 +307,9 @@ class Replay:
         problems += [
             f"{'.'.join(name)} was dropped and is not marked so" for name in picture.dropped - marked - excused
         ]
-        problems += [f"{'.'.join(name)} has a state but no table" for name in alive - picture.tables.keys()]
+        alive -= picture.tables.keys()
+        if not self._tool.states_creates:  # else the pipeline knows tables before the source creates them
+            problems += [f"{'.'.join(name)} has a state but no table" for name in alive]
         return [*problems, *self._leftovers(picture, excused), *self._shared_locations()]
 
     def _leftovers(self, picture: Picture, excused: set[Name]) -> list[str]:
