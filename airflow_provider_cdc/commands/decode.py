@@ -5,14 +5,17 @@ from __future__ import annotations
 import base64
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.commands.printing import CONFIGURATION, DONE, complain, guarded, json_line
 from airflow_provider_cdc.commands.record_files import lines, opened, record_of, take
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from airflow_provider_cdc.core.formats.contract import Format, Records
 
 _BUFFER = 5_000  # lines decoded at a time; the changes do not depend on it
@@ -25,12 +28,13 @@ def decode(given: Namespace) -> int:
     def work() -> int:
         from airflow_provider_cdc.core.formats.registry import open_format
 
-        wire = open_format(given.format, dict(given.option))
+        reopen = partial(open_format, given.format, dict(given.option))
+        reopen()  # a format or an option that is not known is refused before any file is read
         code = DONE
         for file in given.files:
             try:
                 with opened(file) as stream:
-                    for change in changes(wire, lines(stream)):
+                    for change in changes(reopen, lines(stream)):
                         print(json_line(change))
             except BrokenPipeError:
                 raise
@@ -43,12 +47,19 @@ def decode(given: Namespace) -> int:
     return guarded(work, as_json=False)
 
 
-def changes(wire: Format, given: Iterable[bytes | None]) -> Iterator[dict[str, Any]]:
+def changes(reopen: Callable[[], Format], given: Iterable[bytes | None]) -> Iterator[dict[str, Any]]:
     """Yield the changes of a file's records in the file's order.
 
+    :param reopen: opens the format.
     :param given: the lines; None stands for a rest that cannot be read.
     """
     from airflow_provider_cdc.core.formats.contract import Grouped
+    from airflow_provider_cdc.core.formats.record_faults import decode_all
+
+    wire = reopen()
+
+    def decoded(part: Records) -> Iterator[dict[str, Any]]:
+        return _plain(decode_all(wire, part, reopen))
 
     buffer = sys.maxsize if isinstance(wire, Grouped) else _BUFFER  # groups of records must not be cut
     told: list[tuple[int, dict[str, Any]]] = []
@@ -62,18 +73,18 @@ def changes(wire: Format, given: Iterable[bytes | None]) -> Iterator[dict[str, A
             take(records, entry)
             places.setdefault((entry["topic"], entry["partition"], entry["offset"]), number)
         if (number + 1) % buffer == 0:
-            yield from _flush(wire, told, records, places)
-    yield from _flush(wire, told, records, places)
+            yield from _flush(decoded, told, records, places)
+    yield from _flush(decoded, told, records, places)
 
 
 def _flush(
-    wire: Format,
+    decoded: Callable[[Records], Iterator[dict[str, Any]]],
     told: list[tuple[int, dict[str, Any]]],
     records: dict[tuple[str, int], Records],
     places: dict[tuple[str, int, int], int],
 ) -> Iterator[dict[str, Any]]:
     for (topic, partition), part in records.items():
-        told += [(places[topic, partition, change["offset"]], change) for change in _decoded(wire, part)]
+        told += [(places[topic, partition, change["offset"]], change) for change in decoded(part)]
     told.sort(key=lambda item: item[0])  # stable: the changes of one record keep their order
     yield from (change for _, change in told)
     told.clear()
@@ -81,10 +92,10 @@ def _flush(
     places.clear()
 
 
-def _decoded(wire: Format, part: Records) -> Iterator[dict[str, Any]]:
+def _plain(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
+    """Return changes as plain JSON data."""
     import pyarrow as pa
 
-    batch = wire.decode(part)
     columns = []
     for name in batch.schema.names:
         column = batch.column(name)

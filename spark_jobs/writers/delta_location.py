@@ -59,9 +59,9 @@ class DeltaLocation:
             self._table: DeltaTable | None = DeltaTable(location, version=version, storage_options=options or None)
         except TableNotFoundError:
             self._table = None
-        except OSError as error:
-            raise self._unavailable(error) from error
-        except DeltaError as error:
+        except (DeltaError, OSError) as error:
+            if _is_passing(error):
+                raise self._unavailable(error) from error
             raise SinkError(
                 "sink.unreadable",
                 f"the table cannot be opened: {type(error).__name__}",
