@@ -22,8 +22,9 @@ from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger
 from airflow_provider_cdc.core.ledger.records import offsets_document
 from airflow_provider_cdc.engine import EngineTask, Stopper
 from airflow_provider_cdc.hooks.connections import ledger_url, spark_target, storage_options
-from airflow_provider_cdc.outcome import from_ledger, loss_of, may_settle, published, ran_engine, schema_change_id
+from airflow_provider_cdc.outcome import from_ledger, loss_of, published, ran_engine, schema_change_id
 from airflow_provider_cdc.recovery import take_over
+from airflow_provider_cdc.unsettled import Unsettled
 
 Say = Callable[[str], None]
 _STORAGE_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
@@ -62,11 +63,17 @@ def run_batch(
             left_over = ledger.open(pipeline.name)
             batch = plan_batch(pipeline, ledger, lease, log, until, accept_loss=accept_loss)
             if batch.committed:
-                states = ledger.tables(pipeline.name).values()
-                if not any(may_settle(state) for state in states):
-                    return from_ledger(batch, states, time.monotonic() - started)
-                say("nothing new, but a table stands aside: trying it again")
-                batch = plan_settling(ledger, lease, pipeline.name)
+                unsettled = Unsettled(pipeline, ledger, lease)
+                unsettled.end_grace(say)
+                if unsettled.waiting and ran_engine(batch):
+                    batch = plan_batch(pipeline, ledger, lease, log, until, again=True)
+                if not batch.committed:
+                    say("a table waits for a schema change, and the log has more: going on with it")
+                elif unsettled.may_go_on():
+                    say("nothing new, but a parked table may go on: trying it again")
+                    batch = plan_settling(ledger, lease, pipeline.name)
+                else:
+                    return from_ledger(batch, ledger.tables(pipeline.name).values(), time.monotonic() - started)
                 until = None
             run = _Run(pipeline, ledger, lease, batch, log.client_config(), say, stopper)
             if left_over is not None and batch.seq == left_over.seq:
@@ -192,6 +199,7 @@ class _Run:
             end=offsets_document(batch.end),
             topics=batch.topics or {},
             ledger=self._ledger.id,
+            fingerprint=pipeline.fingerprint(),
             recreated=self.recreated,
         )
         return job, secrets

@@ -127,7 +127,7 @@ def _parser() -> argparse.ArgumentParser:
 
     epilog = (
         "exit codes: 0 done or nothing to do, 2 configuration, 3 data (tables parked, quarantine, format undecided), "
-        "5 try again"
+        "5 try again (tables wait for a schema change, something was unavailable, somebody else is at work)"
     )
     parser = argparse.ArgumentParser("airflow-cdc", description="CDC logs in Kafka to lakehouse tables.", epilog=epilog)
     parser.add_argument("--version", action="version", version=f"airflow-cdc {__version__}")

@@ -32,7 +32,9 @@ def published(
     told["tables"] = [_line(line, by_name.get((line["database"], line["table"]))) for line in document["tables"]]
     told |= {"seconds": seconds, "phases": document["seconds"], "cut": _cut(after.values())}
     told["statements"] = [text[:_SHOWN_TEXT] for text in document["statements"][:_SHOWN]]
-    told["parked"] = _parked(after.values())
+    told |= _unsettled(after.values())
+    if told["status"] == "done" and told["waiting"]:
+        told["status"] = "waiting"
     if document["lossy"]:
         told["lossy"] = document["lossy"]
     if document["quarantine"]:
@@ -40,14 +42,14 @@ def published(
     return told
 
 
-def _parked(states: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _unsettled(states: Iterable[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the tables that are parked and those that wait, each with its reason."""
     names = ("database", "table", "reason")
-    return [{name: state[name] for name in names} for state in states if state["state"] == "parked"]
-
-
-def may_settle(state: Mapping[str, Any]) -> bool:
-    """Tell whether a table that stands aside may be well when it is tried again, without anything new in the log."""
-    return state["state"] == "parked" and not state["reason"].startswith("needs rebuild")
+    found: dict[str, list[dict[str, Any]]] = {"parked": [], "waiting": []}
+    for state in states:
+        if state["state"] in found:
+            found[state["state"]].append({name: state[name] for name in names})
+    return found
 
 
 def ran_engine(batch: Batch) -> bool:
@@ -90,14 +92,12 @@ def from_ledger(batch: Batch, states: Iterable[Mapping[str, Any]], seconds: floa
     :param states: of the tables now: one that was parked then may be well again.
     :param seconds: this request took so long.
     """
-    stored = dict(batch.result or {})
-    parked = _parked(states)
+    stored, unsettled = dict(batch.result or {}), _unsettled(states)
+    now = "parked" if unsettled["parked"] else "waiting" if unsettled["waiting"] else ""
     if stored.get("status") == "empty":
         told = {**nothing(batch.pipeline, batch.seq), **loss_of(batch), "seconds": round(seconds, 3)}
-        return {**told, "status": "parked", "parked": parked} if parked else told
-    if stored.get("status") == "parked" and not parked:
-        stored |= {"status": "done", "parked": []}
-    return {**stored, "repeated": True, "seconds": round(seconds, 3)}
+        return {**told, "status": now, **unsettled} if now else told
+    return {**stored, **unsettled, "status": now or "done", "repeated": True, "seconds": round(seconds, 3)}
 
 
 def nothing(pipeline: str, seq: int | None) -> dict[str, Any]:

@@ -117,6 +117,7 @@ def plan_batch(
     *,
     mark_of: MarkOf | None = None,
     accept_loss: bool = False,
+    again: bool = False,
 ) -> Batch:
     """Return the batch of a request; the same request always gets the same batch.
 
@@ -128,9 +129,10 @@ def plan_batch(
         means all there is now.
     :param mark_of: what a record says about time; the pipeline's format if None.
     :param accept_loss: go on although Kafka deleted records that no batch has read.
+    :param again: read on for a request that has its batch already: a schema change may have arrived since.
     :raises SourceError: the log cannot give what the batch needs.
     """
-    stored = _stored(ledger, pipeline.name, until)
+    stored = ledger.open(pipeline.name) if again else _stored(ledger, pipeline.name, until)
     if stored is not None:
         return stored
     last = ledger.last(pipeline.name, SYNC, abandoned=True)

@@ -15,7 +15,7 @@ from airflow_provider_cdc.core.ddl.news import new_changes
 from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.ddl.timeline import Block, SchemaChange, TableTimeline
 from airflow_provider_cdc.core.documents import JobDocument, TableState
-from airflow_provider_cdc.core.errors import Transient
+from airflow_provider_cdc.core.errors import CdcError, Transient
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import one_instant
 from airflow_provider_cdc.core.model.schema import TableName
@@ -27,6 +27,9 @@ from spark_jobs.quarantine import Quarantine
 from spark_jobs.starting_points import StartingPoints, groups_by_name
 from spark_jobs.storage import table_location
 from spark_jobs.tasks.table_task import ApplyTask, Span
+from spark_jobs.unsettled import may_go_on, set_aside, waiting
+
+_NEWEST = "~"  # behind every position
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +137,7 @@ class Between:
         touched = bool(spans) or state is None or changed_at is not None or self._is_new(timeline, state)
         touched = touched or (self._checks_references(timeline) and self._starts.removes(timeline))
         touched = touched or aside is not None
-        behind = state is not None and state.state in ("waiting", "parked") and state.applied_seq < self._job.seq
+        behind = state is not None and state.applied_seq < self._job.seq and may_go_on(self._job, state)
         if not touched and not behind:
             if state is not None and state.state == "ok" and state.notes != timeline.notes:
                 work.settled.append(replace(state, notes=timeline.notes))
@@ -146,6 +149,9 @@ class Between:
                 work.vacated.append(dropped)
                 dropped = replace(dropped, version=None)  # emptied once: what lies there later is not this table's
             work.settled.append(dropped)
+            return
+        if self.now.owner(timeline.last_name, _NEWEST) != table_id:
+            work.settled.append(self._nameless(timeline, state))
             return
         unknown = self._unknown(timeline, state, spans, changed_at)
         if unknown is not None:
@@ -222,8 +228,8 @@ class Between:
         except Exception as error:
             if isinstance(error, Transient):
                 raise
-            reason = str(as_cdc_error(error, {"table": str(timeline.last_name)}))
-            work.settled.append(self._parked(timeline, self.states.get(timeline.table_id), reason))
+            found = as_cdc_error(error, {"table": str(timeline.last_name)})
+            work.settled.append(self._parked(timeline, self.states.get(timeline.table_id), str(found), found))
 
     def _task(
         self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
@@ -291,14 +297,23 @@ class Between:
             applied_seq=self._job.seq,
         )
 
-    def _parked(self, timeline: TableTimeline, state: TableState | None, reason: str) -> TableState:
+    def _parked(
+        self, timeline: TableTimeline, state: TableState | None, reason: str, error: CdcError | None = None
+    ) -> TableState:
+        return set_aside(self._job, self._not_applied(timeline, state), reason, error.code if error else "")
+
+    def _nameless(self, timeline: TableTimeline, state: TableState | None) -> TableState:
+        """Let a table wait whose name another table has taken: its rows must not meet the other's location."""
+        reason = f"another table took its name {timeline.last_name}: the RENAME or DROP before that is still missing"
+        return waiting(self._job, self._not_applied(timeline, state), reason)
+
+    def _not_applied(self, timeline: TableTimeline, state: TableState | None) -> TableState:
+        """Return the state of a table that takes no part in the batch, under its present name."""
         name = timeline.last_name
         location = table_location(self._job.sink_root, name.database, name.table)
         state = state or TableState(timeline.table_id, name.database, name.table, location)
         back_to = self._starts.oldest_difference(timeline.table_id, state)
-        return replace(
-            state, database=name.database, table=name.table, state="parked", reason=reason, rewind_to=back_to
-        )
+        return replace(state, database=name.database, table=name.table, rewind_to=back_to)
 
     def _doubtful(self) -> dict[str, TableState]:
         """Return states for names that a table of the source may have and none of the pipeline's is known to have."""
@@ -308,7 +323,7 @@ class Between:
             if name not in known and self._wanted(name):
                 table_id = unowned_id(name)
                 state = self.states.get(table_id) or TableState(table_id, name.database, name.table, "")
-                states[table_id] = replace(state, state="parked", reason=reason)
+                states[table_id] = set_aside(self._job, state, reason)
         return states
 
     def _vacate(self, work: Work) -> None:
@@ -340,7 +355,7 @@ class Between:
             late = self._without_table(name, groups) if wanted else []
             reason = self._unreadable(name, state) if wanted else None
             if late or reason is not None:
-                first = min((group.min_position for group in late), default="~")  # behind all positions
+                first = min((group.min_position for group in late), default=_NEWEST)
                 work.unowned.append(Unowned(name, first, self._alike(name), reason))
             elif state is not None and state.state != "dropped":
                 reason = "replaced by what a late schema change told"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.model.schema import TableName
 from spark_jobs.between import Work, is_waiting_name, unowned_id
 from spark_jobs.tasks.table_task import ApplyTask
+from spark_jobs.unsettled import set_aside, waiting
 
 
 def state_after(job: JobDocument, task: ApplyTask, report: dict[str, Any], old: TableState | None) -> TableState:
@@ -20,22 +20,14 @@ def state_after(job: JobDocument, task: ApplyTask, report: dict[str, Any], old: 
     """
     base = old or TableState(task.table_id, task.database, task.table, task.location)
     if report["status"] == "waiting":
-        return _waiting(
+        return waiting(
             job, replace(base, database=task.database, table=task.table, rewind_to=task.rewind_to), report["reason"]
         )
     if report["status"] == "parked":
-        parked = replace(base, state="parked", reason=report["reason"], rewind_to=task.rewind_to)
-        return replace(parked, database=task.database, table=task.table)
+        parked = replace(base, database=task.database, table=task.table, rewind_to=task.rewind_to)
+        return set_aside(job, parked, report["reason"], report["error"]["code"], report["version"])
     state = TableState(**report["state"])
     return replace(state, version=report["version"] if report["version"] is not None else base.version)
-
-
-def _waiting(job: JobDocument, state: TableState, reason: str) -> TableState:
-    """Let a table wait for a schema change; after the grace time the policy parks it."""
-    since = state.waiting_since or job.created_at
-    waited = (datetime.fromisoformat(job.created_at) - datetime.fromisoformat(since)).total_seconds()
-    expired = waited > job.policy.get("ddl_grace_seconds", 300)
-    return replace(state, state="parked" if expired else "waiting", reason=reason, waiting_since=since)
 
 
 def unowned(job: JobDocument, work: Work) -> list[TableState]:
@@ -46,13 +38,13 @@ def unowned(job: JobDocument, work: Work) -> list[TableState]:
         old = known.get(item.name) or TableState(unowned_id(item.name), *item.name, "", applied_seq=job.seq - 1)
         state = replace(old, rewind_to=item.first)
         if item.reason is not None:
-            states.append(replace(state, state="parked", reason=item.reason))
+            states.append(set_aside(job, state, item.reason))
             continue
         reason = "rows arrived but no CREATE TABLE: state tables.<name>.create or check source.schema_topic"
         if item.alike not in ("", str(item.name)):
             reason = f"rows arrived but no CREATE TABLE; there is one of {item.alike}: "
             reason += "state source.options.lower_case_table_names: 1 if the server has it so"
-        states.append(_waiting(job, state, reason))
+        states.append(waiting(job, state, reason))
     return states
 
 

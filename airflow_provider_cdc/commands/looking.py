@@ -105,26 +105,32 @@ def _print_formats(found: list[dict[str, Any]]) -> None:
 def table_documents(states: Any) -> list[dict[str, Any]]:
     """Return one document a table name: of tables that had the name one after the other, the one that has it now."""
     newest: dict[tuple[str, str], dict[str, Any]] = {}
+    states = list(states)
+    owners: dict[str, dict[str, Any]] = {}
+    for state in sorted(states, key=_rank):  # a table that moved away may still name a location that another one has
+        if state["state"] != "dropped":
+            owners[state["location"]] = state
     for state in states:
         name = (state["database"], state["table"])
         if name not in newest or _rank(state) > _rank(newest[name]):
             newest[name] = state
-    return [_told(newest[name]) for name in sorted(newest)]
+    found = [newest[name] for name in sorted(newest)]
+    return [_told(state, owners.get(state["location"], state) is state) for state in found]
 
 
-def _rank(state: dict[str, Any]) -> tuple[bool, str, int]:
-    return state["state"] != "dropped", state["applied_position"], state["applied_seq"]
+def _rank(state: dict[str, Any]) -> tuple[bool, bool, str, int]:
+    alive = state["state"] != "dropped"
+    return alive, state["state"] == "ok", state["applied_position"], state["applied_seq"]
 
 
-def _told(state: dict[str, Any]) -> dict[str, Any]:
-    waiting = state["state"] == "waiting"
+def _told(state: dict[str, Any], owns_location: bool) -> dict[str, Any]:
     return {
         "database": state["database"],
         "table": state["table"],
-        "state": "parked" if waiting else state["state"],
-        "reason": f"waits for a schema change: {state['reason']}" if waiting else state["reason"],
-        "location": state["location"],
-        "version": state["version"],
+        "state": state["state"],
+        "reason": state["reason"],
+        "location": state["location"] if owns_location else None,
+        "version": state["version"] if owns_location else None,
         "position": state["applied_position"] or None,
         "source_time": _time(state["source_time"]),
         "columns": _columns(state["schema"]),

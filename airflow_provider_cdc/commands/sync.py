@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow_provider_cdc.commands.printing import (
+    AGAIN,
     DATA,
     DONE,
     complain,
@@ -76,12 +77,13 @@ def _say(line: str) -> None:
 def _code(told: dict[str, Any]) -> int:
     if told["status"] == "failed":
         return failure_code(told.get("error") or {}, bool(told.get("transient")))
-    return DATA if told["status"] == "parked" else DONE
+    return {"parked": DATA, "waiting": AGAIN}.get(told["status"], DONE)
 
 
 def _print_outcome(told: dict[str, Any]) -> None:
-    if told["status"] == "nothing_to_do":
-        print(f"{told['pipeline']}: nothing to do ({told['seconds']:.1f} s)")
+    if told["status"] == "nothing_to_do" or (told["status"] in ("parked", "waiting") and "phases" not in told):
+        print(f"{told['pipeline']}: nothing new ({told['seconds']:.1f} s)")
+        _print_unsettled(told)
         return
     if told["status"] == "failed":
         complain(CdcError.text(told.get("error") or {}))
@@ -96,6 +98,21 @@ def _print_outcome(told: dict[str, Any]) -> None:
         print()
         rows = [_row(line) for line in sorted(told["tables"], key=lambda t: (t["database"], t["table"]))]
         print_table(("table", "state", "action", "upserts", "deletes", "version", "reason"), rows)
+    _print_unsettled(told)
+
+
+def _print_unsettled(told: dict[str, Any]) -> None:
+    """Name the tables that are parked or wait and that the batch did not touch."""
+    touched = {(line["database"], line["table"]) for line in told["tables"]}
+    lines = [
+        (f"{line['database']}.{line['table']}", state, line["reason"])
+        for state in ("parked", "waiting")
+        for line in told.get(state, ())
+        if (line["database"], line["table"]) not in touched
+    ]
+    if lines:
+        print()
+        print_table(("table", "state", "reason"), sorted(lines))
 
 
 def _row(line: dict[str, Any]) -> list[object]:

@@ -35,6 +35,9 @@ class TableState:
     :param snapshot_sent: Kafka's time of that snapshot's first statement in milliseconds, where a table without key
         needs it to tell snapshots at one position apart.
     :param state: ``ok``, ``waiting`` (for a schema change), ``parked`` or ``dropped``.
+    :param code: stable error code behind ``reason``, where an error is the reason.
+    :param tried_with: digest of the configuration that a parked table was last tried with.
+    :param seen_version: version that the location of a parked table had when it was last tried.
     """
 
     table_id: str
@@ -55,6 +58,9 @@ class TableState:
     snapshot_position: str = ""
     snapshot_sent: int = 0
     notes: list[str] = field(default_factory=list)
+    code: str = ""
+    tried_with: str = ""
+    seen_version: int | None = None
 
 
 @dataclass(slots=True)
@@ -74,6 +80,7 @@ class JobDocument:
     :param end: offsets after the last, exclusive.
     :param topics: Kafka's id of each topic in the range, as far as the brokers give one.
     :param ledger: id of the ledger that planned the batch; empty where there is none.
+    :param fingerprint: digest of the configuration that decides what tables become.
     :param recreated: topics that were deleted and made again since the batch was planned; they cannot be landed.
     :param clocks: of formats without positions the clocks of partitions after the batch before (topic, partition, tool
         time, source time); the Spark side takes them from the lake.
@@ -101,6 +108,7 @@ class JobDocument:
     end: dict[str, dict[str, int]] = field(default_factory=dict)
     topics: dict[str, str] = field(default_factory=dict)
     ledger: str = ""
+    fingerprint: str = ""
     recreated: list[str] = field(default_factory=list)
     clocks: list[list[Any]] = field(default_factory=list)
     version: int = DOCUMENT_VERSION

@@ -29,7 +29,8 @@ class CdcSyncOperator(BaseOperator):
     :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file.
     :param until: the tables then hold everything the source committed before it; empty means what is there
         now. (templated)
-    :param fail_on_parked: whether tables set aside fail the task, without retry, after the others are committed.
+    :param fail_on_parked: whether tables set aside fail the task, without retry, after the others are committed. Tables
+        that wait for a schema change fail it too, with retry: the change may arrive meanwhile.
     """
 
     template_fields: Sequence[str] = ("until",)

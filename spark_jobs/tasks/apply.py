@@ -23,7 +23,7 @@ from airflow_provider_cdc.core.apply.typing_rows import SchemaMissing
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.ddl.timeline import Reference, TableTimeline
 from airflow_provider_cdc.core.documents import JobDocument
-from airflow_provider_cdc.core.errors import SinkError, Transient, UnavailableError
+from airflow_provider_cdc.core.errors import CdcError, SinkError, Transient, UnavailableError
 from airflow_provider_cdc.core.faults import course, may_be_caught
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import latest_unordered
@@ -62,23 +62,26 @@ def apply(
     except BaseException as error:
         if not may_be_caught(error):
             raise
-        report = _set_aside(task, error, table.first)
+        report = _set_aside(task, error, table.first, table.seen_version)
+        if report.status == "parked" and table.may_hold_batch():
+            report.status = "unavailable"  # the repeat of the batch finds what is committed
     pa.default_memory_pool().release_unused()  # the worker lives on beside others that need it now
     report.seconds = round(time.monotonic() - begin, 3)
     return asdict(report)
 
 
-def _set_aside(task: ApplyTask, error: BaseException, first: dict[str, Any]) -> ApplyReport:
+def _set_aside(task: ApplyTask, error: BaseException, first: dict[str, Any], seen_version: int | None) -> ApplyReport:
     """Report an error: that the batch should run again, or why the table is parked.
 
     :param first: place of the first record that has to wait.
+    :param seen_version: version that the table's location has, None where no table could be opened.
     """
     table = f"{task.database}.{task.table}"
     found = as_cdc_error(error, {"table": table, **first})
     if found is not error:
         print(f"{found.code} in table {printable(table)}: {course(error)}", file=sys.stderr)
     status = "unavailable" if isinstance(found, Transient) else "parked"
-    return ApplyReport(task.table_id, status, reason=str(found), error=found.document())
+    return ApplyReport(task.table_id, status, seen_version, reason=str(found), error=found.document())
 
 
 class _Table:
@@ -97,6 +100,8 @@ class _Table:
         self._types = TypeOptions(self._policy.tinyint1_as_boolean, zero_dates)
         self._timeline = TableTimeline.from_document(task.timeline)
         self._owes = False
+        self._committing = False
+        self.seen_version: int | None = None
         self.first: dict[str, Any] = {}
         self._begun = f"_cdc/{job.pipeline}/begun/{task.table_id}.json"  # says where the table was first written to
         self._writer: Writer = TaskWriter() if stage is None else StageWriter(self._storage, stage)
@@ -104,6 +109,7 @@ class _Table:
     def run(self) -> ApplyReport:
         task = self._task
         target = DeltaLocation(task.location, self._options)
+        self.seen_version = target.version
         done = target.applied(self._app)
         if done is not None and done > task.applied_seq:
             return self._held(target, done)
@@ -220,6 +226,16 @@ class _Table:
         if self._owes:
             debts_seq = self._job.seq if committed or self._task.base is None else self._task.base.debts_seq
         return committed_state(self._task, self._timeline, self._job.seq, debts_seq)
+
+    def may_hold_batch(self) -> bool:
+        """Return whether this attempt's commit may have gone through: such a table is never parked for the batch."""
+        if not self._committing:
+            return False
+        try:
+            done = DeltaLocation(self._task.location, self._options).applied(self._app)
+        except CdcError:
+            return True
+        return done is not None and done >= self._job.seq
 
     def _held(self, target: DeltaLocation, done: int) -> ApplyReport:
         """Report what the table holds already, as its own newest commit states it.
@@ -394,6 +410,7 @@ class _Table:
         if action.verb == "create":
             self._storage.write_json(self._begun, {"location": task.location})
         facts["state"] = self._state(committed=True)
+        self._committing = True
         version = self._writer.commit(target, action)
         return action.verb, version
 

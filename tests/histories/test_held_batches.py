@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.documents import JobDocument, Result
+from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError
 from spark_jobs.storage import Storage
 from spark_jobs.writers.delta_location import DeltaLocation
@@ -98,3 +98,20 @@ def test_a_lost_claim_of_another_range_is_refused(log: Log, lake: Path) -> None:
     again = replay._sync(job)
     assert (again.status, [batch["seq"] for batch in again.lake_batches]) == ("behind", [1])
     assert json.dumps(again.document())
+
+
+def test_an_error_after_a_commit_is_no_reason_to_park(log: Log, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = [ValueError("after the commit")]
+    newest = DeltaLocation.newest_version
+
+    def fail_once(location: DeltaLocation) -> int:
+        if failures:
+            raise failures.pop()
+        return newest(location)
+
+    monkeypatch.setattr(DeltaLocation, "newest_version", fail_once)
+    replay = Replay(Case(0, (Create(T, KEYLESS), rows(1)), Style(), batches=1), log, lake)
+    (problem,) = replay.run()
+    assert "the batch failed" in problem and "apply.fault" in problem
+    chunks = [Chunk(topic, part, 0, len(records)) for (topic, part), records in log.partitions.items()]
+    assert replay._sync(replay._job(1, chunks)).status == "done"

@@ -1,0 +1,57 @@
+"""Tables that wait or are parked while the log brings nothing new: each wait ends, and no engine starts in vain."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.stack import capture
+from tests.stack.broker import Broker
+from tests.system.place import Place
+from tests.system.site import Running, Site, records, source
+from tests.system.verdict import unequal
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def place(kafka: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+    """A pipeline whose topics hold the shop's first phase without any schema change."""
+    prefix = "u" + "".join(c for c in request.node.name if c.isalnum())[-60:]
+    site = Site(tmp_path, {"bootstrap.servers": kafka.bootstrap}, {"source": source(prefix)})
+    kafka.create_topic(prefix)
+    rows = [record for record in records(0, 0, prefix) if record.topic != prefix]
+    capture.replay(kafka, rows)
+    return Place(site, kafka, prefix)
+
+
+def _engines(running: Running) -> int:
+    return sum("launch/run.py" in line for line in running.children.values())
+
+
+def test_a_table_that_waits_is_named_and_ends_parked_without_an_engine(place: Place) -> None:
+    place.site.changes["policy"] = {"ddl_grace_seconds": 8}
+    first = place.site.sync()
+    assert (first.code, first.json["status"]) == (5, "waiting"), first.err
+    waiting = {line["table"] for line in first.json["waiting"]}
+    assert {"customers", "orders"} <= waiting
+    time.sleep(9)
+    running = place.site.launch()
+    ended = running.answer()
+    assert (ended.code, ended.json["status"]) == (3, "parked"), ended.err
+    assert {line["table"] for line in ended.json["parked"]} == waiting
+    assert all("CREATE TABLE" in line["reason"] for line in ended.json["parked"])
+    assert _engines(running) == 0
+    again = place.site.launch()
+    assert (again.answer().code, _engines(again)) == (3, 0)
+
+
+def test_a_schema_change_that_arrives_ends_the_wait(place: Place) -> None:
+    assert place.site.sync().code == 5
+    changes = [record for record in records(0, 0, place.prefix) if record.topic == place.prefix]
+    capture.replay(place.broker, changes)
+    done = place.site.sync()
+    assert (done.code, done.json["status"], done.json["waiting"]) == (0, "done", []), done.err
+    assert unequal(place.site, 0) == {}
