@@ -22,6 +22,7 @@ from spark_jobs.parking import as_cdc_error
 from spark_jobs.quarantine import merged
 from spark_jobs.readers.spark_reader import read_with_spark
 from spark_jobs.schema_changes import due, observed
+from spark_jobs.source_log import new_log, refuse_new_log
 from spark_jobs.states import state_after, still_parked, unowned
 from spark_jobs.storage import Storage
 from spark_jobs.tasks.apply import apply
@@ -80,14 +81,19 @@ def _carry_out(
     landed = log.manifest(job)
     if landed is None:
         landed = log.write_manifest(job, _land(job, secrets, run, say, session))
+    refuse_new_log(new_log(landed, history.marks(), storage))
     clock["apply"] = time.monotonic()
     _check_budget(job, landed)
     result = _apply(job, secrets, run, say, storage, landed, session, history)
     end = time.monotonic()
     result.seconds = {"land": round(clock["apply"] - clock["land"], 3), "apply": round(end - clock["apply"], 3)}
     newest = max((g["max_position"] for g in landed["groups"] if g["database"]), default="")
-    reached = max(newest, history.newest_position())
-    return _result(log.write_result(job, {**result.document(), "max_position": reached, "clocks": landed["clocks"]}))
+    only_the_lake = {
+        "max_position": max(newest, history.newest_position()),
+        "clocks": landed["clocks"],
+        "marks": history.marks().after(landed).document(),
+    }
+    return _result(log.write_result(job, {**result.document(), **only_the_lake}))
 
 
 def _result(stored: dict[str, Any]) -> Result:
@@ -116,11 +122,13 @@ def _land(
         "errors": [],
         "unreadable": [],
         "descriptions": [],
+        "stretches": [],
+        "statements": [],
     }
     landed["records"] = sum(report["records"] for report in reports)
     landed["progress"] = max((report["progress"] for report in reports if report["progress"] is not None), default=None)
     for report in reports:
-        for name in ("groups", "schema_changes", "errors", "descriptions"):
+        for name in ("groups", "schema_changes", "errors", "descriptions", "stretches", "statements"):
             landed[name] += report[name]
         landed["unreadable"] = merged(landed["unreadable"], report["unreadable"])
         for name, count in report["changes"].items():

@@ -22,6 +22,7 @@ from airflow_provider_cdc.core.formats.registry import open_format
 from spark_jobs.change_log import Group, LogWriter, log_folder
 from spark_jobs.kept_memory import keep_memory
 from spark_jobs.readers.task_reader import read_chunks
+from spark_jobs.source_log import Stretches
 from spark_jobs.storage import Storage
 
 _FILE_BYTES = 128 << 20  # of changes in memory; of many tables in turn a file's are all held until it ends
@@ -41,6 +42,7 @@ class LandReport:
     :param unreadable: undecodable records by table (documents of ``Unreadable``).
     :param descriptions: what rows say of their columns, from where on, if nothing else tells the tables' structure.
     :param clocks: of formats without positions the clocks of the partitions read, at their ends.
+    :param stretches: what the records show of the source's log; ``statements`` the places of the DDL records.
     """
 
     records: int = 0
@@ -53,6 +55,8 @@ class LandReport:
     unreadable: list[dict[str, Any]] = field(default_factory=list)
     descriptions: list[dict[str, str]] = field(default_factory=list)
     clocks: list[Clock] = field(default_factory=list)
+    stretches: list[dict[str, Any]] = field(default_factory=list)
+    statements: list[dict[str, Any]] = field(default_factory=list)
 
 
 def demand_same_topics(job: JobDocument) -> None:
@@ -111,7 +115,7 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
         snapshots=wire.snapshot_rows == "shared",
     )
     writer = new_writer()
-    report = LandReport()
+    report, stretches = LandReport(), Stretches()
     keep_memory()
     gc.disable()  # nothing here makes cycles, and millions of small objects make collections dear
     try:
@@ -119,7 +123,11 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
             report.records += len(records)
             report.size += sum(map(len, filter(None, records.values)))
             changes = decode_all(wire, records, reopen)
-            _take(wire, changes if given is None else given.fill(changes), writer, report)
+            if given is None:
+                stretches.add(changes)
+            else:
+                changes = given.fill(changes)
+            _take(wire, changes, writer, report)
             # many small files would be dear to read
             if writer.size >= _FILE_BYTES or writer.rows >= job.policy["chunk_records"]:
                 _finish(writer, report)
@@ -132,6 +140,7 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
     finally:
         gc.enable()
         pa.default_memory_pool().release_unused()  # the worker lives on beside others that need it now
+    report.stretches, report.statements = stretches.documents(), stretches.statements
     return asdict(report)
 
 

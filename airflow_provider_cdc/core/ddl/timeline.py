@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from airflow_provider_cdc.core.model.gtid import parse_gtid
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
-
-_GTIDS = {
-    "mysql": re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?::[a-z_][a-z0-9_]{0,31})?:[0-9]+"),
-    "mariadb": re.compile(r"[0-9]{1,10}-[0-9]{1,10}-[0-9]{1,20}"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +74,9 @@ class SchemaChange:
 
 
 def server_of(transaction_id: str | None) -> str | None:
-    """Return which server a GTID is of, None where the text is none.
-
-    MySQL's is a UUID and a number, since 8.3 with a tag between them; MariaDB's are three numbers.
-    """
-    if transaction_id is None:
-        return None
-    return next((server for server, shape in _GTIDS.items() if shape.fullmatch(transaction_id)), None)
+    """Return which server a GTID is of, None where the text is none."""
+    gtid = parse_gtid(transaction_id)
+    return None if gtid is None else gtid.flavour
 
 
 @dataclass(frozen=True, slots=True)

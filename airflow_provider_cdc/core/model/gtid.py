@@ -1,0 +1,33 @@
+"""Global transaction identifiers of MySQL and MariaDB."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+# MySQL's is a UUID and a number, since 8.3 with a tag between them; MariaDB's are domain, server and number.
+_MYSQL = re.compile(r"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?::[a-z_][a-z0-9_]{0,31})?):([0-9]{1,20})")
+_MARIADB = re.compile(r"([0-9]{1,10})-[0-9]{1,10}-([0-9]{1,20})")
+
+
+class Gtid(NamedTuple):
+    """One GTID.
+
+    :param flavour: ``mysql`` or ``mariadb``.
+    :param stream: what its numbers count in: server UUID with the tag, or MariaDB's domain.
+    """
+
+    flavour: str
+    stream: str
+    number: int
+
+
+def parse_gtid(text: str | None) -> Gtid | None:
+    """Return the GTID that a text is, None where it is none."""
+    if text is None:
+        return None
+    if match := _MYSQL.fullmatch(text):
+        return Gtid("mysql", match[1].lower(), int(match[2]))
+    if match := _MARIADB.fullmatch(text):
+        return Gtid("mariadb", match[1], int(match[2]))
+    return None

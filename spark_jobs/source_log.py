@@ -1,0 +1,406 @@
+"""Recognise that the source's log began again: after a failover or RESET MASTER later changes have lower places.
+
+A record that is sent again has been read before: neither its GTID nor its source time is newer than what its partition
+has shown. A record with a lower place than its partition has shown, and with a GTID number or a source time that was
+never seen, is of another log. This holds for replicas that commit out of order (a partition keeps the order of the
+log), for several servers in one log, and for partitions that are read to different places. Across partitions, a GTID
+stands files before a lower number of its stream only in another log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.model.gtid import parse_gtid
+from airflow_provider_cdc.core.model.position import FILE_DIGITS, GENERATION_DIGITS
+from spark_jobs.change_log import Group, read_groups
+from spark_jobs.storage import Storage
+
+_STRETCHES = 200  # a task tells so many of one partition; what comes then is told as one
+_COLUMNS = ("topic", "partition", "offset", "index", "op", "position", "source_time", "transaction_id")
+_SHOWN = 5
+_FAR = 2  # files; what replicas commit out of order is nearer
+_SEPARATOR = {"mysql": ":", "mariadb": "-"}
+
+
+@dataclass(slots=True)
+class Stretch:
+    """Placed records of one partition that follow each other.
+
+    :param start: offset of the first, ``end`` of the last.
+    :param low: lowest position, ``high`` the highest.
+    :param time: newest source time, microseconds since the epoch; None if a record has none.
+    :param gtids: stream of GTIDs -> greatest number.
+    :param first_gtid: stream and number of the first GTID, with its position.
+    :param falls: positions fall somewhere inside.
+    """
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    low: str
+    high: str
+    time: int | None = None
+    gtids: dict[str, int] = field(default_factory=dict)
+    first_gtid: tuple[str, int, str] | None = None
+    falls: bool = False
+
+    @property
+    def place(self) -> str:
+        """The partition as a key of documents."""
+        return f"{self.topic}/{self.partition}"
+
+
+class Stretches:
+    """Collects what the records of one land task show of the source's log."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, int], list[Stretch]] = {}
+        self.statements: list[dict[str, Any]] = []
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take the changes of some records of one partition, in offset order."""
+        if "schema" in batch.column("kind").dictionary.to_pylist():
+            is_ddl = pc.equal(batch.column("kind").cast(pa.string()), "schema")
+            self.statements += _plain(pa.Table.from_batches([batch.filter(is_ddl)]).select(_COLUMNS))
+            # a statement that a snapshot writes may stand at the place of an old offset (recovery)
+            described = pc.and_(is_ddl, pc.equal(batch.column("op").cast(pa.string()), "snapshot").fill_null(False))
+            batch = batch.filter(pc.invert(described))
+        positions = batch.column("position")
+        if positions.null_count:
+            batch = batch.filter(pc.is_valid(positions))
+            positions = batch.column("position")
+        if not len(batch):
+            return
+        falls: Any = np.flatnonzero(pc.less(positions[1:], positions[:-1]).to_numpy(zero_copy_only=False)) + 1
+        stretches = self._found.setdefault((batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py()), [])
+        if len(stretches) + len(falls) > _STRETCHES:
+            self._append(stretches, _stretch(batch, falls=bool(len(falls))))
+            return
+        for start, end in zip([0, *falls], [*falls, len(batch)], strict=True):
+            self._append(stretches, _stretch(batch.slice(start, end - start)))
+
+    def _append(self, stretches: list[Stretch], new: Stretch) -> None:
+        last = stretches[-1] if stretches else None
+        if last is None or (new.low < last.high and len(stretches) < _STRETCHES):
+            stretches.append(new)
+            return
+        last.falls = last.falls or new.falls or new.low < last.high
+        last.start, last.end = min(last.start, new.start), max(last.end, new.end)
+        last.low, last.high = min(last.low, new.low), max(last.high, new.high)
+        last.time = None if last.time is None or new.time is None else max(last.time, new.time)
+        _raise_to(last.gtids, new.gtids)
+
+    def documents(self) -> list[dict[str, Any]]:
+        """Return the stretches as plain JSON data."""
+        return [asdict(stretch) for found in self._found.values() for stretch in found]
+
+
+@dataclass(slots=True)
+class Marks:
+    """What the batches so far show of the source's log.
+
+    :param partitions: ``topic/partition`` -> highest position and newest source time.
+    :param timed: highest position of stretches that have source times.
+    :param gtids: stream of GTIDs -> greatest number.
+    :param first_gtids: stream of GTIDs -> a low number, with the position it was seen at.
+    """
+
+    partitions: dict[str, tuple[str, int | None]] = field(default_factory=dict)
+    gtids: dict[str, int] = field(default_factory=dict)
+    first_gtids: dict[str, tuple[int, str]] = field(default_factory=dict)
+    timed: str = ""
+
+    @staticmethod
+    def from_document(data: Mapping[str, Any] | None) -> Marks:
+        """Rebuild from :meth:`document`; nothing is known without one."""
+        if data is None:
+            return Marks()
+        return Marks(
+            {place: (mark[0], mark[1]) for place, mark in data["partitions"].items()},
+            dict(data["gtids"]),
+            {stream: (first[0], first[1]) for stream, first in data["first_gtids"].items()},
+            data["timed"],
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return asdict(self)
+
+    def of(self, place: str) -> tuple[str, int | None]:
+        """Return highest position and newest source time of a partition."""
+        return self.partitions.get(place, ("", None))
+
+    def after(self, landed: Mapping[str, Any]) -> Marks:
+        """Return the marks after a batch."""
+        result = Marks(dict(self.partitions), dict(self.gtids), dict(self.first_gtids), self.timed)
+        for stretch in _stretches(landed):
+            position, time = result.of(stretch.place)
+            result.partitions[stretch.place] = max(position, stretch.high), _newest(time, stretch.time)
+            if stretch.time is not None:
+                result.timed = max(result.timed, stretch.high)
+            _raise_to(result.gtids, stretch.gtids)
+            if stretch.first_gtid is not None:
+                stream, number, position = stretch.first_gtid
+                result.first_gtids[stream] = min((number, position), result.first_gtids.get(stream, (number, position)))
+        return result
+
+
+class Seen(NamedTuple):
+    """The first record of a partition that is of another log.
+
+    :param known: the higher position that the partition, or the pipeline, showed before.
+    :param time: its source time, microseconds since the epoch.
+    """
+
+    place: str
+    offset: int
+    position: str
+    known: str
+    time: int | None
+    transaction_id: str | None
+
+
+def new_log(landed: Mapping[str, Any], marks: Marks, storage: Storage) -> list[Seen]:
+    """Return the first record of each partition that is of another log than what was read before.
+
+    :param marks: of the batches before.
+    """
+    doubtful = list(_doubtful(landed, marks))
+    if not doubtful:
+        return []
+    found: dict[str, Seen] = {}
+    records = _records(landed, storage, doubtful)
+    for known, stretch in doubtful:
+        if stretch.place not in found:
+            inside = [
+                record
+                for record in records.get(stretch.place, ())
+                if stretch.start <= record["offset"] <= stretch.end and record["position"] < known.below(stretch)
+            ]
+            seen = known.first_of(inside, stretch.place)
+            if seen is not None:
+                found[stretch.place] = seen
+    return list(found.values())
+
+
+def _doubtful(landed: Mapping[str, Any], marks: Marks) -> Iterator[tuple[_Known, Stretch]]:
+    """Return the stretches that have to be looked at record by record, with what was known before each."""
+    far = _far_below(marks.timed)
+    newest = max((time for _, time in marks.partitions.values() if time is not None), default=None)
+    first = {stream: (n, _far_below(at)) for stream, (n, at) in marks.after(landed).first_gtids.items()}
+    partitions: dict[str, list[Stretch]] = {}
+    for stretch in _stretches(landed):
+        partitions.setdefault(stretch.place, []).append(stretch)
+    for place, stretches in sorted(partitions.items()):
+        known = _Known(*marks.of(place), marks.gtids, first, far, newest)
+        for stretch in sorted(stretches, key=lambda stretch: stretch.start):
+            if known.may_show(stretch):
+                yield known, stretch
+            known = known.with_stretch(stretch)
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is known when records of one partition come.
+
+    :param position: highest position of the partition; ``time`` its newest source time.
+    :param gtids: greatest numbers of earlier batches and of this partition.
+    :param first: stream of GTIDs -> a number below which no later one stands, and the position files before that.
+    :param far: positions below are files below the highest position that earlier batches have a source time of.
+    :param newest: newest source time of earlier batches.
+    """
+
+    position: str
+    time: int | None
+    gtids: dict[str, int]
+    first: dict[str, tuple[int, str]]
+    far: str
+    newest: int | None
+
+    def with_stretch(self, stretch: Stretch) -> _Known:
+        """Return what is known after a stretch."""
+        gtids = dict(self.gtids)
+        _raise_to(gtids, stretch.gtids)
+        position, time = max(self.position, stretch.high), _newest(self.time, stretch.time)
+        return replace(self, position=position, time=time, gtids=gtids)
+
+    def below(self, stretch: Stretch) -> str:
+        """Return the position below which records of a stretch are to be looked at one by one."""
+        far = (self.first[stream][1] for stream in stretch.gtids if stream in self.first)
+        return max(self.position, self.far, stretch.high if stretch.falls else "", *far)
+
+    def may_show(self, stretch: Stretch) -> bool:
+        """Return whether a stretch may hold records of another log."""
+        if any(self._is_before_first(stream, number, stretch.low) for stream, number in stretch.gtids.items()):
+            return True
+        if not (stretch.falls or stretch.low < self.position or stretch.low < self.far):
+            return False
+        newer = _is_newer(stretch.time, self.time) or _is_newer(stretch.time, self.newest)
+        return newer or stretch.falls or any(n > self.gtids.get(stream, -1) for stream, n in stretch.gtids.items())
+
+    def _is_before_first(self, stream: str, number: int, position: str) -> bool:
+        """Return whether a GTID stands files before a lower number of its stream."""
+        first, far = self.first.get(stream, (number, ""))
+        return number > first and position < far
+
+    def first_of(self, records: Iterable[dict[str, Any]], place: str) -> Seen | None:
+        """Return the first of a stretch's records, in offset order, that is of another log."""
+        position, time, gtids = self.position, self.time, dict(self.gtids)
+        for record in records:
+            at, moment = record["position"], record["source_time"]
+            gtid = parse_gtid(record["transaction_id"])
+            unseen = gtid is not None and gtid.number > gtids.get(gtid.stream, -1)
+            is_load = record["op"] == "snapshot" and _file(at) == 0  # before the log, whenever it is sent
+            if not is_load and (
+                (at < position and (unseen or _is_newer(moment, time)))
+                or (at < self.far and _is_newer(moment, self.newest))
+                or (gtid is not None and self._is_before_first(gtid.stream, gtid.number, at))
+            ):
+                known = max(position, self.far, *(far for _, far in self.first.values()))
+                return Seen(place, record["offset"], at, known, moment, record["transaction_id"])
+            position, time = max(position, at), _newest(time, moment)
+            if gtid is not None:
+                _raise_to(gtids, {gtid.stream: gtid.number})
+        return None
+
+
+def _records(
+    landed: Mapping[str, Any], storage: Storage, doubtful: list[tuple[_Known, Stretch]]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the records, by partition and in offset order, that stand as low as those in doubt."""
+    below = max(known.below(stretch) for known, stretch in doubtful)
+    low = min(stretch.low for _, stretch in doubtful)
+    places = {stretch.place for _, stretch in doubtful}
+    partitions = pa.array(sorted({stretch.partition for _, stretch in doubtful}), pa.int32())
+    found = [record for record in landed["statements"] if record["op"] != "snapshot"]
+    for group in (Group(**group) for group in landed["groups"]):
+        if group.database and group.min_position < below and group.max_position >= low:
+            rows = read_groups(storage, [group], _COLUMNS)
+            mine = pc.is_in(rows.column("partition"), partitions)
+            found += _plain(rows.filter(pc.and_(mine, pc.less(rows.column("position"), below))))
+    result: dict[str, list[dict[str, Any]]] = {}
+    for record in sorted(found, key=lambda record: (record["offset"], record["index"])):
+        place = f"{record['topic']}/{record['partition']}"
+        if place in places and record["position"] is not None:
+            result.setdefault(place, []).append(record)
+    return result
+
+
+def refuse_new_log(seen: Sequence[Seen]) -> None:
+    """Refuse a batch that holds records of a log that began again.
+
+    :raises DataError: ``source.new_generation``; nothing of the batch is applied.
+    """
+    if not seen:
+        return
+    first = seen[0]
+    topic, _, partition = first.place.rpartition("/")
+    places = " ".join(f"{one.place}:{one.offset}" for one in seen[:_SHOWN])
+    raise DataError(
+        "source.new_generation",
+        "the source's log began again (failover, RESET MASTER, or a task whose numbers restart): newer records have "
+        "lower places than those read before; nothing of this batch was applied",
+        where={
+            "topic": topic,
+            "partition": int(partition),
+            "offset": first.offset,
+            "position": first.position,
+            "seen_before": first.known,
+            **({} if first.transaction_id is None else {"gtid": first.transaction_id}),
+            "first_records": places + (f" and {len(seen) - _SHOWN} more" if len(seen) > _SHOWN else ""),
+        },
+        hint="look whether the source failed over or was reset; if so, take a new snapshot into other topics and a "
+        "pipeline with another name and sink.root; if two logs are written to one topic, give each topics of its own",
+    )
+
+
+def _stretches(landed: Mapping[str, Any]) -> Iterator[Stretch]:
+    return (Stretch(**stretch) for stretch in landed.get("stretches", ()))
+
+
+def _stretch(batch: pa.RecordBatch, *, falls: bool = False) -> Stretch:
+    offsets, positions, times = (batch.column(name) for name in ("offset", "position", "source_time"))
+    span = pc.min_max(positions).as_py() if falls else {"min": positions[0].as_py(), "max": positions[-1].as_py()}
+    return Stretch(
+        batch.column("topic")[0].as_py(),
+        batch.column("partition")[0].as_py(),
+        offsets[0].as_py(),
+        offsets[-1].as_py(),
+        span["min"],
+        span["max"],
+        None if times.null_count else pc.max(times.cast(pa.int64())).as_py(),
+        greatest_gtids(batch.column("transaction_id")),
+        _first_gtid(batch),
+        falls,
+    )
+
+
+def _first_gtid(batch: pa.RecordBatch) -> tuple[str, int, str] | None:
+    transactions = batch.column("transaction_id")
+    if transactions.null_count == len(transactions):
+        return None
+    place = pc.index(pc.is_valid(transactions), True).as_py()
+    gtid = parse_gtid(transactions[place].as_py())
+    return None if gtid is None else (gtid.stream, gtid.number, batch.column("position")[place].as_py())
+
+
+def greatest_gtids(transactions: pa.StringArray) -> dict[str, int]:
+    """Return the greatest number of each stream of GTIDs; texts that are none do not count."""
+    texts = transactions.drop_null()
+    first = parse_gtid(texts[0].as_py()) if len(texts) else None
+    if first is None:
+        return {}
+    prefix = texts[0].as_py().removesuffix(texts[0].as_py().rpartition(_SEPARATOR[first.flavour])[2])
+    if pc.all(pc.starts_with(texts, prefix)).as_py():  # one server: a few passes over the column
+        try:
+            numbers = pc.utf8_slice_codeunits(texts, len(prefix)).cast(pa.int64())
+            return {first.stream: max(0, pc.max(numbers).as_py())}
+        except pa.ArrowInvalid:
+            pass
+    result: dict[str, int] = {}
+    for gtid in filter(None, map(parse_gtid, texts.unique().to_pylist())):
+        _raise_to(result, {gtid.stream: gtid.number})
+    return result
+
+
+def _plain(rows: pa.Table) -> list[dict[str, Any]]:
+    place = rows.schema.get_field_index("source_time")
+    rows = rows.set_column(place, "source_time", _micros(rows))
+    return rows.to_pylist()  # type: ignore[no-any-return]
+
+
+def _micros(rows: pa.Table) -> pa.ChunkedArray:
+    return rows.column("source_time").cast(pa.int64())
+
+
+def _far_below(position: str) -> str:
+    """Return the position below which all are at least two files below a position; empty where none is."""
+    if not position or _file(position) < _FAR:
+        return ""
+    return f"{position[:GENERATION_DIGITS]}.{_file(position) - _FAR + 1:0{FILE_DIGITS}d}"
+
+
+def _file(position: str) -> int:
+    return int(position[GENERATION_DIGITS + 1 :][:FILE_DIGITS] or 0)
+
+
+def _newest(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else max(one, other)
+
+
+def _is_newer(one: int | None, other: int | None) -> bool:
+    return one is not None and other is not None and one > other
+
+
+def _raise_to(numbers: dict[str, int], others: Mapping[str, int]) -> None:
+    for stream, number in others.items():
+        numbers[stream] = max(number, numbers.get(stream, number))

@@ -1,0 +1,15 @@
+"""The log in memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.histories.log import Log
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Log:
+    """A log in memory in place of the broker."""
+    log = Log()
+    log.install(monkeypatch)
+    return log

@@ -1,0 +1,75 @@
+"""Recorded failovers of Debezium 3.5: a source log that began again stops the pipeline before anything is applied."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_cdc.core.errors import DataError
+from tests.captures.in_memory import Ends, checkpoints, pipeline, records, rising, wrong_tables
+from tests.histories.log import Log
+
+FAILOVER, RESET = "public-failover-my8", "public-reset-my8"
+# the captures' own accounts: up to here the first server's log is read
+OLD_FILES = {FAILOVER: "mysql-bin.000007", RESET: "mysql-bin.000008"}
+
+
+def sources(name: str) -> dict[tuple[str, int], list[tuple[int, str]]]:
+    """Return per partition the offset and binlog file of each record that has one."""
+    found: dict[tuple[str, int], list[tuple[int, str]]] = {}
+    for record in records(name):
+        message = None if record.value is None else json.loads(record.value)["payload"]
+        if message and message.get("source"):
+            found.setdefault((record.topic, record.partition), []).append((record.offset, message["source"]["file"]))
+    return found
+
+
+def holds_new_log(name: str, ends: Ends) -> bool:
+    """Return whether records of the new log stand below these ends."""
+    files = sources(name)
+    return any(
+        offset < ends.get(where, 0) and file != OLD_FILES[name]
+        for where, places in files.items()
+        for offset, file in places
+    )
+
+
+@pytest.mark.parametrize("name", [FAILOVER, RESET])
+def test_the_batch_with_the_new_log_is_refused_and_nothing_of_it_is_applied(
+    name: str, log: Log, tmp_path: Path
+) -> None:
+    script = pipeline(name, log, tmp_path)
+    (first, first_ends), (second, second_ends), (_, third_ends), *_ = checkpoints(name)
+    for truth, ends in ((first, first_ends), (second, second_ends)):
+        script.sync(ends)
+        assert wrong_tables(script, truth) == []
+    for _ in range(2):
+        with pytest.raises(DataError) as caught:
+            script.sync(third_ends)
+        assert caught.value.code == "source.new_generation"
+        assert wrong_tables(script, second) == []
+    where = caught.value.where
+    files = dict(sources(name)[where["topic"], where["partition"]])
+    assert files[where["offset"]] == "mysql-bin.000001"
+
+
+@pytest.mark.parametrize("cuts", [1, 3, 12])
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("name", [FAILOVER, RESET])
+def test_the_new_log_is_recognised_in_any_cut(name: str, seed: int, cuts: int, log: Log, tmp_path: Path) -> None:
+    script = pipeline(name, log, tmp_path)
+    chance = random.Random(f"{seed} {cuts}")
+    whole = {where: len(partition) for where, partition in log.partitions.items()}
+    for number in range(1, cuts + 1):
+        ends = {where: chance.randint(0, min(end, end * number // cuts + 3)) for where, end in whole.items()}
+        ends = whole if number == cuts else rising(ends, script.ends)
+        try:
+            script.sync(ends)
+        except DataError as error:
+            assert error.code == "source.new_generation"
+            assert holds_new_log(name, ends)
+            return
+    pytest.fail("nothing was recognised")

@@ -1,0 +1,320 @@
+"""Which records show that the source's log began again, and which do not."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
+from airflow_provider_cdc.core.model.position import binlog_position
+from spark_jobs import source_log
+from spark_jobs.change_log import LogWriter
+from spark_jobs.source_log import Marks, Seen, Stretches, greatest_gtids, new_log, refuse_new_log
+from spark_jobs.storage import Storage
+
+A, B = "861d4b0d-e67c-11f1-beee-02fc00000001", "8900a153-e67c-11f1-9de0-02fc00000001"
+
+
+class At(NamedTuple):
+    """One row of a log: where the server wrote it, and when in seconds."""
+
+    file: int
+    pos: int
+    gtid: str | None = None
+    time: int | None = None
+    kind: str = "row"
+    op: str | None = "update"
+
+
+class Pipeline:
+    """Lands batches of one topic and asks after each what it shows."""
+
+    def __init__(self, root: Path) -> None:
+        self.storage, self.marks, self.seq = Storage(str(root), {}), Marks(), 0
+        self.offsets: dict[int, int] = {}
+
+    def batch(self, partitions: dict[int, Sequence[At]], pieces: int = 1) -> list[Seen]:
+        """Land records behind those before, each partition in so many tasks; return what shows another log."""
+        self.seq += 1
+        landed: dict[str, Any] = {"groups": [], "stretches": [], "statements": []}
+        for partition, records in partitions.items():
+            size = -(-len(records) // pieces)
+            for start in range(0, len(records), size or 1):
+                self._land(landed, partition, records[start : start + size])
+        seen = new_log(landed, self.marks, self.storage)
+        self.marks = Marks.from_document(self.marks.after(landed).document())
+        return seen
+
+    def _land(self, landed: dict[str, Any], partition: int, records: Sequence[At]) -> None:
+        writer = LogWriter(self.storage, f"log/{self.seq}")
+        stretches = Stretches()
+        for some in (records[: len(records) // 2], records[len(records) // 2 :]):
+            if some:
+                changes = self._changes(partition, some)
+                stretches.add(changes)
+                writer.add(changes.filter(pa.compute.equal(changes.column("kind").cast("string"), "row")))
+        landed["groups"] += [asdict(group) for group in writer.close()]
+        landed["stretches"] += stretches.documents()
+        landed["statements"] += stretches.statements
+
+    def _changes(self, partition: int, records: Sequence[At]) -> pa.RecordBatch:
+        first = self.offsets.get(partition, 0)
+        self.offsets[partition] = first + len(records)
+        count = len(records)
+        columns: dict[str, list[Any]] = {
+            "topic": ["t"] * count,
+            "partition": [partition] * count,
+            "offset": list(range(first, first + count)),
+            "index": [0] * count,
+            "kind": [record.kind for record in records],
+            "op": [record.op for record in records],
+            "database": ["shop"] * count,
+            "table": ["t"] * count,
+            "position": [binlog_position(record.file, record.pos) for record in records],
+            "source_time": [None if record.time is None else record.time * 1_000_000 for record in records],
+            "transaction_id": [record.gtid for record in records],
+        }
+        arrays = [pa.array(columns.get(field.name, [None] * count), field.type) for field in CHANGE_SCHEMA]
+        return pa.RecordBatch.from_arrays(arrays, schema=CHANGE_SCHEMA)
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Pipeline:
+    return Pipeline(tmp_path)
+
+
+def log(server: str, first: int, count: int, file: int = 7, pos: int = 100, time: int = 1_000) -> list[At]:
+    """Return transactions that a server wrote one after the other, two a second."""
+    return [At(file, pos + 50 * i, f"{server}:{first + i}", time + i // 2) for i in range(count)]
+
+
+def untimed(records: Sequence[At]) -> list[At]:
+    return [record._replace(time=None) for record in records]
+
+
+def without_gtid(records: Sequence[At]) -> list[At]:
+    return [record._replace(gtid=None) for record in records]
+
+
+# ---- another log
+
+FAILOVER = log(A, 21, 10, file=1, pos=40, time=1_015)
+
+
+@pytest.mark.parametrize("in_one_batch", [True, False])
+@pytest.mark.parametrize("change", [list, untimed, without_gtid], ids=["both", "gtid-only", "time-only"])
+def test_a_failover_to_a_server_with_lower_files(change: Any, in_one_batch: bool, pipeline: Pipeline) -> None:
+    old, new = change(log(A, 1, 20)), change(FAILOVER)
+    seen = pipeline.batch({0: [*old, *new]}) if in_one_batch else pipeline.batch({0: old}) + pipeline.batch({0: new})
+    assert [(one.place, one.offset, one.position) for one in seen] == [("t/0", 20, binlog_position(1, 40))]
+    assert seen[0].known == binlog_position(7, 100 + 19 * 50)
+
+
+def test_the_same_file_at_a_lower_place(pipeline: Pipeline) -> None:
+    # both servers write mysql-bin.000007; in the failover's second
+    assert not pipeline.batch({0: log(A, 1, 20)})
+    assert [one.offset for one in pipeline.batch({0: log(A, 21, 5, pos=900, time=1_009)})] == [20]
+
+
+def test_a_server_that_was_not_seen_before(pipeline: Pipeline) -> None:
+    assert not pipeline.batch({0: log(A, 50, 20)})
+    assert pipeline.batch({0: untimed(log(B, 1, 1, pos=90))})
+
+
+def test_mariadb_counts_in_domains(pipeline: Pipeline) -> None:
+    old = [At(7, 100 + i, f"0-101-{i}") for i in range(20)]
+    assert not pipeline.batch({0: [*old, *old[:5]]})
+    assert [one.offset for one in pipeline.batch({0: [At(1, 5, "0-202-20")]})] == [25]
+
+
+def test_a_reset_begins_numbers_and_files_again(pipeline: Pipeline) -> None:
+    assert not pipeline.batch({0: log(A, 500, 20)})
+    assert [one.offset for one in pipeline.batch({0: log(A, 1, 20, file=1, time=2_000)})] == [20]
+
+
+def test_repeated_records_and_then_another_log(pipeline: Pipeline) -> None:
+    old = log(A, 1, 20)
+    assert [one.offset for one in pipeline.batch({0: [*old, *old[5:], *FAILOVER]})] == [35]
+
+
+def test_each_partition_names_its_first_record(pipeline: Pipeline) -> None:
+    assert not pipeline.batch({0: log(A, 1, 20)[::2], 1: log(A, 1, 20)[1::2]})
+    seen = pipeline.batch({0: FAILOVER[::2], 1: FAILOVER[1::2]})
+    assert [(one.place, one.offset) for one in seen] == [("t/0", 10), ("t/1", 10)]
+
+
+def test_a_partition_without_earlier_records(pipeline: Pipeline) -> None:
+    assert not pipeline.batch({0: log(A, 1, 20)})
+    assert [(one.place, one.offset) for one in pipeline.batch({1: FAILOVER})] == [("t/1", 0)]
+
+
+@pytest.mark.parametrize("old_first", [True, False])
+def test_partitions_that_each_hold_one_log_only(old_first: bool, pipeline: Pipeline) -> None:
+    both = {0: log(A, 1, 20), 1: FAILOVER}
+    seen = pipeline.batch(both if old_first else dict(reversed(both.items())))
+    assert [(one.place, one.offset) for one in seen] == [("t/1", 0)]
+
+
+def test_a_statement_of_the_schema_topic(pipeline: Pipeline) -> None:
+    assert not pipeline.batch({0: [At(7, 10, f"{A}:3", 1_000, "schema", None)]})
+    assert pipeline.batch({0: [At(1, 10, f"{A}:9", 1_005, "schema", None)]})
+
+
+def test_more_falls_than_a_task_tells(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_log, "_STRETCHES", 3)
+    old = log(A, 1, 20)
+    repeated = [record for i in range(2, 20) for record in old[i - 2 : i]]
+    assert not pipeline.batch({0: [*old, *repeated]})
+    assert [one.offset for one in pipeline.batch({0: [*repeated, *FAILOVER]})] == [56 + 36]
+
+
+def test_the_error_names_place_and_way_out(pipeline: Pipeline) -> None:
+    pipeline.batch({0: log(A, 1, 20)})
+    seen = pipeline.batch({0: FAILOVER})
+    with pytest.raises(DataError, match="began again") as caught:
+        refuse_new_log(seen)
+    assert caught.value.code == "source.new_generation"
+    assert {"topic": "t", "partition": 0, "offset": 20, "gtid": f"{A}:21"}.items() <= caught.value.where.items()
+    refuse_new_log([])
+
+
+# ---- the same log
+
+
+def test_repeated_records(pipeline: Pipeline) -> None:
+    old = log(A, 1, 40)
+    assert not pipeline.batch({0: [*old[:20], *old[3:30]]}, pieces=3)
+    assert not pipeline.batch({0: [*old[:10], *old[25:]]})
+
+
+def test_partitions_that_are_read_to_different_places(pipeline: Pipeline) -> None:
+    early, late = log(A, 1, 20, file=3), log(A, 21, 20, file=9, time=1_010)
+    assert not pipeline.batch({0: [*early[::2], *late[::2]]})
+    assert not pipeline.batch({1: early[1::2]})
+    assert not pipeline.batch({1: late[1::2]})
+
+
+def test_statements_without_gtid_and_rows_without_time(pipeline: Pipeline) -> None:
+    # as dtle has them: neither says how far the other partition is
+    statements = [At(1 + i, 4, None, 1_000 + i, "schema", None) for i in range(9)]
+    rows = [At(1 + i, 50, f"{A}:{i + 1}") for i in range(9)]
+    assert not pipeline.batch({0: statements[:8], 1: rows[:1]})
+    assert not pipeline.batch({1: rows[1:2]})
+    assert not pipeline.batch({1: rows[2:9]})
+    assert not pipeline.batch({2: rows[3:]})
+    assert not pipeline.batch({0: statements[8:]})
+
+
+def test_statements_that_come_late(pipeline: Pipeline) -> None:
+    statements = [At(1 + i, 4, None, 1_000 + i, "schema", None) for i in range(9)]
+    assert not pipeline.batch({0: statements[:1]})
+    assert not pipeline.batch({1: [At(1 + i, 50, f"{A}:{i + 1}") for i in range(9)]})
+    assert not pipeline.batch({0: statements[1:]})
+
+
+def test_an_old_range_on_another_partition(pipeline: Pipeline) -> None:
+    old = log(A, 1, 20)
+    assert not pipeline.batch({0: old, 1: log(A, 21, 4, pos=2_000, time=1_020)})
+    assert not pipeline.batch({1: old[4:12]})
+
+
+def test_a_replica_that_commits_out_of_order(pipeline: Pipeline) -> None:
+    numbers = [3, 1, 2, 6, 4, 5, 9, 7, 8, 10]
+    # the transactions stand in two files, number 6 before 4
+    old = [At(6 + i // 5, 100 + 50 * i, f"{A}:{n}", 1_000 + n) for i, n in enumerate(numbers)]
+    assert not pipeline.batch({0: [*old, *old[2:]], 1: [old[3], old[5]]}, pieces=2)
+    assert not pipeline.batch({0: old, 1: [old[1], old[9]]})
+
+
+def test_servers_that_share_a_log(pipeline: Pipeline) -> None:
+    both = [At(7, 100 + i, f"{(A, B)[i % 2]}:{i // 2 + 1}", 1_000 + i) for i in range(20)]
+    assert not pipeline.batch({0: both})
+    assert not pipeline.batch({0: [*both[7:], At(7, 500, f"{B}:300", 1_100)]})
+
+
+def test_higher_files_of_another_server(pipeline: Pipeline) -> None:
+    # they come after all before them, so nothing is lost
+    assert not pipeline.batch({0: log(A, 1, 20)})
+    assert not pipeline.batch({0: log(A, 21, 10, file=9, time=1_010)})
+
+
+def test_snapshots_that_describe_older_places(pipeline: Pipeline) -> None:
+    assert not pipeline.batch({0: log(A, 1, 20), 1: [At(7, 200, f"{A}:3", 1_001, "schema", None)]})
+    assert not pipeline.batch({1: [At(7, 100, None, 5_000, "schema", "snapshot")]})
+
+
+def test_a_full_load_stands_before_the_log(pipeline: Pipeline) -> None:
+    assert not pipeline.batch({0: without_gtid(log(A, 1, 20))})
+    assert not pipeline.batch({0: [At(0, 17, None, 9_000, "row", "snapshot")]})
+
+
+def test_texts_that_are_no_gtids() -> None:
+    assert greatest_gtids(pa.array([None, "tx-9", f"{A}:4"])) == {}
+    assert greatest_gtids(pa.array([None, f"{A}:4", f"{A}:12", None])) == {A: 12}
+    assert greatest_gtids(pa.array([f"{A}:4", f"{B}:2", "tx-9"])) == {A: 4, B: 2}
+    assert greatest_gtids(pa.array([f"{A}:4", f"{A}:99999999999999999999"])) == {A: 99999999999999999999}
+
+
+# ---- random logs
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_logs_show_another_log_exactly_where_one_begins(seed: int, tmp_path: Path) -> None:
+    chance, pipeline = random.Random(seed), Pipeline(tmp_path)
+    gtids, clock = chance.choice([(True, True), (True, False), (False, True)])
+    old = _random_log(chance, 300, first=1, file=chance.randint(3, 6), time=1_000)
+    new = _random_log(chance, 100, first=301, file=1, time=old[-1].time + 1)  # type: ignore[operator]
+    fails = seed % 2 == 1
+    partitions: dict[int, list[At]] = {0: [], 1: [], 2: []}
+    first_new: dict[str, int] = {}
+    for source in (old, new) if fails else (old,):
+        for place, record in enumerate(source):
+            partition = record.pos % 3
+            if source is new:
+                first_new.setdefault(f"t/{partition}", len(partitions[partition]))
+            partitions[partition].append(record)
+            if chance.random() < 0.02:  # the tool starts again
+                again = source[chance.randint(0, place) : place + 1]
+                for one in again:
+                    partitions[one.pos % 3].append(one)
+    shown = {
+        partition: [r._replace(gtid=r.gtid if gtids else None, time=r.time if clock else None) for r in records]
+        for partition, records in partitions.items()
+    }
+    batches, done = chance.randint(1, 5), dict.fromkeys(shown, 0)
+    for number in range(1, batches + 1):
+        ends = {
+            partition: len(records) if number == batches else chance.randint(done[partition], len(records))
+            for partition, records in shown.items()
+        }
+        seen = pipeline.batch({p: shown[p][done[p] : end] for p, end in ends.items()}, chance.randint(1, 3))
+        done = ends
+        if any(first_new.get(f"t/{partition}", end) < end for partition, end in ends.items()):
+            assert seen
+            assert {one.place: one.offset for one in seen}.items() <= first_new.items()
+            return
+        assert not seen
+    assert not fails
+
+
+def _random_log(chance: random.Random, count: int, *, first: int, file: int, time: int) -> list[At]:
+    records, pos = [], chance.randint(4, 500)
+    numbers = list(range(first, first + count))
+    for i in range(0, count, 4):  # committed out of order, four at a time
+        part = numbers[i : i + 4]
+        chance.shuffle(part)
+        numbers[i : i + 4] = part
+    for number in numbers:
+        pos += chance.randint(1, 100)
+        if chance.random() < 0.01:
+            file, pos = file + 1, 4
+        time += chance.random() < 0.3
+        records.append(At(file, pos, f"{A}:{number}", time))
+    return records
