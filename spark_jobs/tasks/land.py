@@ -210,6 +210,7 @@ def schema_changes(wire: Format, batch: pa.RecordBatch) -> list[dict[str, Any]]:
                 "time": time,
                 **({} if server is None else {"server": server}),
                 **({"snapshot": sent_ms or 0} if row["op"] == "snapshot" else {}),
+                **({} if row["dialect"] is None else {"dialect": row["dialect"]}),
             }
         )
     return documents

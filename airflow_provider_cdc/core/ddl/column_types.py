@@ -32,6 +32,8 @@ _SYNONYMS = {
     "clob": "longtext",
     "geomcollection": "geometrycollection",
 }
+ORACLE_NAMES = frozenset({"number", "varchar2", "raw", "clob"})
+"""Names of Oracle's types that MariaDB knows in its Oracle mode."""
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _NUMBERS = _INTEGERS | {"decimal", "float", "double"}
 _LENGTH_ONE = frozenset({"char", "binary", "bit"})
@@ -150,6 +152,8 @@ def _spelling(reader: TokenReader) -> str:
 
 def _sized(reader: TokenReader, spelling: str) -> ColumnType:
     name = _SYNONYMS.get(spelling, spelling)
+    if spelling in reader.unknown_types:
+        raise reader.error(f"a type of MySQL instead of {spelling[:20]!r}")
     if name in ("decimal", "float", "double"):
         return _number(spelling, name, _arguments(reader, 2))
     if name in _WITH_LENGTH:

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow_provider_cdc.core.ddl import statement as ddl
 from airflow_provider_cdc.core.ddl.named_tables import named_tables
-from airflow_provider_cdc.core.ddl.parser import parse
+from airflow_provider_cdc.core.ddl.parser import is_mysql, parse
 from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.ddl.timeline import Block, Epoch, Reference, SchemaChange, TableTimeline, Timeline
 from airflow_provider_cdc.core.ddl.unordered import REASON, TWICE, Effect, effect_of, in_doubt, still_near
@@ -51,7 +51,7 @@ class Fold:
             return
         self.take_rows(before=change.position)
         try:
-            self._carry_out(change, parse(change.statement))
+            self._carry_out(change, parse(change.statement, change.dialect))
         except DataError as error:
             self._not_understood(change, error)
         except Exception as error:  # a fault of ours must not stop the tables that the statement does not name
@@ -109,7 +109,7 @@ class Fold:
         :param position: from where on the structure holds; not below that of a statement that was sent before it.
         """
         try:
-            statements = parse(change.statement)
+            statements = parse(change.statement, change.dialect)
         except DataError:
             return  # a row that does not fit what is known of its table waits or parks
         for item in statements:
@@ -200,7 +200,7 @@ class Fold:
     def _named(self, change: SchemaChange, name: TableName) -> str | None:
         """Return the id of the table that has a name; block those that may be meant where case decides."""
         table_id = self._open.get(name)
-        if table_id is None and self._server.lower_case_names is None:
+        if table_id is None and self._server.lower_case_names is None and is_mysql(change.dialect):
             for other in list(self._alike.get(_lower(name), ())):
                 reason = f"a statement names {name}, which is this table if the server has lower_case_table_names=1"
                 self._block_columns(change, other, f"{reason}: state source.options.lower_case_table_names")
@@ -226,6 +226,8 @@ class Fold:
             self._block_columns(change, name, _VERSIONED)
         if known is None and (item.as_select or (item.like is not None and not working.columns)):
             self._block_columns(change, name, "the columns of this CREATE TABLE cannot be known from its text")
+        if known is None and item.unknown is not None:
+            self._block_columns(change, name, item.unknown)
 
     def _begin(self, change: SchemaChange, name: TableName, working: WorkingTable) -> None:
         text = f"{change.position}|{change.order}|{name.database}|{name.table}"
@@ -312,7 +314,7 @@ class Fold:
                 self._block_columns(change, name, str(error))
             else:
                 self._block(change, name, str(error))
-        if self._server.explicit_timestamps is None:
+        if self._server.explicit_timestamps is None and is_mysql(change.dialect):
             for column in working.undecided_timestamps(item.actions, self.timeline.tables[table_id].schema):
                 reason = f"older rows' value of the TIMESTAMP {column!r} depends on explicit_defaults_for_timestamp"
                 self._block(change, name, f"{reason}: state source.options.explicit_defaults_for_timestamp")
@@ -427,8 +429,11 @@ class Fold:
             else:
                 self._block_columns(change, name, reason)
         if not change.structure:
-            lower_case = self._server.lower_case_names is True
-            for name in named_tables(change.statement, change.database, self._open, lower_case=lower_case):
+            cases = {
+                "lower_case": self._server.lower_case_names is True,
+                "upper_case": not is_mysql(change.dialect),
+            }
+            for name in named_tables(change.statement, change.database, self._open, **cases):
                 self._block_columns(change, name, reason)
 
 

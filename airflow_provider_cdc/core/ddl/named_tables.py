@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from airflow_provider_cdc.core.ddl.oracle import tokens as oracle
 from airflow_provider_cdc.core.ddl.tokens import DdlError, Kind, Token, tokenize
 from airflow_provider_cdc.core.model.schema import TableName
 
@@ -16,6 +17,7 @@ _BETWEEN = frozenset({"IF", "NOT", "EXISTS"})
 _NO_TABLE = frozenset({"COLUMN", "INDEX", "KEY"})  # RENAME COLUMN a TO b
 _NAMES = (Kind.NAME, Kind.QUOTED, Kind.DOUBLE_QUOTED)
 _WORD = re.compile(r"`(?:[^`]|``)+`|[\w$]+")
+_ORACLE_WORD = re.compile(r'"[^"]+"|[\w$#]+')
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +35,19 @@ class _Mention:
         return not database or database == name.database
 
 
-def named_tables(statement: str, database: str, known: Collection[TableName], *, lower_case: bool) -> list[TableName]:
+def named_tables(
+    statement: str, database: str, known: Collection[TableName], *, upper_case: bool, lower_case: bool
+) -> list[TableName]:
     """Return the known tables that a statement names.
 
     Those that stand where a table's name does, after TABLE for instance; where none stands there, every known table
     whose whole name the text holds outside of strings and comments.
 
     :param database: what unqualified names mean; empty where the tool does not say it: then every database.
+    :param upper_case: whether the server stores names that are not quoted in upper case, as Oracle and Db2 do.
     :param lower_case: whether the server stores names in lower case.
     """
-    mentions = _mentions(statement.lower() if lower_case else statement)
+    mentions = _mentions(statement.lower() if lower_case else statement, upper_case)
     by_table: dict[str, list[TableName]] = {}
     for name in known:
         by_table.setdefault(name.table, []).append(name)
@@ -64,16 +69,21 @@ def _known(
 
 
 @lru_cache(maxsize=1_000)
-def _mentions(statement: str) -> tuple[_Mention, ...]:
+def _mentions(statement: str, upper_case: bool) -> tuple[_Mention, ...]:
     # a batch builds several timelines of the same statements
-    return tuple(_read_mentions(statement))
+    return tuple(_read_mentions(_tokens(statement, upper_case)))
 
 
-def _read_mentions(statement: str) -> Iterator[_Mention]:
+def _tokens(statement: str, upper_case: bool) -> list[Token]:
     try:
-        tokens = tokenize(statement)
+        return oracle.tokenize(statement) if upper_case else tokenize(statement)
     except DdlError:  # a quoted text without end, say: what stands before it is read all the same
-        tokens = [_token(match) for match in _WORD.finditer(statement)]
+        if upper_case:
+            return [_oracle_token(match) for match in _ORACLE_WORD.finditer(statement)]
+        return [_token(match) for match in _WORD.finditer(statement)]
+
+
+def _read_mentions(tokens: Sequence[Token]) -> Iterator[_Mention]:
     place, after_table = 0, False
     before = leader = ""
     while place < len(tokens):
@@ -103,3 +113,10 @@ def _token(match: re.Match[str]) -> Token:
     if word.startswith("`"):
         return Token(Kind.QUOTED, "", word[1:-1].replace("``", "`"), match.start(), match.end())
     return Token(Kind.NAME, word.upper(), word, match.start(), match.end())
+
+
+def _oracle_token(match: re.Match[str]) -> Token:
+    word = match.group()
+    if word.startswith('"'):
+        return Token(Kind.QUOTED, "", word[1:-1], match.start(), match.end())
+    return Token(Kind.NAME, word.upper(), word.upper(), match.start(), match.end())

@@ -61,7 +61,7 @@ def _exact_identity(change: SchemaChange) -> Any:
 def _inexact_identity(change: SchemaChange) -> Any:
     if not change.statement:
         return _exact_identity(change)
-    return None if _truncates(change.statement) else (change.time, change.database, change.statement)
+    return None if _truncates(change) else (change.time, change.database, change.statement)
 
 
 def _again_on_one_partition(position: str, earlier: Sequence[str]) -> bool:
@@ -82,9 +82,9 @@ def _failures(timeline: Timeline) -> int:
     return sum(block.reason not in (REASON, TWICE) for block in blocks)
 
 
-def _truncates(statement: str) -> bool:
+def _truncates(change: SchemaChange) -> bool:
     try:
-        return all(isinstance(item, TruncateTable) for item in parse(statement))
+        return all(isinstance(item, TruncateTable) for item in parse(change.statement, change.dialect))
     except DataError:
         return False
 

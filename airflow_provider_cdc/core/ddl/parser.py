@@ -1,8 +1,8 @@
-"""Read DDL text of the MySQL family as statements; what is not fully understood is an error, never a guess."""
+"""Read DDL text as statements; what is not fully understood is an error, never a guess."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
@@ -12,10 +12,11 @@ from airflow_provider_cdc.core.ddl.alter_table import (
     skip_algorithm_or_lock,
     skip_wait,
 )
-from airflow_provider_cdc.core.ddl.column_types import accept_charset, read_charset, read_collation
+from airflow_provider_cdc.core.ddl.column_types import ORACLE_NAMES, accept_charset, read_charset, read_collation
 from airflow_provider_cdc.core.ddl.create_table import read_create_table
 from airflow_provider_cdc.core.ddl.keys import accept_index_condition, read_index_options, read_index_parts
 from airflow_provider_cdc.core.ddl.options import skip_item
+from airflow_provider_cdc.core.ddl.oracle.parser import read_statements
 from airflow_provider_cdc.core.ddl.reader import TokenReader, words
 from airflow_provider_cdc.core.ddl.splitting import split
 from airflow_provider_cdc.core.ddl.statement import (
@@ -58,26 +59,46 @@ MOST_CLAUSES = 4096
 """Columns and keys, or clauses, of all statements of a text; a MySQL table has at most 4096 columns."""
 
 
-def parse(text: str) -> list[Statement]:
-    """Return the statements of ``text`` in order; raise :class:`DdlError` for one that is not understood."""
-    found = _parsed(text)
+def parse(text: str, dialect: str | None = None) -> list[Statement]:
+    """Return the statements of ``text`` in order.
+
+    :param dialect: ``oracle``, ``db2``, ``mysql`` or None: of which server of the MySQL family is then not said, and
+        MariaDB's names of Oracle's types count.
+    :raises DdlError: a statement is not understood; of Db2 every one is.
+    """
+    found = _parsed(text, dialect)
     if isinstance(found, DdlError):
         raise found.with_traceback(None)
     return list(found)
 
 
 @lru_cache(maxsize=20_000)
-def _parsed(text: str) -> tuple[Statement, ...] | DdlError:
+def _parsed(text: str, dialect: str | None) -> tuple[Statement, ...] | DdlError:
     # A batch reads each text several times: timelines are built before and after its changes. Errors cost as much.
     statements: list[Statement] = []
     try:
-        for tokens in split(tokenize(text)):
-            statements.extend(_statement(TokenReader(text, tokens)))
+        statements.extend(_read(text, dialect))
         if sum(_clauses(item) for item in statements) > MOST_CLAUSES:
             raise DdlError(f"more than {MOST_CLAUSES} columns, keys or clauses are not read", text, 0)
     except DdlError as error:
         return error
     return tuple(statements)
+
+
+def _read(text: str, dialect: str | None) -> Iterator[Statement]:
+    if dialect == "oracle":
+        yield from read_statements(text)
+        return
+    if not is_mysql(dialect):
+        raise DdlError(f"statements of {dialect} are not read", text, 0)
+    unknown_types = ORACLE_NAMES if dialect == "mysql" else ()
+    for tokens in split(tokenize(text)):
+        yield from _statement(TokenReader(text, tokens, unknown_types=unknown_types))
+
+
+def is_mysql(dialect: str | None) -> bool:
+    """Return whether a dialect is one of the MySQL family."""
+    return dialect in (None, "mysql")
 
 
 def _clauses(item: Statement) -> int:

@@ -28,8 +28,21 @@ _SHOWN = 20
 class TokenReader:
     """Reads tokens from left to right; words are compared without regard to case, quoted names are never words."""
 
-    def __init__(self, text: str, tokens: list[Token]) -> None:
+    def __init__(
+        self,
+        text: str,
+        tokens: list[Token],
+        reserved: Collection[str] = RESERVED,
+        unknown_types: Collection[str] = (),
+    ) -> None:
+        """Start before the first token.
+
+        :param reserved: words that no unquoted name can be.
+        :param unknown_types: names of types, in lower case, that the source's server does not have.
+        """
         self.text = text
+        self.unknown_types = unknown_types
+        self._reserved = reserved
         self._tokens = tokens
         end = tokens[-1].end if tokens else len(text)
         self._end = Token(Kind.END, "", "", end, end)
@@ -97,7 +110,7 @@ class TokenReader:
     def at_name(self, ahead: int = 0) -> bool:
         """Whether the token can be a name."""
         token = self.peek(ahead)
-        return token.kind in _NAMES or (token.kind is Kind.NAME and token.word not in RESERVED)
+        return token.kind in _NAMES or (token.kind is Kind.NAME and token.word not in self._reserved)
 
     def name(self, what: str = "a name") -> str:
         """Read a name."""

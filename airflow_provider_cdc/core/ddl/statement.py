@@ -67,10 +67,14 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropColumn:
-    """DROP COLUMN."""
+    """DROP COLUMN.
+
+    :param with_keys: Oracle's CASCADE CONSTRAINTS: keys that have the column are dropped; else they lose the column.
+    """
 
     name: str
     if_exists: bool = False
+    with_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,16 @@ class ChangeColumn:
     first: bool = False
     after: str | None = None
     if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModifyColumn:
+    """Oracle's MODIFY: what is None stays as it was."""
+
+    name: str
+    type: ColumnType | None = None
+    nullable: bool | None = None
+    default: Default | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +116,13 @@ class SetDefault:
 
 @dataclass(frozen=True, slots=True)
 class AddPrimaryKey:
-    """ADD PRIMARY KEY."""
+    """ADD PRIMARY KEY.
+
+    :param name: by which it can be dropped, where the server takes one (Oracle).
+    """
 
     columns: tuple[str, ...]
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +143,13 @@ class DropIndex:
     """DROP INDEX, KEY or CONSTRAINT by name."""
 
     index: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropConstraint:
+    """Oracle's DROP CONSTRAINT, of whatever kind it is."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +218,14 @@ AlterAction = (
     AddColumn
     | DropColumn
     | ChangeColumn
+    | ModifyColumn
     | RenameColumn
     | SetDefault
     | AddPrimaryKey
     | DropPrimaryKey
     | AddUnique
     | DropIndex
+    | DropConstraint
     | AddForeignKey
     | DropForeignKey
     | RenameIndex
@@ -214,13 +241,16 @@ AlterAction = (
 class CreateTable:
     """CREATE TABLE; either columns, or ``like``, or ``as_select`` (columns then may be incomplete).
 
+    :param key_name: name of the primary key, where the server takes one (Oracle).
     :param versioned: WITH SYSTEM VERSIONING.
     :param references: its foreign keys.
+    :param unknown: why its columns or what tells its rows apart cannot be known from the text.
     """
 
     name: Name
     columns: tuple[ColumnDefinition, ...] = ()
     key: tuple[str, ...] = ()
+    key_name: str | None = None
     unique: tuple[AddUnique, ...] = ()
     like: Name | None = None
     as_select: bool = False
@@ -230,6 +260,7 @@ class CreateTable:
     charset: str | None = None
     versioned: bool = False
     references: tuple[ForeignKey, ...] = ()
+    unknown: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

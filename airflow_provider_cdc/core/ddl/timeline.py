@@ -26,6 +26,7 @@ class SchemaChange:
     :param fallback: the structure comes from rows and counts only for a table that no statement told.
     :param server: ``mysql`` or ``mariadb`` where the record shows it.
     :param snapshot: Kafka's time in milliseconds if a snapshot wrote it: it then describes and did not happen.
+    :param dialect: as in :func:`core.ddl.parser.parse`.
     """
 
     position: str
@@ -38,6 +39,7 @@ class SchemaChange:
     server: str | None = None
     snapshot: int | None = None
     twice: bool = False
+    dialect: str | None = None
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -64,6 +66,7 @@ class SchemaChange:
             **({} if self.server is None else {"server": self.server}),
             **({"snapshot": self.snapshot} if self.snapshot is not None else {}),
             **({"twice": True} if self.twice else {}),
+            **({} if self.dialect is None else {"dialect": self.dialect}),
         }
 
     @staticmethod

@@ -27,6 +27,7 @@ class WorkingTable:
         self._updated: set[int] = set()  # columns with ON UPDATE CURRENT_TIMESTAMP
         self.columns: list[Column] = []
         self.key: list[int] = []
+        self.key_name: str | None = None
         self.unique: dict[str, list[int]] = {}
         self.foreign: dict[str, Reference] = {}  # by name, folded
 
@@ -42,7 +43,7 @@ class WorkingTable:
         for definition in item.columns:
             self.columns.append(self._new(definition, self._position))
         if item.key:
-            self._primary(item.key)
+            self._primary(item.key, item.key_name)
         for unique in item.unique:
             self.unique[unique.index] = self._ids(unique.columns)
         self._promote_first_timestamp()
@@ -173,7 +174,9 @@ class WorkingTable:
         for action in actions:
             match action:
                 case ddl.DropColumn():
-                    self._remove(_column(found, action.name))
+                    self._remove(_column(found, action.name), action.with_keys)
+                case ddl.ModifyColumn():
+                    self._modify(_column(found, action.name), action)
                 case ddl.ChangeColumn():
                     self._redefine(_column(found, action.old_name), action.definition)
                 case ddl.RenameColumn():
@@ -210,6 +213,8 @@ class WorkingTable:
                     self.key = []
                 case ddl.DropIndex():
                     self.unique.pop(self._index(action.index), None)
+                case ddl.DropConstraint():
+                    self._drop_constraint(action.name)
                 case ddl.RenameIndex():
                     old = self._index(action.old_name)
                     self.unique = {action.new_name if n == old else n: k for n, k in self.unique.items()}
@@ -220,7 +225,7 @@ class WorkingTable:
                 case ddl.AddColumn() | ddl.ChangeColumn():
                     self._inline_keys(action.definition)
                 case ddl.AddPrimaryKey():
-                    self._primary(action.columns)
+                    self._primary(action.columns, action.name)
                 case ddl.AddUnique():
                     self._add_unique(action.index, action.columns)
                 case _:
@@ -251,12 +256,28 @@ class WorkingTable:
         elif definition.unique:
             self._add_unique(definition.name, (definition.name,))
 
-    def _primary(self, names: Iterable[str]) -> None:
-        self.key = self._ids(names)
+    def _primary(self, names: Iterable[str], key_name: str | None = None) -> None:
+        self.key, self.key_name = self._ids(names), key_name
         self.columns = [replace(c, nullable=False) if c.id in self.key else c for c in self.columns]
 
-    def _remove(self, column: Column) -> None:
+    def _drop_constraint(self, name: str) -> None:
+        """Drop the key of a name; a constraint of another name is no key if all keys have known names."""
+        if name in self.unique:
+            del self.unique[name]
+        elif self.key and self.key_name == name:
+            self.key = []
+        elif (self.key and self.key_name is None) or any(index.startswith("(") for index in self.unique):
+            raise DataError("ddl.constraint_unknown", f"the statement drops {name!r}, which may be a key of the table")
+
+    def _modify(self, column: Column, action: ddl.ModifyColumn) -> None:
+        stated = {"type": action.type, "nullable": action.nullable, "default": action.default}
+        self._replace(column.id, **{name: value for name, value in stated.items() if value is not None})
+
+    def _remove(self, column: Column, with_keys: bool) -> None:
         self.columns = [other for other in self.columns if other.id != column.id]
+        if with_keys:
+            self.key = [] if column.id in self.key else self.key
+            self.unique = {name: key for name, key in self.unique.items() if column.id not in key}
         # dropping a column shrinks the keys it was part of
         self.key = [i for i in self.key if i != column.id]
         self.unique = {n: [i for i in k if i != column.id] for n, k in self.unique.items()}

@@ -108,7 +108,7 @@ class ChangeColumns:
         }
         for name in ("kind", "op", "database", "table"):
             arrays[name] = _words(fields[name])
-        for name in ("statement", "default_database", "table_changes", "error_code", "error"):
+        for name in ("statement", "default_database", "dialect", "table_changes", "error_code", "error"):
             arrays[name] = self._sparse(name, count, pa.string())
         return pa.RecordBatch.from_arrays([arrays[name] for name in CHANGE_SCHEMA.names], schema=CHANGE_SCHEMA)
 

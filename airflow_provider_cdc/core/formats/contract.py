@@ -15,6 +15,7 @@ from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 # ``tool_time`` is when the tool built the record, by its own clock: only formats without positions give it, it orders
 # their records across partitions. ``tool_batch`` is the number of the records that the tool built side by side, for
 # several topics at once: their tool times tell no order between those topics.
+# ``dialect`` is that of ``statement`` (``core.ddl.parser.parse``).
 CHANGE_SCHEMA = pa.schema(
     [
         ("topic", pa.string()),
@@ -37,6 +38,7 @@ CHANGE_SCHEMA = pa.schema(
         ("columns", pa.dictionary(pa.int32(), pa.string())),
         ("statement", pa.string()),
         ("default_database", pa.string()),
+        ("dialect", pa.string()),
         ("table_changes", pa.string()),
         ("error_code", pa.string()),
         ("error", pa.string()),

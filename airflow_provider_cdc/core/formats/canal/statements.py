@@ -43,14 +43,16 @@ def changes_tables(statement: str, database: str) -> bool:
     return word in _VERBS or (word == "CREATE" and database != "")
 
 
-def session_database(statement: str, database: str, table: str) -> str:
+def session_database(statement: str, database: str, table: str, dialect: str | None = None) -> str:
     """Return the database that unqualified names of a DDL mean, "" where that cannot be known.
 
     Canal tells the database of the first table that the statement names (of a rename: of its new name). That is the
     session's unless that name is qualified.
+
+    :param dialect: the statement's, as :func:`core.ddl.parser.parse` takes it.
     """
     try:
-        names = list(_names(tuple(parse(statement))))
+        names = list(_names(tuple(parse(statement, dialect))))
     except DataError:
         return database
     bare = {name.table for name in names if name.database is None}

@@ -20,6 +20,7 @@ from airflow_provider_cdc.core.formats.drs.avro_fields import ROLES, Fields
 from airflow_provider_cdc.core.formats.drs.avro_images import Row, carried
 from airflow_provider_cdc.core.formats.drs.avro_reader import FRAMINGS, AvroReader, SchemaMismatch
 from airflow_provider_cdc.core.formats.drs.avro_tokens import ABSENT, Token, has_instants
+from airflow_provider_cdc.core.formats.drs.options import DIALECT, dialect_of
 from airflow_provider_cdc.core.formats.record_by_record import Refused, decode_each
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
@@ -87,12 +88,14 @@ class WireFormat:
         },
         "null_symbols": "enum symbols, with commas, that stand for NULL among values",
         "absent_symbols": "enum symbols, with commas, that stand for a column that is not carried",
+        "dialect": DIALECT,
         "timezone": "time zone of TIMESTAMP values that are civil times; without it they are refused",
     }
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         given = prepare(options) if options else {}
         self._zone = given.get("timezone")
+        self._dialect = dialect_of(given)
         self._columns: list[str] = []
         self._numbers: dict[Any, int] = {}
         self._operations = {
@@ -232,6 +235,7 @@ class WireFormat:
             source_time=fields.time(record),
             statement=statement,
             default_database=database,
+            dialect=self._dialect,
         )
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from airflow_provider_cdc.core.formats.canal.evidence import of_drs_json
 from airflow_provider_cdc.core.formats.drs.messages import DrsFormat
+from airflow_provider_cdc.core.formats.drs.options import DIALECT
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 
 
@@ -15,11 +16,11 @@ class WireFormat(DrsFormat):
     name = "drs-json"
     summary = "Huawei DRS, JSON (MySQL, TaurusDB, DDM)"
     evidence = staticmethod(of_drs_json)
-    options: Mapping[str, str] = {}
+    options: Mapping[str, str] = {"dialect": DIALECT}
     deleted_in = "old"
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
-        super().__init__()
+        super().__init__(options or {})
 
     def _timestamp(self, name: str) -> Encoded:
         return Encoded(name, Encoding.EPOCH_SECONDS)

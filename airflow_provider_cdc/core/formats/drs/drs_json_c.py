@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.canal.evidence import of_drs_json_c
 from airflow_provider_cdc.core.formats.drs.messages import DrsFormat
+from airflow_provider_cdc.core.formats.drs.options import DIALECT
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.values.zones import is_zone
 
@@ -21,7 +22,8 @@ class WireFormat(DrsFormat):
     summary = "Huawei DRS, JSON-C (MySQL, TaurusDB, DDM)"
     evidence = staticmethod(of_drs_json_c)
     options: Mapping[str, str] = {
-        "timezone": "time zone of TIMESTAMP values, e.g. Asia/Shanghai or +08:00; without it they are refused"
+        "dialect": DIALECT,
+        "timezone": "time zone of TIMESTAMP values, e.g. Asia/Shanghai or +08:00; without it they are refused",
     }
     deleted_in = "data"
 
@@ -29,7 +31,7 @@ class WireFormat(DrsFormat):
         self._zone = (options or {}).get("timezone")
         if self._zone is not None and not is_zone(self._zone):
             raise ConfigurationError([f"source.options.timezone: {self._zone!r} is no time zone"])
-        super().__init__()
+        super().__init__(options or {})
 
     def _timestamp(self, name: str) -> Encoded:
         if self._zone is None:

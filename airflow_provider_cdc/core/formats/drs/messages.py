@@ -16,6 +16,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
 from airflow_provider_cdc.core.formats.drs.images import Table, uneven
+from airflow_provider_cdc.core.formats.drs.options import dialect_of
 from airflow_provider_cdc.core.formats.record_by_record import decode_each
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
@@ -106,7 +107,8 @@ class DrsFormat(ABC):
     inserts_lack_defaults = False
     snapshot_rows = "numbered"
 
-    def __init__(self) -> None:
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._dialect = dialect_of(options)
         self._columns: list[str] = []
         self._numbers: dict[str, int] = {}
         self._tables: dict[tuple[bytes, bytes], Table] = {}
@@ -129,9 +131,26 @@ class DrsFormat(ABC):
             images = enumerate(zip(befores, afters, strict=True))
             out.changes += [self._change(place, position, row, message, op, *sides) for row, sides in images]
         elif message.type in _SCHEMA_CHANGES:
-            _schema_change(out, place, message)
+            self._schema_change(out, place, message)
         else:
             raise ValueError("unknown type")
+
+    def _schema_change(self, out: ChangeColumns, place: int, message: _Message) -> None:
+        if not message.sql or not message.sql.strip():
+            raise ValueError("a schema change without its statement")
+        out.add(
+            place,
+            "schema",
+            database=message.database or None,
+            table=message.table or None,
+            file=0,
+            pos=_position(message),
+            row=0,
+            source_time=_source_time(message),
+            statement=message.sql,
+            default_database=message.database or "",
+            dialect=self._dialect,
+        )
 
     def _checked(
         self, message: _Message, op: str
@@ -270,23 +289,6 @@ def _table_of(value: bytes) -> tuple[str | None, str | None]:
     if told.type not in _ROW_OPS:
         raise ValueError("no row change")
     return told.database, told.table
-
-
-def _schema_change(out: ChangeColumns, place: int, message: _Message) -> None:
-    if not message.sql or not message.sql.strip():
-        raise ValueError("a schema change without its statement")
-    out.add(
-        place,
-        "schema",
-        database=message.database or None,
-        table=message.table or None,
-        file=0,
-        pos=_position(message),
-        row=0,
-        source_time=_source_time(message),
-        statement=message.sql,
-        default_database=message.database or "",
-    )
 
 
 def _position(message: _Message) -> int:

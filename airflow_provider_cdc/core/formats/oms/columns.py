@@ -11,6 +11,7 @@ from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSche
 from airflow_provider_cdc.core.values.types import BINARIES, GEOMETRIES, INTEGERS
 
 _ORACLE_SOURCES = frozenset({"ORACLE", "OB_ORACLE", "OB_IN_ORACLE_MODE"})
+_DB2_SOURCES = frozenset({"DB2_LUW", "DB2"})
 _OCEANBASE_SOURCES = frozenset({"OB_MYSQL", "OB_ORACLE", "OCEANBASE", "OB_IN_ORACLE_MODE"})
 _FLOATS = frozenset({"float", "double"})
 _NUMBERS = _FLOATS | {*INTEGERS, "year", "decimal"}
@@ -54,6 +55,18 @@ _UNSCALED = frozenset({"DECIMAL", "NUMERIC", "NUMBER"})
 def speaks_oracle(source: str | None) -> bool:
     """Say whether a record's ``dbType`` names a source with Oracle's types; older names count too (section 10, 35)."""
     return source is not None and source.upper() in _ORACLE_SOURCES
+
+
+def dialect_of(source: str | None) -> str | None:
+    """Return the dialect of DDL, as :func:`core.ddl.parser.parse` takes it, by a record's ``dbType``.
+
+    MySQL where none is said; None where OceanBase or MySQL is: OceanBase has some of Oracle's names of types too.
+    """
+    if source is None:
+        return "mysql"
+    if source.upper() in _DB2_SOURCES:
+        return "db2"
+    return "oracle" if speaks_oracle(source) else None
 
 
 def is_oceanbase(source: str | None) -> bool:

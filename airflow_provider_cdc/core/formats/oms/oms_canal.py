@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Progress, Records
 from airflow_provider_cdc.core.formats.exact_members import exact_members
 from airflow_provider_cdc.core.formats.oms import images as oms_images
-from airflow_provider_cdc.core.formats.oms.columns import speaks_oracle
+from airflow_provider_cdc.core.formats.oms.columns import dialect_of, speaks_oracle
 from airflow_provider_cdc.core.formats.oms.options import DB_TYPE, NULL_IN_BOTH, TIMEZONE, OmsOptions
 from airflow_provider_cdc.core.formats.record_by_record import Refused, decode_each
 
@@ -171,11 +171,11 @@ class WireFormat(oms_images.OmsFormat):
 
     def _schema_change(self, out: ChangeColumns, place: int, message: _Message) -> None:
         """Take the text of a schema change, or what its type says where the text is empty, as documented."""
-        statement = message.sql or ""
+        statement, dialect = message.sql or "", dialect_of(self._options.stated_source)
         if not statement.strip():
             if message.type == _UNTOLD:
                 raise Refused("record.ddl_without_text", "a RENAME that does not say what it renamed")
-            statement = _said_by_type(message)
+            statement, dialect = _said_by_type(message), None
         out.add(
             place,
             "schema",
@@ -184,7 +184,8 @@ class WireFormat(oms_images.OmsFormat):
             source_time=None if message.es is None else message.es * 1000,
             tool_time=message.ts,
             statement=statement,
-            default_database=session_database(statement, message.database or "", message.table or ""),
+            default_database=session_database(statement, message.database or "", message.table or "", dialect),
+            dialect=dialect,
         )
 
     def _images(

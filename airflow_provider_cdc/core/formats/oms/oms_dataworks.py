@@ -11,7 +11,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Progress, Records
 from airflow_provider_cdc.core.formats.oms import images as oms_images
-from airflow_provider_cdc.core.formats.oms.columns import speaks_oracle
+from airflow_provider_cdc.core.formats.oms.columns import dialect_of, speaks_oracle
 from airflow_provider_cdc.core.formats.oms.options import NULL_IN_BOTH, TIMEZONE, OmsOptions
 from airflow_provider_cdc.core.formats.oms.positions import NOWHERE, Place, change_place, snapshot_place
 from airflow_provider_cdc.core.formats.record_by_record import decode_each
@@ -106,6 +106,7 @@ class _Table(oms_images.Images):
         super().__init__(descriptions, key, speaks_oracle(source.dbType))
         self.database = source.schema or source.dbName or ""  # where there are schemas, tables are told apart by them
         self.name = source.table or ""
+        self.dialect = dialect_of(source.dbType)
         if schema is not None:
             self.state_types({column.name: column.type for column in schema.column or ()})
 
@@ -169,6 +170,7 @@ class WireFormat(oms_images.OmsFormat):
 
     def _schema_change(self, out: ChangeColumns, place: int, payload: _Payload, table: _Table) -> None:
         statement = (payload.ddl.text if payload.ddl is not None else None) or ""
+        dialect = table.dialect if statement.strip() else None
         if not statement.strip():
             if payload.op not in _SAID_BY_OP or not table.database or not table.name:
                 raise ValueError(f"{payload.op} without its text")
@@ -188,6 +190,7 @@ class WireFormat(oms_images.OmsFormat):
             tool_time=tool_time,
             statement=statement,
             default_database=table.database,
+            dialect=dialect,
         )
 
     def _mark(self, out: ChangeColumns, place: int, payload: _Payload) -> None:

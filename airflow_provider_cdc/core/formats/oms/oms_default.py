@@ -12,7 +12,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
 from airflow_provider_cdc.core.formats.contract import Progress, Records
 from airflow_provider_cdc.core.formats.oms import images as oms_images
-from airflow_provider_cdc.core.formats.oms.columns import is_oceanbase, speaks_oracle
+from airflow_provider_cdc.core.formats.oms.columns import dialect_of, is_oceanbase, speaks_oracle
 from airflow_provider_cdc.core.formats.oms.evidence import of_default
 from airflow_provider_cdc.core.formats.oms.light_types import LIGHT_TYPE, TypedImages
 from airflow_provider_cdc.core.formats.oms.messages import reader_of
@@ -187,6 +187,7 @@ class WireFormat(oms_images.OmsFormat):
             transaction_id=str(meta.transId or meta.uniqueId or "") or None,
             statement=statement,
             default_database=database,
+            dialect=dialect_of(meta.dbType),
         )
 
     def _place(self, meta: _Meta, op: str, written_ms: int | None) -> Place:

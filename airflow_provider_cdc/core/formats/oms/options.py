@@ -31,6 +31,7 @@ class OmsOptions:
     :ivar zone: time zone of civil times, None is UTC.
     :ivar tenant: the tenant whose name stands before the database, None where any does.
     :ivar source: ``dbType``, for methods whose records do not say it.
+    :ivar stated_source: the same, None where the option is not stated.
     :ivar null_is_unchanged: whether NULL in both images of an update says that the column did not change.
     :raises ConfigurationError: an option has a value that is not known.
     """
@@ -40,7 +41,8 @@ class OmsOptions:
         null = options.get("null_in_both", "null")
         self.zone = options.get("timezone")
         self.tenant = options.get("tenant")
-        self.source = options.get("dbType", "OB_MYSQL")
+        self.stated_source = options.get("dbType")
+        self.source = self.stated_source or "OB_MYSQL"
         problems = []
         if sequence not in ("true", "false"):
             problems.append(f"source.options.sequenceEnabled: {sequence!r} is not one of true, false")

@@ -59,10 +59,26 @@ DIFFERENT = {
 }
 
 
+# Statements of Oracle's corpus that are not understood, with the reason.
+ORACLE_REFUSED = {
+    "TRUNCATE CLUSTER*": "does not name the tables that it empties",
+    "TRUNCATE TABLE test CASCADE": "empties tables that it does not name",
+}
+# CREATE TABLEs whose columns, or what tells their rows apart, cannot be known
+ORACLE_UNKNOWN = {
+    "CREATE TABLE deptXTec3*": "no columns: they are an external file's",
+    'CREATE TABLE "MASTERBILL"."ET$*': "columns without types: they are an external file's",
+    'CREATE TABLE "ET$xxxx"*': "columns without types: they are an external file's",
+    "CREATE TABLE CUSTOMER_TABLE*": "a NUMBER of any scale in a table without key",
+    'CREATE TABLE "ZZZ"."TASKVOLUME"*': "a NUMBER of any scale in a table without key",
+    'CREATE TABLE "ETUDES"."IMPORT_EXMETI"*': "a NUMBER of any scale in a table without key",
+}
+
+
 @cache
-def corpus() -> list[dict[str, Any]]:
-    """The lines of the MySQL corpus, empty where it is absent."""
-    path = FIXTURES / "ddl" / "mysql_public.jsonl"
+def corpus(name: str = "mysql") -> list[dict[str, Any]]:
+    """The lines of a server's corpus, empty where it is absent."""
+    path = FIXTURES / "ddl" / f"{name}_public.jsonl"
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
 
 
@@ -94,6 +110,35 @@ def test_every_statement_of_the_corpus_is_understood() -> None:
         except DdlError as error:
             understood, failed[text] = False, str(error)
         assert understood == (listed(NOT_MYSQL, text) is None), failed.get(text, text)
+
+
+def test_every_statement_of_oracles_corpus_is_understood() -> None:
+    if not corpus("oracle"):
+        pytest.skip("the DDL corpus is not next to this checkout")
+    for text in {text for line in corpus("oracle") for text in texts(line)}:
+        try:
+            statements = parse(text, "oracle")
+        except DdlError as error:
+            assert listed(ORACLE_REFUSED, text) is not None, (text, error)
+            continue
+        assert listed(ORACLE_REFUSED, text) is None, text
+        for statement in statements:
+            unknown = statement.unknown if isinstance(statement, CreateTable) else None
+            assert (unknown is None) == (listed(ORACLE_UNKNOWN, text) is None), (text, unknown)
+
+
+def test_sequences_of_oracle_end_in_the_columns_that_debezium_finds() -> None:
+    lines = [line for line in corpus("oracle") if line["expect"]]
+    if not lines:
+        pytest.skip("the DDL corpus is not next to this checkout")
+    for line in lines:
+        tables = Tables()
+        for text in texts(line):
+            for statement in parse(text, "oracle"):
+                tables.run(statement)
+        found = {name: [column.name for column in columns] for name, columns in tables.columns.items()}
+        expected = {name: table["columns"] for name, table in line["expect"].get("tables", {}).items()}
+        assert found == expected
 
 
 # -- final tables ------------------------------------------------------------------------------------------------------

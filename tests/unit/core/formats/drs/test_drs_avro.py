@@ -60,6 +60,12 @@ def test_a_deleted_row_may_stand_in_the_image_after() -> None:
     assert (change["op"], image(change["before"]), change["after"]) == ("delete", IMAGE_A, None)
 
 
+def test_a_statements_dialect_is_the_one_that_the_option_states() -> None:
+    ddl = wire("DDL", afterImages="ALTER TABLE orders ADD c INT")
+    assert [change["dialect"] for change in changes(ddl)] == ["mysql"]
+    assert [change["dialect"] for change in changes(ddl, options={**OPTIONS, "dialect": "oracle"})] == ["oracle"]
+
+
 def test_schema_changes_marks_and_heartbeats() -> None:
     found = changes(
         wire("DDL", afterImages="ALTER TABLE orders ADD c INT"),

@@ -193,6 +193,15 @@ def test_a_schema_change_stands_among_the_rows(format: str, kind: str) -> None:
     assert open_format(format).ddl_among_rows
 
 
+@pytest.mark.parametrize("format", BOTH)
+def test_a_statements_dialect_is_the_one_that_the_option_states(format: str) -> None:
+    ddl = {"type": "DDL", "sql": "DROP TABLE a.t", "id": 1}
+    assert [change["dialect"] for change in changes(ddl, format=format)] == ["mysql"]
+    assert [change["dialect"] for change in changes(ddl, format=format, dialect="oracle")] == ["oracle"]
+    with pytest.raises(ConfigurationError, match=r"source\.options\.dialect: 'db2' is not one of mysql, oracle"):
+        open_format(format, {"dialect": "db2"})
+
+
 def test_a_schema_change_needs_its_type_only() -> None:
     bare = {"type": "DDL", "sql": "DROP TABLE a.t", "id": 1}
     (change,) = changes(bare)

@@ -140,6 +140,26 @@ def test_dropping_and_emptying_a_table_need_no_text() -> None:
     assert [change["statement"] for change in found] == ["TRUNCATE TABLE `a``b`.`c`", "DROP TABLE `a``b`.`c`"]
 
 
+@pytest.mark.parametrize(
+    ("source", "dialect"),
+    [
+        *((name, "oracle") for name in ("OB_ORACLE", "ORACLE", "OB_IN_ORACLE_MODE")),
+        *((name, None) for name in ("OB_MYSQL", "MYSQL", "OCEANBASE")),
+        *((name, "db2") for name in ("DB2_LUW", "DB2")),
+        (None, "mysql"),
+    ],
+)
+def test_ddl_is_in_the_dialect_that_the_option_states(source: str | None, dialect: str | None) -> None:
+    options = {} if source is None else {"dbType": source}
+    (change,) = changes(message(kind="TRUNCATE", isDdl=True, sql="TRUNCATE TABLE T"), **options)
+    assert change["dialect"] == dialect
+
+
+def test_what_stands_for_a_text_that_is_missing_is_mysqls() -> None:
+    (change,) = changes(message(kind="TRUNCATE", isDdl=True), dbType="OB_ORACLE")
+    assert (change["statement"], change["dialect"]) == ("TRUNCATE TABLE `shop`.`t`", None)
+
+
 def test_a_statement_counts_even_if_it_is_not_marked() -> None:
     (change,) = changes(message(kind="ALTER", sql="ALTER TABLE t ADD c INT"))
     assert (change["kind"], change["statement"], change["default_database"]) == (

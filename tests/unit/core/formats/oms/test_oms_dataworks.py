@@ -168,6 +168,16 @@ def test_ddl_is_a_statement_in_its_database(op: str) -> None:
     assert found["source_time"] == datetime(2022, 3, 18, 5, 23, 20, tzinfo=UTC)
 
 
+@pytest.mark.parametrize(
+    ("source", "dialect"), [("OB_ORACLE", "oracle"), ("ORACLE", "oracle"), ("OB_MYSQL", None), (None, "mysql")]
+)
+def test_ddl_is_in_the_dialect_of_the_records_source(source: str | None, dialect: str | None) -> None:
+    found = change(message("TRUNCATE", described=schema(dbType=source), ddl={"text": "TRUNCATE TABLE T"}))
+    assert found["dialect"] == dialect
+    without_text = change(message("TRUNCATE", described=schema(dbType=source)))
+    assert without_text["dialect"] is None
+
+
 def test_ddl_without_schema_is_a_statement_without_a_database() -> None:
     found = change(message("CREATE", described="null", ddl={"text": "CREATE DATABASE d"}))
     assert (found["kind"], found["database"], found["table"]) == ("schema", "", None)

@@ -204,6 +204,20 @@ def test_ddl_is_a_statement_in_its_database() -> None:
     assert found["source_time"] == datetime(2020, 12, 30, 16, 11, 11, tzinfo=UTC)
 
 
+@pytest.mark.parametrize(
+    ("source", "dialect"),
+    [
+        *((name, "oracle") for name in ("OB_ORACLE", "ORACLE", "OB_IN_ORACLE_MODE")),
+        *((name, None) for name in ("OB_MYSQL", "MYSQL", "OCEANBASE")),
+        *((name, "db2") for name in ("DB2_LUW", "DB2")),
+        (None, "mysql"),
+    ],
+)
+def test_ddl_is_in_the_dialect_of_the_records_source(source: str | None, dialect: str | None) -> None:
+    found = change(message("DDL", "null", json.dumps({"ddl": "TRUNCATE TABLE T"}), dbType=source))
+    assert (found["kind"], found["dialect"]) == ("schema", dialect)
+
+
 @pytest.mark.parametrize("after", ["null", "{}", '{"ddl":""}', '{"ddl":null}', '{"ddl":"DROP TABLE a","b":1}'])
 def test_ddl_that_does_not_say_what_it_did_is_an_error(after: str) -> None:
     assert change(message("DDL", "null", after))["error_code"] == "record.malformed"

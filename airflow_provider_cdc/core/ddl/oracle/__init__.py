@@ -1,0 +1,1 @@
+"""DDL of Oracle and of OceanBase's Oracle tenants."""

@@ -1,0 +1,522 @@
+"""Oracle's statements; expected values are of Oracle's SQL Language Reference."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+
+import pytest
+
+from airflow_provider_cdc.core.ddl.fold import build_timeline
+from airflow_provider_cdc.core.ddl.parser import DdlError, parse
+from airflow_provider_cdc.core.ddl.statement import (
+    AddColumn,
+    AddPrimaryKey,
+    AddUnique,
+    AlterAction,
+    AlterTable,
+    CreateTable,
+    DropColumn,
+    DropConstraint,
+    DropDatabase,
+    DropPrimaryKey,
+    DropTable,
+    Name,
+    NoEffect,
+    Other,
+    PartitionRows,
+    RenameColumn,
+    RenameTable,
+    RenameTo,
+    Statement,
+    TruncateTable,
+)
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline, Timeline
+from airflow_provider_cdc.core.model.schema import Column, Default, TableName
+
+TEXT = "longtext"
+
+
+def one(text: str) -> Statement:
+    """The only statement of a text."""
+    (statement,) = parse(text, "oracle")
+    return statement
+
+
+def create(text: str) -> CreateTable:
+    """The CREATE TABLE that a text is."""
+    statement = one(text)
+    assert isinstance(statement, CreateTable)
+    return statement
+
+
+def actions(clauses: str) -> tuple[AlterAction, ...]:
+    """What the clauses of an ALTER TABLE do."""
+    statement = one(f"ALTER TABLE t {clauses}")
+    assert isinstance(statement, AlterTable)
+    return statement.actions
+
+
+def timeline(*statements: str, dialect: str | None = "oracle") -> Timeline:
+    """The timeline of statements of the schema SHOP, in this order."""
+    changes = [SchemaChange(f"{n:03}", n, "SHOP", text, dialect=dialect) for n, text in enumerate(statements)]
+    return build_timeline(changes)
+
+
+def table(*statements: str) -> TableTimeline:
+    """The only table that these statements leave."""
+    (found,) = (item for item in timeline(*statements).tables.values() if item.name is not None)
+    return found
+
+
+def columns(*statements: str) -> dict[str, Column]:
+    """The columns of the only table, by name."""
+    return {column.name: column for column in table(*statements).schema.columns}
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def test_names_without_quotes_are_in_upper_case_and_quoted_ones_as_they_are() -> None:
+    found = create('create table shop."Orders" (id number(9) primary key, "note" clob, grösse# number(3), a$b date)')
+    assert found.name == Name("SHOP", "Orders")
+    assert [column.name for column in found.columns] == ["ID", "note", "GRÖSSE#", "A$B"]
+
+
+@pytest.mark.parametrize("name", ["key", "limit", "keys", "change", "if", "replace", "database", "lock_", "interval"])
+def test_words_that_only_mysql_reserves_are_names(name: str) -> None:
+    (column,) = create(f"CREATE TABLE t ({name} VARCHAR2(5))").columns
+    assert column.name == name.upper()
+
+
+# -- types -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("NUMBER(9,0)", "decimal(9,0)"),
+        ("NUMBER(9)", "decimal(9,0)"),
+        ("NUMBER(38,2)", "decimal(38,2)"),
+        ("NUMBER(*,2)", "decimal(38,2)"),
+        ("NUMBER(2,4)", "decimal(4,4)"),  # 0.0012
+        ("NUMBER(5,-2)", "decimal(7,0)"),  # 1234500
+        ("NUMBER(38,-2)", TEXT),  # 40 digits
+        ("NUMBER(20,50)", TEXT),
+        ("NUMBER", TEXT),  # any scale
+        ("NUMBER(*)", TEXT),
+        ("INTEGER", "decimal(38,0)"),
+        ("INT", "decimal(38,0)"),
+        ("SMALLINT", "decimal(38,0)"),
+        ("NUMERIC", "decimal(38,0)"),
+        ("DECIMAL(10,2)", "decimal(10,2)"),
+        ("DEC(4)", "decimal(4,0)"),
+        ("FLOAT", TEXT),  # decimal in Oracle
+        ("FLOAT(126)", TEXT),
+        ("REAL", TEXT),
+        ("DOUBLE PRECISION", TEXT),
+        ("BINARY_FLOAT", "float"),
+        ("BINARY_DOUBLE", "double"),
+        ("VARCHAR2(20 BYTE)", TEXT),
+        ("VARCHAR2(20 CHAR)", TEXT),
+        ("NVARCHAR2(20)", TEXT),
+        ("VARCHAR(20)", TEXT),
+        ("CHAR", TEXT),
+        ("CHAR(3 CHAR)", TEXT),
+        ("NCHAR(3)", TEXT),
+        ("CHARACTER VARYING(5)", TEXT),
+        ("NATIONAL CHARACTER VARYING (5)", TEXT),
+        ("CLOB", TEXT),
+        ("NCLOB", TEXT),
+        ("LONG", TEXT),
+        ("LONG RAW", "longblob"),
+        ("RAW(16)", "longblob"),
+        ("BLOB", "longblob"),
+        ("BFILE", "longblob"),
+        ("DATE", "datetime"),  # has a time of day
+        ("TIMESTAMP", "datetime(6)"),
+        ("TIMESTAMP(3)", "datetime(3)"),
+        ("TIMESTAMP(9)", "datetime(6)"),
+        ("TIMESTAMP(3) WITH TIME ZONE", TEXT),
+        ("TIMESTAMP WITH LOCAL TIME ZONE", "timestamp(6)"),
+        ("INTERVAL YEAR(4) TO MONTH", TEXT),
+        ("INTERVAL DAY(2) TO SECOND(6)", TEXT),
+        ("ROWID", TEXT),
+        ("UROWID(4000)", TEXT),
+        ("XMLTYPE", TEXT),
+        ('"MDSYS"."SDO_GEOMETRY"', "geometry"),
+        ("SDO_GEOMETRY", "geometry"),
+    ],
+)
+def test_types_hold_what_oracle_documents(text: str, expected: str) -> None:
+    found = create(f"CREATE TABLE t (id NUMBER(9) PRIMARY KEY, c {text} NOT NULL)")
+    assert found.unknown is None
+    assert str(found.columns[1].type) == expected
+
+
+@pytest.mark.parametrize("text", ["address_typ", "INT UNSIGNED", "hr.address_typ", "TEXT", "ENUM('a')", "NUMBER(9,"])
+def test_a_table_with_a_type_that_is_not_known_is_known_by_name_only(text: str) -> None:
+    found = create(f"CREATE TABLE t (id NUMBER(9) PRIMARY KEY, c {text})")
+    assert (found.name, found.columns) == (Name(None, "T"), ())
+    assert "state its columns under tables.<name>.create" in (found.unknown or "")
+    (block,) = table(f"CREATE TABLE t (id NUMBER(9) PRIMARY KEY, c {text})").blocked
+    assert block.columns
+
+
+def test_what_the_pipeline_states_serves_where_the_logs_statement_is_not_understood() -> None:
+    stated = SchemaChange("", 0, "SHOP", "CREATE TABLE T (ID BIGINT PRIMARY KEY, C LONGTEXT)")
+    read = SchemaChange("1", 1, "SHOP", "CREATE TABLE t (id NUMBER PRIMARY KEY, c address_typ)", dialect="oracle")
+    (found,) = build_timeline([stated, read]).tables.values()
+    assert [column.name for column in found.schema.columns] == ["ID", "C"]
+    assert found.blocked == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "id NUMBER PRIMARY KEY, a NUMBER(3)",
+        "id NUMBER, a NUMBER(3), CONSTRAINT pk PRIMARY KEY (a, id)",
+        "id NUMBER, a NUMBER(3)",  # no key: all columns tell rows apart
+        "id FLOAT NOT NULL UNIQUE, a NUMBER(3)",
+    ],
+)
+def test_numbers_of_any_scale_tell_no_rows_apart(body: str) -> None:
+    (block,) = table(f"CREATE TABLE t ({body})").blocked
+    assert "'ID' without a scale cannot tell rows apart" in block.reason
+    assert block.columns
+
+
+def test_a_number_of_any_scale_beside_the_key_is_kept_as_text() -> None:
+    assert table("CREATE TABLE t (id NUMBER(9) PRIMARY KEY, a NUMBER)").blocked == []
+
+
+# -- CREATE TABLE ------------------------------------------------------------------------------------------------------
+
+
+def test_constraints_and_storage_of_a_created_table() -> None:
+    found = create(
+        """CREATE TABLE "SHOP"."ORDERS" (
+             "ID" NUMBER(12,0) GENERATED BY DEFAULT ON NULL AS IDENTITY MINVALUE 1 START WITH 101 CACHE 20 NOORDER
+               NOT NULL ENABLE,
+             "STATE" VARCHAR2(10 CHAR) DEFAULT q'[it's]' NOT NULL ENABLE,
+             "PLACED" DATE DEFAULT SYSDATE, -- when
+             "TOTAL" NUMBER(12,2) CHECK ("TOTAL" >= 0) DISABLE,
+             "GROSS" NUMBER(12,2) GENERATED ALWAYS AS (ROUND("TOTAL" * 1.19, 2)) VIRTUAL,
+             CONSTRAINT "ORDERS_PK" PRIMARY KEY ("ID") USING INDEX (CREATE UNIQUE INDEX i ON "ORDERS" ("ID"))
+               TABLESPACE "USERS" ENABLE,
+             CONSTRAINT "ORDERS_UQ" UNIQUE ("STATE", "PLACED") DISABLE,
+             UNIQUE ("TOTAL") USING INDEX PCTFREE 10 STORAGE (INITIAL 64K) ENABLE NOVALIDATE,
+             CONSTRAINT "FK" FOREIGN KEY ("STATE") REFERENCES "SHOP"."STATES" ("ID") ON DELETE CASCADE,
+             SUPPLEMENTAL LOG GROUP "G" ("ID", "STATE") ALWAYS,
+             SUPPLEMENTAL LOG DATA (ALL) COLUMNS
+           ) SEGMENT CREATION IMMEDIATE PCTFREE 10 NOCOMPRESS LOGGING STORAGE (INITIAL 65536 NEXT 1048576)
+           TABLESPACE "USERS" LOB ("X") STORE AS SECUREFILE "X_SEG" (ENABLE STORAGE IN ROW)
+           PARTITION BY RANGE ("PLACED") (PARTITION p0 VALUES LESS THAN (TO_DATE('2024-01-01', 'YYYY-MM-DD')))"""
+    )
+    assert found.unknown is None
+    by_name = {column.name: column for column in found.columns}
+    assert list(by_name) == ["ID", "STATE", "PLACED", "TOTAL", "GROSS"]
+    assert (found.key, found.key_name) == (("ID",), "ORDERS_PK")
+    assert found.unique == (AddUnique("(TOTAL)", ("TOTAL",)),)  # a disabled constraint tells no rows apart
+    assert by_name["ID"].auto_increment
+    assert by_name["STATE"].default == Default("constant", "it's")
+    assert by_name["PLACED"].default == Default("expression", "SYSDATE")
+    assert by_name["GROSS"].generated
+    assert [name for name, column in by_name.items() if column.nullable is False] == ["ID", "STATE"]
+    assert found.references == ()
+
+
+def test_columns_of_a_query_are_unknown() -> None:
+    (block,) = table("CREATE TABLE t NOLOGGING PARALLEL (DEGREE 1) AS SELECT a FROM b").blocked
+    assert block.columns
+
+
+@pytest.mark.parametrize("kind", ["GLOBAL TEMPORARY", "PRIVATE TEMPORARY"])
+def test_a_temporary_table_is_none(kind: str) -> None:
+    assert timeline(f"CREATE {kind} TABLE t (id NUMBER(9)) ON COMMIT DELETE ROWS").tables == {}
+
+
+# -- ALTER TABLE -------------------------------------------------------------------------------------------------------
+
+CREATED = "CREATE TABLE t (id NUMBER(9) CONSTRAINT pk PRIMARY KEY, a VARCHAR2(5) DEFAULT 'x' NOT NULL, b NUMBER(5))"
+
+
+def test_columns_are_added_modified_and_dropped_in_lists() -> None:
+    found = columns(
+        CREATED,
+        "ALTER TABLE t ADD (c DATE, d TIMESTAMP(3) DEFAULT TIMESTAMP '2024-01-02 03:04:05') "
+        "MODIFY (b NUMBER(7,2) NOT NULL, a DEFAULT 'y') DROP (id) CASCADE CONSTRAINTS",
+        "ALTER TABLE t ADD e CLOB",
+        "ALTER TABLE shop.t DROP COLUMN c",
+    )
+    assert list(found) == ["A", "B", "D", "E"]
+    assert str(found["B"].type) == "decimal(7,2)"
+    assert not found["A"].nullable  # NOT NULL stays
+    assert not found["B"].nullable
+
+
+def test_modify_keeps_what_it_does_not_state_and_the_columns_identity() -> None:
+    before = columns(CREATED)["A"]
+    after = columns(CREATED, "ALTER TABLE t MODIFY a VARCHAR2(50)")["A"]
+    assert after == before
+
+
+def test_columns_and_tables_are_renamed() -> None:
+    found = timeline(CREATED, 'ALTER TABLE t RENAME COLUMN a TO "b c"', "ALTER TABLE t RENAME TO u", "RENAME u TO v")
+    (item,) = found.tables.values()
+    assert item.name == TableName("SHOP", "V")
+    assert [column.name for column in item.schema.columns] == ["ID", "b c", "B"]
+
+
+def test_a_renamed_table_stays_in_its_schema() -> None:
+    assert one("ALTER TABLE other.t RENAME TO u") == AlterTable(Name("OTHER", "T"), (RenameTo(Name("OTHER", "U")),))
+
+
+@pytest.mark.parametrize(
+    ("clause", "expected"),
+    [
+        ('ADD CONSTRAINT pk PRIMARY KEY (a, "b") USING INDEX', AddPrimaryKey(("A", "b"), "PK")),
+        ("ADD (CONSTRAINT uq UNIQUE (a))", AddUnique("UQ", ("A",))),
+        ("ADD CONSTRAINT fk FOREIGN KEY (a) REFERENCES p", NoEffect("ADD CONSTRAINT")),
+        ("ADD CHECK (a > 0)", NoEffect("ADD CONSTRAINT")),
+        ("ADD PRIMARY KEY (a) DISABLE", NoEffect("ADD CONSTRAINT")),
+        ("DROP PRIMARY KEY CASCADE DROP INDEX", DropPrimaryKey()),
+        ("DROP CONSTRAINT x KEEP INDEX", DropConstraint("X")),
+        ("SET UNUSED (a)", DropColumn("A")),
+        ("SET UNUSED COLUMN a CASCADE CONSTRAINTS", DropColumn("A", with_keys=True)),
+        ("RENAME COLUMN a TO b", RenameColumn("A", "B")),
+        ("TRUNCATE PARTITION p", PartitionRows("truncate")),
+        ("DROP PARTITION p UPDATE GLOBAL INDEXES", PartitionRows("drop")),
+        ("EXCHANGE PARTITION p WITH TABLE s.o INCLUDING INDEXES", PartitionRows("exchange", Name("S", "O"))),
+        ("ADD PARTITION p VALUES LESS THAN (5)", NoEffect("PARTITION")),
+        ("MOVE PARTITION p COMPRESS TABLESPACE x", NoEffect("MOVE")),
+        ("ENABLE ROW MOVEMENT", NoEffect("ENABLE")),
+        ("DISABLE ALL TRIGGERS", NoEffect("DISABLE")),
+        ("ADD SUPPLEMENTAL LOG DATA (ALL) COLUMNS", NoEffect("ADD CONSTRAINT")),
+        ("DROP SUPPLEMENTAL LOG GROUP g", NoEffect("DROP SUPPLEMENTAL LOG")),
+    ],
+)
+def test_clauses(clause: str, expected: AlterAction) -> None:
+    assert actions(clause) == (expected,)
+
+
+def test_clauses_of_oceanbase_are_separated_by_commas() -> None:
+    found = actions("COMPRESS FOR OLTP, ADD c DATE, DROP COLUMN d")
+    assert [type(action).__name__ for action in found] == ["NoEffect", "AddColumn", "DropColumn"]
+
+
+def test_a_key_that_loses_a_column_is_dropped_whole() -> None:
+    two = "CREATE TABLE t (a NUMBER(3), b NUMBER(3), PRIMARY KEY (a, b))"
+    assert table(two, "ALTER TABLE t DROP COLUMN b CASCADE CONSTRAINTS").schema.key == ()
+
+
+def test_a_constraint_is_dropped_by_its_name() -> None:
+    constraints = "CONSTRAINT pk PRIMARY KEY (a), CONSTRAINT uq UNIQUE (b)"
+    keyed = f"CREATE TABLE t (a NUMBER(3), b NUMBER(3) NOT NULL, {constraints})"
+    found = table(keyed, "ALTER TABLE t DROP CONSTRAINT pk")
+    assert [column.name for column in found.schema.key_columns] == ["B"]
+    assert table(keyed, "ALTER TABLE t DROP CONSTRAINT pk", "ALTER TABLE t DROP CONSTRAINT uq").schema.key == ()
+    kept = table(keyed, "ALTER TABLE t DROP CONSTRAINT some_check")
+    assert [column.name for column in kept.schema.key_columns] == ["A"]
+    assert kept.blocked == []
+
+
+def test_a_dropped_constraint_that_may_be_the_key_parks_the_table() -> None:
+    unnamed = "CREATE TABLE t (a NUMBER(3) PRIMARY KEY)"
+    (block,) = table(unnamed, "ALTER TABLE t DROP CONSTRAINT SYS_C0012345").blocked
+    assert block.columns
+
+
+@pytest.mark.parametrize(
+    ("definition", "expected"),
+    [
+        ("NUMBER(5,2) DEFAULT 1.50", Default("constant", "1.5")),
+        ("NUMBER(5,2) DEFAULT -1", Default("constant", "-1")),
+        ("NUMBER(5,2) DEFAULT '7'", Default("constant", "7")),
+        ("NUMBER(5) DEFAULT (0)", Default("expression", "(0)")),
+        ("NUMBER DEFAULT 1e3", Default("constant", "1000")),
+        ("NUMBER(5) DEFAULT 1.5", Default("expression", "1.5")),  # rounded by the server
+        ("VARCHAR2(5) DEFAULT ''", Default("constant", None)),  # the empty text is NULL
+        ("VARCHAR2(5) DEFAULT 7", Default("constant", "7")),
+        ("CHAR(3) DEFAULT 'a'", Default("constant", "a  ")),
+        ("CHAR(3) DEFAULT 'ä'", Default("expression", "'ä'")),  # in bytes or in characters
+        ("DATE DEFAULT DATE '2024-01-02'", Default("constant", "2024-01-02 00:00:00")),
+        ("DATE DEFAULT SYSDATE", Default("expression", "SYSDATE")),  # in the server's time zone
+        ("DATE DEFAULT '02-JAN-24'", Default("expression", "'02-JAN-24'")),
+        ("DATE", None),
+        ("VARCHAR2(9) DEFAULT ON NULL 'x'", Default("constant", "x")),
+        ("VARCHAR2(9) DEFAULT NULL NULL", Default("constant", None)),
+        ("VARCHAR2(9) DEFAULT USER || 'x' NOT NULL", Default("expression", "USER || 'x'")),
+    ],
+)
+def test_defaults_are_what_oracle_stores(definition: str, expected: Default | None) -> None:
+    (action,) = actions(f"ADD c {definition}")
+    assert isinstance(action, AddColumn)
+    assert action.definition.default == expected
+
+
+def test_rows_get_the_default_of_an_added_column() -> None:
+    found = table(CREATED, "ALTER TABLE t ADD (c CHAR(3) DEFAULT 'a', d DATE, e DATE DEFAULT SYSDATE)")
+    names = {column.id: column.name for column in found.schema.columns}
+    fills = {names[column]: fill for column, fill in found.fills.items()}
+    assert fills["C"] == Default("constant", "a  ")
+    assert fills["D"] == Default("constant", None)
+    (block,) = found.blocked
+    assert "'E' is an expression" in block.reason
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "MODIFY a CHAR(20)",  # pads stored rows
+        "MODIFY CONSTRAINT pk DISABLE",
+        "DISABLE CONSTRAINT pk",
+        "DISABLE PRIMARY KEY",
+        "NOLOGGING DISABLE PRIMARY KEY",
+        "ADD c address_typ",
+        "CHANGE a b INT",
+        "ADD c INT FIRST",
+        "ADD c DATE,",
+    ],
+)
+def test_clauses_that_are_not_understood_park_their_table_only(clause: str) -> None:
+    found = timeline(CREATED, "CREATE TABLE other (a NUMBER(3) PRIMARY KEY)", f"ALTER TABLE t {clause}")
+    blocked = {item.name: [block.columns for block in item.blocked] for item in found.tables.values()}
+    assert blocked == {TableName("SHOP", "T"): [True], TableName("SHOP", "OTHER"): []}
+
+
+# -- other statements --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("TRUNCATE TABLE t", TruncateTable(Name(None, "T"))),
+        ('TRUNCATE TABLE s."t" DROP ALL STORAGE', TruncateTable(Name("S", "t"))),
+        ("TRUNCATE TABLE t PURGE MATERIALIZED VIEW LOG REUSE STORAGE;", TruncateTable(Name(None, "T"))),
+        ("DROP TABLE t CASCADE CONSTRAINTS PURGE", DropTable((Name(None, "T"),))),
+        ('drop table t AS "BIN$yv+1ra/roTjgUwEBAH+ByQ==$0"', DropTable((Name(None, "T"),))),
+        ("DROP TABLE t\n/\n", DropTable((Name(None, "T"),))),
+        ("RENAME a TO b", RenameTable(((Name(None, "A"), Name(None, "B")),))),
+        ("DROP USER shop CASCADE", DropDatabase("SHOP")),
+    ],
+)
+def test_statements_about_whole_tables(text: str, expected: Statement) -> None:
+    assert one(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "COMMENT ON COLUMN t.a IS 'DROP TABLE t; it''s'",
+        "GRANT SELECT ON t TO u",
+        "CREATE UNIQUE INDEX i ON t (a) TABLESPACE x",
+        "CREATE OR REPLACE FORCE EDITIONABLE VIEW v AS SELECT * FROM t",
+        "CREATE SEQUENCE s START WITH 1",
+        "CREATE OR REPLACE TRIGGER r BEFORE INSERT ON t FOR EACH ROW BEGIN :new.a := q'{;}'; DELETE FROM t; END;",
+        "ALTER INDEX i REBUILD ONLINE",
+        "ALTER SESSION SET CURRENT_SCHEMA = x",
+        "DROP PUBLIC SYNONYM t",
+        "CREATE DATABASE LINK l CONNECT TO u IDENTIFIED BY p",
+        "ANALYZE TABLE t COMPUTE STATISTICS",
+        "PURGE RECYCLEBIN",
+        "BEGIN DBMS_STATS.GATHER_TABLE_STATS('S', 'T'); END;",
+    ],
+)
+def test_statements_that_change_no_table(text: str) -> None:
+    (statement,) = parse(text, "oracle")
+    assert isinstance(statement, Other)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "TRUNCATE TABLE t CASCADE",
+        "TRUNCATE CLUSTER c",
+        "FLASHBACK TABLE t TO SCN 5",
+        "ALTER TABLE `t` ADD c INT",
+        "DROP TABLE 't'",
+        "DROP TABLE t /* no end",
+        "DROP TABLESPACE x INCLUDING CONTENTS",
+    ],
+)
+def test_statements_that_are_not_understood(text: str) -> None:
+    with pytest.raises(DdlError):
+        parse(text, "oracle")
+
+
+# -- dialects ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["NUMBER(9,0)", "NUMBER", "VARCHAR2(5)", "RAW(5)", "CLOB"])
+def test_names_of_oracles_types_are_none_of_mysql(kind: str) -> None:
+    with pytest.raises(DdlError):
+        parse(f"CREATE TABLE t (c {kind})", "mysql")
+    assert parse(f"CREATE TABLE t (c {kind})")  # MariaDB has them in its Oracle mode
+
+
+def test_a_statement_of_another_server_parks_the_tables_that_it_names() -> None:
+    stated = [
+        SchemaChange("", n, "SHOP", f"CREATE TABLE {name} (A INT PRIMARY KEY)") for n, name in enumerate(("T", "U"))
+    ]
+    read = SchemaChange("1", 9, "SHOP", "ALTER TABLE shop.t ALTER COLUMN a SET DATA TYPE BIGINT", dialect="db2")
+    blocked = {str(item.name): len(item.blocked) for item in build_timeline([*stated, read]).tables.values()}
+    assert blocked == {"SHOP.T": 1, "SHOP.U": 0}
+
+
+def test_the_ledger_keeps_the_dialect() -> None:
+    change = SchemaChange("1", 1, "SHOP", "TRUNCATE TABLE t", dialect="oracle")
+    assert SchemaChange.from_document(change.document()) == change
+    assert "dialect" not in SchemaChange("1", 1, "shop", "TRUNCATE TABLE t").document()
+
+
+# -- whatever the text -------------------------------------------------------------------------------------------------
+
+STATEMENTS = (
+    """CREATE TABLE s."T" (id NUMBER(9,0) GENERATED ALWAYS AS IDENTITY (START WITH 1) NOT NULL ENABLE,
+       a CHAR(3 BYTE) DEFAULT ON NULL q'[x]' CONSTRAINT c CHECK (a > 'b'), b DATE DEFAULT DATE '2024-01-01',
+       n NUMBER(*,-2) DEFAULT -1e3,
+       CONSTRAINT pk PRIMARY KEY (id, a) USING INDEX TABLESPACE x ENABLE, SUPPLEMENTAL LOG DATA (ALL) COLUMNS)
+       LOB (a) STORE AS SECUREFILE (ENABLE STORAGE IN ROW) PARTITION BY RANGE (b) (PARTITION p VALUES LESS THAN (5))""",
+    """ALTER TABLE t ADD (a NUMBER(3), CONSTRAINT u UNIQUE (a)) MODIFY (b VARCHAR2(5) NOT NULL, c DEFAULT 5)
+       DROP (d, e) CASCADE CONSTRAINTS""",
+    "ALTER TABLE t EXCHANGE PARTITION p WITH TABLE o.u; RENAME a TO b; TRUNCATE TABLE t REUSE STORAGE",
+    "CREATE OR REPLACE TRIGGER r BEFORE INSERT ON t BEGIN NULL; END;\n/\n",
+)
+NOISE = (*"'\"(),;/.*-\x00é", "/*", "--", "q'[", "]'", "NULL", "DEFAULT", "TO", "9" * 40)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_the_text_it_is_read_or_not_understood(seed: int) -> None:
+    dice = random.Random(seed)
+    for _ in range(50):
+        text = dice.choice(STATEMENTS)
+        for _ in range(dice.randrange(1, 4)):
+            start, end = sorted(dice.randrange(len(text) + 1) for _ in range(2))
+            text = text[:start] + dice.choice(NOISE) + text[min(end, start + dice.randrange(9)) :]
+        with contextlib.suppress(DdlError):
+            parse(text, "oracle")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "q'[ " * 200_000,
+        "CREATE OR TRIGGER t " + "; " * 240_000,
+        "CREATE " + "OR " * 100_000 + "TRIGGER" + " ;" * 100_000,
+        "CREATE TABLE t ("
+        + ",".join(f"c{n} NUMBER(1)" for n in range(30_000))
+        + ", PRIMARY KEY ("
+        + ",".join(f"c{n}" for n in range(30_000))
+        + "))",
+        "ALTER TABLE t " + "MOVE " * 200_000,
+        "DROP TABLE " + "(" * 200_000,
+    ],
+    ids=["quotes", "program", "head", "columns", "clauses", "parentheses"],
+)
+def test_a_long_text_takes_no_longer_than_its_length_says(text: str) -> None:
+    started = time.monotonic()
+    with contextlib.suppress(DdlError):
+        parse(text, "oracle")
+    assert time.monotonic() - started < 20
