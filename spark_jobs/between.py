@@ -116,14 +116,21 @@ class Between:
         work.settled += doubtful.values()
         for state in self.states.values():
             named = state.table_id in self.now.tables or is_waiting_name(state) or state.table_id in doubtful
-            if not named and state.state != "dropped":
-                # a late schema change showed that this was another table's content all along
-                work.settled.append(
-                    replace(state, state="dropped", reason="replaced by what a late schema change told")
-                )
+            if not named and (state.state != "dropped" or state.version is not None):
+                work.settled.append(self._replaced(work, state))
         self._unowned(work, doubtful)
         self._vacate(work)
         return work
+
+    def _replaced(self, work: Work, state: TableState) -> TableState:
+        """Settle a table that a late schema change showed to be another one: what lies at its name was never there."""
+        name = TableName(state.database, state.table)
+        keeps = self._rules.policy(name, RunPolicy(**self._job.policy)).on_drop_table == "keep"
+        of_that_name = [timeline for timeline in self.now.tables.values() if timeline.last_name == name]
+        if state.version is not None and not (of_that_name and keeps) and state.location not in self._live():
+            work.vacated.append(state)
+            state = replace(state, version=None)  # else a later batch looks again
+        return replace(state, state="dropped", reason="replaced by what a late schema change told")
 
     def _table(self, work: Work, table_id: str, timeline: TableTimeline) -> None:
         state = self.states.get(table_id)
@@ -334,12 +341,16 @@ class Between:
             old = self.states.get(table_id)
             if old is not None and old.version is not None and old.location != location:
                 work.vacated.append(old)
-        live = {
+        live = self._live()
+        work.vacated = [state for state in work.vacated if state.location not in live]
+
+    def _live(self) -> set[str]:
+        """Return the locations whose name a table has now."""
+        return {
             table_location(self._job.sink_root, name.database, name.table)
             for timeline in self.now.tables.values()
             if (name := timeline.name) is not None and self._wanted(name)
         }
-        work.vacated = [state for state in work.vacated if state.location not in live]
 
     def _unowned(self, work: Work, doubtful: Collection[str]) -> None:
         """Find the names whose rows or unreadable records have no table, and settle those that found theirs."""
