@@ -9,7 +9,7 @@ import traceback
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from airflow_provider_cdc.commands.looking import table_documents
 from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result, TableState
 from airflow_provider_cdc.core.errors import CdcError
@@ -329,9 +330,10 @@ class Replay:
         return problems
 
     def _shared_locations(self) -> list[str]:
-        """Return the locations that two tables are said to have."""
-        alive = Counter(state.location for state in self.states.values() if state.state != "dropped" and state.location)
-        return [f"two tables are said to be at {Path(place).name}" for place, count in alive.items() if count > 1]
+        """Return the locations that the command ``tables`` shows for two tables."""
+        shown = table_documents([asdict(state) for state in self.states.values()])
+        alive = Counter(table["location"] for table in shown if table["state"] != "dropped" and table["location"])
+        return [f"two tables are shown at {Path(place).name}" for place, count in alive.items() if count > 1]
 
     def _rows(self, name: Name) -> pa.Table | None:
         location = Path(table_location(str(self.root), *name))
