@@ -63,7 +63,7 @@ def resolved(
     wire = open_format(name, writer_of(name).options)
     batch = wire.decode(Records("t", 0, list(range(len(values))), [START_MS] * len(values), keys, values, headers))
     if wire.order == "second":
-        batch = GivenPositions(1, [("t", 0)]).fill(batch)
+        batch = GivenPositions().fill(batch)
     kinds = batch.column("kind").cast(pa.string())
     errors = pc.sum(pc.equal(kinds, "error")).as_py()
     rows = pa.Table.from_batches([batch.filter(pc.equal(kinds, "row"))])
