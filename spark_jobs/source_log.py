@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from spark_jobs.storage import Storage
 _STRETCHES = 200  # a task tells so many of one partition; what comes then is told as one
 _COLUMNS = ("topic", "partition", "offset", "index", "op", "position", "source_time", "transaction_id")
 _SHOWN = 5
+_Value = TypeVar("_Value", int, str)
 _FAR = 2  # files; what replicas commit out of order is nearer
 _SEPARATOR = {"mysql": ":", "mariadb": "-"}
 
@@ -37,7 +38,7 @@ class Stretch:
     :param start: offset of the first, ``end`` of the last.
     :param low: lowest position, ``high`` the highest.
     :param time: newest source time, microseconds since the epoch; None if a record has none.
-    :param gtids: stream of GTIDs -> greatest number.
+    :param gtids: stream of GTIDs -> greatest number, and highest position.
     :param first_gtid: stream and number of the first GTID, with its position.
     :param falls: positions fall somewhere inside.
     """
@@ -49,7 +50,7 @@ class Stretch:
     low: str
     high: str
     time: int | None = None
-    gtids: dict[str, int] = field(default_factory=dict)
+    gtids: dict[str, tuple[int, str]] = field(default_factory=dict)
     first_gtid: tuple[str, int, str] | None = None
     falls: bool = False
 
@@ -104,17 +105,29 @@ class Stretches:
         return [asdict(stretch) for found in self._found.values() for stretch in found]
 
 
+class Mark(NamedTuple):
+    """What one partition has shown.
+
+    :param position: highest position; ``time`` newest source time.
+    :param gtids: stream of GTIDs -> highest position.
+    """
+
+    position: str = ""
+    time: int | None = None
+    gtids: Mapping[str, str] = {}
+
+
 @dataclass(slots=True)
 class Marks:
     """What the batches so far show of the source's log.
 
-    :param partitions: ``topic/partition`` -> highest position and newest source time.
+    :param partitions: ``topic/partition`` -> what it has shown.
     :param timed: highest position of stretches that have source times.
     :param gtids: stream of GTIDs -> greatest number.
     :param first_gtids: stream of GTIDs -> a low number, with the position it was seen at.
     """
 
-    partitions: dict[str, tuple[str, int | None]] = field(default_factory=dict)
+    partitions: dict[str, Mark] = field(default_factory=dict)
     gtids: dict[str, int] = field(default_factory=dict)
     first_gtids: dict[str, tuple[int, str]] = field(default_factory=dict)
     timed: str = ""
@@ -125,7 +138,7 @@ class Marks:
         if data is None:
             return Marks()
         return Marks(
-            {place: (mark[0], mark[1]) for place, mark in data["partitions"].items()},
+            {place: Mark(*mark) for place, mark in data["partitions"].items()},
             dict(data["gtids"]),
             {stream: (first[0], first[1]) for stream, first in data["first_gtids"].items()},
             data["timed"],
@@ -135,19 +148,21 @@ class Marks:
         """Return plain JSON data."""
         return asdict(self)
 
-    def of(self, place: str) -> tuple[str, int | None]:
-        """Return highest position and newest source time of a partition."""
-        return self.partitions.get(place, ("", None))
+    def of(self, place: str) -> Mark:
+        """Return what a partition has shown."""
+        return self.partitions.get(place, Mark())
 
     def after(self, landed: Mapping[str, Any]) -> Marks:
         """Return the marks after a batch."""
         result = Marks(dict(self.partitions), dict(self.gtids), dict(self.first_gtids), self.timed)
         for stretch in _stretches(landed):
-            position, time = result.of(stretch.place)
-            result.partitions[stretch.place] = max(position, stretch.high), _newest(time, stretch.time)
+            mark = result.of(stretch.place)
+            gtids = _highest(mark.gtids, {stream: high for stream, (_, high) in stretch.gtids.items()})
+            highest, newest = max(mark.position, stretch.high), _newest(mark.time, stretch.time)
+            result.partitions[stretch.place] = Mark(highest, newest, gtids)
             if stretch.time is not None:
                 result.timed = max(result.timed, stretch.high)
-            _raise_to(result.gtids, stretch.gtids)
+            result.gtids = _highest(result.gtids, {stream: number for stream, (number, _) in stretch.gtids.items()})
             if stretch.first_gtid is not None:
                 stream, number, position = stretch.first_gtid
                 result.first_gtids[stream] = min((number, position), result.first_gtids.get(stream, (number, position)))
@@ -195,7 +210,7 @@ def new_log(landed: Mapping[str, Any], marks: Marks, storage: Storage) -> list[S
 def _doubtful(landed: Mapping[str, Any], marks: Marks) -> Iterator[tuple[_Known, Stretch]]:
     """Return the stretches that have to be looked at record by record, with what was known before each."""
     far = _far_below(marks.timed)
-    newest = max((time for _, time in marks.partitions.values() if time is not None), default=None)
+    newest = max((mark.time for mark in marks.partitions.values() if mark.time is not None), default=None)
     first = {stream: (n, _far_below(at)) for stream, (n, at) in marks.after(landed).first_gtids.items()}
     partitions: dict[str, list[Stretch]] = {}
     for stretch in _stretches(landed):
@@ -213,7 +228,8 @@ class _Known:
     """What is known when records of one partition come.
 
     :param position: highest position of the partition; ``time`` its newest source time.
-    :param gtids: greatest numbers of earlier batches and of this partition.
+    :param highest: stream of GTIDs -> highest position in the partition.
+    :param gtids: stream of GTIDs -> greatest number of earlier batches and of this partition.
     :param first: stream of GTIDs -> a number below which no later one stands, and the position files before that.
     :param far: positions below are files below the highest position that earlier batches have a source time of.
     :param newest: newest source time of earlier batches.
@@ -221,17 +237,21 @@ class _Known:
 
     position: str
     time: int | None
-    gtids: dict[str, int]
+    highest: Mapping[str, str]
+    gtids: Mapping[str, int]
     first: dict[str, tuple[int, str]]
     far: str
     newest: int | None
 
     def with_stretch(self, stretch: Stretch) -> _Known:
         """Return what is known after a stretch."""
-        gtids = dict(self.gtids)
-        _raise_to(gtids, stretch.gtids)
-        position, time = max(self.position, stretch.high), _newest(self.time, stretch.time)
-        return replace(self, position=position, time=time, gtids=gtids)
+        return replace(
+            self,
+            position=max(self.position, stretch.high),
+            time=_newest(self.time, stretch.time),
+            highest=_highest(self.highest, {stream: high for stream, (_, high) in stretch.gtids.items()}),
+            gtids=_highest(self.gtids, {stream: number for stream, (number, _) in stretch.gtids.items()}),
+        )
 
     def below(self, stretch: Stretch) -> str:
         """Return the position below which records of a stretch are to be looked at one by one."""
@@ -240,12 +260,12 @@ class _Known:
 
     def may_show(self, stretch: Stretch) -> bool:
         """Return whether a stretch may hold records of another log."""
-        if any(self._is_before_first(stream, number, stretch.low) for stream, number in stretch.gtids.items()):
+        if any(self._is_before_first(stream, number, stretch.low) for stream, (number, _) in stretch.gtids.items()):
             return True
         if not (stretch.falls or stretch.low < self.position or stretch.low < self.far):
             return False
         newer = _is_newer(stretch.time, self.time) or _is_newer(stretch.time, self.newest)
-        return newer or stretch.falls or any(n > self.gtids.get(stream, -1) for stream, n in stretch.gtids.items())
+        return newer or stretch.falls or any(n > self.gtids.get(stream, -1) for stream, (n, _) in stretch.gtids.items())
 
     def _is_before_first(self, stream: str, number: int, position: str) -> bool:
         """Return whether a GTID stands files before a lower number of its stream."""
@@ -254,22 +274,25 @@ class _Known:
 
     def first_of(self, records: Iterable[dict[str, Any]], place: str) -> Seen | None:
         """Return the first of a stretch's records, in offset order, that is of another log."""
-        position, time, gtids = self.position, self.time, dict(self.gtids)
+        position, time, highest, gtids = self.position, self.time, dict(self.highest), dict(self.gtids)
         for record in records:
             at, moment = record["position"], record["source_time"]
             gtid = parse_gtid(record["transaction_id"])
             unseen = gtid is not None and gtid.number > gtids.get(gtid.stream, -1)
+            # records of several servers that one tool reads, as shards are, may overtake each other
+            reached = position if gtid is None else highest.get(gtid.stream, position)
             is_load = record["op"] == "snapshot" and _file(at) == 0  # before the log, whenever it is sent
             if not is_load and (
-                (at < position and (unseen or _is_newer(moment, time)))
+                (at < reached and (unseen or _is_newer(moment, time)))
                 or (at < self.far and _is_newer(moment, self.newest))
                 or (gtid is not None and self._is_before_first(gtid.stream, gtid.number, at))
             ):
-                known = max(position, self.far, *(far for _, far in self.first.values()))
+                known = max(reached, self.far, *(far for _, far in self.first.values()))
                 return Seen(place, record["offset"], at, known, moment, record["transaction_id"])
             position, time = max(position, at), _newest(time, moment)
             if gtid is not None:
-                _raise_to(gtids, {gtid.stream: gtid.number})
+                gtids[gtid.stream] = max(gtid.number, gtids.get(gtid.stream, 0))
+                highest[gtid.stream] = max(at, highest.get(gtid.stream, ""))
         return None
 
 
@@ -338,7 +361,7 @@ def _stretch(batch: pa.RecordBatch, *, falls: bool = False) -> Stretch:
         span["min"],
         span["max"],
         None if times.null_count else pc.max(times.cast(pa.int64())).as_py(),
-        greatest_gtids(batch.column("transaction_id")),
+        greatest_gtids(batch.column("transaction_id"), positions, span["max"]),
         _first_gtid(batch),
         falls,
     )
@@ -353,8 +376,11 @@ def _first_gtid(batch: pa.RecordBatch) -> tuple[str, int, str] | None:
     return None if gtid is None else (gtid.stream, gtid.number, batch.column("position")[place].as_py())
 
 
-def greatest_gtids(transactions: pa.StringArray) -> dict[str, int]:
-    """Return the greatest number of each stream of GTIDs; texts that are none do not count."""
+def greatest_gtids(transactions: pa.StringArray, positions: pa.StringArray, highest: str) -> dict[str, tuple[int, str]]:
+    """Return the greatest number of each stream of GTIDs with its highest position; texts that are none do not count.
+
+    :param highest: the highest position of all.
+    """
     texts = transactions.drop_null()
     first = parse_gtid(texts[0].as_py()) if len(texts) else None
     if first is None:
@@ -363,12 +389,14 @@ def greatest_gtids(transactions: pa.StringArray) -> dict[str, int]:
     if pc.all(pc.starts_with(texts, prefix)).as_py():  # one server: a few passes over the column
         try:
             numbers = pc.utf8_slice_codeunits(texts, len(prefix)).cast(pa.int64())
-            return {first.stream: max(0, pc.max(numbers).as_py())}
+            return {first.stream: (max(0, pc.max(numbers).as_py()), highest)}
         except pa.ArrowInvalid:
             pass
-    result: dict[str, int] = {}
-    for gtid in filter(None, map(parse_gtid, texts.unique().to_pylist())):
-        _raise_to(result, {gtid.stream: gtid.number})
+    newest = pa.table({"text": transactions, "position": positions}).group_by("text").aggregate([("position", "max")])
+    result: dict[str, tuple[int, str]] = {}
+    for text, position in zip(*(newest.column(name).to_pylist() for name in ("text", "position_max")), strict=True):
+        if (gtid := parse_gtid(text)) is not None:
+            _raise_to(result, {gtid.stream: (gtid.number, position)})
     return result
 
 
@@ -401,6 +429,11 @@ def _is_newer(one: int | None, other: int | None) -> bool:
     return one is not None and other is not None and one > other
 
 
-def _raise_to(numbers: dict[str, int], others: Mapping[str, int]) -> None:
-    for stream, number in others.items():
-        numbers[stream] = max(number, numbers.get(stream, number))
+def _raise_to(gtids: dict[str, tuple[int, str]], others: Mapping[str, tuple[int, str]]) -> None:
+    for stream, (number, position) in others.items():
+        known = gtids.get(stream, (number, position))
+        gtids[stream] = max(number, known[0]), max(position, known[1])
+
+
+def _highest(one: Mapping[str, _Value], other: Mapping[str, _Value]) -> dict[str, _Value]:
+    return {**one, **{name: max(value, one.get(name, value)) for name, value in other.items()}}

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.histories.debezium_records import row
+
 from .shop import Shop, commits, demand_data, feed, rows, until
 
 if TYPE_CHECKING:
@@ -156,6 +158,33 @@ def test_records_beyond_the_budget_fail_and_commit_nothing(shop: Shop, filled: B
     shop.changes["policy"] = {"quarantine_limit": 5}
     taken = shop.run("sync", "--json")
     assert (taken.code, taken.json["status"], taken.json["quarantined"]) == (0, "done", 3), taken.err
+
+
+def test_a_source_log_that_began_again_applies_nothing(shop: Shop, filled: Broker) -> None:
+    from confluent_kafka import Producer
+
+    def send(key: int, file: str, number: int) -> None:
+        gtid = f"861d4b0d-e67c-11f1-beee-02fc00000001:{number}"
+        record = row("c", "things", 100 * number, {"id": key}, key=("id",), time=1_000 * number, file=file, gtid=gtid)
+        producer.produce(record.topic, partition=0, key=record.key, value=record.value)
+        producer.flush(30)
+
+    filled.create_topic("src.shop.things", 1)
+    producer = Producer({"bootstrap.servers": filled.bootstrap})
+    create = "CREATE TABLE shop.things (id int NOT NULL PRIMARY KEY)"
+    shop.changes = {"source": {"topics": ["src.shop.things"]}, "tables": {"shop.things": {"create": create}}}
+    send(1, "mysql-bin.000007", 1)
+    assert shop.run("sync", "--json").code == 0
+    before = commits(shop.lake)
+    assert before
+    send(2, "mysql-bin.000001", 2)
+    for _ in range(2):
+        refused = shop.run("sync", "--json")
+        assert refused.code == 3
+        assert refused.json["error"]["code"] == "source.new_generation"
+        assert refused.json["error"]["where"]["offset"] == 1
+    assert commits(shop.lake) == before
+    assert [batch["status"] for batch in shop.run("ledger", "--json").json] == ["committed", "planned"]
 
 
 # ---- two at once, and sudden ends

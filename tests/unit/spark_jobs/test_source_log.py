@@ -255,11 +255,24 @@ def test_a_full_load_stands_before_the_log(pipeline: Pipeline) -> None:
     assert not pipeline.batch({0: [At(0, 17, None, 9_000, "row", "snapshot")]})
 
 
+def test_shards_whose_groups_overtake_each_other(pipeline: Pipeline) -> None:
+    # numbers are global, but a group of several records of one shard ends behind a later one of another
+    both = [At(0, 100 + i, f"{(A, B)[i % 2]}:{i // 2 + 1}", 1_000 + i // 3) for i in range(20)]
+    assert not pipeline.batch({0: both})
+    overtaken = [At(0, 200 + i, f"{(A, B)[i % 2]}:{i // 2 + 11}", 1_010 + i) for i in (1, 0, 3, 2, 5, 4)]
+    assert not pipeline.batch({0: overtaken[:3]})
+    assert not pipeline.batch({0: overtaken[3:]})
+
+
 def test_texts_that_are_no_gtids() -> None:
-    assert greatest_gtids(pa.array([None, "tx-9", f"{A}:4"])) == {}
-    assert greatest_gtids(pa.array([None, f"{A}:4", f"{A}:12", None])) == {A: 12}
-    assert greatest_gtids(pa.array([f"{A}:4", f"{B}:2", "tx-9"])) == {A: 4, B: 2}
-    assert greatest_gtids(pa.array([f"{A}:4", f"{A}:99999999999999999999"])) == {A: 99999999999999999999}
+    def found(*texts: str | None) -> dict[str, tuple[int, str]]:
+        positions = [f"p{number}" for number in range(len(texts))]
+        return greatest_gtids(pa.array(texts), pa.array(positions), positions[-1])
+
+    assert found(None, "tx-9", f"{A}:4") == {}
+    assert found(None, f"{A}:4", f"{A}:12", None) == {A: (12, "p3")}
+    assert found(f"{A}:4", f"{B}:2", f"{A}:3", "tx-9") == {A: (4, "p2"), B: (2, "p1")}
+    assert found(f"{A}:4", f"{A}:99999999999999999999") == {A: (99999999999999999999, "p1")}
 
 
 # ---- random logs
