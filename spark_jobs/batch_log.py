@@ -27,7 +27,7 @@ ALIVE_SECONDS = 5.0
 class LakeBatch:
     """One batch number of the lake.
 
-    :param claim: range and ledger that the number stands for; None in lakes written before version 0.2.
+    :param claim: range and ledger that the number stands for; None where an earlier release wrote it.
     :param landed: whether its changes are in the change log.
     :param result: result document; None while the batch is unfinished.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -17,9 +18,11 @@ from airflow_provider_cdc.core.errors import SinkError, UnavailableError
 if TYPE_CHECKING:
     from obstore.store import S3Store
 
-# characters that mean the same in a path, a URL and an object store's key; anything else is written ~XX per UTF-8 byte
 _LONGEST = 255  # bytes: what file systems take as a name
+# characters that mean the same in a path, a URL and an object store's key; anything else is written ~XX per UTF-8 byte
 _PLAIN = frozenset("_.- $@+=,()")
+# what file systems without hard links, or without a sync of folders, answer
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
 
 def path_part(name: str) -> str:
@@ -214,6 +217,9 @@ def _sync_folder(path: str) -> None:
     folder = os.open(os.path.dirname(path), os.O_RDONLY)
     try:
         os.fsync(folder)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:  # network file systems may not know it
+            raise
     finally:
         os.close(folder)
 
@@ -224,9 +230,25 @@ def _create_file(target: str, content: bytes) -> bool:
         os.link(part, target)  # unlike a rename, this fails where the target is there
     except FileExistsError:
         return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        return _create_in_place(target, content)
     finally:
         os.unlink(part)
     _sync_folder(target)
+    return True
+
+
+def _create_in_place(target: str, content: bytes) -> bool:
+    """Create a file on a file system without hard links: a reader may see it cut off, which counts as not written."""
+    try:
+        with open(target, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except FileExistsError:
+        return False
     return True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,14 @@ def test_of_two_creators_of_a_document_one_succeeds(tmp_path: Path) -> None:
     assert not storage.create_json("a/claim.json", {"by": 2})
     assert storage.read_json("a/claim.json") == {"by": 1}
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["claim.json"]
+
+
+def test_a_file_system_without_hard_links_has_one_creator_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.link", _failing(OSError(errno.EPERM, "Operation not permitted")))
+    storage = Storage(str(tmp_path))
+    assert storage.create_json("a/claim.json", {"by": 1})
+    assert not storage.create_json("a/claim.json", {"by": 2})
+    assert storage.read_json("a/claim.json") == {"by": 1}
 
 
 def test_a_full_disk_is_an_error_with_place_and_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
