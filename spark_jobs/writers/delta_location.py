@@ -230,16 +230,16 @@ class DeltaLocation:
         """
         try:
             action()
-        except CommitFailedError as error:
-            raise UnavailableError(
-                "sink.commit_conflict",
-                "another writer committed to the table at the same moment",
-                where={"location": self.location},
-                hint="run again; keep other writers away from this table",
-            ) from error
         except BaseException as error:
             if not may_be_caught(error) or isinstance(error, (CdcError, MemoryError)):
                 raise
+            if isinstance(error, CommitFailedError) or _MADE_MEANWHILE in str(error):
+                raise UnavailableError(
+                    "sink.commit_conflict",
+                    "another writer committed to the table at the same moment",
+                    where={"location": self.location},
+                    hint="run again; keep other writers away from this table",
+                ) from error
             if _is_passing(error):
                 raise self._failed("sink.write_failed", "the commit did not go through", error) from error
             raise SinkError(
@@ -258,7 +258,8 @@ class DeltaLocation:
         )
 
 
-# How delta-rs says in an error's text what object_store met: it gives few errors a class of their own.
+# How delta-rs says in an error's text what it or object_store met: it gives few errors a class of their own.
+_MADE_MEANWHILE = "A table already exists"
 _LOST = re.compile(r"not found|No such file|Requested range was invalid|NoSuchKey", re.IGNORECASE)
 _STORE = re.compile(r"Object Store error|Generic \w+ error:|HTTP error|error sending request|os error \d+")
 
