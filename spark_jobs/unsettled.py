@@ -7,7 +7,7 @@ from datetime import datetime
 
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 
-_OUTSIDE_THE_LOG = ("sink.", "log.", "apply.memory")
+_OUTSIDE_THE_LOG = ("sink.", "log.", "apply.memory", "apply.fault")
 
 
 def set_aside(

@@ -38,13 +38,11 @@ class Course:
         self.lake = Lake(folder, broker.bootstrap, f"{topic}.schema", quarantine_limit=0)
         self._sent: dict[tuple[str, int], int] = {}
         self._records: list[Record] = []
-        self._number = 0
 
     def at(self, pos: int, what: Row | Ddl) -> None:
         """Write one event that stands at a place of the log."""
-        self._number += 1
         time = 1_767_225_600_000 + pos
-        for message in Writer().write(Event(self._number, 1, pos, time, time, self._number, what), 1):
+        for message in Writer().write(Event(pos, 1, pos, time, time, pos, what), 1):
             place = (f"{self._topic}.{message.topic}", 0)
             offset = self._sent[place] = self._sent.get(place, -1) + 1
             self._records.append(Record(*place, offset, time, message.key, message.value, message.headers))
