@@ -63,6 +63,8 @@ def run_batch(
             left_over = ledger.open(pipeline.name)
             batch = plan_batch(pipeline, ledger, lease, log, until, accept_loss=accept_loss)
             if batch.committed:
+                if left_over is not None:  # nothing may be planned before the batch of another request is finished
+                    return from_ledger(batch, ledger.tables(pipeline.name).values(), time.monotonic() - started)
                 unsettled = Unsettled(pipeline, ledger, lease)
                 unsettled.end_grace(say)
                 if unsettled.waiting and ran_engine(batch):

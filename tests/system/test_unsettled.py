@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.airflow.shop import until
 from tests.stack import capture
 from tests.stack.broker import Broker
 from tests.system.place import Place
@@ -55,3 +56,14 @@ def test_a_schema_change_that_arrives_ends_the_wait(place: Place) -> None:
     done = place.site.sync()
     assert (done.code, done.json["status"], done.json["waiting"]) == (0, "done", []), done.err
     assert unequal(place.site, 0) == {}
+
+
+def test_a_repeated_request_leaves_the_unfinished_batch_of_another_one_alone(place: Place) -> None:
+    place.site.changes["policy"] = {"ddl_grace_seconds": 0}
+    assert place.site.sync("--until", until(0)).code == 5
+    rows = [record for record in records(1, 1, place.prefix) if record.topic != place.prefix]
+    capture.replay(place.broker, rows)
+    place.leave_planned()
+    again = place.site.sync("--until", until(0))
+    assert (again.code, again.json["status"]) == (5, "waiting"), again.out + again.err
+    assert place.site.batches()[-1]["status"] == "planned"
