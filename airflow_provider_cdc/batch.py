@@ -236,13 +236,18 @@ class _Run:
 
     @contextmanager
     def _folder(self) -> Iterator[Path]:
-        """Where the documents lie: in the sink where that is a folder, so that they can be looked at later."""
+        """Return where the documents lie: in the sink where that is a folder, so that they can be looked at later.
+
+        Each holder of a lease has its own: another ledger's host, or one that went on after a halt, may be at work on
+        the same batch number.
+        """
         root = self._pipeline.sink.root.removeprefix("file://")
         if "://" in root:
             with tempfile.TemporaryDirectory(prefix="airflow-cdc-job-") as folder:
                 yield Path(folder)
             return
-        folder = Path(root) / "_cdc" / self._pipeline.name / "jobs" / str(self._batch.seq)
+        holder = f"{self._ledger.id}-{self._lease.token}"
+        folder = Path(root) / "_cdc" / self._pipeline.name / "jobs" / str(self._batch.seq) / holder
         try:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "job.json").touch()

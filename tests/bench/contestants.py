@@ -121,7 +121,7 @@ class Ours(Contestant):
 
     def job(self) -> Path:
         """The newest batch's job document."""
-        return max(self.root.glob("_cdc/*/jobs/*/job.json"), key=lambda path: int(path.parent.name))
+        return max(self.root.glob("_cdc/*/jobs/*/*/job.json"), key=lambda path: int(path.parent.parent.name))
 
     def command(self) -> list[str]:
         return [sys.executable, "-m", "airflow_provider_cdc.cli", "sync", str(self.folder / "pipeline.yaml"), "--json"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from tests.airflow.shop import Answer, demand_data
 from tests.stack.broker import Broker
+from tests.system import processes
 from tests.system.site import Site, demand_refused, feed, source
 from tests.system.verdict import doubled_commits, unequal
 
@@ -125,12 +127,32 @@ def test_a_host_finishes_the_batch_of_another_that_died(hosts: Hosts) -> None:
     hosts.demand_equal(second, 2)
 
 
+def test_a_host_that_was_halted_carries_out_its_own_job(hosts: Hosts) -> None:
+    """Not the one that another host wrote meanwhile for the same batch number."""
+    first, second = hosts.host("a"), hosts.host("b")
+    hosts.feed(0)
+    halted = first.launch()
+    assert halted.until(lambda _: any(file.stat().st_size for file in hosts.lake.glob("_cdc/shop/jobs/**/job.json")))
+    members = processes.marked(halted.mark)
+    for pid in members:
+        processes.kill(pid, signal.SIGSTOP)
+    assert not hosts.log(1).exists()
+    hosts.feed(1)
+    _demand_done(second.sync())
+    for pid in members:
+        processes.kill(pid, signal.SIGCONT)
+    if halted.answer().code:
+        _demand_done(first.sync_patiently()[0])
+    assert first.batches()[0]["end"] == second.batches()[0]["end"]
+    hosts.demand_equal(first, 1)
+
+
 def test_two_hosts_at_once_apply_nothing_twice(hosts: Hosts) -> None:
     both = [hosts.host("a"), hosts.host("b")]
     for phase in range(3):
         hosts.feed(phase)
         answers = [one.answer() for one in [host.launch() for host in both]]
-        assert 0 in {answer.code for answer in answers}, [answer.err for answer in answers]
+        assert 0 in {answer.code for answer in answers}, [(answer.out, answer.err) for answer in answers]
         for host, answer in zip(both, answers, strict=True):
             again = answer if answer.code == 0 else host.sync_patiently()[0]
             assert again.code == 0, again.err
