@@ -139,6 +139,8 @@ class Between:
         spans = self._starts.spans(timeline)
         changed_at = self._starts.first_difference(table_id, state)
         if state is not None and state.state == "dropped" and not spans and changed_at is None:
+            if state.table != timeline.last_name.table or state.database != timeline.last_name.database:
+                self._drop(work, timeline, state)  # a RENAME before the DROP came late
             return
         aside = self._unclear.get(timeline.last_name) or self._quarantine.exceeded(timeline, state)
         touched = bool(spans) or state is None or changed_at is not None or self._is_new(timeline, state)
@@ -150,12 +152,7 @@ class Between:
                 work.settled.append(replace(state, notes=timeline.notes))
             return
         if timeline.dropped_at is not None:
-            dropped = self._dropped(timeline, state)
-            policy = self._rules.policy(timeline.last_name, RunPolicy(**self._job.policy))
-            if policy.on_drop_table == "apply" and dropped.version is not None:
-                work.vacated.append(dropped)
-                dropped = replace(dropped, version=None)  # emptied once: what lies there later is not this table's
-            work.settled.append(dropped)
+            self._drop(work, timeline, state)
             return
         if self.now.owner(timeline.last_name, _NEWEST) != table_id:
             work.settled.append(self._nameless(timeline, state))
@@ -171,6 +168,15 @@ class Between:
             work.settled.append(self._parked(timeline, state, aside))
             return
         work.tasks.append(self._task(timeline, state, spans, changed_at))
+
+    def _drop(self, work: Work, timeline: TableTimeline, state: TableState | None) -> None:
+        """Settle a dropped table, and have its location emptied where the policy says so."""
+        dropped = self._dropped(timeline, state)
+        policy = self._rules.policy(timeline.last_name, RunPolicy(**self._job.policy))
+        if policy.on_drop_table == "apply" and dropped.version is not None:
+            work.vacated.append(dropped)
+            dropped = replace(dropped, version=None)  # emptied once: what lies there later is not this table's
+        work.settled.append(dropped)
 
     def _checks_references(self, timeline: TableTimeline) -> bool:
         """Return whether a table has foreign keys that change rows, and is to be parked where they did."""
