@@ -273,6 +273,8 @@ class Round:
             self.heal()
             self.problems += self._unequal()
         finally:
+            if Path(self._root).is_mount():
+                subprocess.run(["umount", "--lazy", self._root], check=True)
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _unequal(self) -> list[str]:
