@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from spark_jobs.storage import Storage
 
@@ -239,16 +241,29 @@ def read_groups(
         by_file.setdefault(group.file, []).append(group.row_group)
     tables = []
     for name in sorted(by_file):
-        with (
-            storage.access(name) as path,
-            pq.ParquetFile(
-                path, filesystem=storage.filesystem, read_dictionary=["op", "columns", "topic"], pre_buffer=True
-            ) as file,
-        ):
+        with storage.open_file(name) as opened, readable(storage, name):
+            file = pq.ParquetFile(opened, read_dictionary=["op", "columns", "topic"], pre_buffer=True)
             for number in sorted(by_file[name]):
                 rows = file.read_row_group(number, columns=list(columns), use_threads=False)
                 tables.append(rows if before_of is None else _only_before(rows, before_of))
     return pa.concat_tables(tables, promote_options="permissive").select(list(columns))
+
+
+@contextmanager
+def readable(storage: Storage, name: str) -> Iterator[None]:
+    """Raise what Arrow finds wrong with a file as an error that names the file.
+
+    :raises SinkError: ``log.damaged``.
+    """
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        raise SinkError(
+            "log.damaged",
+            f"a file of the change log cannot be read: {str(error).splitlines()[0][:200]}",
+            where={"path": f"{storage.root}/{name}"},
+            hint="restore the file from a backup of the lake",
+        ) from None
 
 
 def _only_before(rows: pa.Table, ops: Sequence[str]) -> pa.Table:

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_provider_cdc.core.documents import TableState
+from spark_jobs.change_log import readable
 from spark_jobs.storage import Storage
 
 
@@ -18,8 +19,8 @@ def read(storage: Storage, pipeline: str, base: TableState | None) -> pa.Table:
     if base is None or base.debts_seq is None:
         return pa.table({})
     name = _name(pipeline, base.table_id, base.debts_seq)
-    with storage.access(name) as path:
-        return pq.read_table(path, filesystem=storage.filesystem)
+    with storage.open_file(name) as file, readable(storage, name):
+        return pq.read_table(file)
 
 
 def write(storage: Storage, pipeline: str, table_id: str, seq: int, owed: pa.Table) -> None:

@@ -9,8 +9,10 @@ import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyarrow import fs
 
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError
@@ -73,6 +75,10 @@ class Storage:
         self._local = isinstance(self._fs, fs.LocalFileSystem)
         self._is_s3 = self.root.startswith(("s3://", "s3a://"))
 
+    @cached_property
+    def _objects(self) -> S3Store:
+        return _object_store(self._base, self.options)
+
     @property
     def filesystem(self) -> fs.FileSystem:
         """The file system of :meth:`path`'s answers."""
@@ -117,11 +123,9 @@ class Storage:
 
         :raises SinkError: ``log.damaged``, the file holds no JSON.
         """
-        with self.access(name) as path:
-            if self._fs.get_file_info(path).type != fs.FileType.File:
-                return None
-            with self._fs.open_input_stream(path) as stream:
-                data = stream.read()
+        data = self._read(name)
+        if data is None:
+            return None
         try:
             return json.loads(data)
         except ValueError:
@@ -131,6 +135,27 @@ class Storage:
                 where={"path": f"{self.root}/{name}"},
                 hint="restore the file from a backup of the lake",
             ) from None
+
+    def _read(self, name: str) -> bytes | None:
+        with self.access(name) as path:
+            if self._is_s3:
+                return _object(self._objects, name)
+            if self._fs.get_file_info(path).type != fs.FileType.File:
+                return None
+            with self._fs.open_input_stream(path) as stream:
+                return bytes(stream.read())
+
+    @contextmanager
+    def open_file(self, name: str) -> Iterator[pa.NativeFile]:
+        """Open a file for reading at any offset; what goes wrong inside the block is raised as by :meth:`access`.
+
+        An answer of S3 that is cut off inside its headers makes pyarrow take the file for empty: that is a fault of
+        the store and not of the file.
+        """
+        with self.access(name) as path, self._fs.open_input_file(path) as file:
+            if self._is_s3 and file.size() == 0 and _object_size(self._objects, name) > 0:
+                raise OSError("an answer was cut off")
+            yield file
 
     def read_unfinished(self, name: str) -> Any | None:
         """Return a document of a batch that has not ended, None when it is not there or was cut off by a crash."""
@@ -145,6 +170,9 @@ class Storage:
         """Write a document so that readers see all of it or nothing, also after a power loss."""
         content = json.dumps(data).encode()
         with self.access(name) as target:
+            if self._is_s3:
+                _put_object(self._objects, name, content)
+                return
             if not self._local:  # an object appears whole when its upload ends
                 with self._fs.open_output_stream(target) as stream:
                     stream.write(content)
@@ -164,7 +192,7 @@ class Storage:
             if self._local:
                 return _create_file(target, content)
             if self._is_s3:
-                return _create_object(_object_store(self._base, self.options), name, content)
+                return _create_object(self._objects, name, content)
         if self.read_json(name) is not None:
             return False
         self.write_json(name, data)
@@ -178,7 +206,7 @@ class Storage:
                     return sorted(entry.name for entry in entries if entry.name > after and entry.is_dir())
                 return []
             if self._is_s3:
-                return _object_folders(_object_store(self._base, self.options), name, after)
+                return _object_folders(self._objects, name, after)
             selector = fs.FileSelector(path, allow_not_found=True, recursive=False)
             names = [info.base_name for info in self._fs.get_file_info(selector) if info.type == fs.FileType.Directory]
             return sorted(found for found in names if found > after)
@@ -186,6 +214,8 @@ class Storage:
     def holds_files(self, name: str) -> bool:
         """Return whether anything lies under a folder."""
         with self.access(name) as path:
+            if self._is_s3:
+                return _has_objects(self._objects, name)
             selector = fs.FileSelector(path, allow_not_found=True, recursive=False)
             return bool(self._fs.get_file_info(selector))
 
@@ -253,7 +283,10 @@ def _create_in_place(target: str, content: bytes) -> bool:
 
 
 def _object_store(base: str, options: dict[str, str]) -> S3Store:
-    """Open S3 with conditional writes and listings from a name on, which pyarrow's file system lacks."""
+    """Open S3 as a client with conditional writes and listings from a name on.
+
+    pyarrow's file system lacks both, and takes an answer that is cut off inside its headers for an empty file.
+    """
     from obstore.store import S3Store
 
     bucket, _, prefix = base.partition("/")
@@ -279,6 +312,49 @@ def _create_object(store: S3Store, name: str, content: bytes) -> bool:
     except BaseError as error:
         raise OSError(str(error)) from None
     return True
+
+
+def _put_object(store: S3Store, name: str, content: bytes) -> None:
+    import obstore
+    from obstore.exceptions import BaseError
+
+    try:
+        obstore.put(store, name, content)
+    except BaseError as error:
+        raise OSError(str(error)) from None
+
+
+def _object(store: S3Store, name: str) -> bytes | None:
+    """Return an object's content, None where it does not exist."""
+    import obstore
+    from obstore.exceptions import BaseError
+
+    try:
+        return bytes(obstore.get(store, name).bytes())
+    except FileNotFoundError:
+        return None
+    except BaseError as error:
+        raise OSError(str(error)) from None
+
+
+def _object_size(store: S3Store, name: str) -> int:
+    import obstore
+    from obstore.exceptions import BaseError
+
+    try:
+        return int(obstore.head(store, name)["size"])
+    except BaseError as error:
+        raise OSError(str(error)) from None
+
+
+def _has_objects(store: S3Store, name: str) -> bool:
+    import obstore
+    from obstore.exceptions import BaseError
+
+    try:
+        return any(page for page in obstore.list(store, f"{name}/", chunk_size=1))
+    except BaseError as error:
+        raise OSError(str(error)) from None
 
 
 def _object_folders(store: S3Store, name: str, after: str) -> list[str]:

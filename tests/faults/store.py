@@ -18,15 +18,17 @@ _LATE_SECONDS = 3.0
 class Weather:
     """What happens to requests.
 
-    :param fault: ``cut``: half of the answer arrives; ``reset``: none does and the request is not passed on; ``503``
-        and ``500``: an error instead of an answer; ``late``: the answer takes seconds; ``unheard``: the request is
-        carried out and its answer is lost.
+    :param fault: ``cut``: only the first bytes of the answer arrive; ``reset``: none does and the request is not passed
+        on; ``503`` and ``500``: an error instead of an answer; ``late``: the answer takes seconds; ``unheard``: the
+        request is carried out and its answer is lost.
     :param share: of all requests.
+    :param cut_at: how many bytes arrive of an answer that is cut, None for half of them.
     """
 
     fault: Fault | None = None
     share: float = 0.0
     rnd: random.Random = field(default_factory=lambda: random.Random(0))
+    cut_at: int | None = None
 
     def strikes(self) -> Fault | None:
         """Return what happens to one request."""
@@ -84,7 +86,8 @@ class FailingStore:
             return
         if fault == "late":
             threading.Event().wait(_LATE_SECONDS)
-        client.sendall(answer[: len(answer) // 2] if fault == "cut" else answer)
+        cut_at = len(answer) // 2 if self.weather.cut_at is None else self.weather.cut_at
+        client.sendall(answer[:cut_at] if fault == "cut" else answer)
 
 
 def _message(client: socket.socket) -> bytes:
