@@ -51,7 +51,6 @@ UNSEEN = {
 PARKED = {
     "shop.odd_child": "[apply.cascaded] a foreign key to shop.odd_par",
     "shop.part": "TRUNCATE PARTITION",
-    "shop.t_gen": "the generated column 'w'",
 }
 # row images MINIMAL and NOBLOB, which flat JSON does not tell from rows older than a column
 PARTIAL = {"canal-my8-f", "canal-mdb-f"}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
 
 from airflow_provider_cdc.core.ddl.timeline import Epoch
+from airflow_provider_cdc.core.model.formula import Computed
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableSchema
 from airflow_provider_cdc.core.values.certain import TEXTS
+from airflow_provider_cdc.core.values.computed import computed
 from airflow_provider_cdc.core.values.conversion import convert, without_nulls
 from airflow_provider_cdc.core.values.images import constant
 from airflow_provider_cdc.core.values.texts import keeps_bytes, keeps_texts
@@ -58,7 +61,7 @@ def barriers(epochs: Sequence[Epoch]) -> list[int]:
             and (not keeps_values(was.type, column.type) or (was.nullable and not column.nullable))
             for column in new.columns
         )
-        if changed or old.key != new.key:
+        if changed or old.key != new.key or epochs[place].computed:
             found.append(place)
     return found
 
@@ -86,13 +89,8 @@ class Mapper:
     def rows(self, typed: Mapping[int, pa.Array], count: int, epoch: int, target: int) -> pa.Table:
         """Map rows typed under ``epoch`` (column id -> values) to the schema of epoch ``target``."""
         wanted = self._epochs[target].schema
-        arrays = []
-        for column in wanted.columns:
-            values = typed.get(column.id)
-            if values is None:
-                arrays.append(self._filled(column, count))
-            else:
-                arrays.append(self._steps(values, column.id, epoch, target))
+        found = self._computed(typed, count, epoch, target)
+        arrays = [self._at(typed, found, count, epoch, target, column.id) for column in wanted.columns]
         return pa.Table.from_arrays(arrays, schema=arrow_schema(wanted, self._options))
 
     def content(self, stored: pa.Table, old: TableSchema, target: int, start: int | None = None) -> pa.Table:
@@ -109,14 +107,62 @@ class Mapper:
         if start is not None:
             return self.rows(typed, stored.num_rows, start, target)
         # the epoch is no longer on the timeline (a late DDL changed it): one direct step
-        arrays = []
+        arrays = {}
         for column in wanted.columns:
             was = old.column(column.id)
             if was is None or column.id not in typed:
-                arrays.append(self._filled(column, stored.num_rows))
+                arrays[column.id] = self._filled(column, stored.num_rows)
             else:
-                arrays.append(self._step(typed[column.id], was, column, self._epochs[target].server))
-        return pa.Table.from_arrays(arrays, schema=arrow_schema(wanted, self._options))
+                arrays[column.id] = self._step(typed[column.id], was, column, self._epochs[target].server)
+        for item in [item for epoch in self._epochs[: target + 1] for item in epoch.computed]:
+            if item.column_id in arrays:
+                arrays[item.column_id] = self._compute(item, stored.num_rows, target, arrays.__getitem__)
+        return pa.Table.from_arrays([*arrays.values()], schema=arrow_schema(wanted, self._options))
+
+    def _computed(
+        self, typed: Mapping[int, pa.Array], count: int, epoch: int, target: int
+    ) -> dict[int, tuple[int, pa.Array]]:
+        """Return the generated columns that the server computed between two epochs: the last epoch, and its values.
+
+        Where rows are typed for some of their columns only, others are not computed.
+        """
+        lacking = {column.id for column in self._epochs[epoch].schema.columns} - typed.keys()
+        found: dict[int, tuple[int, pa.Array]] = {}
+        for place in range(epoch + 1, target + 1):
+            for item in self._epochs[place].computed:
+                if lacking.isdisjoint(item.formula.columns):
+                    operand = partial(self._at, typed, found, count, epoch, place)
+                    found[item.column_id] = place, self._compute(item, count, place, operand)
+        return found
+
+    def _compute(self, item: Computed, count: int, place: int, operand: Callable[[int], pa.Array]) -> pa.Array:
+        schema = self._epochs[place].schema
+        column = schema.column(item.column_id)
+        assert column is not None  # the epoch computes it
+
+        def typed(column_id: int) -> tuple[pa.Array, ColumnType]:
+            source = schema.column(column_id)
+            assert source is not None  # the server knows the columns of its formula
+            return operand(column_id), source.type
+
+        return computed(item.formula, typed, count, column, arrow_type(column.type, self._options), self._lossy)
+
+    def _at(
+        self,
+        typed: Mapping[int, pa.Array],
+        computed: Mapping[int, tuple[int, pa.Array]],
+        count: int,
+        epoch: int,
+        place: int,
+        column_id: int,
+    ) -> pa.Array:
+        """Return a column as epoch ``place`` has it, of rows typed under ``epoch``."""
+        begin, values = computed.get(column_id) or (epoch, typed.get(column_id))
+        if values is not None:
+            return self._steps(values, column_id, begin, place)
+        column = self._epochs[place].schema.column(column_id)
+        assert column is not None  # the caller wants what the epoch has
+        return self._filled(column, count)
 
     def _filled(self, column: Column, count: int) -> pa.Array:
         kind = arrow_type(column.type, self._options)

@@ -131,9 +131,8 @@ def _generated(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinitio
     if reader.accept("ROW"):
         if not reader.accept_any(("START", "END")):
             raise reader.error("START or END")
-    else:
-        reader.group()
-    return replace(column, generated=True)
+        return replace(column, generated=True)
+    return replace(column, generated=True, expression=reader.group())
 
 
 def _serial(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:

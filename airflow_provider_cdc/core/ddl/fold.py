@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from airflow_provider_cdc.core.ddl import statement as ddl
+from airflow_provider_cdc.core.ddl.generated import Expression, recomputed
 from airflow_provider_cdc.core.ddl.named_tables import named_tables
 from airflow_provider_cdc.core.ddl.parser import is_mysql, parse
 from airflow_provider_cdc.core.ddl.server import Server
@@ -139,13 +140,12 @@ class Fold:
         described.define(item)
         if known is not None:
             described.adopt(known)
-        table, working = self.timeline.tables[table_id], self._working[table_id]
-        before = working.schema()
-        if _shape(described.schema()) == _shape(before):
+        working = self._working[table_id]
+        if _shape(described.schema()) == _shape(working.schema()):
             return
+        was = working.expressions
         working.become(described, position)
-        table.epochs.append(Epoch(position, working.schema()))
-        self._fill(replace(change, position=position), table, name, before, working.schema())
+        self._begin_epoch(replace(change, position=position, server=None), name, was)
 
     def note_undescribed(self) -> None:
         """Note which tables the newest snapshot of their database does not have: they may have been dropped."""
@@ -305,6 +305,7 @@ class Fold:
             self._discover(change, target)
             return
         working, known = self._working[table_id], _structure(change, target)
+        was = working.expressions
         if item.ignore and working.may_merge_rows(item.actions):
             self._block(change, name, "ALTER IGNORE removed rows that a key makes equal without row events")
         try:
@@ -318,7 +319,7 @@ class Fold:
             for column in working.undecided_timestamps(item.actions, self.timeline.tables[table_id].schema):
                 reason = f"older rows' value of the TIMESTAMP {column!r} depends on explicit_defaults_for_timestamp"
                 self._block(change, name, f"{reason}: state source.options.explicit_defaults_for_timestamp")
-        self._structure_now(change, name, known)
+        self._structure_now(change, name, known, was)
         self._alter_references(change, name, item.actions)
         for action in item.actions:
             if isinstance(action, ddl.PartitionRows):
@@ -330,15 +331,34 @@ class Fold:
         if target != name:
             self._rename(change, name, target)
 
-    def _structure_now(self, change: SchemaChange, name: TableName, known: TableSchema | None) -> None:
-        """Begin an epoch if a table's structure is another one now; the tool's own account of it wins."""
-        table, working = self.timeline.tables[self._open[name]], self._working[self._open[name]]
-        before = table.schema
+    def _structure_now(
+        self,
+        change: SchemaChange,
+        name: TableName,
+        known: TableSchema | None,
+        was: Mapping[int, Expression] | None = None,
+    ) -> None:
+        """Begin an epoch if a table's structure is another one now; the tool's own account of it wins.
+
+        :param was: expressions of its generated columns before the change, None where they are the same.
+        """
+        working = self._working[self._open[name]]
         if known is not None:
             working.adopt(known, change.position)
-        schema = working.schema()
-        if schema != before:
-            table.epochs.append(Epoch(change.position, schema, change.server))
+        self._begin_epoch(change, name, working.expressions if was is None else was)
+
+    def _begin_epoch(self, change: SchemaChange, name: TableName, was: Mapping[int, Expression]) -> None:
+        table, working = self.timeline.tables[self._open[name]], self._working[self._open[name]]
+        before, schema = table.schema, working.schema()
+        computed, unknown = recomputed(before, schema, was, working.expressions)
+        if not is_mysql(change.dialect):
+            named = [schema.column(item.column_id) for item in computed]
+            unknown += [(column, "arithmetic of Oracle is not computed") for column in named if column is not None]
+            computed = []
+        for column, why in unknown:
+            self._block(change, name, f"the generated column {column.name!r} cannot be computed for stored rows: {why}")
+        if schema != before or computed:
+            table.epochs.append(Epoch(change.position, schema, change.server, tuple(computed)))
         self._fill(change, table, name, before, schema)
 
     def _refer(self, change: SchemaChange, name: TableName, keys: Iterable[ddl.ForeignKey]) -> None:
@@ -393,10 +413,10 @@ class Fold:
             if before.column(column.id) is not None:
                 continue
             default = column.default or Default("constant", None if column.nullable else column.type.implicit_default)
-            if column.generated:
-                self._block(change, name, f"the generated column {column.name!r} cannot be computed for stored rows")
-            elif column.auto_increment:
+            if column.auto_increment:
                 self._block(change, name, f"AUTO_INCREMENT numbered the stored rows in {column.name!r}")
+            elif column.generated:
+                default = Default("constant", None)
             elif default.kind == "expression":
                 self._block(
                     change, name, f"the default of {column.name!r} is an expression: its values cannot be known"

@@ -37,6 +37,7 @@ class ColumnDefinition:
     """A column as CREATE or ALTER defines it.
 
     :param nullable: None where the statement does not say it.
+    :param expression: SQL of a generated column, None where it is generated in another way.
     :param on_update: ON UPDATE CURRENT_TIMESTAMP.
     :param versioned: WITH SYSTEM VERSIONING, which makes the table a versioned one.
     :param references: the foreign key that REFERENCES in the definition makes (MariaDB, MySQL 9).
@@ -53,6 +54,7 @@ class ColumnDefinition:
     on_update: bool = False
     versioned: bool = False
     references: ForeignKey | None = None
+    expression: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

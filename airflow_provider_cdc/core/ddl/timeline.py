@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from airflow_provider_cdc.core.model.formula import Computed
 from airflow_provider_cdc.core.model.gtid import parse_gtid
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
 
@@ -87,11 +88,24 @@ class Epoch:
     """The span of a table's life under one schema, from ``position`` on.
 
     :param server: ``mysql`` or ``mariadb`` where the schema change shows which of them made it.
+    :param computed: generated columns that the schema change gave to stored rows, each behind those it is made of.
     """
 
     position: str
     schema: TableSchema
     server: str | None = None
+    computed: tuple[Computed, ...] = ()
+
+    def document(self) -> list[Any]:
+        """Return plain JSON data."""
+        return [self.position, self.schema.document(), self.server, [item.document() for item in self.computed]]
+
+    @staticmethod
+    def from_document(data: list[Any]) -> Epoch:
+        """Rebuild from :meth:`document`."""
+        position, schema, server, items = data
+        computed = tuple(Computed.from_document(item) for item in items)
+        return Epoch(position, TableSchema.from_document(schema), server, computed)
 
 
 @dataclass(slots=True)
@@ -222,10 +236,7 @@ class TableTimeline:
         """Return plain JSON data."""
         return {
             "table_id": self.table_id,
-            "epochs": [
-                [epoch.position, epoch.schema.document(), *([] if epoch.server is None else [epoch.server])]
-                for epoch in self.epochs
-            ],
+            "epochs": [epoch.document() for epoch in self.epochs],
             "fills": [[column, fill.kind, fill.text] for column, fill in self.fills.items()],
             "clears": self.clears,
             "names": [[position, list(name) if name else None] for position, name in self.names],
@@ -240,10 +251,7 @@ class TableTimeline:
         """Rebuild from :meth:`document`."""
         return TableTimeline(
             data["table_id"],
-            [
-                Epoch(position, TableSchema.from_document(schema), *server)
-                for position, schema, *server in data["epochs"]
-            ],
+            [Epoch.from_document(item) for item in data["epochs"]],
             {column: Default(kind, text) for column, kind, text in data["fills"]},
             list(data["clears"]),
             [(position, TableName(*name) if name else None) for position, name in data["names"]],

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_provider_cdc.core.ddl import statement as ddl
+from airflow_provider_cdc.core.ddl.generated import Expression, read_expression
 from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.ddl.timeline import Reference
 from airflow_provider_cdc.core.errors import DataError
@@ -24,6 +25,8 @@ class WorkingTable:
     def __init__(self, position: str, server: Server) -> None:
         self._position = position
         self._implicit = server.explicit_timestamps is False
+        self._stated: dict[int, str] = {}  # generated columns' SQL, not read yet
+        self.expressions: dict[int, Expression] = {}  # of generated columns, by column id
         self._updated: set[int] = set()  # columns with ON UPDATE CURRENT_TIMESTAMP
         self.columns: list[Column] = []
         self.key: list[int] = []
@@ -47,6 +50,7 @@ class WorkingTable:
         for unique in item.unique:
             self.unique[unique.index] = self._ids(unique.columns)
         self._promote_first_timestamp()
+        self._read_expressions()
 
     def copy_structure(self, other: WorkingTable) -> None:
         """Take the structure of another table (CREATE TABLE ... LIKE) under new ids."""
@@ -54,6 +58,8 @@ class WorkingTable:
         self.columns = [replace(column, id=ids[column.id]) for column in other.columns]
         self.key = [ids[i] for i in other.key]
         self.unique = {name: [ids[i] for i in key] for name, key in other.unique.items()}
+        self._stated = {ids[i]: expression.text for i, expression in other.expressions.items() if expression.text}
+        self._read_expressions()
 
     def adopt(self, known: TableSchema, position: str | None = None) -> None:
         """Take names, order, types and key from the tool's own account; identity and defaults stay with the text's."""
@@ -88,6 +94,10 @@ class WorkingTable:
         ids = {column.name: column.id for column in self.columns}
         self.key = [ids[names[i]] for i in other.key]
         self.unique = {index: [ids[names[i]] for i in key] for index, key in other.unique.items()}
+        expressions = {ids[names[i]]: expression.text for i, expression in other.expressions.items()}
+        # of one that is known the text may be written in another way
+        self._stated = {i: text for i, text in expressions.items() if text and i not in self.expressions}
+        self._read_expressions()
 
     def alter(self, actions: Sequence[ddl.AlterAction], position: str) -> None:
         """Carry out the clauses of one statement, or none of them.
@@ -97,7 +107,7 @@ class WorkingTable:
 
         :raises DataError: a clause names a column that is not there.
         """
-        before = list(self.columns), list(self.key), dict(self.unique)
+        before = list(self.columns), list(self.key), dict(self.unique), self.expressions
         found = TableSchema(tuple(self.columns))
         actions = [action for action in actions if not _skipped(action, found)]
         try:
@@ -105,9 +115,20 @@ class WorkingTable:
             self._place_columns(actions, position)
             self._alter_keys(actions)
             self._promote_first_timestamp()
+            self._read_expressions()
         except DataError:
-            self.columns, self.key, self.unique = before
+            self.columns, self.key, self.unique, self.expressions = before
+            self._stated = {}
             raise
+
+    def _read_expressions(self) -> None:
+        """Read the expressions that a statement states, once its columns are in place."""
+        schema = TableSchema(tuple(self.columns))
+        kept = {i: expression for i, expression in self.expressions.items() if i not in self._stated}
+        stated = {i: read_expression(text, schema) for i, text in self._stated.items()}
+        generated = {column.id for column in self.columns if column.generated}
+        self.expressions = {i: found for i, found in {**kept, **stated}.items() if i in generated}
+        self._stated = {}
 
     def refer(self, key: ddl.ForeignKey, parent: TableName, position: str) -> Reference:
         """Take a foreign key; return it as it stands on the timeline."""
@@ -232,7 +253,7 @@ class WorkingTable:
                     pass
 
     def _redefine(self, old: Column, definition: ddl.ColumnDefinition) -> None:
-        new = replace(self._new(definition, ""), id=old.id)
+        new = self._new(definition, "", old.id)
         if old.id in self.key:
             new = replace(new, nullable=False)
         self.columns = [new if column.id == old.id else column for column in self.columns]
@@ -293,13 +314,16 @@ class WorkingTable:
         else:
             self.columns.append(column)
 
-    def _new(self, definition: ddl.ColumnDefinition, position: str) -> Column:
+    def _new(self, definition: ddl.ColumnDefinition, position: str, column_id: int | None = None) -> Column:
         nullable = definition.nullable is not False and not definition.primary_key
         if self._implicit and definition.type.name == "timestamp":
             nullable = definition.nullable is True
-        column_id = self._id(definition.name, position)
+        if column_id is None:
+            column_id = self._id(definition.name, position)
         if definition.on_update:
             self._updated.add(column_id)
+        if definition.expression is not None:
+            self._stated[column_id] = definition.expression
         return Column(
             column_id,
             definition.name,

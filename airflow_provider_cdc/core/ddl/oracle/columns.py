@@ -123,9 +123,8 @@ def _attributes(reader: TokenReader, column: OracleColumn) -> OracleColumn:
         elif reader.accept("GENERATED"):
             _generated(reader, column)
         elif reader.accept("AS"):
-            reader.group()
+            column.definition = replace(column.definition, generated=True, expression=reader.group())
             _skip_virtual(reader)
-            column.definition = replace(column.definition, generated=True)
         elif reader.at_any(_CONSTRAINTS):
             _inline_constraint(reader, column)
         elif reader.accept("COLLATE") or reader.accept("ENCRYPT", "USING"):
@@ -150,9 +149,8 @@ def _generated(reader: TokenReader, column: OracleColumn) -> None:
         reader.expect("ALWAYS")
     reader.expect("AS")
     if not reader.accept("IDENTITY"):
-        reader.group()
+        column.definition = replace(column.definition, generated=True, expression=reader.group())
         _skip_virtual(reader)
-        column.definition = replace(column.definition, generated=True)
         return
     column.definition = replace(column.definition, auto_increment=True, nullable=False)
     while not reader.at_end and not reader.at_any(_BEHIND_SEQUENCE):

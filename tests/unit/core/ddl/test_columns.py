@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from airflow_provider_cdc.core.ddl.statement import ColumnDefinition
@@ -18,9 +20,13 @@ from tests.unit.core.ddl.single_statements import INT, column, create
         ("c INT KEY", {"primary_key": True}),
         ("c INT UNIQUE", {"unique": True}),
         ("c INT NOT NULL UNIQUE KEY COMMENT 'x'", {"nullable": False, "unique": True}),
-        ("c INT GENERATED ALWAYS AS (a * (b + 1)) STORED NOT NULL", {"generated": True, "nullable": False}),
-        ("c INT AS (a) PERSISTENT", {"generated": True}),
-        ("c INT AS (a) VIRTUAL INVISIBLE", {"generated": True}),
+        (
+            "c INT GENERATED ALWAYS AS (a * (b + 1)) STORED NOT NULL",
+            {"generated": True, "expression": "a * (b + 1)", "nullable": False},
+        ),
+        ("c INT AS (a) PERSISTENT", {"generated": True, "expression": "a"}),
+        ("c INT AS (a) VIRTUAL INVISIBLE", {"generated": True, "expression": "a"}),
+        ("c INT GENERATED ALWAYS AS ROW START", {"generated": True}),
         ("c INT COMMENT 'a, b) DEFAULT 7' COLUMN_FORMAT DYNAMIC STORAGE DISK", {}),
         ("c INT CHECK (c > 0) NOT ENFORCED", {}),
         ("c INT CONSTRAINT ck CHECK (c in (1, 2))", {}),
@@ -28,8 +34,8 @@ from tests.unit.core.ddl.single_statements import INT, column, create
         ("c INT COMPRESSED", {}),
     ],
 )
-def test_column_attributes(text: str, expected: dict[str, bool]) -> None:
-    assert column(text) == ColumnDefinition("c", INT, **expected)  # type: ignore[arg-type]
+def test_column_attributes(text: str, expected: dict[str, Any]) -> None:
+    assert column(text) == ColumnDefinition("c", INT, **expected)
 
 
 def test_serial_is_an_unsigned_bigint_that_counts() -> None:

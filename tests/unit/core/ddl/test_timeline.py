@@ -112,7 +112,7 @@ def test_ids_of_later_columns_do_not_change_when_an_earlier_statement_turns_up()
         "ALTER TABLE t DROP PARTITION p0",
         "ALTER TABLE t ADD id INT AUTO_INCREMENT PRIMARY KEY",
         "ALTER TABLE t ADD r DOUBLE DEFAULT (RAND())",
-        "ALTER TABLE t ADD g INT AS (a + 1)",
+        "ALTER TABLE t ADD g INT AS (a DIV 2)",
         "ALTER TABLE t DROP nonsense",
         "ALTER TABLE t FROBNICATE a",
     ],
