@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.ledger import Lease, Ledger
@@ -58,6 +59,8 @@ class Unsettled:
         version = self._present_version(state["location"])
         if version is None and state["code"] == "sink.not_ours":
             return _is_empty(state["location"])
+        if state["code"] == "sink.file_missing" and version == state["seen_version"]:
+            return version is not None and self._has_all_files(state["location"])
         return version != state["seen_version"]
 
     def _present_version(self, location: str) -> int | None:
@@ -65,13 +68,32 @@ class Unsettled:
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
 
-        sink = self._pipeline.sink
-        options = {**storage_options(sink.storage_connection), **sink.storage_options}
         try:
-            version: int = DeltaTable(location, storage_options=options or None).version()
+            version: int = DeltaTable(location, storage_options=self._storage_options()).version()
         except (DeltaError, OSError):
             return None
         return version
+
+    def _has_all_files(self, location: str) -> bool:
+        """Return whether every data file of a table's present version exists."""
+        import pyarrow as pa
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+        from deltalake.fs import DeltaStorageHandler
+        from pyarrow import fs
+
+        options = self._storage_options()
+        try:
+            added = pa.table(DeltaTable(location, storage_options=options).get_add_actions())
+            files = fs.PyFileSystem(DeltaStorageHandler(location, options))
+            infos = files.get_file_info([unquote(path) for path in added.column("path").to_pylist()])
+        except (DeltaError, OSError):
+            return False
+        return all(info.type == fs.FileType.File for info in infos)
+
+    def _storage_options(self) -> dict[str, str] | None:
+        sink = self._pipeline.sink
+        return {**storage_options(sink.storage_connection), **sink.storage_options} or None
 
 
 def _is_empty(location: str) -> bool:

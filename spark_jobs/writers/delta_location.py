@@ -213,13 +213,15 @@ class DeltaLocation:
         except BaseException as error:
             if not may_be_caught(error) or isinstance(error, (CdcError, MemoryError)):
                 raise
+            if _is_missing(error):
+                raise self._missing(error) from error
             if _is_passing(error):
                 raise self._failed("sink.unavailable", "the table could not be read", error) from error
             raise SinkError(
                 "sink.unreadable",
                 f"the table's rows cannot be read: {_first_line(error)}",
                 where={"location": self.location, "version": self.version},
-                hint="restore the missing or damaged file, or rebuild the table",
+                hint="restore the damaged file, or rebuild the table",
             ) from error
 
     def _guarded(self, action: Callable[[], Any]) -> None:
@@ -240,6 +242,8 @@ class DeltaLocation:
                     where={"location": self.location},
                     hint="run again; keep other writers away from this table",
                 ) from error
+            if _is_missing(error):
+                raise self._missing(error) from error
             if _is_passing(error):
                 raise self._failed("sink.write_failed", "the commit did not go through", error) from error
             raise SinkError(
@@ -248,6 +252,14 @@ class DeltaLocation:
                 where={"location": self.location},
                 hint="nothing of it is visible; see the table's files and its columns, or rebuild the table",
             ) from error
+
+    def _missing(self, error: BaseException) -> SinkError:
+        return SinkError(
+            "sink.file_missing",
+            f"a file of the table is missing: {_first_line(error)}",
+            where={"location": self.location, "version": self.version},
+            hint="restore the file and run again, or rebuild the table",
+        )
 
     def _failed(self, code: str, text: str, error: BaseException) -> UnavailableError:
         return UnavailableError(
@@ -260,14 +272,20 @@ class DeltaLocation:
 
 # How delta-rs says in an error's text what it or object_store met: it gives few errors a class of their own.
 _MADE_MEANWHILE = "A table already exists"
-_LOST = re.compile(r"not found|No such file|Requested range was invalid|NoSuchKey", re.IGNORECASE)
+_MISSING = re.compile(r"Object at location .* not found|No such file|NoSuchKey", re.IGNORECASE | re.DOTALL)
+_CUT_OFF = re.compile(r"Requested range was invalid", re.IGNORECASE)
 _STORE = re.compile(r"Object Store error|Generic \w+ error:|HTTP error|error sending request|os error \d+")
+
+
+def _is_missing(error: BaseException) -> bool:
+    """Say whether an error is that a file is not there."""
+    return isinstance(error, FileNotFoundError) or _MISSING.search(str(error)) is not None
 
 
 def _is_passing(error: BaseException) -> bool:
     """Say whether an error comes from a store that may answer later, not from what lies in it."""
     text = str(error)
-    if isinstance(error, FileNotFoundError) or _LOST.search(text):
+    if _CUT_OFF.search(text):
         return False
     return isinstance(error, OSError) or _STORE.search(text) is not None
 

@@ -67,3 +67,23 @@ def test_a_repeated_request_leaves_the_unfinished_batch_of_another_one_alone(pla
     again = place.site.sync("--until", until(0))
     assert (again.code, again.json["status"]) == (5, "waiting"), again.out + again.err
     assert place.site.batches()[-1]["status"] == "planned"
+
+
+def test_a_data_file_that_was_lost_and_is_put_back_frees_its_table(place: Place) -> None:
+    capture.replay(place.broker, [record for record in records(0, 0, place.prefix) if record.topic == place.prefix])
+    assert place.site.sync().code == 0
+    lost = sorted(place.site.location("customers").glob("*.parquet"))
+    for file in lost:
+        file.rename(place.site.folder / file.name)
+    capture.replay(place.broker, list(records(1, 1, place.prefix)))
+    parked = place.site.sync()
+    assert (parked.code, parked.json["status"]) == (3, "parked"), parked.err
+    assert [line["table"] for line in parked.json["parked"]] == ["customers"]
+    assert "[sink.file_missing]" in parked.json["parked"][0]["reason"]
+    running = place.site.launch()
+    assert (running.answer().code, _engines(running)) == (3, 0)
+    for file in lost:
+        (place.site.folder / file.name).rename(file)
+    freed = place.site.sync()
+    assert (freed.code, freed.json["parked"]) == (0, []), freed.err
+    assert unequal(place.site, 1) == {}
