@@ -1,0 +1,156 @@
+"""Examples of schema mapping: what an ALTER TABLE makes of the rows that a table already has.
+
+Expected values are those that MySQL shows after the ALTER TABLE. Where they depend on the SQL mode they are those
+without strict mode: a statement in the binlog succeeded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from airflow_provider_cdc.core.apply.mapping import Mapper, arrow_schema, keeps_values
+from airflow_provider_cdc.core.ddl.timeline import TableTimeline
+from airflow_provider_cdc.core.model.schema import ColumnType
+from airflow_provider_cdc.core.values.types import TypeOptions
+from tests.unit.core.apply.changes import timeline_of
+
+Row = dict[str, Any]
+
+
+def altered(columns: str, *alters: str) -> TableTimeline:
+    """Return a table that was created with some columns and altered since; each ALTER begins a schema version."""
+    return timeline_of(
+        f"CREATE TABLE t (id INT PRIMARY KEY, {columns})", *(f"ALTER TABLE t {alter}" for alter in alters)
+    )
+
+
+def mapper(timeline: TableTimeline, lossy: Counter[str] | None = None) -> Mapper:
+    return Mapper(timeline.epochs, timeline.fills, TypeOptions(), lossy)
+
+
+def stored(timeline: TableTimeline, version: int, rows: list[Row]) -> pa.Table:
+    """Return rows as they are stored under one schema version."""
+    return pa.Table.from_pylist(rows, arrow_schema(timeline.epochs[version].schema, TypeOptions()))
+
+
+def carried(timeline: TableTimeline, *rows: Row, version: int = 0) -> list[Row]:
+    """Return stored rows of one schema version as they are under the newest one."""
+    old = timeline.epochs[version].schema
+    content = stored(timeline, version, list(rows))
+    return mapper(timeline).content(content, old, len(timeline.epochs) - 1, version).to_pylist()
+
+
+def test_a_renamed_column_keeps_its_values() -> None:
+    assert carried(altered("a INT", "RENAME COLUMN a TO b"), {"id": 1, "a": 7}) == [{"id": 1, "b": 7}]
+
+
+def test_two_columns_that_exchange_their_names_keep_their_values() -> None:
+    timeline = altered("a INT, b INT", "RENAME COLUMN a TO b, RENAME COLUMN b TO a")
+    assert carried(timeline, {"id": 1, "a": 7, "b": 8}) == [{"id": 1, "b": 7, "a": 8}]
+
+
+def test_a_column_that_was_dropped_and_added_again_does_not_get_its_old_values_back() -> None:
+    assert carried(altered("a INT", "DROP COLUMN a", "ADD COLUMN a INT"), {"id": 1, "a": 7}) == [{"id": 1, "a": None}]
+
+
+@pytest.mark.parametrize(
+    ("definition", "value"),
+    [
+        ("n INT", None),
+        ("n INT DEFAULT 5", 5),
+        ("n INT NOT NULL", 0),
+        ("n VARCHAR(5) NOT NULL", ""),
+        ("n DECIMAL(6,2) NOT NULL DEFAULT 1.5", Decimal("1.50")),
+        ("n ENUM('small','large') NOT NULL", "small"),
+    ],
+)
+def test_older_rows_have_the_default_of_an_added_column(definition: str, value: Any) -> None:
+    assert carried(altered("a INT", f"ADD COLUMN {definition}"), {"id": 1, "a": 7}) == [{"id": 1, "a": 7, "n": value}]
+
+
+def test_a_default_that_is_changed_later_does_not_change_older_rows() -> None:
+    timeline = altered("a INT", "ADD COLUMN n INT DEFAULT 5", "ALTER COLUMN n SET DEFAULT 6")
+    assert carried(timeline, {"id": 1, "a": 7}) == [{"id": 1, "a": 7, "n": 5}]
+
+
+def test_columns_have_the_order_of_the_source() -> None:
+    (row,) = carried(altered("a INT, b INT", "MODIFY b INT FIRST", "ADD c INT AFTER b"), {"id": 1, "a": 7, "b": 8})
+    assert list(row) == ["b", "c", "id", "a"]
+
+
+def test_a_conversion_that_loses_part_of_a_value_is_counted_once_for_each_value() -> None:
+    timeline, lossy = altered("v VARCHAR(10)", "MODIFY v VARCHAR(3)"), Counter[str]()
+    content = stored(timeline, 0, [{"id": 1, "v": "abcdef"}, {"id": 2, "v": "abc"}, {"id": 3, "v": None}])
+    result = mapper(timeline, lossy).content(content, timeline.epochs[0].schema, 1)
+    assert result.column("v").to_pylist() == ["abc", "abc", None]
+    assert lossy == {"text_cut": 1}
+
+
+def test_rows_pass_every_type_that_a_column_had_since_they_were_written() -> None:
+    timeline = altered("v VARCHAR(10)", "MODIFY v VARCHAR(3)", "MODIFY v VARCHAR(10)")
+    assert carried(timeline, {"id": 1, "v": "abcdef"}, version=0) == [{"id": 1, "v": "abc"}]
+    assert carried(timeline, {"id": 1, "v": "abcdef"}, version=2) == [{"id": 1, "v": "abcdef"}]
+
+
+def test_a_number_beyond_its_new_type_becomes_the_nearest_one() -> None:
+    timeline = altered("n BIGINT", "MODIFY n TINYINT UNSIGNED")
+    rows = [{"id": 1, "n": 1000}, {"id": 2, "n": -1}, {"id": 3, "n": 255}]
+    assert [row["n"] for row in carried(timeline, *rows)] == [255, 0, 255]
+
+
+def test_stored_rows_of_a_schema_that_a_late_alter_replaced_are_converted_in_one_step() -> None:
+    """The stored schema is no longer on the timeline: an ALTER before it arrived only now."""
+    then = altered("n INT", "ADD COLUMN x INT DEFAULT 1")
+    now = altered("n INT", "MODIFY n BIGINT, ADD COLUMN x INT DEFAULT 1")
+    content = stored(then, 1, [{"id": 1, "n": 7, "x": 9}])
+    result = mapper(now).content(content, then.epochs[1].schema, 1)
+    assert result.to_pylist() == [{"id": 1, "n": 7, "x": 9}]
+    assert result.schema.field("n").type == pa.int64()
+
+
+def test_rows_that_lie_under_the_wanted_schema_are_not_touched() -> None:
+    timeline = altered("n INT")
+    content = stored(timeline, 0, [{"id": 1, "n": 7}])
+    assert mapper(timeline).content(content, timeline.epochs[0].schema, 0) is content
+
+
+def test_every_column_of_the_target_may_be_null() -> None:
+    """The source may relax NOT NULL at any time, and the target then needs no change."""
+    schema = arrow_schema(altered("n INT NOT NULL").epochs[0].schema, TypeOptions())
+    assert all(field.nullable for field in schema)
+
+
+def whole(name: str, unsigned: bool = False) -> ColumnType:
+    return ColumnType(name, unsigned=unsigned)
+
+
+def decimal(length: int, scale: int) -> ColumnType:
+    return ColumnType("decimal", length, scale)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "keeps"),
+    [
+        (whole("int", unsigned=True), whole("bigint"), True),
+        (whole("int", unsigned=True), whole("int"), False),  # 4294967295 is no INT
+        (whole("int"), whole("bigint", unsigned=True), False),  # -1 is no BIGINT UNSIGNED
+        (decimal(10, 2), decimal(12, 4), True),  # eight digits before the point, as before
+        (decimal(10, 2), decimal(11, 4), False),  # seven digits before the point
+        (decimal(10, 2), decimal(10, 1), False),  # 0.25 is rounded
+        (ColumnType("datetime", 0), ColumnType("datetime", 6), True),
+        (ColumnType("datetime", 6), ColumnType("datetime", 3), False),
+        (ColumnType("float"), ColumnType("double"), True),
+        (ColumnType("double"), ColumnType("float"), False),
+        (ColumnType("varbinary", 10), ColumnType("varbinary", 9), False),
+        (ColumnType("datetime"), ColumnType("timestamp"), False),  # other time zones, another range
+    ],
+)
+def test_a_type_keeps_all_values_only_if_it_holds_each_value_of_the_old_one(
+    old: ColumnType, new: ColumnType, keeps: bool
+) -> None:
+    assert keeps_values(old, new) is keeps
