@@ -62,10 +62,11 @@ histories: setup ## random histories of all formats against a model (N=10000 SEE
 faults: setup ## random histories through the command line with a fault in each batch (N=100 FIRST=0)
 	$(BIN)/python -m tests.faults $(if $(N),--rounds $(N)) $(if $(FIRST),--first $(FIRST)) $(ARGS)
 
-lint: setup ## ruff and mypy
+lint: setup ## ruff, mypy and codespell
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell
 
 proto: setup ## generate the modules of proto/*.proto
 	$(BIN)/python proto/generate.py

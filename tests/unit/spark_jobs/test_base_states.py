@@ -228,9 +228,9 @@ def snapshot_at(place: int, sent: int) -> list[SchemaChange]:
 
 def test_a_new_snapshot_with_rows_of_the_table_replaces_its_content() -> None:
     earlier, states = two_batches()
-    later = rows("t", 301, 310)
+    before, later = rows("t", 291, 299), rows("t", 301, 310)
     group = rows("t", 300, 300, snapshots=[(300, 5000)])
-    plan = Planned(states[1], [group, later], read=snapshot_at(300, sent=4000), earlier=earlier)
+    plan = Planned(states[1], [before, group, later], read=snapshot_at(300, sent=4000), earlier=earlier)
     assert (plan.start.base, plan.start.snapshot) == (None, (position(300), 0))
     assert plan.read == [group.file, later.file], "what was before the snapshot is not read"
 

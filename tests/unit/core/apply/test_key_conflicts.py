@@ -161,6 +161,15 @@ def test_a_row_that_changed_and_changed_back_is_as_it_was(partitions: tuple[int,
     assert outcome([before, *records], "canal-json") == ([(1, "a")], [])
 
 
+@pytest.mark.parametrize("partitions", [(0, 1), (1, 0)])
+def test_changes_of_an_earlier_millisecond_only_say_how_the_row_was(partitions: tuple[int, int]) -> None:
+    """From a to b, later to c and back to a: all three changes together seem to change nothing."""
+    before = sent(0, 1, "update", row(1, "a"), row(1, "b"), ms=-5)
+    changes = (("update", row(1, "b"), row(1, "c")), ("update", row(1, "c"), row(1, "a")))
+    records = [sent(p, 10, *item) for p, item in zip(partitions, changes, strict=True)]
+    assert outcome([before, *records], "canal-json") == ([(1, "a")], [])
+
+
 def test_a_later_millisecond_decides_on_any_partition() -> None:
     for partition in (0, 1):
         first = sent(partition, 10, "update", row(1, "a"), row(1, "b"))
