@@ -112,6 +112,8 @@ class Between:
             if self._wanted(timeline.last_name):
                 with self._parking(work, timeline):
                     self._table(work, table_id, timeline)
+            elif (state := self.states.get(table_id)) is not None and state.state != "dropped":
+                work.settled.append(self._deselected(state, timeline))
         doubtful = self._doubtful()
         work.settled += doubtful.values()
         for state in self.states.values():
@@ -121,6 +123,11 @@ class Between:
         self._unowned(work, doubtful)
         self._vacate(work)
         return work
+
+    def _deselected(self, state: TableState, timeline: TableTimeline) -> TableState:
+        """Settle a table that the pipeline no longer selects: its rows stay; selected again, it is resolved anew."""
+        reason = f"tables does not select {timeline.last_name}"
+        return replace(state, state="dropped", reason=reason, waiting_since=None, rewind_to=None)
 
     def _replaced(self, work: Work, state: TableState) -> TableState:
         """Settle a table that a late schema change showed to be another one: what lies at its name was never there."""

@@ -101,10 +101,10 @@ def test_an_altered_table_is_resolved_also_if_it_has_no_rows() -> None:
     assert (task.table, task.rewind_to) == ("u", None)
 
 
-def test_a_table_that_is_not_selected_gets_no_task_and_no_state() -> None:
+def test_a_table_that_is_no_longer_selected_gets_no_task_and_is_not_reported_as_up_to_date() -> None:
     work = planned(rows("t", 210, 220), rows("u", 210, 220), tables={"exclude": ["shop.u"]})
     assert names(work.tasks) == ["t"]
-    assert "u" not in settled(work)
+    assert settled(work)["u"] == ("dropped", "tables does not select shop.u")
 
 
 def test_a_renamed_table_moves_with_the_rows_of_both_names_and_its_old_location_is_emptied() -> None:
