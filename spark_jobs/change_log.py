@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from airflow_provider_cdc.core.apply.changes import STORED_ROW, has
+from airflow_provider_cdc.core.apply.rows import Places
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from spark_jobs.storage import Storage
@@ -20,6 +22,7 @@ from spark_jobs.storage import Storage
 # rows of several tables sorted at a time: more would leave the processor's cache, fewer leave each table crumbs
 _SORTED_TOGETHER = 20_000
 _ROW_GROUP_BYTES = 16 << 20  # in memory, of one table: held longer, rows only grow cold before they are written
+_KEPT_PIECES = 4  # row groups whose images a task keeps while it reads them in portions
 
 
 @dataclass(slots=True)
@@ -38,6 +41,7 @@ class Group:
     removals: int = 0  # deletes and updates: what may take a value away that other tables refer to
     # where rows of a snapshot share a position: that, and Kafka's time of the newest of them, in milliseconds
     snapshots: list[tuple[str, int]] = field(default_factory=list)
+    image_bytes: int = 0  # of the rows' images in memory
 
 
 @dataclass(slots=True)
@@ -157,6 +161,7 @@ class LogWriter:
                 self._file = self._open()
             self._file.write_table(rows, row_group_size=max(1, rows.num_rows))
         group = _group(self._name, len(self._groups), *name, rows)
+        group.image_bytes = rows.column("before").nbytes + rows.column("after").nbytes
         if self._with_snapshots:
             group.snapshots = _snapshots(rows)
         self._groups.append(group)
@@ -236,17 +241,95 @@ def read_groups(
 
     :param before_of: operations whose image ``before`` is wanted, None means all; it is half of what updates carry.
     """
+    tables = [
+        rows if before_of is None else _only_before(rows, before_of)
+        for _, rows in _each_group(storage, groups, columns)
+    ]
+    return pa.concat_tables(tables, promote_options="permissive").select(list(columns))
+
+
+def _each_group(
+    storage: Storage, groups: Sequence[Group], columns: Sequence[str]
+) -> Iterator[tuple[tuple[str, int], pa.Table]]:
+    """Read row groups, each with its place: files in the order of their names, row groups in order."""
     by_file: dict[str, list[int]] = {}
     for group in groups:
         by_file.setdefault(group.file, []).append(group.row_group)
-    tables = []
     for name in sorted(by_file):
-        with storage.open_file(name) as opened, readable(storage, name):
-            file = pq.ParquetFile(opened, read_dictionary=["op", "columns", "topic"], pre_buffer=True)
+        with _opened(storage, name) as file:
             for number in sorted(by_file[name]):
-                rows = file.read_row_group(number, columns=list(columns), use_threads=False)
-                tables.append(rows if before_of is None else _only_before(rows, before_of))
-    return pa.concat_tables(tables, promote_options="permissive").select(list(columns))
+                yield (name, number), file.read_row_group(number, columns=list(columns), use_threads=False)
+
+
+@contextmanager
+def _opened(storage: Storage, name: str) -> Iterator[pq.ParquetFile]:
+    with storage.open_file(name) as opened, readable(storage, name):
+        yield pq.ParquetFile(opened, read_dictionary=["op", "columns", "topic"], pre_buffer=True)
+
+
+class StoredImages:
+    """One image of all rows of some row groups (``StoredPieces``): it is read again when it is wanted.
+
+    :param name: ``before`` or ``after``.
+    """
+
+    def __init__(self, storage: Storage, name: str) -> None:
+        self._storage, self._name = storage, name
+        self._places: list[tuple[str, int]] = []
+        self._rows: list[int] = []
+        self._read: dict[int, pa.Array] = {}  # the last pieces
+        self.nbytes = 0
+
+    def add(self, place: tuple[str, int], images: pa.ChunkedArray) -> None:
+        """Note a row group that was read."""
+        self._places.append(place)
+        self._rows.append(len(images))
+        self.nbytes += images.nbytes
+
+    @property
+    def lengths(self) -> Places:
+        """Rows of each row group."""
+        lengths: Places = np.array(self._rows, dtype=np.int64)
+        return lengths
+
+    def __getitem__(self, piece: int) -> pa.Array:
+        """Read a row group's images."""
+        if piece not in self._read:
+            while len(self._read) >= _KEPT_PIECES:
+                del self._read[next(iter(self._read))]
+            name, number = self._places[piece]
+            with _opened(self._storage, name) as file:
+                found = file.read_row_group(number, columns=[self._name], use_threads=False).column(0)
+            self._read[piece] = found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
+        return self._read[piece]
+
+
+def read_without_images(
+    storage: Storage,
+    groups: Sequence[Group],
+    columns: Sequence[str],
+    images: Mapping[str, StoredImages],
+    *,
+    before_of: Sequence[str] | None = None,
+) -> pa.Table:
+    """Read row groups; of the images only whether they are there and where they are stored.
+
+    :param columns: as of :func:`read_groups`, images included; so is ``before_of``.
+    :param images: takes where they are stored.
+    """
+    tables = []
+    for place, rows in _each_group(storage, groups, columns):
+        start = int(next(iter(images.values())).lengths.sum())
+        told = rows.drop_columns(list(images))
+        told = told.append_column(STORED_ROW, pa.array(np.arange(start, start + rows.num_rows)))
+        for name, stored in images.items():
+            stored.add(place, rows.column(name))
+        if before_of is not None:
+            rows = _only_before(rows, before_of)
+        for name in images:
+            told = told.append_column(has(name), pc.is_valid(rows.column(name)))
+        tables.append(told)
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 @contextmanager

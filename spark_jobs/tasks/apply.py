@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.apply.cascades import Lost, RowsUnknown, lost_values, referring
 from airflow_provider_cdc.core.apply.clocks import order_unknown, rows_of_name
 from airflow_provider_cdc.core.apply.content import after_parts
-from airflow_provider_cdc.core.apply.delta import Delta
+from airflow_provider_cdc.core.apply.delta import Delta, ImagesLack
 from airflow_provider_cdc.core.apply.mapping import Mapper, arrow_schema
 from airflow_provider_cdc.core.apply.partial import RewindNeeded
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, identities, resolve
@@ -31,7 +31,7 @@ from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs import debts
-from spark_jobs.change_log import read_groups
+from spark_jobs.change_log import StoredImages, read_groups, read_without_images
 from spark_jobs.parking import as_cdc_error
 from spark_jobs.storage import Storage
 from spark_jobs.tasks.committed_state import committed_state
@@ -115,7 +115,24 @@ class _Table:
             return self._held(target, done)
         self._guard(target)
         base_schema = TableSchema.from_document(task.base.schema) if task.base and task.base.schema else None
-        fresh, applied = self._changes()
+        try:
+            return self._resolved(target, base_schema, in_pieces=self._is_large())
+        except ImagesLack:
+            return self._resolved(target, base_schema, in_pieces=False)
+
+    def _is_large(self) -> bool:
+        """Return whether the images of the changes are left in the change log until rows are made of them."""
+        task = self._task
+        return task.image_bytes > self._job.policy["apply_bytes"] and (task.late_from is None or not task.context)
+
+    def _resolved(self, target: DeltaLocation, base_schema: TableSchema | None, *, in_pieces: bool) -> ApplyReport:
+        """Resolve the changes and commit what comes of them.
+
+        :raises ImagesLack: rows typed in pieces lack columns.
+        """
+        task = self._task
+        images = {name: StoredImages(self._storage, name) for name in ("before", "after")} if in_pieces else None
+        fresh, applied = self._changes(images)
         delta = resolve(
             fresh,
             self._timeline,
@@ -127,8 +144,28 @@ class _Table:
             applied=applied,
             read=self._stored,
             snapshot_position=task.snapshot_position,
+            stored_images=images,
         )
         del fresh, applied  # as large as what is written now
+        if task.parents:
+            delta.parts[-1].type_now()
+        self._demand_fit(delta)
+        self._check_foreign_keys(base_schema, delta)
+        action, version, upserts = self._commit(target, base_schema, delta)
+        return ApplyReport(
+            task.table_id,
+            "committed" if action else "unchanged",
+            version,
+            upserts,
+            delta.parts[-1].deletes.num_rows,
+            failures=[asdict(item) for item in delta.failures],
+            lossy=dict(delta.lossy),
+            action=action,
+            state=self._state(committed=bool(action)),
+        )
+
+    def _demand_fit(self, delta: Delta) -> None:
+        """Refuse a table of which too many rows do not fit."""
         budget = self._policy.quarantine_limit
         if len(delta.failures) > budget:
             first = delta.failures[0]
@@ -138,20 +175,6 @@ class _Table:
                 where=asdict(first),
                 hint="mend the column's type or raise the limit; the table goes on from where it stands",
             )
-        self._check_foreign_keys(base_schema, delta)
-        action, version = self._commit(target, base_schema, delta)
-        newest = delta.parts[-1]
-        return ApplyReport(
-            task.table_id,
-            "committed" if action else "unchanged",
-            version,
-            newest.upserts.num_rows,
-            newest.deletes.num_rows,
-            failures=[asdict(item) for item in delta.failures],
-            lossy=dict(delta.lossy),
-            action=action,
-            state=self._state(committed=bool(action)),
-        )
 
     def _check_foreign_keys(self, base_schema: TableSchema | None, delta: Delta) -> None:
         """Compare the table as it will be with what its parents lost.
@@ -305,10 +328,13 @@ class _Table:
                 hint="restore the table to the expected version, then run again",
             )
 
-    def _changes(self) -> tuple[pa.Table, pa.Table | None]:
-        """Return the changes to resolve, and those applied before that late ones have to be compared with."""
+    def _changes(self, images: dict[str, StoredImages] | None) -> tuple[pa.Table, pa.Table | None]:
+        """Return the changes to resolve, and those applied before that late ones have to be compared with.
+
+        :param images: takes where the images are stored, which are not read then.
+        """
         task = self._task
-        fresh = self._read(task.spans)
+        fresh = self._read(task.spans, images)
         if task.late_from is None or not task.context:
             return fresh, None
         before = self._read(task.context)
@@ -329,11 +355,15 @@ class _Table:
             keyed = pc.if_else(pc.greater_equal(rows.column("position"), epoch.position), bool(epoch.schema.key), keyed)
         return keyed
 
-    def _read(self, spans: list[Span]) -> pa.Table:
+    def _read(self, spans: list[Span], images: dict[str, StoredImages] | None = None) -> pa.Table:
         tables, sent = [], self._task.snapshot_sent
         columns = [*RESOLVE_COLUMNS, *(["kafka_time"] if sent else [])]
         for span in spans:
-            found = read_groups(self._storage, span.groups, columns, before_of=self._before_of())
+            before_of = self._before_of()
+            if images is None:
+                found = read_groups(self._storage, span.groups, columns, before_of=before_of)
+            else:
+                found = read_without_images(self._storage, span.groups, columns, images, before_of=before_of)
             rows = self._of_table(found, span)
             tables.append(self._without_broken_off(rows) if sent else rows)
         if not tables:
@@ -349,7 +379,7 @@ class _Table:
         there = pc.equal(rows.column("position"), self._task.snapshot_position)
         snapshot = pc.equal(rows.column("op").cast(pa.string()), "snapshot")
         broken = pc.fill_null(pc.and_(pc.and_(snapshot, there), older), False)
-        return rows.filter(pc.invert(broken)).select(RESOLVE_COLUMNS)
+        return rows.filter(pc.invert(broken)).drop_columns(["kafka_time"])
 
     def _of_table(self, rows: pa.Table, span: Span) -> pa.Table:
         """Return the rows of a span's groups that mean this table.
@@ -371,8 +401,10 @@ class _Table:
         keyed = all(epoch.schema.key for epoch in self._timeline.epochs)
         return ["delete"] if keyed and not wire.updates_move_keys and not wire.partial_images else None
 
-    def _commit(self, target: DeltaLocation, base_schema: TableSchema | None, delta: Delta) -> tuple[str, int | None]:
-        """Choose the cheapest commit that makes the table right."""
+    def _commit(
+        self, target: DeltaLocation, base_schema: TableSchema | None, delta: Delta
+    ) -> tuple[str, int | None, int]:
+        """Make the cheapest commit that makes the table right; return what it does, its version and its upserts."""
         task, part = self._task, delta.parts[-1]
         moved = task.base is not None and task.base.location != task.location
         facts = {
@@ -394,25 +426,37 @@ class _Table:
         )
         stays = stays and _same_layout(base_schema, part.schema, self._types)
         self._owes = owed.num_rows > 0
-        if stays and not part.upserts.num_rows and not part.deletes.num_rows:
-            return "", task.expected
+        if stays and not part.adds and not part.deletes.num_rows:
+            return "", task.expected, 0
         if stays and not owed.num_rows and not part.deletes.num_rows and (not part.keyed or target.is_empty()):
-            action = Action("append", commit, part.upserts)
+            action = Action("append", commit, part.upserts, later=part.later)
         elif stays and part.keyed:
-            action = Action("merge", commit, part.upserts, part.deletes, [c.name for c in part.schema.key_columns])
+            key = [column.name for column in part.schema.key_columns]
+            action = Action("merge", commit, part.upserts, part.deletes, key, part.later)
         else:
+            keeps = base_schema is not None and not delta.parts[0].clear
+            later = part.later
+            if keeps or (part.deletes.num_rows and not part.keyed):
+                part.type_now()
+                later = None
             mapper = Mapper(self._timeline.epochs, self._timeline.fills, self._types, delta.lossy)
-            content = None if base_schema is None or delta.parts[0].clear else self._stored()
-            rows, owed = after_parts(content, owed, base_schema, delta.parts, mapper)
+            rows, owed = after_parts(self._stored() if keeps else None, owed, base_schema, delta.parts, mapper)
             debts.write(self._storage, self._job.pipeline, task.table_id, self._job.seq, owed)
             self._owes = owed.num_rows > 0
-            action = Action("overwrite" if target.exists else "create", commit, rows)
+            action = Action("overwrite" if target.exists else "create", commit, rows, later=later)
+
+        def typed(rows: int) -> None:
+            if action.later is not None:
+                self._demand_fit(delta)
+                facts["upserts"] = rows
+
+        action.typed = typed
         if action.verb == "create":
             self._storage.write_json(self._begun, {"location": task.location})
         facts["state"] = self._state(committed=True)
         self._committing = True
         version = self._writer.commit(target, action)
-        return action.verb, version
+        return action.verb, version, int(facts["upserts"])
 
     def _stored(self, keys: pa.Table | None = None) -> pa.Table:
         """Return the rows that the result starts from; with keys those that may have one of them."""

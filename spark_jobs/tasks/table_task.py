@@ -86,6 +86,11 @@ class ApplyTask:
         """Rows to resolve, for balancing."""
         return sum(group.rows for span in (*self.spans, *self.context) for group in span.groups)
 
+    @property
+    def image_bytes(self) -> int:
+        """Bytes of the images of the changes to resolve."""
+        return sum(group.image_bytes for span in self.spans for group in span.groups)
+
     def document(self) -> dict[str, Any]:
         """Return plain JSON data; the timeline, the larger part, is that already."""
         data = {item.name: getattr(self, item.name) for item in fields(self)}

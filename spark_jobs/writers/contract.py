@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import pyarrow as pa
 
+from airflow_provider_cdc.core.apply.delta import LaterRows
 from spark_jobs.writers.delta_location import Commit, DeltaLocation
 
 Verb = Literal["create", "append", "merge", "overwrite"]
@@ -20,6 +21,8 @@ class Action:
     :param rows: to create with, append, overwrite with, or to put in by key.
     :param deletes: keys to remove, for ``merge``.
     :param key: names of the key's columns, for ``merge``.
+    :param later: rows that are typed while they are written, besides ``rows``, which has none then.
+    :param typed: is called with the number of rows when all are typed, before the commit; what it raises prevents that.
     """
 
     verb: Verb
@@ -27,6 +30,18 @@ class Action:
     rows: pa.Table
     deletes: pa.Table | None = None
     key: Sequence[str] = field(default_factory=tuple)
+    later: LaterRows | None = None
+    typed: Callable[[int], None] = field(default=lambda rows: None)
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """Yield all rows; to be called once."""
+        count = self.rows.num_rows
+        if self.rows.num_rows:
+            yield self.rows
+        for piece in self.later.pieces() if self.later is not None else ():
+            count += piece.num_rows
+            yield piece
+        self.typed(count)
 
 
 class Writer(Protocol):

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
+from airflow_provider_cdc.core.apply.rows import having_keys
 from airflow_provider_cdc.core.errors import CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.core.faults import may_be_caught
+from spark_jobs.storage import Storage
+from spark_jobs.writers.data_files import PIECE_BYTES, DataFiles
 
 # commits that leave a table's rows as they are
 _MAINTENANCE = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "CHECKPOINT", "REORG"})
+WIDE_ROW = 16_384  # bytes in a file: delta-rs works on 8 192 rows at once, several times over, however large they are
+_PLAIN = frozenset({"appendOnly", "invariants", "timestampNtz"})  # features of tables whose files need nothing more
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +210,77 @@ class DeltaLocation:
             )
         )
 
+    @property
+    def takes_files(self) -> bool:
+        """Whether files can be added and removed as they are: nothing is kept of their rows beside them."""
+        protocol, metadata = self.table.protocol(), self.table.metadata()
+        features = set(protocol.writer_features or ()) | set(protocol.reader_features or ())
+        known = protocol.min_writer_version <= 2 or (protocol.min_writer_version == 7 and features <= _PLAIN)
+        return known and not metadata.partition_columns
+
+    @property
+    def has_wide_rows(self) -> bool:
+        """Whether rows are so large that delta-rs cannot work on its number of them at once."""
+        files = pa.table(self.table.get_add_actions())
+        rows, size = (pc.sum(files.column(name)).as_py() for name in ("num_records", "size_bytes"))
+        return bool(rows) and size / rows > WIDE_ROW
+
+    def has_columns(self, schema: pa.Schema) -> bool:
+        """Whether the table has exactly these columns, in this order."""
+        same: bool = self.table.schema() == Schema.from_arrow(schema)
+        return same
+
+    def new_files(self, schema: pa.Schema) -> DataFiles:
+        """Return a writer of files for :meth:`commit_files`."""
+        demand_names(schema.names, self.location)
+        return DataFiles(self.location, self._options, schema)
+
+    def writing(self, step: Callable[[], Any]) -> Any:
+        """Carry out a step of writing files, with errors that name the table."""
+        return self._guarded(step)
+
+    def commit_files(
+        self, schema: pa.Schema, added: list[AddAction], removed: list[RemoveAction], mode: str, commit: Commit
+    ) -> None:
+        """Commit files that were written; creates the table where there is none.
+
+        :param mode: ``error`` for a new table, ``append``, or ``overwrite``: all other files go.
+        """
+        if self._table is None:
+            self._guarded(
+                lambda: create_table_with_add_actions(
+                    self.location,
+                    Schema.from_arrow(schema),
+                    added,
+                    "error",
+                    storage_options=self._options or None,
+                    commit_properties=properties(commit),
+                )
+            )
+            return
+        table, actions = self._table, [*added, *removed]
+        self._guarded(
+            lambda: table.create_write_transaction(actions, mode, table.schema(), commit_properties=properties(commit))
+        )
+
+    def without_keys(self, keys: pa.Table, files: DataFiles) -> list[RemoveAction]:
+        """Write the rows anew that lie in one file with rows of these keys; return the removal of such files."""
+        storage, removed = Storage(self.location, self._options), []
+        schema = files.schema
+        actions = pa.table(self.table.get_add_actions())
+        for action in actions.select(["path", "size_bytes"]).to_pylist():
+            path = storage.path(unquote(action["path"]))
+            with self._reading(), pq.ParquetFile(path, filesystem=storage.filesystem, buffer_size=1 << 20) as file:
+                found = normal(file.read(columns=keys.column_names), keys.schema)
+                gone = having_keys(found, keys, keys.column_names)
+            if gone.any():
+                with self._reading(), pq.ParquetFile(path, filesystem=storage.filesystem, buffer_size=1 << 20) as file:
+                    for rows in _kept_rows(file, pa.array(~gone), schema):
+                        files.add(rows)
+                now = int(time.time() * 1000)
+                removed.append(RemoveAction(action["path"], True, now, action["size_bytes"], {}))
+        return removed
+
     @contextmanager
     def _reading(self) -> Iterator[None]:
         """Turn what delta-rs raises in the block into errors that name the table.
@@ -224,14 +304,14 @@ class DeltaLocation:
                 hint="restore the damaged file, or rebuild the table",
             ) from error
 
-    def _guarded(self, action: Callable[[], Any]) -> None:
+    def _guarded(self, action: Callable[[], Any]) -> Any:
         """Make a commit; nothing of it is visible where this raises.
 
         :raises SinkError: it will not go through, now or later.
         :raises UnavailableError: the store failed, or somebody else committed.
         """
         try:
-            action()
+            return action()
         except BaseException as error:
             if not may_be_caught(error) or isinstance(error, (CdcError, MemoryError)):
                 raise
@@ -314,6 +394,18 @@ def demand_names(names: Sequence[str], location: str) -> None:
             where={"location": location},
             hint="rename the column at the source, or leave the table out with tables.exclude",
         )
+
+
+def _kept_rows(file: pq.ParquetFile, kept: pa.Array, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield the rows of a file that are kept, a few at a time if they are large."""
+    metadata = file.metadata
+    size = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+    count = max(1, PIECE_BYTES * metadata.num_rows // max(1, size))
+    place = 0
+    for batch in file.iter_batches(count, columns=schema.names, use_threads=False):
+        rows = pa.Table.from_batches([batch]).filter(kept.slice(place, batch.num_rows))
+        place += batch.num_rows
+        yield normal(rows.select(schema.names), schema)
 
 
 def _having(rows: pa.Table, keys: pa.Table) -> pa.Table:

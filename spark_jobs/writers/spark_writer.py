@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -43,9 +43,9 @@ class StageWriter:
     def commit(self, place: DeltaLocation, action: Action) -> int | None:
         """Leave the action for :class:`SparkWriter`; its document appears last, so a half staged table is none."""
         self._storage.make_folder(self._folder)
-        self._rows("rows", action.rows)
+        self._rows("rows", action.rows.schema, action.pieces())
         if action.deletes is not None:
-            self._rows("deletes", action.deletes)
+            self._rows("deletes", action.deletes.schema, [action.deletes])
         document = {
             "location": place.location,
             "verb": action.verb,
@@ -56,9 +56,14 @@ class StageWriter:
         self._storage.write_json(f"{self._folder}/action.json", document)
         return None
 
-    def _rows(self, name: str, rows: pa.Table) -> None:
-        with self._storage.access(f"{self._folder}/{name}.parquet") as path:
-            pq.write_table(rows, path, filesystem=self._storage.filesystem, row_group_size=1 << 17, compression="lz4")
+    def _rows(self, name: str, schema: pa.Schema, pieces: Iterable[pa.Table]) -> None:
+        file = f"{self._folder}/{name}.parquet"
+        with self._storage.access(file) as path:
+            writer = pq.ParquetWriter(path, schema, filesystem=self._storage.filesystem, compression="lz4")
+        with writer:
+            for rows in pieces:
+                with self._storage.access(file):
+                    writer.write_table(rows, row_group_size=1 << 17)
 
 
 class SparkWriter:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +14,28 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.apply.rows import Places
 
 _IMAGES = ["before", "after"]
+STORED_ROW = "stored_row"  # of a change whose images are stored elsewhere: the number of its row there
+PORTION_BYTES = 32 << 20  # of stored images read and typed at a time
+
+
+def has(image: str) -> str:
+    """Return the name of the column that says whether a change with stored images has this one."""
+    return f"has_{image}"
+
+
+class StoredPieces(Protocol):
+    """One image of many rows, stored in pieces that are read when they are wanted."""
+
+    @property
+    def lengths(self) -> Places:
+        """Rows of each piece."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all images."""
+
+    def __getitem__(self, piece: int, /) -> pa.Array:
+        """Read a piece."""
 
 
 class Changes:
@@ -20,18 +45,25 @@ class Changes:
     :ivar images: ``before`` and ``after``.
     """
 
-    def __init__(self, table: pa.Table) -> None:
-        """Put row changes (:data:`RESOLVE_COLUMNS`) into source order."""
-        rest = table.drop_columns(_IMAGES)
+    def __init__(self, table: pa.Table, stored: Mapping[str, StoredPieces] | None = None) -> None:
+        """Put row changes (:data:`RESOLVE_COLUMNS`) into source order.
+
+        :param stored: the images, if the table has :data:`STORED_ROW` and :func:`has` in their place.
+        """
+        names = _IMAGES if stored is None else [STORED_ROW, *map(has, _IMAGES)]
+        rest = table.drop_columns(names)
         order = None if ascending(table.column("position")) else _order(rest)
         self.rows = rest if order is None else rest.take(pa.array(order))
-        self.images = {name: Images.of(table.column(name), order) for name in _IMAGES}
+        if stored is None:
+            self.images = {name: Images.of(table.column(name), order) for name in _IMAGES}
+        else:
+            self.images = {name: Images.of_stored(stored[name], table, name, order) for name in _IMAGES}
 
-    def whole(self, places: Places) -> pa.Table:
-        """Return some changes with their images."""
+    def to_compare(self, places: Places) -> pa.Table:
+        """Return some changes with their images, or with digests of images that are stored."""
         found = self.rows.take(pa.array(places))
         for name, images in self.images.items():
-            found = found.append_column(name, images.at(places))
+            found = found.append_column(name, images.digests(places) if images.stored else images.at(places))
         return found
 
 
@@ -42,19 +74,56 @@ class Images:
     :param starts: number of rows before each piece.
     :param order: per place the number of the row as it was read, None where that is the same.
     :param there: per place whether the row has the image.
+    :param row_bytes: mean bytes of a row's image.
+    :param stored: whether the pieces are read again each time.
     """
 
-    pieces: list[pa.Array]
+    pieces: list[pa.Array] | StoredPieces
     starts: Places
     order: Places | None
     there: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    row_bytes: float
+    stored: bool = False
 
     @staticmethod
     def of(column: pa.ChunkedArray, order: Places | None) -> Images:
         """Take a column as it was read."""
         starts = np.cumsum([0, *map(len, column.chunks)], dtype=np.int64)[:-1]
         there = column.is_valid().to_numpy()
-        return Images(column.chunks, starts, order, there if order is None else there[order])
+        row_bytes = sum(piece.nbytes for piece in column.chunks) / max(1, len(column))
+        return Images(column.chunks, starts, order, there if order is None else there[order], row_bytes)
+
+    @staticmethod
+    def of_stored(pieces: StoredPieces, table: pa.Table, name: str, order: Places | None) -> Images:
+        """Take images that are stored, of the rows in a table."""
+        starts = np.cumsum([0, *pieces.lengths], dtype=np.int64)[:-1]
+        rows: Places = table.column(STORED_ROW).to_numpy()
+        there = table.column(has(name)).to_numpy()
+        row_bytes = pieces.nbytes / max(1, int(sum(pieces.lengths)))
+        if order is not None:
+            rows, there = rows[order], there[order]
+        return Images(pieces, starts, rows, there, row_bytes, stored=True)
+
+    def portions(self, places: Places) -> Iterator[Places]:
+        """Split places into portions to read and type one after the other; each is ascending.
+
+        Stored images are split as they are stored, so that each piece is read about once whatever the order of places.
+        """
+        if not self.stored or self.order is None:
+            yield places
+            return
+        by_row = places[np.argsort(self.order[places], kind="stable")]
+        count = max(1, int(PORTION_BYTES / max(1.0, self.row_bytes)))
+        for start in range(0, len(by_row), count):
+            yield np.sort(by_row[start : start + count])
+
+    def digests(self, places: Places) -> pa.Array:
+        """Return digests of the images of some rows, in their order."""
+        digest_of: dict[int, bytes] = {}
+        for portion in self.portions(places[self.there[places]]):
+            for place, image in zip(portion.tolist(), self.at(portion), strict=True):
+                digest_of[place] = hashlib.blake2b(image.as_buffer(), digest_size=16).digest()
+        return pa.array(map(digest_of.get, places.tolist()), pa.binary())
 
     def at(self, places: Places) -> pa.Array:
         """Return the images of some rows, in their order."""
@@ -85,8 +154,7 @@ class Picked:
     @property
     def nbytes(self) -> int:
         """Bytes of all of them, as if all rows' images were equally long."""
-        every: int = sum(piece.nbytes for piece in self.images.pieces)
-        return every * len(self.places) // max(1, len(self.images.there))
+        return int(self.images.row_bytes * len(self.places))
 
     def slice(self, start: int, length: int) -> pa.Array:
         """Return a stretch of them."""

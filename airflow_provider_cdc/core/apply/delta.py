@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -22,6 +22,24 @@ class RowFailure:
     reason: str
 
 
+class ImagesLack(Exception):
+    """Rows that are typed in pieces lack columns, which other changes have to complete: resolve all at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaterRows:
+    """Rows that are typed a piece at a time, when they are written.
+
+    :param most: rows, if none of them fails.
+    :param row_bytes: mean bytes of the image of one.
+    :param pieces: types them; to be called once. Raises :class:`ImagesLack`.
+    """
+
+    most: int
+    row_bytes: float
+    pieces: Callable[[], Iterator[pa.Table]]
+
+
 @dataclass(slots=True)
 class Part:
     """What one span of schemas without a barrier does to the table.
@@ -31,6 +49,7 @@ class Part:
     :param upserts: full typed rows, at most one per key; of a table without key all added rows.
     :param deletes: keys whose row is gone; of a table without key all removed rows, full.
     :param positions: of the changes that made the upserts, None where that is not known of each.
+    :param later: the upserts, if they are typed when they are written; ``upserts`` has none then.
     """
 
     epoch: int
@@ -39,6 +58,18 @@ class Part:
     upserts: pa.Table
     deletes: pa.Table
     positions: Callable[[], pa.ChunkedArray] | None = None
+    later: LaterRows | None = None
+
+    @property
+    def adds(self) -> bool:
+        """Whether there are upserts, if none of them fails."""
+        return bool(self.upserts.num_rows or (self.later is not None and self.later.most))
+
+    def type_now(self) -> None:
+        """Type the upserts that were left for later."""
+        if self.later is not None:
+            self.upserts = pa.concat_tables([self.upserts, *self.later.pieces()])
+            self.later = None
 
     @property
     def keyed(self) -> bool:

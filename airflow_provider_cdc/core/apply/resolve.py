@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 import numpy as np
@@ -10,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.beside import taken_beside
-from airflow_provider_cdc.core.apply.changes import Changes, ascending
+from airflow_provider_cdc.core.apply.changes import Changes, StoredPieces, ascending
 from airflow_provider_cdc.core.apply.clocks import order_unknown, unordered_with
 from airflow_provider_cdc.core.apply.contested import settle
-from airflow_provider_cdc.core.apply.delta import Delta, Part
+from airflow_provider_cdc.core.apply.delta import Delta, ImagesLack, LaterRows, Part
 from airflow_provider_cdc.core.apply.mapping import Mapper, barriers
 from airflow_provider_cdc.core.apply.partial import Completion, StoredRows, key_events, with_keys_before
 from airflow_provider_cdc.core.apply.rows import Places, group_numbers, newest
@@ -41,6 +42,7 @@ def resolve(
     applied: pa.Table | None = None,
     read: ReadRows | None = None,
     snapshot_position: str = "",
+    stored_images: Mapping[str, StoredPieces] | None = None,
 ) -> Delta:
     """Resolve the changes of one table.
 
@@ -52,12 +54,14 @@ def resolve(
     :param applied: changes that the stored rows went through and that late ones have to be compared with.
     :param read: reads stored rows, for updates whose images are partial.
     :param snapshot_position: where the snapshot stands that the content begins with, empty if it begins with the table.
+    :param stored_images: the images, if ``changes`` name their stored rows instead (:class:`Changes`). Rows of a delta
+        of one part are then typed when they are written.
     :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
     :raises RewindNeeded: partial images came too late for the stored rows.
     """
     if applied is not None:
         changes = pa.concat_tables([changes, applied])
-    sorted_changes = Changes(changes)
+    sorted_changes = Changes(changes, stored_images)
     rows, epochs = sorted_changes.rows, epochs_of(sorted_changes.rows, timeline)
     lossy = Counter[str]()
     typer = RowTyper(
@@ -89,15 +93,18 @@ def resolve(
     delta = Delta([], typer.failures, lossy, counts)
     first = 0 if base is None else _epoch_of(base, timeline, base_position)
     clear_epoch = None if cleared is None else timeline.epoch_at(cleared)
-    for last in _part_ends(timeline, first, clear_epoch):
+    ends = _part_ends(timeline, first, clear_epoch)
+    later = stored_images is not None and len(ends) == 1
+    for last in ends:
         begin = delta.parts[-1].epoch + 1 if delta.parts else 0
         chosen = places[(epochs[places] >= begin) & (epochs[places] <= last)]
         clear = clear_epoch is not None and not delta.parts
         if timeline.epochs[last].schema.key:
-            part = _keyed(typer, chosen, last, clear, partial(stored.before, tuple(delta.parts), clear, last), stored)
+            before = partial(stored.before, tuple(delta.parts), clear, last)
+            part = _keyed(typer, chosen, last, clear, before, stored, later)
         else:
             chosen = _without_passed_over(typer, chosen, snapshot_position or timeline.epochs[0].position)
-            part = _multiset(typer, chosen, last, clear)
+            part = _multiset(typer, chosen, last, clear, later)
         delta.parts.append(part)
     return delta
 
@@ -130,7 +137,9 @@ def _last_clear(rows: pa.Table, timeline: TableTimeline) -> str | None:
     return max([*truncates, *timeline.clears], default=None)
 
 
-def _keyed(typer: RowTyper, places: Places, last: int, clear: bool, stored_rows: StoredRows, stored: Stored) -> Part:
+def _keyed(
+    typer: RowTyper, places: Places, last: int, clear: bool, stored_rows: StoredRows, stored: Stored, later: bool
+) -> Part:
     schema, wire = typer.timeline.epochs[last].schema, typer.wire
     if wire.partial_images:
         # a key left twice would seem to have lost its row
@@ -145,6 +154,10 @@ def _keyed(typer: RowTyper, places: Places, last: int, clear: bool, stored_rows:
     elif wire.updates_move_keys:
         winners = taken_beside(winners, groups, where, fills, typer.changes.rows)
     filled = winners[fills[winners]]
+    if later:
+        nothing, deletes = typer.mapper.rows({}, 0, last, last), keys.take(pa.array(winners[~fills[winners]]))
+        rows = _later(typer, where[filled], last, partial=wire.partial_images)
+        return Part(last, schema, clear, nothing, deletes, later=rows)
     upserts = typer.typed(where[filled], "after", last, partial=wire.partial_images)
     deletes = keys.take(pa.array(winners[~fills[winners]]))
     if not upserts.absent:
@@ -176,13 +189,32 @@ def _key_events(typer: RowTyper, places: Places, last: int) -> tuple[pa.Table, P
     return keys.take(pa.array(order)), where[order], fills[order]
 
 
-def _multiset(typer: RowTyper, places: Places, last: int, clear: bool) -> Part:
+def _later(typer: RowTyper, places: Places, last: int, *, partial: bool) -> LaterRows:
+    """Leave rows to be typed a portion of their stored images at a time.
+
+    :param partial: whether updates may lack columns.
+    """
+
+    def pieces() -> Iterator[pa.Table]:
+        for portion in typer.changes.images["after"].portions(places):
+            typed = typer.typed(portion, "after", last, partial=partial)
+            if typed.absent:
+                raise ImagesLack
+            yield typed.rows
+
+    return LaterRows(len(places), typer.changes.images["after"].row_bytes, pieces)
+
+
+def _multiset(typer: RowTyper, places: Places, last: int, clear: bool, later: bool) -> Part:
     places = _without_repeats(typer.changes, places, typer.wire.snapshot_rows == "numbered")
     ops = typer.changes.rows.column("op").cast(pa.string()).take(pa.array(places))
     added = pc.is_in(ops, pa.array(["snapshot", "insert", "update"])).to_numpy(zero_copy_only=False)
     removed = pc.is_in(ops, pa.array(["delete", "update"])).to_numpy(zero_copy_only=False)
+    schema, none = typer.timeline.epochs[last].schema, typer.mapper.rows({}, 0, last, last)
+    if later and not removed.any():
+        return Part(last, schema, clear, none, none, later=_later(typer, places[added], last, partial=False))
     adds, removes = typer.typed(places[added], "after", last), typer.typed(places[removed], "before", last)
-    return Part(last, typer.timeline.epochs[last].schema, clear, adds.rows, removes.rows)
+    return Part(last, schema, clear, adds.rows, removes.rows)
 
 
 def identities(rows: pa.Table) -> Places:
@@ -191,9 +223,8 @@ def identities(rows: pa.Table) -> Places:
     Position and operation alone are not enough: a tool that spreads the rows of one event over partitions counts them
     anew in each; equal rows of one event stay in one record, and so have different positions.
     """
-    return group_numbers(
-        [rows.column("position"), *(rows.column(n).cast(pa.string()) for n in ("op", "before", "after"))]
-    )
+    images = rows.select(["before", "after"]).columns
+    return group_numbers([rows.column("position"), rows.column("op").cast(pa.string()), *images])
 
 
 def _without_passed_over(typer: RowTyper, places: Places, begins: str) -> Places:
@@ -221,12 +252,16 @@ def _without_repeats(changes: Changes, places: Places, numbered: bool) -> Places
 
     :param numbered: whether each snapshot row has a position of its own; if not, none of them is dropped.
     """
-    if ascending(changes.rows.column("position").take(pa.array(places))):
+    chosen = changes.rows.select(["position", "op"]).take(pa.array(places))
+    if ascending(chosen.column("position")):
         return places
-    chosen = changes.whole(places)
     ops = chosen.column("op").cast(pa.string())
-    identity = identities(chosen)
-    first = np.unique(identity, return_index=True)[1]
-    snapshot = np.flatnonzero(pc.equal(ops, "snapshot").to_numpy(zero_copy_only=False))
-    kept: Places = places[np.sort(first) if numbered else np.union1d(first, snapshot)]
-    return kept
+    pairs = group_numbers([chosen.column("position"), ops])
+    shared = np.bincount(pairs)[pairs] > 1  # only these can be repeats: images are large, and others' are not needed
+    if not numbered:
+        shared &= pc.not_equal(ops, "snapshot").to_numpy(zero_copy_only=False)
+    alike = np.flatnonzero(shared)
+    if not len(alike):
+        return places
+    first = np.unique(identities(changes.to_compare(places[alike])), return_index=True)[1]
+    return np.delete(places, np.delete(alike, first))

@@ -63,13 +63,22 @@ def without_keys(content: pa.Table, keys: pa.Table, names: Sequence[str]) -> pa.
     """Return the rows of ``content`` whose key columns ``names`` equal no row of ``keys``."""
     if not content.num_rows or not keys.num_rows:
         return content
+    return content.filter(pa.array(~having_keys(content, keys, names)))
+
+
+def having_keys(content: pa.Table, keys: pa.Table, names: Sequence[str]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return of each row of ``content`` whether its key columns ``names`` equal some row of ``keys``."""
+    if not content.num_rows or not keys.num_rows:
+        none: np.ndarray[Any, np.dtype[np.bool_]] = np.zeros(content.num_rows, dtype=bool)
+        return none
     joined = [
         pa.chunked_array([*content.column(n).chunks, *keys.column(n).chunks], keys.schema.field(n).type) for n in names
     ]
     groups = group_numbers(joined)
-    gone: np.ndarray[Any, np.dtype[np.bool_]] = np.zeros(int(groups.max()) + 1, dtype=bool)
-    gone[groups[content.num_rows :]] = True
-    return content.filter(pa.array(~gone[groups[: content.num_rows]]))
+    wanted: np.ndarray[Any, np.dtype[np.bool_]] = np.zeros(int(groups.max()) + 1, dtype=bool)
+    wanted[groups[content.num_rows :]] = True
+    having: np.ndarray[Any, np.dtype[np.bool_]] = wanted[groups[: content.num_rows]]
+    return having
 
 
 def multiset_sum(content: pa.Table, adds: pa.Table, removes: pa.Table) -> tuple[pa.Table, pa.Table]:

@@ -137,10 +137,9 @@ class RowTyper:
             description = None if text is None else self._description(text)
             alike.setdefault((epoch, tuple(self._field(c, description) for c in columns)), []).append(chosen)
         groups = [
-            self._group(
-                epoch, fields, np.sort(np.concatenate(chosen)), image, wanted if key_only else None, target, partial
-            )
+            self._group(epoch, fields, portion, image, wanted if key_only else None, target, partial)
             for (epoch, fields), chosen in alike.items()
+            for portion in self.changes.images[image].portions(np.sort(np.concatenate(chosen)))
         ]
         if not groups:
             empty = self.mapper.rows({}, 0, target, target)

@@ -9,7 +9,7 @@ from airflow_provider_cdc.core.config.checks import Checks
 
 # Fields that change what a table becomes; the others only change how fast or where the work is done.
 DECIDING = ("on_cascade", "on_drop_table", "on_truncate", "tinyint1_as_boolean", "zero_dates")
-_POSITIVE = ("chunk_records", "land_deadline_seconds", "lease_seconds", "spark_writer_rows")
+_POSITIVE = ("apply_bytes", "chunk_records", "land_deadline_seconds", "lease_seconds", "spark_writer_rows")
 CHOICES: dict[str, tuple[str, ...]] = {
     "engine": ("spark", "inline"),
     "reader": ("auto", "task", "spark"),
@@ -35,6 +35,8 @@ class RunPolicy:
     :param on_truncate: ``apply`` or ``ignore``.
     :param ddl_grace_seconds: how long a table waits for a schema change that its rows announce, before it is parked.
     :param chunk_records: records one landing task reads.
+    :param apply_bytes: images of one table's changes that a task holds at once; of more, rows are made and written in
+        pieces.
     :param parallelism: tasks at a time; None leaves it to the engine.
     :param land_deadline_seconds: time one landing task may take from its first request to its last record.
     :param lease_seconds: how long a pipeline stays taken after its holder died.
@@ -52,6 +54,7 @@ class RunPolicy:
     on_truncate: str = "apply"
     ddl_grace_seconds: int = 300
     chunk_records: int = 250_000
+    apply_bytes: int = 134_217_728
     parallelism: int | None = None
     land_deadline_seconds: int = 600
     lease_seconds: int = 60
