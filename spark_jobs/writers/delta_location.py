@@ -235,10 +235,6 @@ class DeltaLocation:
         demand_names(schema.names, self.location)
         return DataFiles(self.location, self._options, schema)
 
-    def writing(self, step: Callable[[], Any]) -> Any:
-        """Carry out a step of writing files, with errors that name the table."""
-        return self._guarded(step)
-
     def commit_files(
         self, schema: pa.Schema, added: list[AddAction], removed: list[RemoveAction], mode: str, commit: Commit
     ) -> None:
@@ -304,14 +300,20 @@ class DeltaLocation:
                 hint="restore the damaged file, or rebuild the table",
             ) from error
 
-    def _guarded(self, action: Callable[[], Any]) -> Any:
-        """Make a commit; nothing of it is visible where this raises.
+    def _guarded(self, action: Callable[[], Any]) -> None:
+        """Make a commit; nothing of it is visible where this raises."""
+        with self.writing():
+            action()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Turn what goes wrong while the block writes files or commits into errors that name the table.
 
         :raises SinkError: it will not go through, now or later.
         :raises UnavailableError: the store failed, or somebody else committed.
         """
         try:
-            return action()
+            yield
         except BaseException as error:
             if not may_be_caught(error) or isinstance(error, (CdcError, MemoryError)):
                 raise

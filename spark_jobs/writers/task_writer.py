@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pyarrow as pa
 from deltalake.transaction import RemoveAction
 
@@ -45,7 +43,8 @@ def _write_pieces(place: DeltaLocation, action: Action) -> None:
     files = place.new_files(action.rows.schema)
     try:
         removed = _write_files(place, action, files)
-        added = place.writing(files.close)
+        with place.writing():
+            added = files.close()
     except BaseException:
         files.discard()
         raise
@@ -58,7 +57,8 @@ def _write_files(place: DeltaLocation, action: Action, files: DataFiles) -> list
     """Write an action's rows, and for a merge what stays of the files that it touches; return those files' removal."""
     keys = [] if action.deletes is None else [action.deletes.select(action.key)]
     for piece in action.pieces():
-        place.writing(partial(files.add, piece))
+        with place.writing():
+            files.add(piece)
         if action.verb == "merge":
             keys.append(piece.select(action.key))
     return place.without_keys(pa.concat_tables(keys), files) if action.verb == "merge" else []
