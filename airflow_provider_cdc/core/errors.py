@@ -113,8 +113,8 @@ def out_of_memory(code: str, what: str, where: dict[str, Any]) -> DataError:
     """
     return DataError(
         code, f"{what} did not fit into the task's memory", where=where,
-        hint="give Spark's workers or the machine more memory, lower policy.parallelism, or sync a smaller range first "
-        "with --until; then run again",
+        hint="give Spark's workers or the machine more memory, lower policy.parallelism or policy.apply_bytes, or sync "
+        "a smaller range first with --until; then run again",
     )  # fmt: skip
 
 

@@ -34,6 +34,11 @@ def explained(name: str, text: str, conn_id: str = "", where: dict[str, Any] | N
     elif _too_large(name, text):
         error = ConfigurationError([f"{connection}: a record is larger than {_SIZE}: {text}"], where=where)
         error.hint = f"raise {_SIZE} in the connection's extra above the size that the message names"
+    elif name == "_BAD_COMPRESSION":
+        error = ConfigurationError(
+            [f"{connection}: a compressed batch of records cannot be unpacked: {text}"], where=where
+        )
+        error.hint = f"raise {_SIZE} in the connection's extra above the size of a producer's batch before compression"
     elif name in _SETTINGS:
         error = ConfigurationError([f"{connection}: {text}"], where=where)
         error.hint = "check the connection's extra; security.protocol, ssl.* and sasl.* must fit the broker's listener"

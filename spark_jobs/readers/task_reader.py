@@ -17,8 +17,8 @@ from airflow_provider_cdc.core.kafka_errors import RANGE, SILENCE, Complaints
 BATCH_BYTES = 8 << 20  # of one partition, decoded at once: much more leaves the processor's cache
 HELD_RECORDS, HELD_BYTES = 20_000, 32 << 20  # of all partitions: of many with few records each, more are waited for
 _TAKEN = 1_000  # messages of one call, fewer if they are large
-# each answer is one piece of memory; one of 50 MB, the default, is made of new pages every time
-FETCH_BYTES = 8 << 20
+# of one answer as it is sent: the client unpacks all of it at once, and compressed JSON may be 200 times as large
+FETCH_BYTES = 1 << 19
 _ANSWER_HEADER = 512  # bytes of an answer that are not records, at most
 _SILENT_SECONDS = 5.0  # without a record: from then on it is the brokers that keep a task waiting
 LOOK_BACK = 16  # records before a chunk that tell a grouped format how far the senders were
@@ -89,9 +89,13 @@ def read_chunks(
 
 
 def _fetch_bytes(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the size of one answer: the client demands that it fits into ``receive.message.max.bytes``."""
+    """Return the size of one answer.
+
+    The client demands that it fits into ``receive.message.max.bytes`` and is at least ``message.max.bytes``, which
+    means nothing to a consumer.
+    """
     size = min(FETCH_BYTES, int(config.get("receive.message.max.bytes", 1 << 30)) - _ANSWER_HEADER)
-    return {"fetch.max.bytes": size, "fetch.message.max.bytes": size}
+    return {"fetch.max.bytes": size, "fetch.message.max.bytes": size, "message.max.bytes": size}
 
 
 def _with_context(consumer: Any, chunk: Chunk, deadline: Deadline, complaints: Complaints) -> Chunk:

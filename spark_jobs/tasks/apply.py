@@ -121,9 +121,13 @@ class _Table:
             return self._resolved(target, base_schema, in_pieces=False)
 
     def _is_large(self) -> bool:
-        """Return whether the images of the changes are left in the change log until rows are made of them."""
+        """Return whether the images of the changes are left in the change log until rows are made of them.
+
+        Late rows are compared with applied ones, and rows with what parents lost, all at once.
+        """
         task = self._task
-        return task.image_bytes > self._job.policy["apply_bytes"] and (task.late_from is None or not task.context)
+        compared = bool(task.parents) or (task.late_from is not None and bool(task.context))
+        return task.image_bytes > self._job.policy["apply_bytes"] and not compared
 
     def _resolved(self, target: DeltaLocation, base_schema: TableSchema | None, *, in_pieces: bool) -> ApplyReport:
         """Resolve the changes and commit what comes of them.
@@ -147,8 +151,6 @@ class _Table:
             stored_images=images,
         )
         del fresh, applied  # as large as what is written now
-        if task.parents:
-            delta.parts[-1].type_now()
         self._demand_fit(delta)
         self._check_foreign_keys(base_schema, delta)
         action, version, upserts = self._commit(target, base_schema, delta)

@@ -317,7 +317,7 @@ class DeltaLocation:
         except BaseException as error:
             if not may_be_caught(error) or isinstance(error, (CdcError, MemoryError)):
                 raise
-            if isinstance(error, CommitFailedError) or _MADE_MEANWHILE in str(error):
+            if isinstance(error, CommitFailedError) or _MADE_MEANWHILE.search(str(error)):
                 raise UnavailableError(
                     "sink.commit_conflict",
                     "another writer committed to the table at the same moment",
@@ -353,7 +353,7 @@ class DeltaLocation:
 
 
 # How delta-rs says in an error's text what it or object_store met: it gives few errors a class of their own.
-_MADE_MEANWHILE = "A table already exists"
+_MADE_MEANWHILE = re.compile(r"A (Delta Lake )?table already exists")
 _MISSING = re.compile(r"Object at location .* not found|No such file|NoSuchKey", re.IGNORECASE | re.DOTALL)
 _CUT_OFF = re.compile(r"Requested range was invalid", re.IGNORECASE)
 _STORE = re.compile(r"Object Store error|Generic \w+ error:|HTTP error|error sending request|os error \d+")

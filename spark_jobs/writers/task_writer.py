@@ -31,6 +31,8 @@ def _in_pieces(place: DeltaLocation, action: Action) -> bool:
     if not place.takes_files:
         return False
     match action.verb:
+        case "create":
+            return False  # delta-rs says what is wrong
         case "merge":
             return place.has_wide_rows or (action.later is not None and action.later.row_bytes > WIDE_ROW)
         case "overwrite":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -11,10 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from airflow_provider_cdc.core.apply.delta import LaterRows
 from airflow_provider_cdc.core.errors import UnavailableError
 from spark_jobs.storage import Storage
 from spark_jobs.writers.contract import Action
-from spark_jobs.writers.delta_location import Commit, DeltaLocation
+from spark_jobs.writers.delta_location import WIDE_ROW, Commit, DeltaLocation
 from spark_jobs.writers.spark_writer import SparkWriter, StageWriter
 from spark_jobs.writers.task_writer import TaskWriter
 
@@ -35,11 +37,22 @@ class SparkDoing:
         SparkWriter(self._session, self._storage).commit_staged(folder)
 
 
-@pytest.fixture(params=["task", "spark"])
+def in_pieces(action: Action) -> Action:
+    """Return the same action with rows that are typed one by one while they are written."""
+    rows = action.rows
+    later = LaterRows(rows.num_rows, WIDE_ROW + 1, lambda: (rows.slice(n, 1) for n in range(rows.num_rows)))
+    return replace(action, rows=rows.schema.empty_table(), later=later)
+
+
+@pytest.fixture(params=["task", "task in pieces", "spark", "spark in pieces"])
 def do(request: pytest.FixtureRequest, tmp_path: Path) -> Do:
-    if request.param == "task":
-        return lambda location, action: TaskWriter().commit(DeltaLocation(location, {}), action)
-    return SparkDoing(request.getfixturevalue("session"), tmp_path / "stage").commit
+    if request.param.startswith("task"):
+        doing: Do = lambda location, action: TaskWriter().commit(DeltaLocation(location, {}), action)  # noqa: E731
+    else:
+        doing = SparkDoing(request.getfixturevalue("session"), tmp_path / "stage").commit
+    if "pieces" not in request.param:
+        return doing
+    return lambda location, action: doing(location, in_pieces(action))
 
 
 def commit(seq: int) -> Commit:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -117,3 +119,39 @@ def test_of_large_records_few_are_held_at_a_time(kafka: Broker, topic: str) -> N
     chunk = fill(kafka, topic, *[4 * MB] * 30)
     sizes = [sum(map(len, records.values)) for records in read_chunks([chunk], {"bootstrap.servers": kafka.bootstrap})]  # type: ignore[arg-type]
     assert sum(sizes) == 120 * MB and max(sizes) <= 2 * task_reader.BATCH_BYTES
+
+
+_READ = """
+import re, sys
+from airflow_provider_cdc.core.documents import Chunk
+from spark_jobs.readers.task_reader import read_chunks
+topic, end, servers = sys.argv[1:]
+chunk = Chunk(topic, 0, 0, int(end))
+size = sum(sum(map(len, records.values)) for records in read_chunks([chunk], {"bootstrap.servers": servers}))
+print(size, int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1]) >> 10)
+"""
+
+
+def test_of_compressed_records_few_are_unpacked_at_a_time(kafka: Broker, topic: str) -> None:
+    count, settings = 600, {"message.max.bytes": 40 * MB, "batch.size": 20 * MB, "linger.ms": 200}
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "compression.type": "zstd", **settings})
+    for number in range(count):
+        producer.produce(topic, (number.to_bytes(4) * 1024 + os.urandom(4096)) * 128)  # unpacks to 100 times its size
+        producer.poll(0)
+    assert producer.flush(60) == 0
+    command = [sys.executable, "-c", _READ, topic, str(count), kafka.bootstrap]
+    size, peak = map(int, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    assert size == count * MB and peak < 450, peak  # 8 MB of answers at a time: 700
+
+
+def test_a_batch_that_the_client_will_not_unpack_is_told_with_the_setting(kafka: Broker, topic: str) -> None:
+    settings = {"message.max.bytes": 200 * MB, "batch.size": 150 * MB, "linger.ms": 2_000}
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "compression.type": "zstd", **settings})
+    for _ in range(140):
+        producer.produce(topic, bytes(MB))
+    assert producer.flush(60) == 0
+    error, seconds = refused(Chunk(topic, 0, 0, 140), {"bootstrap.servers": kafka.bootstrap}, deadline_seconds=60)
+    assert isinstance(error, ConfigurationError) and "cannot be unpacked" in error.message and seconds < 30
+    assert "receive.message.max.bytes" in error.hint
+    config = {"bootstrap.servers": kafka.bootstrap, "receive.message.max.bytes": str(300 * MB)}
+    assert sum(map(len, read_chunks([Chunk(topic, 0, 0, 140)], config))) == 140

@@ -1,0 +1,48 @@
+"""Random histories whose tables are all resolved, typed and written in pieces, as large ones are, against the model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_cdc.core.apply import changes
+from airflow_provider_cdc.core.config import RunPolicy
+from spark_jobs.writers import delta_location, task_writer
+from tests.histories.cases import case_of, judge
+from tests.histories.log import Log
+from tests.histories.tools import TOOLS
+
+_SEEDS = range(200, 210)
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Take every table for a large one with large rows; count what is written in pieces."""
+    found = Counter[str]()
+    write = task_writer._write_pieces
+
+    def counted(place: Any, action: Any) -> None:
+        found[action.verb] += 1
+        write(place, action)
+
+    monkeypatch.setattr("tests.histories.run.RunPolicy", partial(RunPolicy, apply_bytes=1))
+    monkeypatch.setattr(changes, "PORTION_BYTES", 200)
+    for module in (task_writer, delta_location):
+        monkeypatch.setattr(module, "WIDE_ROW", -1)
+    monkeypatch.setattr(task_writer, "_write_pieces", counted)
+    return found
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_every_table_equals_the_model(name: str, log: Log, lake: Path, written: Counter[str]) -> None:
+    failures = [
+        f"{name} {seed}, made smaller:\n{verdict.failure}"
+        for seed in _SEEDS
+        if (verdict := judge(case_of(name, seed, sizes=(5, 8, 10)), log, lake)).failure
+    ]
+    assert not failures, "\n\n".join(failures)
+    assert written["create"]

@@ -1,0 +1,59 @@
+"""Two batches of records of 8 MB into one table, in a process of their own that tells how much memory it took."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_cdc.core.config import RunPolicy
+from airflow_provider_cdc.core.documents import Chunk, JobDocument, TableState
+from airflow_provider_cdc.core.formats.contract import Records
+from spark_jobs.sync import sync
+from spark_jobs.tasks import land
+
+RECORDS, SIZE = 20, 8_000_000
+
+
+def text(batch: int, number: int) -> str:
+    """Return the large value of a row."""
+    return random.Random(f"{batch} {number}").randbytes(SIZE // 2).hex()
+
+
+def records(chunks: Sequence[Chunk], *_: Any, **__: Any) -> Iterator[Records]:
+    """Give the records of a batch one by one; every batch has the same keys."""
+    (chunk,) = chunks
+    for offset in range(chunk.start, chunk.end):
+        batch, number = divmod(offset, RECORDS)
+        source = {"db": "shop", "table": "t", "file": "b.000001", "pos": offset + 4, "row": 0, "ts_ms": 1000}
+        after = {"id": number, "v": text(batch, number)}
+        value = json.dumps({"before": None, "after": after, "source": source, "op": "c", "ts_ms": 1})
+        yield Records("t", 0, [offset], [None], [None], [value.encode()], [])
+
+
+def carry_out(root: str, key: str) -> None:
+    """Land and apply both batches."""
+    land.read_chunks = records
+    create = {"shop.t": {"create": f"CREATE TABLE shop.t (id INT {key}, v LONGTEXT)"}}
+    states: list[TableState] = []
+    for seq in (1, 2):
+        chunk = Chunk("t", 0, (seq - 1) * RECORDS, seq * RECORDS)
+        span = {"start": {"t": {"0": chunk.start}}, "end": {"t": {"0": chunk.end}}}
+        time, policy, earlier = "2026-01-01T00:00:00+00:00", RunPolicy().document(), list(range(1, seq))
+        job = JobDocument(
+            "p", seq, time, root, "debezium-json", {}, None, {}, [chunk], policy, create, earlier, [], states, **span
+        )
+        result = sync(job, {}, lambda function, items: [function(item) for item in items], lambda line: None)
+        assert result.status == "done", result.tables
+        states = result.states
+
+
+if __name__ == "__main__":
+    carry_out(*sys.argv[1:])
+    # not getrusage: its peak is also that of the process which started this one
+    (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    print(int(peak) >> 10)
