@@ -266,11 +266,11 @@ class DeltaLocation:
         actions = pa.table(self.table.get_add_actions())
         for action in actions.select(["path", "size_bytes"]).to_pylist():
             path = storage.path(unquote(action["path"]))
-            with self._reading(), pq.ParquetFile(path, filesystem=storage.filesystem, buffer_size=1 << 20) as file:
+            with self._reading(), _opened(storage, path) as file:
                 found = normal(file.read(columns=keys.column_names), keys.schema)
                 gone = having_keys(found, keys, keys.column_names)
             if gone.any():
-                with self._reading(), pq.ParquetFile(path, filesystem=storage.filesystem, buffer_size=1 << 20) as file:
+                with self._reading(), _opened(storage, path) as file:
                     for rows in _kept_rows(file, pa.array(~gone), schema):
                         files.add(rows)
                 now = int(time.time() * 1000)
@@ -396,6 +396,14 @@ def demand_names(names: Sequence[str], location: str) -> None:
             where={"location": location},
             hint="rename the column at the source, or leave the table out with tables.exclude",
         )
+
+
+@contextmanager
+def _opened(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
+    with storage.filesystem.open_input_file(path) as opened:
+        if not opened.size():  # no data file is empty: pyarrow takes a cut answer of S3 for one
+            raise OSError("an answer was cut off")
+        yield pq.ParquetFile(opened, buffer_size=1 << 20)
 
 
 def _kept_rows(file: pq.ParquetFile, kept: pa.Array, schema: pa.Schema) -> Iterator[pa.Table]:
