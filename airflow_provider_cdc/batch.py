@@ -17,7 +17,7 @@ from typing import Any
 
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Chunk, JobDocument, TableState
-from airflow_provider_cdc.core.errors import LOG_LOST, CdcError, DataError, SinkError, UnavailableError
+from airflow_provider_cdc.core.errors import LOG_LOST, NEW_GENERATION, CdcError, DataError, SinkError, UnavailableError
 from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger
 from airflow_provider_cdc.core.ledger.records import offsets_document
 from airflow_provider_cdc.engine import EngineTask, Stopper
@@ -38,6 +38,7 @@ def run_batch(
     kill: Stopper | None = None,
     owner: str | None = None,
     accept_loss: bool = False,
+    new_generation: str = "",
 ) -> dict[str, Any]:
     """Plan a batch, carry it out and publish it; the same request again returns what came of it.
 
@@ -46,6 +47,8 @@ def run_batch(
     :param kill: stops the batch from outside.
     :param owner: who asks, in words for whoever finds the pipeline taken.
     :param accept_loss: go on although Kafka deleted records that no batch has read.
+    :param new_generation: ``topic/partition:offset`` of the record with which a new log of the source may begin, as
+        ``source.new_generation`` names it.
     :raises BusyError: somebody else works on the pipeline; says who.
     :raises CdcError: with what to do; nothing was committed.
     """
@@ -77,7 +80,7 @@ def run_batch(
                 else:
                     return from_ledger(batch, ledger.tables(pipeline.name).values(), time.monotonic() - started)
                 until = None
-            run = _Run(pipeline, ledger, lease, batch, log.client_config(), say, stopper)
+            run = _Run(pipeline, ledger, lease, batch, log.client_config(), say, stopper, new_generation)
             if left_over is not None and batch.seq == left_over.seq:
                 run.recreated = made_again(log, batch, pipeline.source.heartbeat_topic)
             result = run.result(started)
@@ -120,10 +123,12 @@ class _Run:
         kafka: dict[str, str],
         say: Say,
         stopper: Stopper,
+        new_generation: str,
     ) -> None:
         self._pipeline, self._ledger, self._lease, self._batch = pipeline, ledger, lease, batch
         self._kafka, self._say, self._stopper = kafka, say, stopper
         self._states = ledger.tables(pipeline.name)
+        self._new_generation = new_generation
         self.recreated: list[str] = []
 
     def result(self, started: float) -> dict[str, Any]:
@@ -149,6 +154,8 @@ class _Run:
         told = {**published(self._pipeline.name, document, self._states, seconds), **loss_of(batch)}
         if document["status"] != "failed":
             self._publish(document, told)
+        elif document["error"]["code"] == NEW_GENERATION:
+            self._ledger.refused(self._lease, batch.seq, document["error"])
         return told
 
     def _judged(self, error: UnavailableError) -> CdcError:
@@ -203,6 +210,7 @@ class _Run:
             ledger=self._ledger.id,
             fingerprint=pipeline.fingerprint(),
             recreated=self.recreated,
+            new_generation=self._new_generation,
         )
         return job, secrets
 

@@ -68,6 +68,15 @@ _ACCEPT_LOSS = Argument(
     ("--accept-loss",),
     {"action": "store_true", "help": "go on although Kafka deleted records that no batch has read; told in the result"},
 )
+_NEW_GENERATION = Argument(
+    ("--new-generation",),
+    {
+        "nargs": "?",
+        "const": "",
+        "metavar": "TOPIC/PARTITION:OFFSET",
+        "help": "approve that a new log of the source begins with this record; without a record the one that was shown",
+    },
+)
 _DECODE = (
     Argument(("--format",), {"required": True, "metavar": "NAME", "help": "wire format; `formats` lists them"}),
     Argument(
@@ -88,6 +97,12 @@ _SYNC = (_PIPELINE, _UNTIL, _ACCEPT_LOSS, _JSON)
 
 VERBS = (
     Verb("sync", "sync:sync", "carry out one batch: plan, land, apply, publish", _SYNC),
+    Verb(
+        "approve",
+        "approve:approve",
+        "show what waits for an approval; with --new-generation let the source's new log begin, and finish the batch",
+        (_PIPELINE, _NEW_GENERATION, _JSON),
+    ),
     Verb("plan", "sync:plan", "show what the next batch would read; records nothing", (_PIPELINE, _UNTIL, _JSON)),
     Verb("decode", "decode:decode", "print the changes that recorded records mean", _DECODE),
     Verb("detect", "detect:detect", "tell the wire format of recorded records; exits with 3 if undecided", _DETECT),

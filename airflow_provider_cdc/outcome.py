@@ -35,6 +35,8 @@ def published(
     told |= _unsettled(after.values())
     if told["status"] == "done" and told["waiting"]:
         told["status"] = "waiting"
+    if document.get("new_generations"):
+        told["new_generations"] = document["new_generations"]
     if document["lossy"]:
         told["lossy"] = document["lossy"]
     if document["quarantine"]:

@@ -147,6 +147,19 @@ class BatchLog:
         """Make landed changes visible; return what counts, which is another attempt's manifest if that came first."""
         return self._write(job, "manifest", manifest)
 
+    def replace_manifest(self, job: JobDocument, manifest: dict[str, Any]) -> None:
+        """Let what was landed count with other positions; each attempt at the batch finds the same ones."""
+        self._storage.write_json(self._name(job.seq, "manifest"), manifest)
+
+    def approval(self, job: JobDocument, generation: int) -> dict[str, Any] | None:
+        """Return what an operator approved of a generation that begins in the batch, None without."""
+        return self._document(job, f"generation-{generation}")
+
+    def approve(self, job: JobDocument, generation: int, approved: dict[str, Any]) -> None:
+        """Record that a generation may begin in the batch."""
+        name = self._name(job.seq, f"generation-{generation}")
+        self._storage.write_json(name, {**approved, "read": read_range(job)})
+
     def write_result(self, job: JobDocument, result: dict[str, Any]) -> dict[str, Any]:
         """Record how the batch ended; return what counts, which is another attempt's result if that came first."""
         return self._write(job, "result", result)

@@ -12,7 +12,7 @@ from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.model.clock_position import reaches
 from spark_jobs.change_log import Manifest, log_folder
-from spark_jobs.source_log import Marks
+from spark_jobs.source_log import SourceLog
 from spark_jobs.storage import Storage
 
 
@@ -32,9 +32,9 @@ class History:
         """Return the schema changes that were read but were too late for the batches so far."""
         return list(self.result(self.earlier[-1])["deferred"]) if self.earlier else []
 
-    def marks(self) -> Marks:
+    def source_log(self) -> SourceLog:
         """Return what the earlier batches show of the source's log."""
-        return Marks.from_document(self.result(self.earlier[-1]).get("marks") if self.earlier else None)
+        return SourceLog.from_document(self.result(self.earlier[-1]).get("source_log", ()) if self.earlier else ())
 
     def newest_position(self) -> str:
         """Return the newest position of all earlier batches."""

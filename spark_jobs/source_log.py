@@ -5,6 +5,9 @@ has shown. A record with a lower place than its partition has shown, and with a 
 never seen, is of another log. This holds for replicas that commit out of order (a partition keeps the order of the
 log), for several servers in one log, and for partitions that are read to different places. Across partitions, a GTID
 stands files before a lower number of its stream only in another log.
+
+What each log shows is kept apart: after a reset GTIDs and places begin again. Once a log is known to have ended, less
+is needed to tell its records from those of the next: a partition may be read less far than others, or have been silent.
 """
 
 from __future__ import annotations
@@ -17,15 +20,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.gtid import parse_gtid
-from airflow_provider_cdc.core.model.position import FILE_DIGITS, GENERATION_DIGITS
+from airflow_provider_cdc.core.model.position import FILE_DIGITS, GENERATION_DIGITS, in_generation
 from spark_jobs.change_log import Group, read_groups
+from spark_jobs.generations import Begin
 from spark_jobs.storage import Storage
 
 _STRETCHES = 200  # a task tells so many of one partition; what comes then is told as one
 _COLUMNS = ("topic", "partition", "offset", "index", "op", "position", "source_time", "transaction_id")
-_SHOWN = 5
+_ANY = "~"  # above every position
 _Value = TypeVar("_Value", int, str)
 _FAR = 2  # files; what replicas commit out of order is nearer
 _SEPARATOR = {"mysql": ":", "mariadb": "-"}
@@ -82,6 +85,10 @@ class Stretches:
         if not len(batch):
             return
         falls: Any = np.flatnonzero(pc.less(positions[1:], positions[:-1]).to_numpy(zero_copy_only=False)) + 1
+        if _generation(positions[0].as_py()) != _generation(pc.max(positions).as_py()):
+            heads = pc.utf8_slice_codeunits(positions, 0, GENERATION_DIGITS)
+            changed = pc.not_equal(heads[1:], heads[:-1]).to_numpy(zero_copy_only=False)
+            falls = np.union1d(falls, np.flatnonzero(changed) + 1)
         stretches = self._found.setdefault((batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py()), [])
         if len(stretches) + len(falls) > _STRETCHES:
             self._append(stretches, _stretch(batch, falls=bool(len(falls))))
@@ -91,7 +98,8 @@ class Stretches:
 
     def _append(self, stretches: list[Stretch], new: Stretch) -> None:
         last = stretches[-1] if stretches else None
-        if last is None or (new.low < last.high and len(stretches) < _STRETCHES):
+        follows = last is not None and new.low >= last.high and _generation(new.low) == _generation(last.high)
+        if last is None or (not follows and len(stretches) < _STRETCHES):
             stretches.append(new)
             return
         last.falls = last.falls or new.falls or new.low < last.high
@@ -152,10 +160,15 @@ class Marks:
         """Return what a partition has shown."""
         return self.partitions.get(place, Mark())
 
-    def after(self, landed: Mapping[str, Any]) -> Marks:
-        """Return the marks after a batch."""
+    @property
+    def newest(self) -> int | None:
+        """The newest source time."""
+        return max((mark.time for mark in self.partitions.values() if mark.time is not None), default=None)
+
+    def after(self, stretches: Iterable[Stretch]) -> Marks:
+        """Return the marks after stretches of the same log."""
         result = Marks(dict(self.partitions), dict(self.gtids), dict(self.first_gtids), self.timed)
-        for stretch in _stretches(landed):
+        for stretch in stretches:
             mark = result.of(stretch.place)
             gtids = _highest(mark.gtids, {stream: high for stream, (_, high) in stretch.gtids.items()})
             highest, newest = max(mark.position, stretch.high), _newest(mark.time, stretch.time)
@@ -169,58 +182,199 @@ class Marks:
         return result
 
 
-class Seen(NamedTuple):
-    """The first record of a partition that is of another log.
+@dataclass(slots=True)
+class Generation:
+    """One continuous log of the source.
 
-    :param known: the higher position that the partition, or the pipeline, showed before.
-    :param time: its source time, microseconds since the epoch.
+    :param begins: ``topic/partition`` -> its first record there; empty for the log that the pipeline began with.
     """
 
-    place: str
-    offset: int
-    position: str
-    known: str
-    time: int | None
-    transaction_id: str | None
+    begins: dict[str, Begin] = field(default_factory=dict)
+    marks: Marks = field(default_factory=Marks)
+
+    @property
+    def since(self) -> int | None:
+        """The source time of its oldest first record."""
+        return min((begin.time for begin in self.begins.values() if begin.time is not None), default=None)
 
 
-def new_log(landed: Mapping[str, Any], marks: Marks, storage: Storage) -> list[Seen]:
-    """Return the first record of each partition that is of another log than what was read before.
+class SourceLog:
+    """The generations of the source's log, as far as they were read.
 
-    :param marks: of the batches before.
+    :param generations: ascending; at least one.
     """
-    doubtful = list(_doubtful(landed, marks))
-    if not doubtful:
-        return []
-    found: dict[str, Seen] = {}
-    records = _records(landed, storage, doubtful)
-    for known, stretch in doubtful:
-        if stretch.place not in found:
-            inside = [
-                record
-                for record in records.get(stretch.place, ())
-                if stretch.start <= record["offset"] <= stretch.end and record["position"] < known.below(stretch)
+
+    def __init__(self, generations: Sequence[Generation] = ()) -> None:
+        self.generations = list(generations) or [Generation()]
+
+    @staticmethod
+    def from_document(data: Sequence[Mapping[str, Any]]) -> SourceLog:
+        """Rebuild from :meth:`document`: what comes later is behind the begins, also where a topic was made again."""
+        return SourceLog(
+            [
+                Generation(
+                    {begin.place: begin._replace(offset=0) for begin in (Begin(*item) for item in one["begins"])},
+                    Marks.from_document(one["marks"]),
+                )
+                for one in data
             ]
-            seen = known.first_of(inside, stretch.place)
-            if seen is not None:
-                found[stretch.place] = seen
-    return list(found.values())
+        )
+
+    def document(self) -> list[dict[str, Any]]:
+        """Return plain JSON data."""
+        return [
+            {"begins": [list(begin) for begin in one.begins.values()], "marks": one.marks.document()}
+            for one in self.generations
+        ]
+
+    def begins(self) -> list[Begin]:
+        """Return where all generations begin."""
+        return [begin for one in self.generations for begin in one.begins.values()]
+
+    def with_begins(self, begins: Iterable[Begin]) -> SourceLog:
+        """Return the log with the first records that a batch holds."""
+        result = SourceLog([Generation(dict(one.begins), one.marks) for one in self.generations])
+        for begin in sorted(begins, key=lambda begin: begin.generation):
+            if begin.generation == len(result.generations):
+                result.generations.append(Generation())
+            result.generations[begin.generation].begins[begin.place] = begin
+        return result
+
+    def after(self, landed: Mapping[str, Any]) -> SourceLog:
+        """Return the log after a batch."""
+        shown = _by_generation(landed)
+        generations = enumerate(self.generations)
+        return SourceLog([Generation(one.begins, one.marks.after(shown.get(n, ()))) for n, one in generations])
+
+    def read_early(self, begins: Iterable[Begin]) -> list[str]:
+        """Return the partitions of which earlier batches hold records of a log that shows only now that it has begun.
+
+        :param begins: what this batch shows.
+        """
+        found = set()
+        for begin in begins:
+            for place, mark in self.generations[begin.generation - 1].marks.partitions.items():
+                at_once = mark.time is not None and mark.time == begin.time
+                if at_once or begin.precedes(mark.position, mark.time):
+                    found.add(place)
+        return sorted(found)
+
+    def current(self, place: str) -> int:
+        """Return the generation that a partition is in."""
+        return max((number for number, one in enumerate(self.generations) if place in one.begins), default=0)
 
 
-def _doubtful(landed: Mapping[str, Any], marks: Marks) -> Iterator[tuple[_Known, Stretch]]:
+def new_begins(landed: Mapping[str, Any], log: SourceLog, storage: Storage) -> list[Begin]:
+    """Return the first record of each partition that is of a later generation than the partition is in.
+
+    A generation one above the newest is a new log. A partition that goes on to a third log shows that in turn, once the
+    second is part of ``log``.
+
+    :param landed: positions have the generations that are part of ``log``.
+    :param log: after the batches before, with those of the batch's first records that were found so far.
+    """
+    shown = _by_generation(landed)
+    doubtful = list(_doubtful(shown, log))
+    found: dict[str, Begin] = {}
+    if doubtful:
+        records = _records(landed, storage, doubtful)
+        for known, stretch in doubtful:
+            if stretch.place not in found:
+                inside = [
+                    record
+                    for record in records.get(stretch.place, ())
+                    if stretch.start <= record["offset"] <= stretch.end
+                    and _generation(record["position"]) == _generation(stretch.high)
+                    and record["position"] < known.below(stretch)
+                ]
+                first = known.first_of(inside)
+                if first is not None:
+                    found[stretch.place] = _begin(stretch.place, *first, known, log, shown)
+    for begin in _statements_of_snapshots(landed, log, list(found.values())):
+        if begin.place not in found or begin.offset < found[begin.place].offset:
+            found[begin.place] = begin
+    return [found[place] for place in sorted(found)]
+
+
+def _doubtful(shown: Mapping[int, Sequence[Stretch]], log: SourceLog) -> Iterator[tuple[_Known, Stretch]]:
     """Return the stretches that have to be looked at record by record, with what was known before each."""
-    far = _far_below(marks.timed)
-    newest = max((mark.time for mark in marks.partitions.values() if mark.time is not None), default=None)
-    first = {stream: (n, _far_below(at)) for stream, (n, at) in marks.after(landed).first_gtids.items()}
-    partitions: dict[str, list[Stretch]] = {}
+    for number in range(len(log.generations)):
+        base = _known_of(number, shown, log)
+        marks = log.generations[number].marks
+        partitions: dict[str, list[Stretch]] = {}
+        for stretch in shown.get(number, ()):
+            if log.current(stretch.place) == number:
+                partitions.setdefault(stretch.place, []).append(stretch)
+        for place, stretches in sorted(partitions.items()):
+            mark = marks.of(place)
+            known = replace(base, position=mark.position, time=mark.time, highest=mark.gtids)
+            for stretch in sorted(stretches, key=lambda stretch: stretch.start):
+                if known.may_show(stretch):
+                    yield known, stretch
+                known = known.with_stretch(stretch)
+
+
+def _known_of(number: int, shown: Mapping[int, Sequence[Stretch]], log: SourceLog) -> _Known:
+    """Return what is known of a generation besides what one partition shows."""
+    marks = log.generations[number].marks
+    first = marks.after(shown.get(number, ())).first_gtids
+    return _Known(
+        "", None, {}, marks.gtids,
+        {stream: (n, _far_below(at)) for stream, (n, at) in first.items()},
+        _far_below(marks.timed), marks.newest,
+        [(far, one.time) for one in shown.get(number, ()) if one.time is not None and (far := _far_below(one.high))],
+        [begin for one in log.generations[number + 1 :] for begin in one.begins.values()],
+    )  # fmt: skip
+
+
+def _begin(
+    place: str, record: dict[str, Any], known: str, reached: _Known, log: SourceLog,
+    shown: Mapping[int, Sequence[Stretch]],
+) -> Begin:  # fmt: skip
+    """Return the begin of the generation that a record is of, which is not of the one that its partition is in."""
+    position, time = record["position"], record["source_time"]
+    for number in range(_generation(position) + 1, len(log.generations) + 1):
+        if number == len(log.generations):
+            break
+        later = log.generations[number + 1].since if number + 1 < len(log.generations) else None
+        inside = {**record, "position": in_generation(position, number)}
+        if (later is None or time is None or time <= later) and not _known_of(number, shown, log).is_other(inside):
+            break
+    falls = bool(reached.position) and position < reached.position
+    known, before = (reached.position, reached.time) if falls else (known, _newest(reached.newest, reached.time))
+    return Begin(
+        place, number, record["offset"], in_generation(position, number), known, time, before, record["transaction_id"]
+    )
+
+
+def _statements_of_snapshots(landed: Mapping[str, Any], log: SourceLog, found: Sequence[Begin]) -> Iterator[Begin]:
+    """Return the first statement of each partition that is of a snapshot whose rows are of a later generation.
+
+    A snapshot's statements show nothing themselves: one that only recovers structures describes an older place, too.
+    """
+    begins = [*log.begins(), *found]
+    places = {begin.position[GENERATION_DIGITS:]: begin for begin in sorted(begins, key=lambda b: b.generation)}
+    for statement in landed["statements"]:
+        position, time = statement["position"], statement["source_time"]
+        begin = None if position is None else places.get(position[GENERATION_DIGITS:])
+        if statement["op"] != "snapshot" or begin is None or begin.generation <= _generation(position):
+            continue
+        if time is not None and (begin.before is None or time > begin.before):
+            place = f"{statement['topic']}/{statement['partition']}"
+            position = in_generation(position, begin.generation)
+            yield begin._replace(place=place, offset=statement["offset"], position=position, time=time)
+
+
+def has_times(landed: Mapping[str, Any]) -> bool:
+    """Return whether all records with places in the source's log have source times; a full load stands before it."""
+    return all(stretch.time is not None or _file(stretch.high) == 0 for stretch in _stretches(landed))
+
+
+def _by_generation(landed: Mapping[str, Any]) -> dict[int, list[Stretch]]:
+    result: dict[int, list[Stretch]] = {}
     for stretch in _stretches(landed):
-        partitions.setdefault(stretch.place, []).append(stretch)
-    for place, stretches in sorted(partitions.items()):
-        known = _Known(*marks.of(place), marks.gtids, first, far, newest)
-        for stretch in sorted(stretches, key=lambda stretch: stretch.start):
-            if known.may_show(stretch):
-                yield known, stretch
-            known = known.with_stretch(stretch)
+        result.setdefault(_generation(stretch.high), []).append(stretch)
+    return result
 
 
 @dataclass(slots=True)
@@ -233,6 +387,8 @@ class _Known:
     :param first: stream of GTIDs -> a number below which no later one stands, and the position files before that.
     :param far: positions below are files below the highest position that earlier batches have a source time of.
     :param newest: newest source time of earlier batches.
+    :param landed: of the batch's stretches the position files before their end, and their newest source time.
+    :param next: where later logs begin.
     """
 
     position: str
@@ -242,6 +398,8 @@ class _Known:
     first: dict[str, tuple[int, str]]
     far: str
     newest: int | None
+    landed: Sequence[tuple[str, int]] = ()
+    next: Sequence[Begin] = ()
 
     def with_stretch(self, stretch: Stretch) -> _Known:
         """Return what is known after a stretch."""
@@ -255,12 +413,17 @@ class _Known:
 
     def below(self, stretch: Stretch) -> str:
         """Return the position below which records of a stretch are to be looked at one by one."""
+        if self._is_of_next(stretch.low, stretch.time):
+            return _ANY
         far = (self.first[stream][1] for stream in stretch.gtids if stream in self.first)
-        return max(self.position, self.far, stretch.high if stretch.falls else "", *far)
+        landed = (far for far, time in self.landed if _is_newer(stretch.time, time))
+        return max(self.position, self.far, stretch.high if stretch.falls else "", *far, *landed)
 
     def may_show(self, stretch: Stretch) -> bool:
         """Return whether a stretch may hold records of another log."""
         if any(self._is_before_first(stream, number, stretch.low) for stream, (number, _) in stretch.gtids.items()):
+            return True
+        if self._is_of_next(stretch.low, stretch.time) or self._is_far(stretch.low, stretch.time):
             return True
         if not (stretch.falls or stretch.low < self.position or stretch.low < self.far):
             return False
@@ -272,8 +435,23 @@ class _Known:
         first, far = self.first.get(stream, (number, ""))
         return number > first and position < far
 
-    def first_of(self, records: Iterable[dict[str, Any]], place: str) -> Seen | None:
-        """Return the first of a stretch's records, in offset order, that is of another log."""
+    def _is_of_next(self, position: str, time: int | None) -> bool:
+        """Return whether a record is of a later log, which is known to have begun."""
+        return any(begin.precedes(position, time) for begin in self.next)
+
+    def is_other(self, record: dict[str, Any]) -> bool:
+        """Return whether a record is of another log than the records of all partitions."""
+        at, moment, gtid = record["position"], record["source_time"], parse_gtid(record["transaction_id"])
+        return self._is_far(at, moment) or (gtid is not None and self._is_before_first(gtid.stream, gtid.number, at))
+
+    def _is_far(self, position: str, time: int | None) -> bool:
+        """Return whether a record stands files below others that are older."""
+        if position < self.far and _is_newer(time, self.newest):
+            return True
+        return any(position < far and _is_newer(time, other) for far, other in self.landed)
+
+    def first_of(self, records: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], str] | None:
+        """Return the first of a stretch's records, in offset order, that is of another log, and the place known."""
         position, time, highest, gtids = self.position, self.time, dict(self.highest), dict(self.gtids)
         for record in records:
             at, moment = record["position"], record["source_time"]
@@ -284,11 +462,11 @@ class _Known:
             is_load = record["op"] == "snapshot" and _file(at) == 0  # before the log, whenever it is sent
             if not is_load and (
                 (at < reached and (unseen or _is_newer(moment, time)))
-                or (at < self.far and _is_newer(moment, self.newest))
-                or (gtid is not None and self._is_before_first(gtid.stream, gtid.number, at))
+                or self.is_other(record)
+                or self._is_of_next(at, moment)
             ):
-                known = max(reached, self.far, *(far for _, far in self.first.values()))
-                return Seen(place, record["offset"], at, known, moment, record["transaction_id"])
+                fars = [far for far, time in self.landed if _is_newer(moment, time)]
+                return record, max([reached, self.far, *(far for _, far in self.first.values()), *fars])
             position, time = max(position, at), _newest(time, moment)
             if gtid is not None:
                 gtids[gtid.stream] = max(gtid.number, gtids.get(gtid.stream, 0))
@@ -316,34 +494,6 @@ def _records(
         if place in places and record["position"] is not None:
             result.setdefault(place, []).append(record)
     return result
-
-
-def refuse_new_log(seen: Sequence[Seen]) -> None:
-    """Refuse a batch that holds records of a log that began again.
-
-    :raises DataError: ``source.new_generation``; nothing of the batch is applied.
-    """
-    if not seen:
-        return
-    first = seen[0]
-    topic, _, partition = first.place.rpartition("/")
-    places = " ".join(f"{one.place}:{one.offset}" for one in seen[:_SHOWN])
-    raise DataError(
-        "source.new_generation",
-        "the source's log began again (failover, RESET MASTER, or a task whose numbers restart): newer records have "
-        "lower places than those read before; nothing of this batch was applied",
-        where={
-            "topic": topic,
-            "partition": int(partition),
-            "offset": first.offset,
-            "position": first.position,
-            "seen_before": first.known,
-            **({} if first.transaction_id is None else {"gtid": first.transaction_id}),
-            "first_records": places + (f" and {len(seen) - _SHOWN} more" if len(seen) > _SHOWN else ""),
-        },
-        hint="look whether the source failed over or was reset; if so, take a new snapshot into other topics and a "
-        "pipeline with another name and sink.root; if two logs are written to one topic, give each topics of its own",
-    )
 
 
 def _stretches(landed: Mapping[str, Any]) -> Iterator[Stretch]:
@@ -415,6 +565,10 @@ def _far_below(position: str) -> str:
     if not position or _file(position) < _FAR:
         return ""
     return f"{position[:GENERATION_DIGITS]}.{_file(position) - _FAR + 1:0{FILE_DIGITS}d}"
+
+
+def _generation(position: str) -> int:
+    return int(position[:GENERATION_DIGITS] or 0)
 
 
 def _file(position: str) -> int:

@@ -13,20 +13,23 @@ from airflow_provider_cdc.core.config import TableRules
 from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result, TableState
 from airflow_provider_cdc.core.errors import CdcError, DataError, Transient, UnavailableError
 from airflow_provider_cdc.core.formats.registry import open_format
+from spark_jobs.approval import demand_approval, refuse_unclear
 from spark_jobs.batch_log import BatchLog
 from spark_jobs.between import Between, Work
 from spark_jobs.change_log import Manifest, log_folder
+from spark_jobs.generations import Begin
 from spark_jobs.history import History, history_of
 from spark_jobs.parents import with_tables_below
 from spark_jobs.parking import as_cdc_error
 from spark_jobs.quarantine import merged
 from spark_jobs.readers.spark_reader import read_with_spark
 from spark_jobs.schema_changes import due, observed
-from spark_jobs.source_log import new_log, refuse_new_log
+from spark_jobs.source_log import SourceLog, has_times, new_begins
 from spark_jobs.states import state_after, still_parked, unowned
 from spark_jobs.storage import Storage
 from spark_jobs.tasks.apply import apply
 from spark_jobs.tasks.land import demand_same_topics, land_chunks, reading_groups
+from spark_jobs.tasks.renumber import renumbered, restated, write_again
 from spark_jobs.tasks.table_task import ApplyTask
 from spark_jobs.tasks.vacate import vacate
 from spark_jobs.writers.delta_location import DeltaLocation
@@ -77,11 +80,12 @@ def _carry_out(
     history.newest_position()  # the lake is the one that earlier batches were written to, or nothing is done
     if open_format(job.format, job.format_options).order == "second":
         job = replace(job, clocks=history.clocks())
+    job = replace(job, begins=[list(begin) for begin in history.source_log().begins()])
     clock = {"land": time.monotonic()}
     landed = log.manifest(job)
     if landed is None:
         landed = log.write_manifest(job, _land(job, secrets, run, say, session))
-    refuse_new_log(new_log(landed, history.marks(), storage))
+    landed, source_log = _in_generations(job, secrets, run, say, storage, log, landed, history)
     clock["apply"] = time.monotonic()
     _check_budget(job, landed)
     result = _apply(job, secrets, run, say, storage, landed, session, history)
@@ -91,9 +95,39 @@ def _carry_out(
     only_the_lake = {
         "max_position": max(newest, history.newest_position()),
         "clocks": landed["clocks"],
-        "marks": history.marks().after(landed).document(),
+        "source_log": source_log.after(landed).document(),
     }
     return _result(log.write_result(job, {**result.document(), **only_the_lake}))
+
+
+def _in_generations(
+    job: JobDocument,
+    secrets: Secrets,
+    run: Runner,
+    say: Callable[[str], None],
+    storage: Storage,
+    log: BatchLog,
+    landed: dict[str, Any],
+    history: History,
+) -> tuple[dict[str, Any], SourceLog]:
+    """Return what was landed with the generations that begin in it, and the source's log with them.
+
+    :raises DataError: ``source.new_generation``, one begins that nobody approved; ``source.generation_unclear``, the
+        records do not tell which are of it.
+    """
+    as_landed, known = landed, [*job.schema_changes, *history.deferred()]
+    source_log = history.source_log().with_begins(Begin(*begin) for begin in landed.get("begins", ()))
+    while begins := new_begins(landed, source_log, storage):
+        refuse_unclear(begins, source_log.read_early(begins), timed=has_times(landed))
+        approved = demand_approval(job, begins, len(source_log.generations) - 1, log, say)
+        source_log = source_log.with_begins(begins)
+        every = source_log.begins()
+        landed = renumbered(landed, every, begins, storage, run, partial(write_again, job, secrets, every))
+        landed["restated"] = landed.get("restated", []) + restated(known, begins)
+        landed["new_generations"] = landed.get("new_generations", []) + approved
+    if landed is not as_landed:
+        log.replace_manifest(job, landed)
+    return landed, source_log
 
 
 def _result(stored: dict[str, Any]) -> Result:
@@ -169,7 +203,8 @@ def _apply(
     history: History,
 ) -> Result:
     manifest = Manifest.from_document(landed)
-    fresh, later = due(job, [*history.deferred(), *landed["schema_changes"]])
+    read = [*history.deferred(), *landed["schema_changes"], *landed.get("restated", ())]
+    fresh, later = due(job, read)
     seen, unclear = observed(job, landed)
     between = Between(job, manifest, fresh, seen, history, unclear)
     work = between.work()
@@ -192,6 +227,7 @@ def _apply(
     result.schema_changes = len(between.fresh)
     result.new_schema_changes = [change.document() for change in between.fresh]
     result.deferred = later
+    result.new_generations = landed.get("new_generations", [])
     result.statements = [change.statement for change in between.fresh if change.statement]
     failures = [failure for report in reports.values() for failure in report["failures"]]
     result.quarantined = landed["changes"].get("error", 0) + len(failures)

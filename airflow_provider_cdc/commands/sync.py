@@ -27,20 +27,30 @@ def sync(given: Namespace) -> int:
     """Plan one batch, carry it out and publish it."""
 
     def work() -> int:
-        from airflow_provider_cdc.batch import run_batch
-        from airflow_provider_cdc.engine import Stopper
-
-        stopper = Stopper()
-        signal.signal(signal.SIGTERM, lambda *_: stopper("SIGTERM"))
         pipeline = CdcPipeline.from_yaml(given.pipeline)
-        told = run_batch(pipeline, until=given.until, say=_say, kill=stopper, accept_loss=given.accept_loss)
-        if given.json:
-            print_json(told)
-        else:
-            _print_outcome(told)
-        return _code(told)
+        return run_and_print(given, pipeline, until=given.until, accept_loss=given.accept_loss)
 
     return guarded(work, as_json=given.json)
+
+
+def run_and_print(given: Namespace, pipeline: CdcPipeline, **request: Any) -> int:
+    """Carry out one batch and print what came of it; return the exit code.
+
+    :param request: as ``run_batch`` takes it.
+    """
+    from airflow_provider_cdc.batch import run_batch
+    from airflow_provider_cdc.engine import Stopper
+
+    stopper = Stopper()
+    signal.signal(signal.SIGTERM, lambda *_: stopper("SIGTERM"))
+    told = run_batch(pipeline, say=_say, kill=stopper, **request)
+    if told["status"] == "failed":  # commands in hints can be copied
+        told["error"]["hint"] = told["error"]["hint"].replace("PIPELINE.yaml", given.pipeline)
+    if given.json:
+        print_json(told)
+    else:
+        _print_outcome(told)
+    return _code(told)
 
 
 def plan(given: Namespace) -> int:

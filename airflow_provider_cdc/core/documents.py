@@ -84,6 +84,9 @@ class JobDocument:
     :param recreated: topics that were deleted and made again since the batch was planned; they cannot be landed.
     :param clocks: of formats without positions the clocks of partitions after the batch before (topic, partition, tool
         time, source time); the Spark side takes them from the lake.
+    :param begins: where generations of the source's log began in the batches before (``generations.Begin``); the Spark
+        side takes them from the lake.
+    :param new_generation: ``topic/partition:offset`` of the record with which a generation may begin; empty for none.
     """
 
     pipeline: str
@@ -111,6 +114,8 @@ class JobDocument:
     fingerprint: str = ""
     recreated: list[str] = field(default_factory=list)
     clocks: list[list[Any]] = field(default_factory=list)
+    begins: list[list[Any]] = field(default_factory=list)
+    new_generation: str = ""
     version: int = DOCUMENT_VERSION
 
     def document(self) -> dict[str, Any]:
@@ -146,6 +151,8 @@ class Result:
     :param new_schema_changes: documents for the ledger.
     :param deferred: schema changes that were read already but are later than the request.
     :param removed: ids of tables that a late schema change showed never to have been.
+    :param new_generations: ``topic/partition:offset`` of the first record of each generation that was approved with
+        this batch.
     :param lake_batches: batches of the lake that the ledger does not know: ``seq``, ``claim`` and ``result`` of each.
     """
 
@@ -165,6 +172,7 @@ class Result:
     tables: list[dict[str, Any]] = field(default_factory=list)
     error: dict[str, Any] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+    new_generations: list[str] = field(default_factory=list)
     lake_batches: list[dict[str, Any]] = field(default_factory=list)
     version: int = DOCUMENT_VERSION
 

@@ -86,6 +86,9 @@ class SourceError(Terminal, CdcError):
     """The log cannot give what the batch needs (topic gone, offsets expired, end beyond the log)."""
 
 
+NEW_GENERATION = "source.new_generation"
+"""Code of a :class:`DataError`: the source's log began again, and an operator has to decide whether it may go on."""
+
 LOG_LOST = {"kafka.offsets_expired", "kafka.end_beyond_log", "kafka.topic_recreated", "kafka.topic_unknown"}
 """Codes of a :class:`SourceError` at landing: Kafka no longer has the records of the batch's range."""
 

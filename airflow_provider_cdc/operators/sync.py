@@ -31,9 +31,11 @@ class CdcSyncOperator(BaseOperator):
         now. (templated)
     :param fail_on_parked: whether tables set aside fail the task, without retry, after the others are committed. Tables
         that wait for a schema change fail it too, with retry: the change may arrive meanwhile.
+    :param new_generation: the record with which a new log of the source may begin, as the error
+        ``source.new_generation`` names it. It approves this one begin: once done it does nothing. (templated)
     """
 
-    template_fields: Sequence[str] = ("until",)
+    template_fields: Sequence[str] = ("until", "new_generation")
     ui_color = "#dbeafe"
 
     def __init__(
@@ -42,12 +44,14 @@ class CdcSyncOperator(BaseOperator):
         pipeline: PipelineLike,
         until: str | datetime | None = None,
         fail_on_parked: bool = True,
+        new_generation: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.pipeline = pipeline
         self.until = until
         self.fail_on_parked = fail_on_parked
+        self.new_generation = new_generation
         self._stopper = Stopper()
 
     def execute(self, context: Context) -> dict[str, Any]:
@@ -56,7 +60,14 @@ class CdcSyncOperator(BaseOperator):
 
         try:
             pipeline, until = as_pipeline(self.pipeline), as_instant(self.until)
-            told = run_batch(pipeline, until=until, say=self._say, kill=self._stopper, owner=_owner(context))
+            told = run_batch(
+                pipeline,
+                until=until,
+                say=self._say,
+                kill=self._stopper,
+                owner=_owner(context),
+                new_generation=self.new_generation or "",
+            )
         except CdcError as error:
             raise _airflow_error(str(error), isinstance(error, Transient)) from error
         if told["status"] == "failed":

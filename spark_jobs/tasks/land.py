@@ -20,6 +20,7 @@ from airflow_provider_cdc.core.formats.groups import whole_groups
 from airflow_provider_cdc.core.formats.record_faults import decode_all
 from airflow_provider_cdc.core.formats.registry import open_format
 from spark_jobs.change_log import Group, LogWriter, log_folder
+from spark_jobs.generations import Begin, Begins
 from spark_jobs.kept_memory import keep_memory
 from spark_jobs.readers.task_reader import read_chunks
 from spark_jobs.source_log import Stretches
@@ -116,6 +117,7 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
     )
     writer = new_writer()
     report, stretches = LandReport(), Stretches()
+    begins = Begins(Begin(*begin) for begin in job.begins)
     keep_memory()
     gc.disable()  # nothing here makes cycles, and millions of small objects make collections dear
     try:
@@ -124,6 +126,7 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
             report.size += sum(map(len, filter(None, records.values)))
             changes = decode_all(wire, records, reopen)
             if given is None:
+                changes = begins.fill(changes)
                 stretches.add(changes)
             else:
                 changes = given.fill(changes)

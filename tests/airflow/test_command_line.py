@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -185,6 +186,28 @@ def test_a_source_log_that_began_again_applies_nothing(shop: Shop, filled: Broke
         assert refused.json["error"]["where"]["offset"] == 1
     assert commits(shop.lake) == before
     assert [batch["status"] for batch in shop.run("ledger", "--json").json] == ["committed", "planned"]
+    # what an operator sees, and the command that the error names
+    shown = shop.run("approve", "--json").json
+    assert shown["new_generation"] == "src.shop.things/0:1"
+    assert [(one["offset"], one["gtid"][-2:]) for one in shown["first_records"]] == [(1, ":2")]
+    text = shop.run("approve").out
+    assert "src.shop.things" in text
+    assert "It cannot be taken back" in text
+    command = re.search(r"`airflow-cdc (approve \S+ --new-generation \S+)`", refused.json["error"]["hint"])
+    assert command is not None
+    verb, file, *flag = command[1].split()
+    assert Path(file).exists()
+    other = shop.run(verb, "--new-generation", "src.shop.things/0:7", "--json")
+    assert (other.code, other.json["error"]["code"]) == (3, "approve.other_record")
+    approved = shop.run(verb, *flag, "--json")
+    assert (approved.code, approved.json["status"]) == (0, "done"), approved.err
+    assert approved.json["new_generations"] == ["src.shop.things/0:1"]
+    again = shop.run(verb, *flag, "--json")
+    assert (again.code, again.json["status"], again.json["seq"]) == (0, "approved_before", 2)
+    nothing = shop.run(verb, "--new-generation", "--json")
+    assert (nothing.code, nothing.json["error"]["code"]) == (3, "approve.nothing_waits")
+    send(1, "mysql-bin.000001", 3)
+    assert shop.run("sync", "--json").json["records"] == 1
 
 
 # ---- two at once, and sudden ends

@@ -1,4 +1,4 @@
-"""Recorded failovers of Debezium 3.5: a source log that began again stops the pipeline before anything is applied."""
+"""Recorded failovers of Debezium 3.5: a new source log stops the pipeline, and goes on once an operator approves it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_cdc.core.errors import DataError
+from spark_jobs.approval import NewGenerationError
 from tests.captures.in_memory import Ends, checkpoints, pipeline, records, rising, wrong_tables
 from tests.histories.log import Log
+from tests.histories.scripted import Script
 
 FAILOVER, RESET = "public-failover-my8", "public-reset-my8"
 # the captures' own accounts: up to here the first server's log is read
@@ -73,3 +75,48 @@ def test_the_new_log_is_recognised_in_any_cut(name: str, seed: int, cuts: int, l
             assert holds_new_log(name, ends)
             return
     pytest.fail("nothing was recognised")
+
+
+def sync_approving(script: Script, ends: Ends) -> list[str]:
+    """Carry out a batch; approve each generation that it asks for. Return the first records of those."""
+    approved: list[str] = []
+    while True:
+        try:
+            result = script.sync(ends, new_generation=approved[-1] if approved else "")
+        except NewGenerationError as error:
+            assert error.begins[0].name not in approved, "asks for what was approved"
+            approved.append(error.begins[0].name)
+            continue
+        assert result.new_generations == approved
+        return approved
+
+
+@pytest.mark.parametrize("name", [FAILOVER, RESET])
+def test_after_the_approval_each_recorded_point_is_equal(name: str, log: Log, tmp_path: Path) -> None:
+    script = pipeline(name, log, tmp_path)
+    approved = []
+    for truth, ends in checkpoints(name):
+        approved += sync_approving(script, ends)
+        assert wrong_tables(script, truth) == []
+    assert len(approved) == 1
+
+
+@pytest.mark.parametrize("ragged", [False, True])
+@pytest.mark.parametrize("cuts", [1, 3, 12])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("name", [FAILOVER, RESET])
+def test_after_the_approval_any_cut_ends_equal(
+    name: str, seed: int, cuts: int, ragged: bool, log: Log, tmp_path: Path
+) -> None:
+    script = pipeline(name, log, tmp_path)
+    chance = random.Random(f"{seed} {cuts}")
+    whole = {where: len(partition) for where, partition in log.partitions.items()}
+    approved = []
+    for number in range(1, cuts + 1):
+        ends = {where: end * number // cuts for where, end in whole.items()}
+        if ragged and number < cuts:
+            ends = rising({where: chance.randint(0, end) for where, end in whole.items()}, script.ends)
+        approved += sync_approving(script, ends)
+    *_, (final, _) = checkpoints(name)
+    assert wrong_tables(script, final) == []
+    assert len(approved) == 1

@@ -59,7 +59,9 @@ class Writer:
             self.source.run(statement)
         self.source.forget()
         yield from self._snapshot()
-        for statement in statements[self.style.snapshot_after :]:
+        for number, statement in enumerate(statements[self.style.snapshot_after :], self.style.snapshot_after):
+            if number in self.style.log_restarts:
+                self._begin_log()
             events = self.source.run(statement)
             if not events:
                 continue
@@ -72,6 +74,12 @@ class Writer:
             units = [self._unit(list(group)) for _, group in groupby(self._placed(events), lambda event: event.number)]
             units[-1].picture = self.source.picture()
             yield from units
+
+    def _begin_log(self) -> None:
+        """Go on with another server, or a task whose numbers begin again."""
+        self._file, self._pos, self._number = max(1, self._file - self.rnd.randint(2, 4)), 4, 0
+        seconds = self.rnd.randint(2, 60)
+        self._second, self._millis = self._second + seconds, self._millis + seconds * 1000
 
     def _snapshot(self) -> Iterator[Unit]:
         """Return the full phase: what is there when the tool starts."""

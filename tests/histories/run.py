@@ -9,7 +9,7 @@ import traceback
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -21,10 +21,11 @@ from deltalake import DeltaTable
 from airflow_provider_cdc.commands.looking import table_documents
 from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result, TableState
-from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.core.errors import CdcError, DataError
 from airflow_provider_cdc.core.formats.contract import Grouped
 from airflow_provider_cdc.core.formats.groups import last_cut
 from airflow_provider_cdc.core.formats.registry import open_format
+from spark_jobs.approval import NewGenerationError
 from spark_jobs.storage import table_location
 from spark_jobs.sync import Runner, sync
 from tests.histories.kinds import Kind, time_text
@@ -35,6 +36,7 @@ from tests.histories.source import Content, Name, Picture, Statement
 from tests.histories.tools import PREFIX, TOOLS, Style
 from tests.histories.wire import DebeziumWriter
 
+_UNCLEAR = "source.generation_unclear"
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -56,6 +58,7 @@ class Case:
     :param crashes: chance that an attempt at a batch dies.
     :param repeats: chance that a done batch is run once more.
     :param losses: chance that the ledger is lost, or restored from a backup, before an attempt at a batch.
+    :param recreated: chance, before a batch, of each topic that was read to its end to be made again.
     :param on_drop: ``policy.on_drop_table``.
     :param ends: instead of ``batches`` and ``ragged``: per batch but the last the ends of partitions
         (``topic/partition`` without the topics' common prefix); others stay where they are.
@@ -73,6 +76,7 @@ class Case:
     crashes: float = 0.0
     repeats: float = 0.0
     losses: float = 0.0
+    recreated: float = 0.0
     on_drop: str = "keep"
     ends: tuple[dict[str, int], ...] = ()
     format: str = "debezium-json"
@@ -118,6 +122,9 @@ class Replay:
         self._seqs: list[int] = []
         self._backups = [(self._seqs, self._schema, self.states)]
         self._ledger = random.Random(f"{case.seed} ledger")
+        self._topics = random.Random(f"{case.seed} topics")
+        self._asked: list[str] = []
+        self._approved: list[str] = []
 
     def run(self) -> list[str]:
         """Run all batches; return what differs, in words: empty when all is well."""
@@ -130,12 +137,15 @@ class Replay:
         for number in range(1, count + 1):
             picture = self._cut(number, count)
             problems = self._batch(number, self._chunks(), picture)
+            if _UNCLEAR in self.parked.values():
+                return []
             if problems:
                 return [f"batch {number} of {count}: {problem}" for problem in problems]
         return []
 
     def _cut(self, number: int, count: int) -> Picture | None:
         """Move the ends on; return what the lake must hold there, None where partitions end at different moments."""
+        self._recreate()
         self._starts = dict(self._done)
         if number == count:
             self._done = {where: len(orders) for where, orders in self._orders.items()}
@@ -156,6 +166,17 @@ class Replay:
         self._done = {where: self._between_groups(where, end) for where, end in held.items()}
         self.story.append(f"batch {number}: { {f'{topic}/{part}': end for (topic, part), end in self._done.items()} }")
         return picture if self._done == ends else None
+
+    def _recreate(self) -> None:
+        """Make topics again: their offsets begin at 0, and what was read is gone."""
+        topics = self._topics
+        for topic in sorted({topic for topic, _ in self._done}):
+            if topics.random() < self.case.recreated:
+                self.story.append(f"    topic {topic} is made again")
+                for where in [where for where in self._done if where[0] == topic]:
+                    read, self._done[where] = self._done[where], 0
+                    self.log.partitions[where] = self.log.partitions[where][read:]
+                    self._orders[where] = self._orders[where][read:]
 
     def _ends(self, moment: int) -> dict[tuple[str, int], int]:
         """Return the ends of all partitions once the record of this number was sent."""
@@ -213,6 +234,11 @@ class Replay:
                 self.log.arm(None)
                 job = self._known_job(number, chunks)
                 result = self._sync(job)
+            except DataError as error:
+                if error.code != _UNCLEAR or not self.case.style.log_restarts:
+                    return [f"the batch failed: {error}"]
+                self.parked["the pipeline"] = error.code
+                return []
             except Exception as error:  # whatever it is, a history must not end a batch
                 return [f"the batch failed: {error if isinstance(error, CdcError) else traceback.format_exc()}"]
             if self._rnd.random() < self.case.repeats and (problems := self._repeat(job, result)):
@@ -264,7 +290,18 @@ class Replay:
         return JobDocument.from_document(json.loads(json.dumps(job.document())))
 
     def _sync(self, job: JobDocument) -> Result:
-        return sync(job, {}, self.run_tasks, lambda line: None)
+        """Carry out a job; approve each new log of the source that it asks for, once."""
+        while True:
+            job = replace(job, new_generation=self._approved[-1] if self._approved else "")
+            try:
+                return sync(job, {}, self.run_tasks, lambda line: None)
+            except NewGenerationError as error:
+                name = f"{job.seq} {error.begins[0].name}"
+                if not self.case.style.log_restarts or name in self._asked:
+                    raise
+                self._asked.append(name)
+                self._approved.append(error.begins[0].name)
+                self.story.append(f"    approved: {name}")
 
     def _crash(self, job: JobDocument) -> None:
         """Let attempts die."""
@@ -418,7 +455,7 @@ def _expected(value: Any, kind: Kind) -> Any:
     return time_text(value, kind.length or 0) if kind.name == "time" else value
 
 
-_CHANCES = ("batches", "ragged", "late", "restarts", "doubles", "replays", "crashes", "repeats", "losses")
+_CHANCES = ("batches", "ragged", "late", "restarts", "doubles", "replays", "crashes", "repeats", "losses", "recreated")
 
 
 def told(case: Case, story: Sequence[str], problems: Sequence[str]) -> str:

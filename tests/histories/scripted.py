@@ -47,7 +47,7 @@ class Script:
         for record in records:
             self.log.partitions.setdefault((record.topic, record.partition), []).append(record)
 
-    def sync(self, ends: dict[Partition, int] | None = None) -> Result:
+    def sync(self, ends: dict[Partition, int] | None = None, *, new_generation: str = "") -> Result:
         """Carry out one batch: up to these offsets, or everything that is not held."""
         if ends is None:
             ends = {where: len(records) for where, records in self.log.partitions.items() if where not in self.held}
@@ -68,6 +68,7 @@ class Script:
             list(self.seqs),
             self.schema_changes,
             list(self.states.values()),
+            new_generation=new_generation,
         )
         result = sync(JobDocument.from_document(json.loads(json.dumps(job.document()))), {}, inline, lambda line: None)
         self.ends.update(ends)

@@ -72,6 +72,7 @@ def _candidates(case: Case) -> Iterator[Case]:
         {"restarts": 0},
         {"replays": 0},
         {"late": 0},
+        {"recreated": 0.0},
         {"ragged": 0.0},
         {"batches": case.batches - 1 or 1},
     )
@@ -92,6 +93,8 @@ def _candidates(case: Case) -> Iterator[Case]:
         {"rows": 1},
         {"ties": 0.0},
         {"minimal": False},
+        {"log_restarts": case.style.log_restarts[1:]},
+        {"resets": False},
     )
     for change in plain:
         candidate = replace(case, style=replace(case.style, **change))  # type: ignore[arg-type]

@@ -31,6 +31,9 @@ class Style:
     :param topic_per_table: rows and statements of a table have a topic of their own.
     :param rows: DTS: row changes of one event in the source's log that go out in one record of each partition.
     :param minimal: row images lack what did not change, as the server writes them with ``binlog_row_image=MINIMAL``.
+    :param log_restarts: statements before which the source's log begins again at lower places, later than all before.
+    :param resets: Debezium: then GTIDs begin again too, the next statement is in no log if it only writes rows, and a
+        new snapshot follows, as after RESET MASTER.
     :param ties: chance that a record is built in the same millisecond as the one before.
     """
 
@@ -45,6 +48,8 @@ class Style:
     topic_per_table: bool = False
     rows: int = 1
     minimal: bool = False
+    log_restarts: tuple[int, ...] = ()
+    resets: bool = False
     ties: float = 0.0
 
 
@@ -60,6 +65,8 @@ class Tool:
     :param partial: what images of tables with a key lack under ``Style.minimal``: ``minimal`` is all but the key before
         and the changes after, ``changes`` all but key and changes in both.
     :param topics: whether each table may have a topic of its own.
+    :param gtids: whether its records name transactions by GTID.
+    :param timed: whether all its records have source times.
     :param parks: codes that its page in docs/formats names for what its records do not tell.
     """
 
@@ -72,6 +79,8 @@ class Tool:
     snapshots: bool = False
     partial: str = ""
     topics: bool = False
+    gtids: bool = False
+    timed: bool = True
     parks: frozenset[str] = frozenset()
 
     @cached_property
@@ -146,11 +155,11 @@ TOOLS = {
     tool.format: tool
     for tool in (
         # the connector dies at the row after columns exchanged their names (tableChanges lose one)
-        Tool("debezium-json", lacks=("exchange",), snapshots=True),
+        Tool("debezium-json", lacks=("exchange",), snapshots=True, gtids=True),
         Tool("canal-json", CANAL, topics=True, parks=BY_CLOCK),
         Tool("canal-protobuf", CANAL, packets=True, topics=True, partial="minimal"),
-        Tool("dtle-json", _without(ANY, _lost_by_dtle), qualifies=True),
-        Tool("dts-protobuf", numbers_records=True, partial="minimal"),
+        Tool("dtle-json", _without(ANY, _lost_by_dtle), qualifies=True, timed=False),
+        Tool("dts-protobuf", numbers_records=True, gtids=True, partial="minimal"),
         Tool("drs-json", topics=True, snapshots=True, partial="changes"),
         Tool("drs-json-c", topics=True, snapshots=True, partial="changes"),
         Tool("drs-avro", _without(DOTLESS, _lost_by_avro), topics=True, snapshots=True),

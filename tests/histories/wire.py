@@ -25,6 +25,7 @@ from tests.histories.connect_json import (
     wired_row,
 )
 from tests.histories.records import Record, Sending, Unit
+from tests.histories.row_statements import Insert, Update
 from tests.histories.source import (
     DdlEvent,
     Event,
@@ -79,8 +80,17 @@ class DebeziumWriter:
             dead = units[: self.rnd.randrange(len(units))]
             yield from (replace(unit, repeatable=False, picture=None) for unit in dead)
         yield from self._snapshot()
-        for statement in statements[self.style.snapshot_after :]:
-            yield from self._statement(statement)
+        for number in range(self.style.snapshot_after, len(statements)):
+            if number in self.style.log_restarts:
+                self._begin_log()
+                if self.style.resets:
+                    if isinstance(statements[number], Insert | Update):
+                        self.source.run(statements[number])
+                        self._advance()
+                        yield from self._snapshot()
+                        continue
+                    yield from self._snapshot()
+            yield from self._statement(statements[number])
 
     def _statement(self, statement: Statement) -> Iterator[Unit]:
         events = self.source.run(statement)
@@ -94,6 +104,14 @@ class DebeziumWriter:
             time = self._millis()
             key, value = converted({"serverName": PREFIX}, None), converted({"ts_ms": time}, None)
             yield self._unit([Record(HEARTBEAT, 0, time, key, value)], picture=units[-1].picture)
+
+    def _begin_log(self) -> None:
+        """Go on with another server, or after a reset: its files have numbers of their own."""
+        at = self._at
+        at.file, at.pos = max(1, at.file - self.rnd.randint(2, 4)), 4
+        at.second += self.rnd.randint(2, 60)
+        if self.style.resets:
+            at.gtid = 0
 
     def _advance(self) -> None:
         at = self._at
@@ -179,6 +197,8 @@ class DebeziumWriter:
                     structure = picture.tables[name].structure
                     change = TableChange("CREATE", name, structure)
                     units.append(self._schema_record(database, create_text(name, structure), (change,), "true"))
+        if self.style.resets:  # Kafka's times tell the rows of this snapshot from those of the one before
+            self._at.second += 1
         for name in names:
             content = picture.tables[name]
             for row in content.rows:

@@ -263,6 +263,20 @@ class Ledger:
             connection.execute(update(schema.batches).where(*mine).values(result=crash))
         return before == crash
 
+    def refused(self, lease: Lease, seq: int, error: Document) -> None:
+        """Note why a planned batch was refused, for whoever has to decide about it.
+
+        :param error: document of the error.
+        :raises BusyError: the lease is lost.
+        """
+        lease.check()
+        with self._database.writing() as connection:
+            rows.fence(connection, lease)
+            c = schema.batches.c
+            mine = (c.pipeline == lease.pipeline, c.seq == seq, c.status == PLANNED)
+            refusal = {"status": "refused", "error": dict(error)}
+            connection.execute(update(schema.batches).where(*mine).values(result=refusal))
+
     def abandon(self, lease: Lease, seq: int) -> Batch:
         """Give up a planned batch of which nothing was read; its number stays taken, the next range does not follow it.
 

@@ -29,6 +29,16 @@ def binlog_position(file_number: int, pos: int, row: int = 0, *, generation: int
     return ".".join(texts)
 
 
+def generation_of(position: str) -> int:
+    """Return the generation of a position."""
+    return int(position[:GENERATION_DIGITS])
+
+
+def in_generation(position: str, generation: int) -> str:
+    """Return the same place in the log of a generation."""
+    return f"{generation:0{GENERATION_DIGITS}d}{position[GENERATION_DIGITS:]}"
+
+
 def binlog_file_number(file: str) -> int:
     """Return the number at the end of a binlog file's name, so that 1000000 comes after 999999.
 

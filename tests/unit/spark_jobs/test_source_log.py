@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
-from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from airflow_provider_cdc.core.model.position import binlog_position
 from spark_jobs import source_log
+from spark_jobs.approval import NewGenerationError
 from spark_jobs.change_log import LogWriter
-from spark_jobs.source_log import Marks, Seen, Stretches, greatest_gtids, new_log, refuse_new_log
+from spark_jobs.generations import Begin
+from spark_jobs.source_log import SourceLog, Stretches, greatest_gtids, new_begins
 from spark_jobs.storage import Storage
 
 A, B = "861d4b0d-e67c-11f1-beee-02fc00000001", "8900a153-e67c-11f1-9de0-02fc00000001"
@@ -37,10 +38,10 @@ class Pipeline:
     """Lands batches of one topic and asks after each what it shows."""
 
     def __init__(self, root: Path) -> None:
-        self.storage, self.marks, self.seq = Storage(str(root), {}), Marks(), 0
+        self.storage, self.log, self.seq = Storage(str(root), {}), SourceLog(), 0
         self.offsets: dict[int, int] = {}
 
-    def batch(self, partitions: dict[int, Sequence[At]], pieces: int = 1) -> list[Seen]:
+    def batch(self, partitions: dict[int, Sequence[At]], pieces: int = 1) -> list[Begin]:
         """Land records behind those before, each partition in so many tasks; return what shows another log."""
         self.seq += 1
         landed: dict[str, Any] = {"groups": [], "stretches": [], "statements": []}
@@ -48,8 +49,8 @@ class Pipeline:
             size = -(-len(records) // pieces)
             for start in range(0, len(records), size or 1):
                 self._land(landed, partition, records[start : start + size])
-        seen = new_log(landed, self.marks, self.storage)
-        self.marks = Marks.from_document(self.marks.after(landed).document())
+        seen = new_begins(landed, self.log, self.storage)
+        self.log = SourceLog.from_document(self.log.after(landed).document())
         return seen
 
     def _land(self, landed: dict[str, Any], partition: int, records: Sequence[At]) -> None:
@@ -113,7 +114,9 @@ FAILOVER = log(A, 21, 10, file=1, pos=40, time=1_015)
 def test_a_failover_to_a_server_with_lower_files(change: Any, in_one_batch: bool, pipeline: Pipeline) -> None:
     old, new = change(log(A, 1, 20)), change(FAILOVER)
     seen = pipeline.batch({0: [*old, *new]}) if in_one_batch else pipeline.batch({0: old}) + pipeline.batch({0: new})
-    assert [(one.place, one.offset, one.position) for one in seen] == [("t/0", 20, binlog_position(1, 40))]
+    assert [(one.place, one.offset, one.position) for one in seen] == [
+        ("t/0", 20, binlog_position(1, 40, generation=1))
+    ]
     assert seen[0].known == binlog_position(7, 100 + 19 * 50)
 
 
@@ -178,11 +181,10 @@ def test_more_falls_than_a_task_tells(pipeline: Pipeline, monkeypatch: pytest.Mo
 def test_the_error_names_place_and_way_out(pipeline: Pipeline) -> None:
     pipeline.batch({0: log(A, 1, 20)})
     seen = pipeline.batch({0: FAILOVER})
-    with pytest.raises(DataError, match="began again") as caught:
-        refuse_new_log(seen)
-    assert caught.value.code == "source.new_generation"
-    assert {"topic": "t", "partition": 0, "offset": 20, "gtid": f"{A}:21"}.items() <= caught.value.where.items()
-    refuse_new_log([])
+    error = NewGenerationError(seen)
+    assert error.code == "source.new_generation"
+    assert {"topic": "t", "partition": 0, "offset": 20, "gtid": f"{A}:21"}.items() <= error.where.items()
+    assert "airflow-cdc approve PIPELINE.yaml --new-generation t/0:20" in error.hint
 
 
 # ---- the same log

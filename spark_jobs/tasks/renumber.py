@@ -1,0 +1,119 @@
+"""Give the changes of a landed batch the generations that its own records showed to have begun."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from airflow_provider_cdc.core.documents import JobDocument
+from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
+from airflow_provider_cdc.core.model.position import in_generation
+from spark_jobs.change_log import Group, LogWriter, log_folder, read_groups
+from spark_jobs.generations import Begin, Begins
+from spark_jobs.source_log import Stretches
+from spark_jobs.storage import Storage
+
+_MARKS = ("topic", "partition", "offset", "index", "kind", "op", "position", "source_time", "transaction_id")
+Run = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+
+
+def renumbered(
+    landed: Mapping[str, Any],
+    begins: Sequence[Begin],
+    new: Sequence[Begin],
+    storage: Storage,
+    run: Run,
+    task: Callable[[list[dict[str, Any]]], dict[str, Any]],
+) -> dict[str, Any]:
+    """Return what a batch landed, with the positions that its changes have once generations begin.
+
+    Writes the files of the change log again, beside those there: until a manifest names them they do not count.
+
+    :param begins: of all generations, those found in this batch too.
+    :param new: those found in this batch just now.
+    :param run: how tasks are handed out; ``task`` writes the row groups of one file again.
+    """
+    files: dict[str, list[dict[str, Any]]] = {}
+    for group in landed["groups"]:
+        files.setdefault(group["file"], []).append(group)
+    reports = run(task, list(files.values()))
+    result = {
+        **landed,
+        "groups": [group for report in reports for group in report["groups"]],
+        "descriptions": [one for report in reports for one in report["descriptions"]],
+        "begins": [*landed.get("begins", ()), *map(list, new)],
+    }
+    # a task reports the place of a statement and what it says side by side
+    places = [{"position": Begins(begins).position_of(statement)} for statement in landed["statements"]]
+    for name in ("statements", "schema_changes"):
+        result[name] = [{**one, **place} for one, place in zip(landed[name], places, strict=True)]
+    moved = {begin.place for begin in new}
+    kept = [one for one in landed["stretches"] if f"{one['topic']}/{one['partition']}" not in moved]
+    result["stretches"] = [*kept, *_stretches(result, moved, storage)]
+    return result
+
+
+def write_again(
+    job: JobDocument, secrets: dict[str, dict[str, str]], begins: Sequence[Begin], groups: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """Write the row groups of one file of the change log again, with their generations."""
+    from airflow_provider_cdc.core.formats.registry import open_format
+
+    storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
+    wire = open_format(job.format, job.format_options)
+    writer = LogWriter(
+        storage,
+        log_folder(f"_cdc/{job.pipeline}", job.seq),
+        describe=job.schema_topic is None,
+        snapshots=wire.snapshot_rows == "shared",
+    )
+    numbers = Begins(begins)
+    name = groups[0]["file"]
+    with storage.access(name) as path, pq.ParquetFile(path, filesystem=storage.filesystem) as file:
+        for group in groups:
+            rows = file.read_row_group(group["row_group"], use_threads=False).cast(CHANGE_SCHEMA)
+            for batch in rows.combine_chunks().to_batches():
+                if group["database"]:
+                    writer.add(numbers.fill(batch))
+                else:
+                    writer.add_errors(batch)
+    return {"groups": [asdict(group) for group in writer.close()], "descriptions": writer.descriptions}
+
+
+def restated(changes: Iterable[Mapping[str, Any]], new: Sequence[Begin]) -> list[dict[str, Any]]:
+    """Return statements of snapshots that earlier batches read, as of the generation that the snapshots' rows are of.
+
+    Statements come before the rows and on another topic, so an earlier batch may hold them, where nothing showed yet
+    that the log had begun again.
+    """
+    found = []
+    for change in changes:
+        for begin in new:
+            there = change["position"] and in_generation(change["position"], begin.generation) == begin.position
+            later = begin.before is None or change["time"] is None or change["time"] > begin.before
+            if change.get("snapshot") is not None and there and later and change["position"] < begin.position:
+                found.append({**change, "position": begin.position})
+                break
+    return found
+
+
+def _stretches(landed: Mapping[str, Any], places: set[str], storage: Storage) -> list[dict[str, Any]]:
+    """Return the stretches of some partitions again."""
+    schema = pa.schema([CHANGE_SCHEMA.field(name) for name in _MARKS])
+    groups = [Group(**group) for group in landed["groups"] if group["database"]]
+    rows = read_groups(storage, groups, _MARKS).cast(schema) if groups else schema.empty_table()
+    streamed = [{**one, "kind": "row"} for one in landed["statements"] if one["op"] != "snapshot"]
+    rows = pa.concat_tables([rows, pa.Table.from_pylist(streamed, schema)])
+    found = Stretches()
+    for place in sorted(places):
+        topic, _, partition = place.rpartition("/")
+        mine = rows.filter((pc.field("topic") == topic) & (pc.field("partition") == int(partition)))
+        mine = mine.sort_by([("offset", "ascending"), ("index", "ascending")]).unify_dictionaries().combine_chunks()
+        for batch in mine.to_batches():
+            found.add(batch)
+    return found.documents()
