@@ -48,6 +48,17 @@ class Begin(NamedTuple):
         """Whether the generation begins below what the logs before reached."""
         return self.position[GENERATION_DIGITS:] < self.known[GENERATION_DIGITS:]
 
+    def follows(self, position: str, time: int | None) -> bool:
+        """Return whether a snapshot's statement, at a place of an older generation, is of this one.
+
+        Statements come before rows, and on another topic; a snapshot of a log that ended stands at its places.
+        """
+        if position >= self.position or position[GENERATION_DIGITS:] > self.position[GENERATION_DIGITS:]:
+            return False
+        if time is None or self.before is None:
+            return position[GENERATION_DIGITS:] == self.position[GENERATION_DIGITS:]
+        return time > self.before
+
     def precedes(self, position: str, time: int | None) -> bool:
         """Return whether a record can only be of this generation or a later one, by its place and time."""
         if time is None:

@@ -259,6 +259,11 @@ class SourceLog:
                     found.add(place)
         return sorted(found)
 
+    def begins_behind(self, place: str, generation: int, offset: int) -> bool:
+        """Return whether a partition begins a generation behind an offset, or has not begun it or a later one."""
+        begin = self.generations[generation].begins.get(place) if generation < len(self.generations) else None
+        return self.current(place) < generation if begin is None else offset < begin.offset
+
     def current(self, place: str) -> int:
         """Return the generation that a partition is in."""
         return max((number for number, one in enumerate(self.generations) if place in one.begins), default=0)
@@ -352,15 +357,14 @@ def _statements_of_snapshots(landed: Mapping[str, Any], log: SourceLog, found: S
 
     A snapshot's statements show nothing themselves: one that only recovers structures describes an older place, too.
     """
-    begins = [*log.begins(), *found]
-    places = {begin.position[GENERATION_DIGITS:]: begin for begin in sorted(begins, key=lambda b: b.generation)}
+    begins = sorted([*log.begins(), *found], key=lambda begin: begin.generation, reverse=True)
     for statement in landed["statements"]:
         position, time = statement["position"], statement["source_time"]
-        begin = None if position is None else places.get(position[GENERATION_DIGITS:])
-        if statement["op"] != "snapshot" or begin is None or begin.generation <= _generation(position):
+        if statement["op"] != "snapshot" or position is None:
             continue
-        if time is not None and (begin.before is None or time > begin.before):
-            place = f"{statement['topic']}/{statement['partition']}"
+        begin = next((begin for begin in begins if begin.follows(position, time)), None)
+        place = f"{statement['topic']}/{statement['partition']}"
+        if begin is not None and log.begins_behind(place, begin.generation, statement["offset"]):
             position = in_generation(position, begin.generation)
             yield begin._replace(place=place, offset=statement["offset"], position=position, time=time)
 

@@ -93,12 +93,10 @@ def restated(changes: Iterable[Mapping[str, Any]], new: Sequence[Begin]) -> list
     """
     found = []
     for change in changes:
-        for begin in new:
-            there = change["position"] and in_generation(change["position"], begin.generation) == begin.position
-            later = begin.before is None or change["time"] is None or change["time"] > begin.before
-            if change.get("snapshot") is not None and there and later and change["position"] < begin.position:
-                found.append({**change, "position": begin.position})
-                break
+        if change.get("snapshot") is not None and change["position"]:
+            begin = next((one for one in new if one.follows(change["position"], change["time"])), None)
+            if begin is not None:
+                found.append({**change, "position": in_generation(change["position"], begin.generation)})
     return found
 
 

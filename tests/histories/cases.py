@@ -43,7 +43,6 @@ def case_of(name: str, seed: int, theme: str | None = None, sizes: Sequence[int]
     statements = history(THEMES[theme or rnd.choice(list(THEMES))], rnd, tool.palette, tool.lacks, sizes)
     clock = tool.by_clock
     again = random.Random(f"{name} {seed} log")
-    restarts = again.choice((0, 0, 0, 1, 2)) if tool.timed and not clock else 0
     partitions, ties = rnd.choice((1, 2, 3)), rnd.choice((0.0, 0.0, 0.5))
     style = Style(
         partitions=partitions,
@@ -57,15 +56,15 @@ def case_of(name: str, seed: int, theme: str | None = None, sizes: Sequence[int]
         topic_per_table=tool.topics and not clock and rnd.random() < 0.3,
         rows=rnd.choice((1, EVENT_ROWS)) if tool.numbers_records else 1,
         minimal=bool(tool.partial) and rnd.random() < 0.3,
-        # a table may wait for ever where rows and statements of several partitions are of one millisecond
         resets=name == "debezium-json" and again.random() < 0.5,
+        # a table may wait for ever where rows and statements of several partitions are of one millisecond
         ties=ties if partitions == 1 else 0.0,
     )
-    if restarts:
+    if tool.timed and not clock and again.random() < 0.3:
         # a log that begins again is recognised where files fall by two, or by a fall on each partition
-        places = range(min(style.snapshot_after + 4, len(statements)), len(statements) + 1)
+        first = min(style.snapshot_after + 4, len(statements))
         style = replace(style, file=again.choice((9, 999_998)))
-        style = replace(style, log_restarts=tuple(sorted(set(again.choices(places, k=restarts)))))
+        style = replace(style, log_restarts=(again.randint(first, len(statements)),))
         if not tool.gtids:
             style = replace(style, partitions=1, topic_per_table=False)
     batches = rnd.choice((1, 2, 2, 3, 4))
@@ -82,7 +81,7 @@ def case_of(name: str, seed: int, theme: str | None = None, sizes: Sequence[int]
         crashes=rnd.choice((0.0, 0.0, 0.4)),
         repeats=0.2,
         losses=rnd.choice((0.0, 0.0, 0.3)),
-        recreated=again.choice((0.0, 0.0, 0.3)),
+        recreated=0.0 if clock else again.choice((0.0, 0.0, 0.3)),
         on_drop=rnd.choice(("keep", "keep", "apply")),
         format=name,
     )

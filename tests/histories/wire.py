@@ -69,6 +69,7 @@ class DebeziumWriter:
 
     def __post_init__(self) -> None:
         self._at = _Place(self.style.file, 4, START)
+        self._began_again = False
 
     def units(self, statements: Sequence[Statement]) -> Iterator[Unit]:
         """Return everything the connector sends."""
@@ -111,7 +112,7 @@ class DebeziumWriter:
         at.file, at.pos = max(1, at.file - self.rnd.randint(2, 4)), 4
         at.second += self.rnd.randint(2, 60)
         if self.style.resets:
-            at.gtid = 0
+            at.gtid, self._began_again = 0, True
 
     def _advance(self) -> None:
         at = self._at
@@ -197,7 +198,7 @@ class DebeziumWriter:
                     structure = picture.tables[name].structure
                     change = TableChange("CREATE", name, structure)
                     units.append(self._schema_record(database, create_text(name, structure), (change,), "true"))
-        if self.style.resets:  # Kafka's times tell the rows of this snapshot from those of the one before
+        if self._began_again:  # Kafka's times tell the rows of this snapshot from those of the one before
             self._at.second += 1
         for name in names:
             content = picture.tables[name]

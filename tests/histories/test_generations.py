@@ -1,0 +1,118 @@
+"""A source's log that began again: what an approval covers, and what comes of records of both logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_cdc.core.errors import DataError
+from spark_jobs.approval import NewGenerationError
+from tests.histories.debezium_records import TOPIC, ddl, row
+from tests.histories.log import Crash, CrashError, Log
+from tests.histories.records import Record
+from tests.histories.scripted import Script
+
+SERVER = "861d4b0d-e67c-11f1-beee-02fc00000001"
+BEGIN = f"{TOPIC}.shop.t/0:3"  # of the new log
+
+
+def at(file: int, number: int, key: int, value: str, *, partition: int = 0) -> Record:
+    """Return an insert or update of a row: transaction ``number`` of the server, a second later than the one before."""
+    return row(
+        "u", "t", 100 * number, {"id": key, "v": value}, key=("id",), time=1_000 * number, partition=partition,
+        file=f"mysql-bin.{file:06d}", gtid=f"{SERVER}:{number}",
+    )  # fmt: skip
+
+
+def create(table: str = "t") -> Record:
+    columns = {"id": "int", "v": "varchar"}
+    text = f"CREATE TABLE shop.{table} (id int NOT NULL, v varchar(20), PRIMARY KEY (id))"
+    return ddl(text, 4, time=500, table=table, columns=columns, key=("id",))
+
+
+@pytest.fixture
+def script(log: Log, lake: Path) -> Script:
+    """A pipeline that read three records of a log, and has two of the next before it."""
+    script = Script(log, lake, schema_topic=TOPIC)
+    script.send(create(), at(7, 10, 1, "a"), at(7, 11, 2, "b"), at(7, 12, 3, "c"))
+    script.sync()
+    script.send(at(3, 13, 1, "A"), at(3, 14, 3, "C"))
+    return script
+
+
+OLD = {(1, "a"): 1, (2, "b"): 1, (3, "c"): 1}
+NEW = {(1, "A"): 1, (2, "b"): 1, (3, "C"): 1}
+
+
+def question(script: Script, approved: str = "") -> str:
+    """Sync and return the record that is to be approved."""
+    with pytest.raises(NewGenerationError) as caught:
+        script.sync(new_generation=approved)
+    return caught.value.begins[0].name
+
+
+def test_an_approval_is_for_the_record_that_was_shown(script: Script) -> None:
+    assert question(script) == BEGIN
+    assert question(script, approved=BEGIN.replace(":3", ":4")) == BEGIN
+    assert script.rows("shop", "t") == OLD
+    assert script.sync(new_generation=BEGIN).new_generations == [BEGIN]
+    assert script.rows("shop", "t") == NEW
+
+
+def test_a_log_that_begins_again_later_asks_again(script: Script) -> None:
+    script.sync(new_generation=BEGIN)
+    script.send(at(3, 15, 2, "B"))
+    assert script.sync(new_generation=BEGIN).new_generations == []
+    script.send(at(1, 16, 2, "BB"))
+    later = question(script, approved=BEGIN)
+    assert later == BEGIN.replace(":3", ":6")
+    script.sync(new_generation=later)
+    assert script.rows("shop", "t") == {(1, "A"): 1, (2, "BB"): 1, (3, "C"): 1}
+
+
+@pytest.mark.parametrize("crash", [Crash("land"), Crash("commit"), Crash("commit", after=True), Crash("result")])
+def test_an_approval_lasts_through_a_crash(crash: Crash, script: Script) -> None:
+    question(script)
+    script.log.arm(crash)
+    with pytest.raises(CrashError):
+        script.sync(new_generation=BEGIN)
+    script.log.arm(None)
+    assert script.sync().new_generations == [BEGIN]
+    assert script.rows("shop", "t") == NEW
+
+
+def test_old_records_that_are_sent_again_are_not_newer(script: Script) -> None:
+    script.sync(new_generation=BEGIN)
+    script.send(at(7, 10, 1, "a"), at(7, 12, 3, "c"), at(7, 12, 3, "c", partition=1))
+    script.sync()
+    assert script.rows("shop", "t") == NEW
+
+
+def test_a_topic_made_again_goes_on_in_the_new_log(script: Script) -> None:
+    script.sync(new_generation=BEGIN)
+    where = (f"{TOPIC}.shop.t", 0)
+    script.log.partitions[where], script.ends[where] = [at(3, 15, 1, "AA")], 0
+    script.sync()
+    assert (1, "AA") in (script.rows("shop", "t") or {})
+
+
+def test_partitions_that_come_later_begin_where_their_own_records_show_it(script: Script) -> None:
+    script.sync(new_generation=BEGIN)
+    # the end of the old log, then the new one; and a partition that was silent before
+    script.send(at(7, 9, 7, "x", partition=1), at(3, 15, 7, "y", partition=1), at(9, 16, 8, "z", partition=2))
+    assert script.sync().new_generations == []
+    assert {(7, "y"), (8, "z")} <= set(script.rows("shop", "t") or ())
+
+
+def test_records_of_the_new_log_that_were_read_before_it_showed(log: Log, lake: Path) -> None:
+    script = Script(log, lake, schema_topic=TOPIC)
+    script.send(create(), at(7, 10, 1, "a"))
+    script.sync()
+    script.send(at(8, 13, 2, "b", partition=1))  # first of its partition, at a higher place
+    script.sync()
+    script.send(at(6, 12, 1, "A"))
+    with pytest.raises(DataError) as caught:
+        script.sync(new_generation=f"{TOPIC}.shop.t/0:1")
+    assert caught.value.code == "source.generation_unclear"
+    assert caught.value.where["read_before"] == f"{TOPIC}.shop.t/1"
