@@ -123,7 +123,7 @@ class _Run:
         kafka: dict[str, str],
         say: Say,
         stopper: Stopper,
-        new_generation: str,
+        new_generation: str = "",
     ) -> None:
         self._pipeline, self._ledger, self._lease, self._batch = pipeline, ledger, lease, batch
         self._kafka, self._say, self._stopper = kafka, say, stopper

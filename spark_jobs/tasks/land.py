@@ -28,6 +28,7 @@ from spark_jobs.storage import Storage
 
 _FILE_BYTES = 128 << 20  # of changes in memory; of many tables in turn a file's are all held until it ends
 _PLACES_TOLD = 5
+_OFFSET_BITS = 40
 _ERRORS_TOLD = 20  # a report names so many places; the change log has all
 
 
@@ -130,7 +131,7 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
                 stretches.add(changes)
             else:
                 changes = given.fill(changes)
-            _take(wire, changes, writer, report)
+            _take(wire, changes, writer, report, job.seq)
             # many small files would be dear to read
             if writer.size >= _FILE_BYTES or writer.rows >= job.policy["chunk_records"]:
                 _finish(writer, report)
@@ -152,7 +153,7 @@ def _finish(writer: LogWriter, report: LandReport) -> None:
     report.descriptions += writer.descriptions
 
 
-def _take(wire: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandReport) -> None:
+def _take(wire: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandReport, seq: int) -> None:
     kinds = batch.column("kind")
     found = _counts(kinds)
     rows = batch.column("op") if found.keys() == {"row"} else batch.column("op").filter(_is(kinds, "row"))
@@ -161,7 +162,7 @@ def _take(wire: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandRe
     if "row" in found:
         writer.add(batch if found.keys() == {"row"} else batch.filter(_is(kinds, "row")))
     if "schema" in found:
-        report.schema_changes += schema_changes(wire, batch.filter(_is(kinds, "schema")))
+        report.schema_changes += schema_changes(wire, batch.filter(_is(kinds, "schema")), seq)
     if "progress" in found:
         newest = pc.max(batch.column("source_time").filter(_is(kinds, "progress")).cast(pa.int64())).as_py()
         report.progress = max(report.progress or newest, newest) if newest is not None else report.progress
@@ -191,8 +192,11 @@ def _is(kinds: pa.DictionaryArray, *names: str) -> pa.BooleanArray:
     return pc.is_in(kinds.cast(pa.string()), pa.array(names))
 
 
-def schema_changes(wire: Format, batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return the documents of schema changes (``SchemaChange.document``)."""
+def schema_changes(wire: Format, batch: pa.RecordBatch, seq: int) -> list[dict[str, Any]]:
+    """Return the documents of schema changes (``SchemaChange.document``).
+
+    :param seq: number of the batch: offsets begin again where a topic is made again.
+    """
     documents = []
     times, sent = (batch.column(name).cast(pa.int64()).to_pylist() for name in ("source_time", "kafka_time"))
     # Kafka's times may lie outside of the years that Python knows: they stay numbers
@@ -206,7 +210,7 @@ def schema_changes(wire: Format, batch: pa.RecordBatch) -> list[dict[str, Any]]:
         documents.append(
             {
                 "position": row["position"],
-                "order": row["offset"],
+                "order": (seq << _OFFSET_BITS) + row["offset"],
                 "database": row["default_database"] or "",
                 "statement": row["statement"] or "",
                 "structure": [[d, t, s.document() if s else None] for d, t, s in structure],

@@ -18,7 +18,7 @@ class SchemaChange:
     """One DDL record as the ledger keeps it.
 
     :param position: where it stands in the source's log.
-    :param order: breaks ties between records of one position: the topic offset.
+    :param order: breaks ties between records of one position: batch and topic offset.
     :param database: what unqualified names mean.
     :param statement: DDL text.
     :param structure: (database, table, schema after the change or None when dropped) where the tool gives it.

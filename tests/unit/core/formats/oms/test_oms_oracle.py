@@ -56,7 +56,7 @@ def test_an_oracle_tenants_table_comes_from_its_own_ddl() -> None:
     batch = wire.decode(Records("t", 0, list(range(4)), [1000] * 4, [None] * 4, values))
     assert batch.column("kind").to_pylist() == ["schema", "row", "schema", "schema"]
     statements = batch.filter(pa.array([True, False, True, True]))
-    timeline = build_timeline(map(SchemaChange.from_document, schema_changes(wire, statements)))
+    timeline = build_timeline(map(SchemaChange.from_document, schema_changes(wire, statements, 1)))
 
     (table,) = timeline.tables.values()
     assert table.name == TableName("SHOP", "SALES")
