@@ -393,19 +393,32 @@ class Between:
         return self._unclear.get(name) or self._quarantine.exceeded_by_name(name, first_seq)
 
     def _without_table(self, name: TableName, groups: list[Group]) -> list[Group]:
-        """Return the groups that begin or, where positions are exact, end where no table has the name."""
-        owned = partial(self._owned, name)
-        late = [group for group in groups if not owned(group.min_position) or not owned(group.max_position)]
-        # by a tool's clock, rows that are sent again after a DROP seem to come after it
-        return late if self._exact or not all(owned(group.min_position) for group in groups) else []
+        """Return the groups that begin or, where positions are exact, end where no table has the name.
+
+        By a tool's clock, rows that are sent again after a DROP seem to come after it.
+        """
+        if self._exact:
+            owned = partial(self._owned, name)
+            return [group for group in groups if not owned(group.min_position) or not owned(group.max_position)]
+        return [
+            group
+            for group in groups
+            if not self._owned(name, group.min_position)
+            and not self.now.sent_again(name, group.min_position, group.max_source_time)
+        ]
 
     def _alike(self, name: TableName) -> str:
         """Return the name of a known table that differs only in case, empty without one."""
         return next((str(other) for other in self.now.names if str(other).lower() == str(name).lower()), "")
 
     def _owned(self, name: TableName, position: str) -> bool:
-        """Return whether a table has a name at a position, or in the instant of the tool's clock that it is in."""
+        """Return whether a table has a name at a position, or in the instant of the tool's clock that it is in.
+
+        Where it was not known which table had it, and that table is gone since, no row has to wait.
+        """
         if self.now.owner(name, position) is not None:
+            return True
+        if any(start <= position < end for start, end in self.now.doubts.get(name, ())):
             return True
         return any(one_instant(start, position) for start, _ in self.now.spans(name))
 

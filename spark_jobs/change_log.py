@@ -42,6 +42,7 @@ class Group:
     # where rows of a snapshot share a position: that, and Kafka's time of the newest of them, in milliseconds
     snapshots: list[tuple[str, int]] = field(default_factory=list)
     image_bytes: int = 0  # of the rows' images in memory
+    min_source_time: int | None = None
 
 
 @dataclass(slots=True)
@@ -107,7 +108,7 @@ class LogWriter:
         self._held: dict[tuple[str, str], int] = {}  # bytes of a table's pieces
         self._groups: list[Group] = []
         self.rows = self.size = 0
-        self.descriptions: list[dict[str, str]] = []
+        self.descriptions: list[dict[str, Any]] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take row changes of one decoded batch."""
@@ -180,9 +181,10 @@ class LogWriter:
 
     def _describe(self, database: str, table: str, rows: pa.Table) -> None:
         """Note each distinct description of a table's columns with the first position that has it."""
-        for row in rows.group_by("columns").aggregate([("position", "min")]).to_pylist():
+        times = rows.select(["columns", "position"]).append_column("time", rows.column("source_time").cast(pa.int64()))
+        for row in times.group_by("columns").aggregate([("position", "min"), ("time", "max")]).to_pylist():
             if row["columns"] is not None:
-                found = {"columns": row["columns"], "position": row["position_min"] or ""}
+                found = {"columns": row["columns"], "position": row["position_min"] or "", "time": row["time_max"]}
                 self.descriptions.append({"database": database, "table": table, **found})
 
 
@@ -215,12 +217,13 @@ def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:
 
 def _group(name: str, number: int, database: str, table: str, rows: pa.Table) -> Group:
     span = pc.min_max(rows.column("position")).as_py()
-    newest = pc.max(rows.column("source_time").cast(pa.int64())).as_py()
+    times = pc.min_max(rows.column("source_time").cast(pa.int64())).as_py()
     ops = rows.column("op").cast(pa.string())
     truncated = rows.filter(pc.equal(ops, "truncate")).column("position").to_pylist()
     removals = pc.sum(pc.is_in(ops, pa.array(["delete", "update"]))).as_py() or 0
     place = (name, number, database, table, rows.num_rows)
-    return Group(*place, span["min"] or "", span["max"] or "", newest, truncated, removals)
+    positions = span["min"] or "", span["max"] or ""
+    return Group(*place, *positions, times["max"], truncated, removals, min_source_time=times["min"])
 
 
 def _snapshots(rows: pa.Table) -> list[tuple[str, int]]:

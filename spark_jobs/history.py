@@ -57,6 +57,24 @@ class History:
             )
         return list(newest["clocks"])
 
+    def newest_source_time(self) -> int | None:
+        """Return the newest source time of the rows of all earlier batches, in microseconds since the epoch."""
+        return self._source_time(self.earlier[-1]) if self.earlier else None
+
+    def since_source_time(self, time: int) -> list[int]:
+        """Return the batches that may hold rows of a source time or later ones, ascending."""
+        found: list[int] = []
+        for seq in reversed(self.earlier):
+            newest = self._source_time(seq)
+            if newest is None or newest < time:
+                break
+            found.append(seq)
+        return found[::-1]
+
+    def _source_time(self, seq: int) -> int | None:
+        found: int | None = self.result(seq).get("newest_source_time")
+        return found
+
     def _reached(self, seq: int) -> str:
         return str(self.result(seq).get("max_position") or "")
 

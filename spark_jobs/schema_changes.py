@@ -54,7 +54,6 @@ def observed(job: JobDocument, landed: dict[str, Any]) -> tuple[list[SchemaChang
             continue
         if schema is not None:
             structure = ((item["database"], item["table"], schema),)
-            changes.append(
-                SchemaChange(item["position"], number, item["database"], "", structure, fallback=wire.ddl_among_rows)
-            )
+            place = (item["position"], number, item["database"], "")
+            changes.append(SchemaChange(*place, structure, time=item.get("time"), fallback=wire.ddl_among_rows))
     return changes, unclear

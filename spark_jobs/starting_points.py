@@ -12,6 +12,7 @@ from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.model.clock_position import (
     earliest_unordered,
+    is_clock_position,
     latest_unordered,
     one_instant,
     reaches,
@@ -141,7 +142,23 @@ class StartingPoints:
             # the content begins with this snapshot: what was before it counts no more
             earlier = self._spans_of(timeline, self._history.since(newest[0]))
             base, every = None, _since(newest[0], [*earlier, *spans])
-        return Start(base, back_to, every, newest)
+        return Start(base, back_to, [self._with_older(span) for span in every], newest)
+
+    def _with_older(self, span: Span) -> Span:
+        """Return a span with the other groups of its name, of this batch and earlier ones, that its rows may repeat."""
+        times = [group.min_source_time for group in span.groups if group.min_source_time is not None]
+        if not times or not is_clock_position(span.groups[0].max_position):
+            return span
+        name = TableName(span.groups[0].database, span.groups[0].table)
+        mine = {(group.file, group.row_group) for group in span.groups}
+        batches = [groups_by_name(self._history.manifest(seq)) for seq in self._history.since_source_time(min(times))]
+        older = [
+            group
+            for by_name in (*batches, self._groups)
+            for group in by_name.get(name, ())
+            if (group.file, group.row_group) not in mine and (group.max_source_time or 0) >= min(times)
+        ]
+        return replace(span, older=older)
 
     def _snapshots(self, timeline: TableTimeline, spans: list[Span]) -> list[tuple[str, int]]:
         """Return (position, Kafka's time) of the snapshots that the content may begin with: those that have rows."""
@@ -213,7 +230,7 @@ class StartingPoints:
                 for span in self._spans(timeline, groups_by_name(self._history.manifest(seq))):
                     groups = [group for group in span.groups if group.max_position >= late_from]
                     if groups:
-                        context.append(replace(span, groups=groups))
+                        context.append(self._with_older(replace(span, groups=groups)))
         return late_from, context
 
     def _spans(self, timeline: TableTimeline, by_name: dict[TableName, list[Group]]) -> list[Span]:
@@ -228,11 +245,20 @@ class StartingPoints:
             for start, end, owner in owned:
                 if owner != timeline.table_id:
                     continue
-                inside = [g for g in groups if reaches(g.max_position, start) and _begins(g.min_position, end)]
-                others = [(a, b) for a, b, _ in owned if a != start and _ends(b, start) and _begins(a, end)]
+                ends_at = self._last_copy(end)
+                inside = [g for g in groups if reaches(g.max_position, start) and _begins(g.min_position, ends_at)]
+                others = [
+                    (a, b)
+                    for a, b, _ in owned
+                    if a != start and _ends(self._last_copy(b), start) and _begins(a, ends_at)
+                ]
                 if inside:
                     spans.append(Span(inside, start, end, others))
         return spans
+
+    def _last_copy(self, position: str | None) -> str | None:
+        """Return the last position that a statement has on any partition: up to there rows may be older."""
+        return None if position is None else max([position, *self._now.copies.get(position, ())])
 
     def _late_clears(self, spans: list[Span], base: TableState) -> list[str]:
         clears = [p for span in spans for group in span.groups for p in group.clears]
@@ -324,5 +350,5 @@ def _since(position: str, spans: list[Span]) -> list[Span]:
     for span in spans:
         groups = [group for group in span.groups if group.max_position >= position]
         if groups and (span.end is None or span.end > position):
-            found.append(Span(groups, max(span.start, position), span.end))
+            found.append(replace(span, groups=groups, start=max(span.start, position)))
     return found

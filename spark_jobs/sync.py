@@ -92,7 +92,10 @@ def _carry_out(
     end = time.monotonic()
     result.seconds = {"land": round(clock["apply"] - clock["land"], 3), "apply": round(end - clock["apply"], 3)}
     newest = max((g["max_position"] for g in landed["groups"] if g["database"]), default="")
+    times = [g["max_source_time"] for g in landed["groups"] if g["database"]]
+    times = [time for time in (*times, history.newest_source_time()) if time is not None]
     only_the_lake = {
+        "newest_source_time": max(times, default=None),
         "max_position": max(newest, history.newest_position()),
         "clocks": landed["clocks"],
         "source_log": source_log.after(landed).document(),
@@ -208,7 +211,8 @@ def _apply(
     seen, unclear = observed(job, landed)
     between = Between(job, manifest, fresh, seen, history, unclear)
     work = between.work()
-    say(f"apply: {len(work.tasks)} tables, {len(between.fresh)} new schema changes")
+    news = [change for change in between.fresh if change.copy_of is None]
+    say(f"apply: {len(work.tasks)} tables, {len(news)} new schema changes")
     reports = _run_tasks(job, secrets, run, between, work)
     if session is not None:
         _commit_staged(job, session, storage, work.tasks, reports)
@@ -224,11 +228,11 @@ def _apply(
     result = Result(job.pipeline, job.seq, "done")
     result.records = landed["records"]
     result.changes = {name[4:]: count for name, count in sorted(landed["changes"].items()) if name.startswith("row.")}
-    result.schema_changes = len(between.fresh)
+    result.schema_changes = len(news)
     result.new_schema_changes = [change.document() for change in between.fresh]
     result.deferred = later
     result.new_generations = landed.get("new_generations", [])
-    result.statements = [change.statement for change in between.fresh if change.statement]
+    result.statements = [change.statement for change in news if change.statement]
     failures = [failure for report in reports.values() for failure in report["failures"]]
     result.quarantined = landed["changes"].get("error", 0) + len(failures)
     result.quarantine = [*landed["errors"], *failures][:100]

@@ -12,11 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.cascades import Lost, RowsUnknown, lost_values, referring
-from airflow_provider_cdc.core.apply.clocks import order_unknown, rows_of_name
+from airflow_provider_cdc.core.apply.clocks import beside_copies, order_unknown, rows_of_name
 from airflow_provider_cdc.core.apply.content import after_parts
 from airflow_provider_cdc.core.apply.delta import Delta, ImagesLack
-from airflow_provider_cdc.core.apply.mapping import Mapper, arrow_schema
+from airflow_provider_cdc.core.apply.mapping import Mapper, arrow_schema, barriers
 from airflow_provider_cdc.core.apply.partial import RewindNeeded
+from airflow_provider_cdc.core.apply.repeats import SENT_COLUMNS, with_sending, without_repeats_across
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, identities, resolve
 from airflow_provider_cdc.core.apply.rows import without_keys
 from airflow_provider_cdc.core.apply.typing_rows import SchemaMissing
@@ -25,6 +26,7 @@ from airflow_provider_cdc.core.ddl.timeline import Reference, TableTimeline
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import CdcError, SinkError, Transient, UnavailableError
 from airflow_provider_cdc.core.faults import course, may_be_caught
+from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import latest_unordered
 from airflow_provider_cdc.core.model.schema import TableSchema
@@ -99,6 +101,7 @@ class _Table:
         zero_dates: Literal["null", "string"] = "null" if self._policy.zero_dates == "null" else "string"
         self._types = TypeOptions(self._policy.tinyint1_as_boolean, zero_dates)
         self._timeline = TableTimeline.from_document(task.timeline)
+        self._by_clock = open_format(job.format, job.format_options).order == "second"
         self._owes = False
         self._committing = False
         self.seen_version: int | None = None
@@ -123,10 +126,12 @@ class _Table:
     def _is_large(self) -> bool:
         """Return whether the images of the changes are left in the change log until rows are made of them.
 
-        Late rows are compared with applied ones, and rows with what parents lost, all at once.
+        Late rows are compared with applied ones, rows with what parents lost, and rows that may be repeats with those
+        that they may repeat, all at once.
         """
         task = self._task
         compared = bool(task.parents) or (task.late_from is not None and bool(task.context))
+        compared = compared or any(span.older for span in task.spans)
         return task.image_bytes > self._job.policy["apply_bytes"] and not compared
 
     def _resolved(self, target: DeltaLocation, base_schema: TableSchema | None, *, in_pieces: bool) -> ApplyReport:
@@ -337,9 +342,14 @@ class _Table:
         """
         task = self._task
         fresh = self._read(task.spans, images)
+        older = None
+        if self._by_clock:
+            older, fresh = self._maybe_repeated(fresh), fresh.filter(pc.invert(fresh.column("older")))
         if task.late_from is None or not task.context:
-            return fresh, None
+            return fresh, older
         before = self._read(task.context)
+        if self._by_clock:
+            before = before.filter(pc.invert(before.column("older")))
         before = before.filter(pc.greater_equal(before.column("position"), task.late_from))
         # newest per key over old and new changes: what was applied wins again where it is newer; without a key a row
         # counts each time, so there only changes that were not applied yet may come in
@@ -349,7 +359,26 @@ class _Table:
         keyed = self._in_keyed_epoch(fresh)
         numbered = open_format(self._job.format, self._job.format_options).snapshot_rows == "numbered"
         unknown = _unknown(fresh.filter(pc.invert(keyed)), before, numbered)
+        if older is not None:
+            again = pa.concat_tables([again, older.filter(pc.less(older.column("position"), task.late_from))])
         return pa.concat_tables([fresh.filter(keyed), unknown]), again
+
+    def _maybe_repeated(self, rows: pa.Table) -> pa.Table | None:
+        """Return the rows of earlier batches that fresh ones may repeat, and those behind them; None without any.
+
+        Rows before a change of the key's columns cannot be repeated behind it.
+        """
+        fresh = rows.column("source").filter(pc.invert(rows.column("older")))
+        oldest = pc.min(fresh.filter(pc.greater_equal(fresh, 0))).as_py()
+        older = rows.filter(rows.column("older"))
+        alike = older.column("position").filter(pc.greater_equal(older.column("source"), oldest if oldest else 0))
+        if oldest is None or not len(alike) or self._task.base is None:
+            return None
+        applied = self._task.base.applied_position
+        places = [self._timeline.epochs[place].position for place in barriers(self._timeline.epochs)]
+        begins = max([pc.min(alike).as_py(), *(place for place in places if place <= applied)])
+        older = older.filter(pc.and_(self._in_keyed_epoch(older), pc.greater_equal(older.column("position"), begins)))
+        return older if older.num_rows else None
 
     def _in_keyed_epoch(self, rows: pa.Table) -> pa.ChunkedArray:
         keyed = pa.chunked_array([pa.repeat(bool(self._timeline.epochs[0].schema.key), rows.num_rows)])
@@ -359,21 +388,30 @@ class _Table:
 
     def _read(self, spans: list[Span], images: dict[str, StoredImages] | None = None) -> pa.Table:
         tables, sent = [], self._task.snapshot_sent
-        columns = [*RESOLVE_COLUMNS, *(["kafka_time"] if sent else [])]
+        columns = [*RESOLVE_COLUMNS, *(SENT_COLUMNS if self._by_clock else ["kafka_time"] if sent else [])]
         for span in spans:
             before_of = self._before_of()
             if images is None:
                 found = read_groups(self._storage, span.groups, columns, before_of=before_of)
             else:
                 found = read_without_images(self._storage, span.groups, columns, images, before_of=before_of)
-            rows = self._of_table(found, span)
+            if self._by_clock:
+                tables.append(self._of_table(self._with_older(found, span, columns), span))
+                continue
+            rows = _between(found, span)
             tables.append(self._without_broken_off(rows) if sent else rows)
         if not tables:
-            return _no_changes()
+            return self._no_changes()
         rows = pa.concat_tables(tables).unify_dictionaries()
         if rows.num_rows and not self.first:
             self.first = rows.slice(0, 1).select(["topic", "partition", "offset"]).to_pylist()[0]
         return rows
+
+    def _no_changes(self) -> pa.Table:
+        none = CHANGE_SCHEMA.empty_table()
+        if self._by_clock:
+            return _marked(none.select([*RESOLVE_COLUMNS, *SENT_COLUMNS]), older=False)
+        return none.select(RESOLVE_COLUMNS)
 
     def _without_broken_off(self, rows: pa.Table) -> pa.Table:
         """Leave out rows of the snapshot's earlier attempts at the same position."""
@@ -383,18 +421,33 @@ class _Table:
         broken = pc.fill_null(pc.and_(pc.and_(snapshot, there), older), False)
         return rows.filter(pc.invert(broken)).drop_columns(["kafka_time"])
 
+    def _with_older(self, found: pa.Table, span: Span, columns: list[str]) -> pa.Table:
+        """Return a span's rows with those of earlier batches that they may repeat, marked as older."""
+        tables = [_marked(found, older=False)]
+        if span.older:
+            older = read_groups(self._storage, span.older, columns, before_of=self._before_of())
+            tables.append(_marked(older, older=True))
+        return pa.concat_tables(tables).unify_dictionaries()
+
     def _of_table(self, rows: pa.Table, span: Span) -> pa.Table:
-        """Return the rows of a span's groups that mean this table.
+        """Return the rows of a span's groups that mean this table, where a clock orders them.
 
         :raises DataError: only the order of changes of one instant would tell.
         """
-        if open_format(self._job.format, self._job.format_options).order == "exact":
-            return _between(rows, span)
-        if span.end is None and all(group.min_position >= latest_unordered(span.start) for group in span.groups):
+        timeline = self._timeline
+        rows = beside_copies(rows, timeline.copies)
+        clears = timeline.clears if self._policy.on_truncate == "apply" else []
+        boundaries = {span.start, *clears, *(epoch.position for epoch in timeline.epochs)}
+        for boundary in sorted(boundaries - {""}):
+            if boundary >= span.start and (span.end is None or boundary < span.end):
+                rows = without_repeats_across(rows, boundary)
+        begun = latest_unordered(max([span.start, *timeline.copies.get(span.start, ())]))
+        groups = [*span.groups, *span.older]
+        if span.end is None and all(group.min_position >= begun for group in groups):
             return rows
         found = rows_of_name(rows, span.start, span.end, span.others)
         if found is None:
-            raise order_unknown(self._timeline, "rows, and statements that give their name to another table,")
+            raise order_unknown(timeline, "rows, and statements that give their name to another table,")
         return found
 
     def _before_of(self) -> list[str] | None:
@@ -507,10 +560,10 @@ def _inside(rows: pa.Table, start: str, end: str | None) -> pa.Table:
     return rows if end is None else rows.filter(pc.less(rows.column("position"), end))
 
 
-def _no_changes() -> pa.Table:
-    from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
-
-    return CHANGE_SCHEMA.empty_table().select(RESOLVE_COLUMNS)
+def _marked(rows: pa.Table, *, older: bool) -> pa.Table:
+    """Return rows of a format ordered by clock with what tells repeats."""
+    rows = with_sending(rows)
+    return rows.append_column("older", pa.chunked_array([pa.repeat(older, rows.num_rows)]))
 
 
 def _unknown(fresh: pa.Table, before: pa.Table, numbered: bool) -> pa.Table:

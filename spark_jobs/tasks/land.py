@@ -19,6 +19,7 @@ from airflow_provider_cdc.core.formats.given_positions import Clock, GivenPositi
 from airflow_provider_cdc.core.formats.groups import whole_groups
 from airflow_provider_cdc.core.formats.record_faults import decode_all
 from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.model.clock_position import is_clock_position, is_stale
 from spark_jobs.change_log import Group, LogWriter, log_folder
 from spark_jobs.generations import Begin, Begins
 from spark_jobs.kept_memory import keep_memory
@@ -55,7 +56,7 @@ class LandReport:
     progress: int | None = None
     errors: list[dict[str, Any]] = field(default_factory=list)
     unreadable: list[dict[str, Any]] = field(default_factory=list)
-    descriptions: list[dict[str, str]] = field(default_factory=list)
+    descriptions: list[dict[str, Any]] = field(default_factory=list)
     clocks: list[Clock] = field(default_factory=list)
     stretches: list[dict[str, Any]] = field(default_factory=list)
     statements: list[dict[str, Any]] = field(default_factory=list)
@@ -198,10 +199,11 @@ def schema_changes(wire: Format, batch: pa.RecordBatch, seq: int) -> list[dict[s
     :param seq: number of the batch: offsets begin again where a topic is made again.
     """
     documents = []
-    times, sent = (batch.column(name).cast(pa.int64()).to_pylist() for name in ("source_time", "kafka_time"))
+    names = ("source_time", "kafka_time", "tool_time")
+    times, sent, built = (batch.column(name).cast(pa.int64()).to_pylist() for name in names)
     # Kafka's times may lie outside of the years that Python knows: they stay numbers
     plain = batch.drop_columns(["source_time", "kafka_time", "tool_time"]).to_pylist()
-    for row, time, sent_ms in zip(plain, times, sent, strict=True):
+    for row, time, sent_ms, built_ms in zip(plain, times, sent, built, strict=True):
         try:
             structure = wire.structure(row["table_changes"]) if row["table_changes"] else []
         except Exception:
@@ -218,6 +220,8 @@ def schema_changes(wire: Format, batch: pa.RecordBatch, seq: int) -> list[dict[s
                 **({} if server is None else {"server": server}),
                 **({"snapshot": sent_ms or 0} if row["op"] == "snapshot" else {}),
                 **({} if row["dialect"] is None else {"dialect": row["dialect"]}),
+                **({"stale": True} if is_stale(row["position"], built_ms) else {}),
+                **({"sent": sent_ms} if is_clock_position(row["position"]) and sent_ms is not None else {}),
             }
         )
     return documents

@@ -14,12 +14,14 @@ class Span:
     """Row groups of one name and the positions in them that mean this table: half-open, ``end`` None is open.
 
     :param others: spans in which the name meant other tables, if they begin or end in one instant with this one.
+    :param older: other row groups of the name that the rows may repeat, where no position tells that.
     """
 
     groups: list[Group]
     start: str
     end: str | None
     others: list[tuple[str, str | None]] = field(default_factory=list)
+    older: list[Group] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -109,7 +111,8 @@ class ApplyTask:
 
 
 def _spans(data: list[dict[str, Any]]) -> list[Span]:
-    return [Span(**{**span, "groups": [Group(**g) for g in span["groups"]]}) for span in data]
+    groups = [{name: [Group(**group) for group in span[name]] for name in ("groups", "older")} for span in data]
+    return [Span(**{**span, **mine}) for span, mine in zip(data, groups, strict=True)]
 
 
 @dataclass(slots=True)

@@ -57,8 +57,7 @@ def case_of(name: str, seed: int, theme: str | None = None, sizes: Sequence[int]
         rows=rnd.choice((1, EVENT_ROWS)) if tool.numbers_records else 1,
         minimal=bool(tool.partial) and rnd.random() < 0.3,
         resets=name == "debezium-json" and again.random() < 0.5,
-        # a table may wait for ever where rows and statements of several partitions are of one millisecond
-        ties=ties if partitions == 1 else 0.0,
+        ties=ties,
     )
     if tool.timed and not clock and again.random() < 0.3:
         # a log that begins again is recognised where files fall by two, or by a fall on each partition
@@ -74,10 +73,10 @@ def case_of(name: str, seed: int, theme: str | None = None, sizes: Sequence[int]
         style,
         batches=batches,
         ragged=rnd.choice((0.0, 0.5, 1.0)),
-        late=0 if clock else rnd.choice((0, 0, 0, 1, 2, 3)),
+        late=rnd.choice((0, 0, 0, 1, 2, 3)),
         restarts=rnd.choice((0, 0, 1, 3)),
         doubles=rnd.choice((0.0, 0.0, 0.1)),
-        replays=0 if clock else rnd.choice((0, 0, 1, 2)),
+        replays=rnd.choice((0, 0, 1, 2)),
         crashes=rnd.choice((0.0, 0.0, 0.4)),
         repeats=0.2,
         losses=rnd.choice((0.0, 0.0, 0.3)),

@@ -33,6 +33,7 @@ from tests.one_history import events as neutral
 from tests.one_history.canal_protobuf_writer import together
 
 START = 1_700_000_000  # seconds since 1970 at which histories begin
+REPLAYED_MS = 15_000  # of the tool's clock, before somebody sends an old record again
 EVENT_ROWS = 8  # of one event in the source's log
 
 
@@ -52,6 +53,7 @@ class Writer:
         self._number = self._transaction = 0
         self._millis = START * 1000 + 500  # the tool's clock
         self._schemas: dict[Structure, model.TableSchema] = {}
+        self._written: dict[int, list[Record]] = {}  # by the number of a unit's first event, as it was sent first
 
     def units(self, statements: Sequence[Statement]) -> Iterator[Unit]:
         """Return everything that the tool sends."""
@@ -67,8 +69,6 @@ class Writer:
                 continue
             self._transaction += 1
             self._second += self.rnd.choice((0, 0, 1, 7))
-            if self.tool.by_clock and any(isinstance(event, DdlEvent) for event in events):
-                self._second += 1  # the same text twice in one second is taken for a copy of another partition
             if self.rnd.random() < 0.06:
                 self._file, self._pos = self._file + 1, 4
             units = [self._unit(list(group)) for _, group in groupby(self._placed(events), lambda event: event.number)]
@@ -111,13 +111,15 @@ class Writer:
     def _unit(self, events: list[neutral.Event]) -> Unit:
         what = [event.what for event in events]
         keyless = any(isinstance(row, neutral.Row) and not row.schema.key for row in what)
-        ddl = any(isinstance(one, neutral.Ddl) for one in what)
-        moves = any(isinstance(row, neutral.Row) and _moves(row) for row in what)
-        clock = self.tool.by_clock
-        return Unit(lambda why: self._records(events, why), not (clock and keyless), clock and (ddl or moves))
+        return Unit(lambda why: self._records(events, why), not (self.tool.by_clock and keyless))
 
     def _records(self, events: Sequence[neutral.Event], why: Sending) -> list[Record]:
         partitions = self.style.partitions
+        if why is Sending.ANYWHERE and self.tool.by_clock:
+            self._millis += REPLAYED_MS
+            if self.again.random() < 0.5:  # somebody copies the records; else the tool makes them anew
+                copied = (replace(record, time=self._millis) for record in self._written[events[0].number])
+                return [self._anywhere(record) for record in copied]
         if why is Sending.ANYWHERE:
             partitions = self.again.randint(1, partitions)  # where rows go follows from how many partitions there are
         written: list[tuple[neutral.Event, neutral.Message]] = []
@@ -133,6 +135,7 @@ class Writer:
             records = _packed(records)
         if why is Sending.ANYWHERE and not self.tool.numbers_records:
             records = [self._anywhere(record) for record in records]
+        self._written.setdefault(events[0].number, records)
         return records
 
     def _record(self, event: neutral.Event, message: neutral.Message) -> Record:
@@ -228,13 +231,6 @@ def _value(kind: Kind, value: Any) -> neutral.Value:
     if kind.name == "time":
         return time_text(value, kind.length or 0)
     return value
-
-
-def _moves(row: neutral.Row) -> bool:
-    if row.before is None or row.after is None:
-        return False
-    keys = (column.name for column in row.schema.key_columns)
-    return any(row.before.get(name) != row.after.get(name) for name in keys)
 
 
 def _packed(records: Sequence[Record]) -> list[Record]:

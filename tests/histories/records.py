@@ -35,11 +35,9 @@ class Unit:
 
     :param write: returns the records; called in the order of sending, once for each time that the unit is sent.
     :param repeatable: whether it may be sent again: no, where a repeat cannot be told from a new change.
-    :param breaks: no stretch that holds it may be sent again (formats ordered by clock).
     :param picture: what the lake must hold once this and all units before it arrived; None inside a statement.
     """
 
     write: Callable[[Sending], list[Record]]
     repeatable: bool = True
-    breaks: bool = False
     picture: Picture | None = None

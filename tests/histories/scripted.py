@@ -26,6 +26,7 @@ class Script:
     """A pipeline over the log in memory, with what the ledger would remember between batches.
 
     :param policy: what differs from the default policy.
+    :param tables: ``tables`` of the pipeline.
     :ivar held: partitions that the next batches do not read further.
     """
 
@@ -35,6 +36,7 @@ class Script:
     schema_topic: str | None = "src"
     options: dict[str, str] = field(default_factory=dict)
     policy: dict[str, Any] = field(default_factory=dict)
+    tables: dict[str, dict[str, Any]] = field(default_factory=dict)
     held: set[Partition] = field(default_factory=set)
     ends: dict[Partition, int] = field(default_factory=dict)
     states: dict[str, TableState] = field(default_factory=dict)
@@ -64,7 +66,7 @@ class Script:
             {},
             [chunk for chunk in chunks if chunk.start < chunk.end],
             RunPolicy(**self.policy).document(),
-            {},
+            self.tables,
             list(self.seqs),
             self.schema_changes,
             list(self.states.values()),

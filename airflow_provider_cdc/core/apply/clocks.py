@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,38 @@ def moments_and_partitions(rows: pa.Table) -> tuple[Places, Places]:
     return group_numbers([millisecond]), group_numbers(partition)
 
 
+def beside_copies(rows: pa.Table, copies: Mapping[str, Sequence[str]]) -> pa.Table:
+    """Return changes with positions right before or behind statements that their own partition has a copy of.
+
+    :param copies: position of a statement -> positions of its copies on other partitions.
+    """
+    own = rows.column("position")
+    partitions = pc.utf8_slice_codeunits(own, clock.PARTITION.start, clock.PARTITION.stop) if copies else None
+    positions = own
+    for statement in sorted(copies):
+        for copy in copies[statement]:
+            mine = pc.equal(partitions, copy[clock.PARTITION]).to_numpy(zero_copy_only=False)
+            if not mine.any():
+                continue
+            passed = _from(own, copy)
+            doubtful = unordered_with(statement, positions)
+            later = _from(positions, statement)
+            positions = _behind(positions, mine & ~passed & (later | doubtful), _before(statement), own)
+            positions = _behind(positions, mine & passed & (~later | doubtful), statement, own)
+    return rows if positions is own else rows.set_column(rows.schema.get_field_index("position"), "position", positions)
+
+
+def _before(position: str) -> str:
+    """Return a text below a position and above those of all other changes before it."""
+    return f"{position[:-1]}{chr(ord(position[-1]) - 1)}"
+
+
+def _behind(positions: pa.ChunkedArray, which: Flags, place: str, own: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not which.any():
+        return positions
+    return pc.if_else(pa.array(which), pc.binary_join_element_wise(place, own, "."), positions)
+
+
 def rows_of_name(rows: pa.Table, start: str, end: str | None, others: list[tuple[str, str | None]]) -> pa.Table | None:
     """Return the changes that a table has under one of its names, None where the clock cannot tell them from others.
 
@@ -77,7 +110,7 @@ def rows_of_name(rows: pa.Table, start: str, end: str | None, others: list[tuple
     if not mine.all():
         rows = rows.filter(pa.array(mine))
     if end is not None:
-        rows = _moved(rows, _from(rows.column("position"), end), f"{end[:-1]}{chr(ord(end[-1]) - 1)}")
+        rows = _moved(rows, _from(rows.column("position"), end), _before(end))
     return _moved(rows, ~_from(rows.column("position"), start), start) if start else rows
 
 
@@ -95,8 +128,6 @@ def _within(positions: pa.ChunkedArray, start: str, end: str | None) -> Flags:
 
 def _moved(rows: pa.Table, which: Flags, behind: str) -> pa.Table:
     """Return rows of which some stand right behind a position, in their order."""
-    if not which.any():
-        return rows
     positions = rows.column("position")
-    moved = pc.if_else(pa.array(which), pc.binary_join_element_wise(behind, positions, "."), positions)
-    return rows.set_column(rows.schema.get_field_index("position"), "position", moved)
+    moved = _behind(positions, which, behind, positions)
+    return rows if moved is positions else rows.set_column(rows.schema.get_field_index("position"), "position", moved)

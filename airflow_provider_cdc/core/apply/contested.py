@@ -44,14 +44,15 @@ def settle(
     :raises DataError: images do not tell how a key ends.
     :raises RewindNeeded: some of a moment's changes came too late for the stored rows.
     """
-    moments, partitions = (codes[where] for codes in moments_and_partitions(typer.changes.rows))
+    mine = typer.changes.rows.select(["position", "topic", "partition"]).take(pa.array(where))
+    moments, partitions = moments_and_partitions(mine)
     last: Places = np.zeros(int(groups.max()) + 1, dtype=np.int64)
     last[groups[winners]] = moments[winners]
-    contested = _of_several(last, groups, moments, partitions)
+    contested = of_several(groups, winners, moments, partitions)
     if not len(contested):
         return winners
     wanted = np.isin(groups, contested)
-    images = _Images(typer, where, fills)
+    images = KeyStates(typer, where, fills)
     events: dict[int, list[int]] = {int(key): [] for key in contested}
     before: dict[int, int] = {}  # the key's last event before the moment
     for event in np.flatnonzero(wanted).tolist():
@@ -82,8 +83,13 @@ def settle(
     return chosen
 
 
-def _of_several(last: Places, groups: Places, moments: Places, partitions: Places) -> Places:
-    """Return the keys whose events of the last moment are on several partitions."""
+def of_several(groups: Places, winners: Places, moments: Places, partitions: Places) -> Places:
+    """Return the keys whose events of the last moment are on several partitions.
+
+    :param winners: per key the newest event.
+    """
+    last: Places = np.zeros(int(groups.max()) + 1, dtype=np.int64)
+    last[groups[winners]] = moments[winners]
     together = np.flatnonzero(moments == last[groups])
     lowest = np.full(len(last), np.iinfo(np.int64).max)
     highest = np.full(len(last), -1)
@@ -93,7 +99,7 @@ def _of_several(last: Places, groups: Places, moments: Places, partitions: Place
     return contested
 
 
-class _Images:
+class KeyStates:
     """The states that events take a key from and to."""
 
     def __init__(self, typer: RowTyper, where: Places, fills: np.ndarray) -> None:
@@ -103,9 +109,13 @@ class _Images:
         """Return the state after an event."""
         return self._image(event) if self._fills[event] else None
 
+    def left(self, event: int) -> _State:
+        """Return the state before an event."""
+        return None if self._fills[event] else self._image(event)
+
     def finals(self, events: list[int]) -> list[_State]:
         """Return the states that are reached more often than left: one, or none where the key ends as it began."""
-        left = Counter(None if self._fills[event] else self._image(event) for event in events)
+        left = Counter(map(self.left, events))
         return list((Counter(map(self.reached, events)) - left).elements())
 
     def _image(self, event: int) -> str:
@@ -115,7 +125,7 @@ class _Images:
         return repr(sorted(json.loads(image, parse_float=str, parse_int=str).items()))
 
 
-def _reaching(typer: RowTyper, images: _Images, events: list[int], final: list[_State]) -> int:
+def _reaching(typer: RowTyper, images: KeyStates, events: list[int], final: list[_State]) -> int:
     """Return the last event that leads to the final state."""
     found = [event for event in events if len(final) == 1 and images.reached(event) == final[0]]
     if not found:

@@ -17,6 +17,7 @@ from airflow_provider_cdc.core.apply.contested import settle
 from airflow_provider_cdc.core.apply.delta import Delta, ImagesLack, LaterRows, Part
 from airflow_provider_cdc.core.apply.mapping import Mapper, barriers
 from airflow_provider_cdc.core.apply.partial import Completion, StoredRows, key_events, with_keys_before
+from airflow_provider_cdc.core.apply.repeats import KeyedRows, settled_without_repeats
 from airflow_provider_cdc.core.apply.rows import Places, group_numbers, newest
 from airflow_provider_cdc.core.apply.stored import ReadRows, Stored
 from airflow_provider_cdc.core.apply.typing_rows import RowTyper
@@ -46,7 +47,8 @@ def resolve(
 ) -> Delta:
     """Resolve the changes of one table.
 
-    :param changes: its row changes (:data:`RESOLVE_COLUMNS`), in any order and with repeats.
+    :param changes: its row changes (:data:`RESOLVE_COLUMNS`), in any order and with repeats; of formats ordered by
+        clock with what tells repeats (:func:`core.apply.repeats.with_sending`).
     :param timeline: the table's schema changes by position.
     :param base: schema that the stored rows lie under, None when nothing is stored.
     :param base_position: newest position that the stored rows went through; clears up to it are done.
@@ -150,7 +152,14 @@ def _keyed(
     groups = group_numbers(keys.columns)
     winners = newest(groups)
     if wire.order == "second":
-        winners = settle(typer, keys, winners, groups, where, fills, stored_rows, stored)
+
+        def settled(some: Places) -> Places:
+            mine, numbers = keys.take(pa.array(some)), np.unique(groups[some], return_inverse=True)[1]
+            found = settle(typer, mine, newest(numbers), numbers, where[some], fills[some], stored_rows, stored)
+            chosen: Places = some[found]
+            return chosen
+
+        winners = settled_without_repeats(typer, KeyedRows(groups, where, fills), winners, settled)
     elif wire.updates_move_keys:
         winners = taken_beside(winners, groups, where, fills, typer.changes.rows)
     filled = winners[fills[winners]]

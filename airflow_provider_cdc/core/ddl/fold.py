@@ -13,12 +13,21 @@ from airflow_provider_cdc.core.ddl.generated import Expression, recomputed
 from airflow_provider_cdc.core.ddl.named_tables import named_tables
 from airflow_provider_cdc.core.ddl.parser import is_mysql, parse
 from airflow_provider_cdc.core.ddl.server import Server
-from airflow_provider_cdc.core.ddl.timeline import Block, Epoch, Reference, SchemaChange, TableTimeline, Timeline
+from airflow_provider_cdc.core.ddl.timeline import (
+    Block,
+    Epoch,
+    Reference,
+    SchemaChange,
+    TableTimeline,
+    Timeline,
+    order_of_sending,
+    sent_apart,
+)
 from airflow_provider_cdc.core.ddl.unordered import REASON, TWICE, Effect, effect_of, in_doubt, still_near
 from airflow_provider_cdc.core.ddl.working_table import WorkingTable
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.faults import summary
-from airflow_provider_cdc.core.model.clock_position import one_instant
+from airflow_provider_cdc.core.model.clock_position import is_clock_position, one_instant
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
 
 # sql/table.cc of MariaDB: TABLE::delete_row, vers_insert_history_row
@@ -30,9 +39,9 @@ _VERSIONED = (
 class Fold:
     """The state of all tables after the changes applied so far."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, copies: dict[str, list[str]] | None = None) -> None:
         self._server = server
-        self.timeline = Timeline()
+        self.timeline = Timeline(copies=copies or {})
         self._open: dict[TableName, str] = {}  # name -> id of the table that has it now
         self._working: dict[str, WorkingTable] = {}  # id -> columns, key and indexes now
         self._alike: dict[TableName, list[TableName]] = {}  # lower-case name -> names that tables have now
@@ -40,6 +49,7 @@ class Fold:
         # database -> position of its newest snapshot, and the tables known before that it has not described so far
         self._undescribed: dict[str, tuple[str, dict[TableName, str]]] = {}
         self._rows_only: list[SchemaChange] = []  # structures that rows show, until the next statement is known
+        self._doubtful_since: dict[TableName, str] = {}
         self._near: list[Effect] = []  # the last statements, as far as the clock may not order them with the next
 
     def apply(self, change: SchemaChange) -> None:
@@ -61,13 +71,15 @@ class Fold:
 
     def _carry_out(self, change: SchemaChange, statements: Sequence[ddl.Statement]) -> None:
         """Carry out the statements of one change, unless another one of the same instant may stand before or after."""
-        effect = effect_of(change, statements, self.timeline.names, self._case)
+        copies = self.timeline.copies.get(change.position, [])
+        effect = effect_of(change, statements, self.timeline.names, self._case, copies)
         self._rows_only = [other for other in self._rows_only if not _names(other) & effect.changed]
         self._near = still_near(self._near, change.position)
         doubtful = self._doubtful_names(change, statements, effect)
         self._near.append(effect)
         for name, reason in doubtful.items():
             self.timeline.doubtful.setdefault(name, reason)
+            self._doubtful_since.setdefault(name, change.position)
             if name in self._open:
                 # before what else is unknown of the table: that may be so only for the wrong order
                 self.timeline.tables[self._open[name]].blocked.insert(0, Block(change.position, reason, columns=True))
@@ -88,6 +100,8 @@ class Fold:
         created = _creates(statements, effect)
         if created is not None and created in self.timeline.doubtful and created not in found:
             del self.timeline.doubtful[created]
+            ended = self._doubtful_since.pop(created), change.position
+            self.timeline.doubts.setdefault(created, []).append(ended)
             self._drop(change, created)  # no table has the name, or the statement would have failed
         reasons = [self.timeline.doubtful.get(name) or found.get(name) for name in effect.changed | effect.read]
         reason = next(filter(None, reasons), None)
@@ -154,6 +168,12 @@ class Fold:
                 if self._open.get(name) == table_id:
                     text = f"the snapshot at {position} lacks this table: dropped or left out? its content is kept"
                     self.timeline.tables[table_id].notes.append(text)
+
+    def note_copies(self) -> None:
+        """Give each table the copies of the statements that it went through."""
+        for table in self.timeline.tables.values() if self.timeline.copies else ():
+            places = dict.fromkeys(position for position, _ in table.events())
+            table.copies = {p: self.timeline.copies[p] for p in places if p in self.timeline.copies}
 
     def _statement(self, change: SchemaChange, item: ddl.Statement) -> None:
         match item:
@@ -290,7 +310,7 @@ class Fold:
         """Take the structure that rows themselves show: where no DDL is carried, a new name is a new column."""
         for database, table, known in change.structure:
             name = TableName(database, table)
-            if name in self.timeline.doubtful:
+            if name in self.timeline.doubtful or self.timeline.sent_again(name, change.position, change.time):
                 continue
             if name not in self._open:
                 self._discover(change, name)
@@ -463,7 +483,9 @@ def build_timeline(changes: Iterable[SchemaChange], server: Server | None = None
     :param server: settings of the source's server, None where nothing is known of them.
     """
     server = server or Server()
-    fold = Fold(server)
+    changes = list(changes)
+    fold = Fold(server, _copies(changes))
+    changes = _first_sent(change for change in changes if change.copy_of is None)
     if server.lower_case_names:
         changes = [_in_lower_case(change) for change in changes]
     seen: set[tuple[Any, ...]] = set()
@@ -478,7 +500,34 @@ def build_timeline(changes: Iterable[SchemaChange], server: Server | None = None
             fold.describe(change, position)
     fold.take_rows()
     fold.note_undescribed()
+    fold.note_copies()
     return fold.timeline
+
+
+def _copies(changes: Iterable[SchemaChange]) -> dict[str, list[str]]:
+    """Return the positions of statements' copies by the position of the statement."""
+    found: dict[str, set[str]] = {}
+    for change in changes:
+        if change.copy_of is not None:
+            found.setdefault(change.copy_of, set()).add(change.position)
+    return {position: sorted(copies) for position, copies in found.items()}
+
+
+def _first_sent(changes: Iterable[SchemaChange]) -> list[SchemaChange]:
+    """Leave out statements that a tool sent again long after others of the same source time and text.
+
+    Where the first comes late, those after it were taken for it before.
+    """
+    kept: list[SchemaChange] = []
+    sent: dict[tuple[Any, ...], list[SchemaChange]] = {}
+    for change in sorted(changes, key=order_of_sending):
+        if change.statement and is_clock_position(change.position):
+            earlier = sent.setdefault((change.time, change.database, change.statement), [])
+            if earlier and all(sent_apart(change, other) for other in earlier):
+                continue
+            earlier.append(change)
+        kept.append(change)
+    return kept
 
 
 def _placed(changes: Iterable[SchemaChange]) -> list[tuple[str, int, SchemaChange]]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_provider_cdc.core.ddl.fold import build_timeline
 from airflow_provider_cdc.core.ddl.parser import parse
 from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.ddl.statement import TruncateTable
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange, Timeline
+from airflow_provider_cdc.core.ddl.timeline import SchemaChange, Timeline, order_of_sending, sent_apart
 from airflow_provider_cdc.core.ddl.unordered import REASON, TWICE
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.clock_position import PARTITION
@@ -30,43 +30,87 @@ def new_changes(
     :param read: what records of the log said.
     :param observed: structures that rows show, by position.
     :param server: settings of the source's server.
-    :param exact: whether a change's position tells it from others. Without, a copy is one of the same source time,
-        database and text; but not of a TRUNCATE, which two rows of one second may stand between. On one partition it
-        may as well be a statement that was carried out twice: if that would make a difference, it is marked.
+    :param exact: whether a change's position tells it from others.
     """
-    identity = _exact_identity if exact else _inexact_identity
-    seen: dict[Any, list[str]] = {}
-    for change in known:
-        seen.setdefault(identity(change), []).append(change.position)
-    fresh: list[SchemaChange] = []
-    again: list[SchemaChange] = []
-    # of copies the first in the log counts, not the one that a task happened to report first
-    for change in sorted(read, key=lambda change: (change.position, change.order)):
-        mark = identity(change)
-        if mark is None or mark not in seen:
-            fresh.append(change)
-        elif not exact and _again_on_one_partition(change.position, seen[mark]):
-            again.append(change)
-        seen.setdefault(mark, []).append(change.position)
-    for change in again:
-        if _would_matter([*known, *fresh], change, server):
-            fresh.append(replace(change, twice=True))
+    ordered = sorted(read, key=lambda change: (change.position, change.order))
+    fresh = _by_position(known, ordered) if exact else _by_clock(known, ordered, server)
     return [*fresh, *_told_by_rows([*known, *fresh], observed, server)]
 
 
-def _exact_identity(change: SchemaChange) -> Any:
-    return change.identity
+def _by_position(known: Iterable[SchemaChange], read: Iterable[SchemaChange]) -> list[SchemaChange]:
+    """Return the changes that are not known; of copies the first in the log counts."""
+    seen = {change.identity for change in known}
+    fresh = []
+    for change in read:
+        if change.identity not in seen:
+            seen.add(change.identity)
+            fresh.append(change)
+    return fresh
 
 
-def _inexact_identity(change: SchemaChange) -> Any:
+@dataclass
+class _Run:
+    """A statement that the source carried out once, and the partitions that have it."""
+
+    first: SchemaChange
+    partitions: set[str]
+
+
+def _by_clock(known: Sequence[SchemaChange], read: Sequence[SchemaChange], server: Server | None) -> list[SchemaChange]:
+    """Return the changes that are not known, copies on other partitions among them.
+
+    A statement of the same source time, database and text is
+
+    * a copy on a partition that has none, if the tool sent it soon after the other;
+    * else sent again, if the tool built it before or sent it long after the other: a statement is not carried out
+      twice in one second in which the tool pauses;
+    * else sent again or carried out twice. A TRUNCATE empties its table once more, which is right in both cases;
+      another one is left out where it has no effect, and marked where it has one.
+    """
+    runs: dict[Any, list[_Run]] = {}
+    for change in known:
+        _note(runs, change)
+    seen = {change.identity for change in known if not change.statement}
+    fresh: list[SchemaChange] = []
+    again: list[SchemaChange] = []
+    for change in read:
+        if not change.statement:
+            if change.identity not in seen:
+                seen.add(change.identity)
+                fresh.append(change)
+            continue
+        earlier = runs.get(_mark(change), [])
+        near = [run for run in earlier if not sent_apart(change, run.first)]
+        lacking = next((run for run in near if change.position[PARTITION] not in run.partitions), None)
+        if lacking is not None:
+            change = replace(change, copy_of=lacking.first.position)
+        elif near:
+            if not _truncates(change):
+                again.append(change)
+                continue
+        elif any(order_of_sending(run.first) < order_of_sending(change) for run in earlier):
+            continue
+        fresh.append(change)
+        _note(runs, change)
+    for change in again:
+        if _would_matter([*known, *fresh], change, server):
+            fresh.append(replace(change, twice=True))
+    return fresh
+
+
+def _note(runs: dict[Any, list[_Run]], change: SchemaChange) -> None:
     if not change.statement:
-        return _exact_identity(change)
-    return None if _truncates(change) else (change.time, change.database, change.statement)
+        return
+    mine = runs.setdefault(_mark(change), [])
+    run = next((run for run in mine if run.first.position == change.copy_of), None)
+    if run is None:
+        run = _Run(change, set())
+        mine.append(run)
+    run.partitions.add(change.position[PARTITION])
 
 
-def _again_on_one_partition(position: str, earlier: Sequence[str]) -> bool:
-    """Return whether a statement came before on its partition; a tool may write one to every partition."""
-    return position not in earlier and any(other[PARTITION] == position[PARTITION] for other in earlier)
+def _mark(change: SchemaChange) -> Any:
+    return change.time, change.database, change.statement
 
 
 def _would_matter(known: Sequence[SchemaChange], change: SchemaChange, server: Server | None) -> bool:
@@ -104,7 +148,7 @@ def _told_by_rows(
         ((database, table, schema),) = change.structure
         name = TableName(database, table)
         # also of a known table: rows that come late may be older than what it was known from
-        if name in timeline.doubtful:
+        if name in timeline.doubtful or timeline.sent_again(name, change.position, change.time):
             continue
         unknown = timeline.owner(name, change.position) is None and name not in discovered
         if unknown or (not change.fallback and latest.get(name) != schema):

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from airflow_provider_cdc.core.model import clock_position
+from airflow_provider_cdc.core.model.clock_position import REPEAT_MS, SOURCE, is_clock_position, same_millisecond
 from airflow_provider_cdc.core.model.formula import Computed
 from airflow_provider_cdc.core.model.gtid import parse_gtid
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
@@ -22,12 +24,15 @@ class SchemaChange:
     :param database: what unqualified names mean.
     :param statement: DDL text.
     :param structure: (database, table, schema after the change or None when dropped) where the tool gives it.
-    :param time: source time in microseconds since the epoch, for time defaults.
+    :param time: source time in microseconds since the epoch; of a structure from rows that of the newest of them.
     :param twice: the statement came before with the same source time: nothing tells whether it was carried out twice.
     :param fallback: the structure comes from rows and counts only for a table that no statement told.
     :param server: ``mysql`` or ``mariadb`` where the record shows it.
     :param snapshot: Kafka's time in milliseconds if a snapshot wrote it: it then describes and did not happen.
     :param dialect: as in :func:`core.ddl.parser.parse`.
+    :param stale: the tool built the record before others that came before it on its partition: it was sent before.
+    :param sent: Kafka's time in milliseconds, where a tool's clock orders.
+    :param copy_of: position of the same statement on another partition, where a tool writes each to every partition.
     """
 
     position: str
@@ -41,6 +46,9 @@ class SchemaChange:
     snapshot: int | None = None
     twice: bool = False
     dialect: str | None = None
+    stale: bool = False
+    sent: int | None = None
+    copy_of: str | None = None
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -68,6 +76,9 @@ class SchemaChange:
             **({"snapshot": self.snapshot} if self.snapshot is not None else {}),
             **({"twice": True} if self.twice else {}),
             **({} if self.dialect is None else {"dialect": self.dialect}),
+            **({"stale": True} if self.stale else {}),
+            **({} if self.sent is None else {"sent": self.sent}),
+            **({} if self.copy_of is None else {"copy_of": self.copy_of}),
         }
 
     @staticmethod
@@ -75,6 +86,18 @@ class SchemaChange:
         """Rebuild from :meth:`document`."""
         structure = tuple((d, t, TableSchema.from_document(s) if s else None) for d, t, s in data["structure"])
         return SchemaChange(**{**data, "structure": structure})
+
+
+def sent_apart(one: SchemaChange, other: SchemaChange) -> bool:
+    """Return whether of two equal statements the one is the other, sent again long after it."""
+    if one.stale or other.stale or clock_position.sent_apart(one.position, other.position):
+        return True
+    return one.sent is not None and other.sent is not None and abs(one.sent - other.sent) > REPEAT_MS
+
+
+def order_of_sending(change: SchemaChange) -> tuple[str, int, str]:
+    """Return what orders statements that were sent again: a copied record may have the place of another partition."""
+    return same_millisecond(change.position), change.sent or 0, change.position
 
 
 def server_of(transaction_id: str | None) -> str | None:
@@ -162,6 +185,7 @@ class TableTimeline:
     :param notes: what is known to be inexact, for people.
     :param references: foreign keys by which its rows change without row events.
     :param snapshots: (position, Kafka's time in milliseconds) of snapshots that began since the table is known.
+    :param copies: position of a statement -> positions of its copies on other partitions.
     """
 
     table_id: str
@@ -173,6 +197,7 @@ class TableTimeline:
     notes: list[str] = field(default_factory=list)
     references: list[Reference] = field(default_factory=list)
     snapshots: list[tuple[str, int]] = field(default_factory=list)
+    copies: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def name(self) -> TableName | None:
@@ -225,6 +250,7 @@ class TableTimeline:
             *((position, f"name {name}") for position, name in self.names),
             *((block.position, f"blocked {block.reason}") for block in self.blocked),
             *((item.position, f"references {item.columns}") for item in self.references),
+            *((position, f"copy {copy}") for position, copies in self.copies.items() for copy in copies),
         ]
 
     def mark(self, position: str) -> str:
@@ -244,6 +270,7 @@ class TableTimeline:
             "notes": self.notes,
             "references": [item.document() for item in self.references],
             "snapshots": self.snapshots,
+            "copies": self.copies,
         }
 
     @staticmethod
@@ -259,6 +286,7 @@ class TableTimeline:
             list(data["notes"]),
             [Reference.from_document(item) for item in data["references"]],
             [(position, sent) for position, sent in data["snapshots"]],
+            {position: list(copies) for position, copies in data["copies"].items()},
         )
 
 
@@ -267,11 +295,15 @@ class Timeline:
     """Every table of a pipeline and, per name, which table it meant from which position on.
 
     :param doubtful: names of which it is not known which table has them, each with the reason.
+    :param doubts: per name the spans in which it was doubtful, since ended by a CREATE TABLE that is certain.
+    :param copies: position of a statement -> positions of its copies on other partitions, ascending.
     """
 
     tables: dict[str, TableTimeline] = field(default_factory=dict)
     names: dict[TableName, list[tuple[str, str | None]]] = field(default_factory=dict)
     doubtful: dict[TableName, str] = field(default_factory=dict)
+    doubts: dict[TableName, list[tuple[str, str]]] = field(default_factory=dict)
+    copies: dict[str, list[str]] = field(default_factory=dict)
 
     def spans(self, name: TableName) -> list[tuple[str, str | None]]:
         """Return (from position, table id or None) of a name, in order; of several at one position the last counts."""
@@ -282,3 +314,18 @@ class Timeline:
         spans = self.names.get(name, [])
         place = bisect_right([start for start, _ in spans], position) - 1
         return spans[place][1] if place >= 0 else None
+
+    def sent_again(self, name: TableName, position: str, source_time: int | None) -> bool:
+        """Return whether rows that have a name where no table has it were sent before it was taken from a table.
+
+        By a tool's clock they seem to come after that statement. At the source no table had the name then: they are not
+        newer than the statement, or a later one about the name is known, and with it all before.
+
+        :param source_time: of the newest of the rows, in microseconds since the epoch.
+        """
+        spans = self.names.get(name, [])
+        place = bisect_right([start for start, _ in spans], position) - 1
+        if place < 0 or spans[place][1] is not None or not is_clock_position(position):
+            return False
+        taken = int(spans[place][0][SOURCE])
+        return place + 1 < len(spans) or (source_time is not None and source_time // 1_000_000 <= taken)

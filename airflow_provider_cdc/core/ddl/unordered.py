@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from airflow_provider_cdc.core.ddl import statement as ddl
 from airflow_provider_cdc.core.ddl.timeline import SchemaChange
-from airflow_provider_cdc.core.model.clock_position import one_instant, unordered
+from airflow_provider_cdc.core.model.clock_position import PARTITION, one_instant, unordered
 from airflow_provider_cdc.core.model.schema import TableName
 
 REASON = "apply.order_unknown: statements on several topics are of one instant of the tool's clock"
@@ -18,11 +18,15 @@ TWICE = (
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The tables that a schema change names: those it changes, and those it only takes a structure from."""
+    """The tables that a schema change names: those it changes, and those it only takes a structure from.
+
+    :param copies: its positions on other partitions.
+    """
 
     position: str
     changed: frozenset[TableName]
     read: frozenset[TableName]
+    copies: Sequence[str] = ()
 
 
 def effect_of(
@@ -30,11 +34,13 @@ def effect_of(
     statements: Sequence[ddl.Statement],
     known: Iterable[TableName],
     folded: Callable[[str], str],
+    copies: Sequence[str] = (),
 ) -> Effect:
     """Return which tables a schema change is about.
 
     :param known: all tables there ever were, for statements about a database.
     :param folded: gives a name as the server compares it.
+    :param copies: positions of the change on other partitions.
     """
     changed: set[ddl.Name] = set()
     read: set[ddl.Name] = set()
@@ -61,14 +67,14 @@ def effect_of(
         frozenset(TableName(folded(name.database or change.database), folded(name.table)) for name in names)
         for names in (changed, read)
     ]
-    return Effect(change.position, sets[0] | whole, sets[1])
+    return Effect(change.position, sets[0] | whole, sets[1], copies)
 
 
 def in_doubt(effect: Effect, before: Collection[Effect]) -> set[TableName]:
     """Return the tables that are known only if the order of a schema change and some before it is known."""
     found: set[TableName] = set()
     for other in before:
-        if unordered(effect.position, other.position):
+        if _unordered(effect, other):
             if effect.changed & other.changed:
                 found |= effect.changed | other.changed
             if effect.changed & other.read:
@@ -76,6 +82,15 @@ def in_doubt(effect: Effect, before: Collection[Effect]) -> set[TableName]:
             if other.changed & effect.read:
                 found |= effect.changed
     return found
+
+
+def _unordered(later: Effect, earlier: Effect) -> bool:
+    """Return whether the order of two changes is unknown; a partition that has both of them tells it."""
+    places = {position[PARTITION]: position for position in (earlier.position, *earlier.copies)}
+    both = [(places[p[PARTITION]], p) for p in (later.position, *later.copies) if p[PARTITION] in places]
+    if not both:
+        return unordered(later.position, earlier.position)
+    return any(first > second for first, second in both)
 
 
 def still_near(effects: Iterable[Effect], position: str) -> list[Effect]:

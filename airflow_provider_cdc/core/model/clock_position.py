@@ -19,6 +19,7 @@ WIDTHS = (TOOL_DIGITS, SOURCE_DIGITS, TOPIC_DIGITS + PARTITION_DIGITS, OFFSET_DI
 
 # where each number stands in the text, each after a dot
 TOOL = slice(2, 2 + TOOL_DIGITS)
+SOURCE = slice(TOOL.stop + 1, TOOL.stop + 1 + SOURCE_DIGITS)
 TOPIC = slice(TOOL.stop + SOURCE_DIGITS + 2, TOOL.stop + SOURCE_DIGITS + 2 + TOPIC_DIGITS)
 PARTITION = slice(TOPIC.start, TOPIC.stop + PARTITION_DIGITS)
 BATCH = slice(PARTITION.stop + OFFSET_DIGITS + INDEX_DIGITS + 3, PARTITION.stop + OFFSET_DIGITS + INDEX_DIGITS + 12)
@@ -26,6 +27,10 @@ BATCH = slice(PARTITION.stop + OFFSET_DIGITS + INDEX_DIGITS + 3, PARTITION.stop 
 # A tool counts its batches anew when it starts again. Records of one batch are built within this time: Canal was seen
 # to take 50 ms, and it builds the next batch only after the broker has the one before.
 BATCH_MS = 60_000
+
+# A change that comes again within this time may be another one of the same second, or one that the tool sends again
+# before it goes on. Changes of one second of the source are sent closer to each other, unless the tool pauses in it.
+REPEAT_MS = 10_000
 
 
 def is_clock_position(position: str) -> bool:
@@ -59,9 +64,22 @@ def one_instant(one: str, other: str) -> bool:
     return _comparable(one, other) and (one[TOOL] == other[TOOL] or _one_batch(one, other))
 
 
+def is_stale(position: str, tool_time: int | None) -> bool:
+    """Return whether a tool built a record before others that its partition had before it: it was sent before.
+
+    :param tool_time: when the tool built it, in milliseconds, None where it does not say.
+    """
+    return tool_time is not None and is_clock_position(position) and tool_time < int(position[TOOL])
+
+
 def reaches(end: str, position: str) -> bool:
     """Return whether changes up to ``end`` may hold some that belong after a position."""
     return end >= position or one_instant(end, position)
+
+
+def sent_apart(one: str, other: str) -> bool:
+    """Return whether so much of the tool's time lies between two changes that they are not of one second."""
+    return _comparable(one, other) and abs(int(one[TOOL]) - int(other[TOOL])) > REPEAT_MS
 
 
 def same_millisecond(position: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.delta import Delta
+from airflow_provider_cdc.core.apply.repeats import SENT_COLUMNS, with_sending
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS
 from airflow_provider_cdc.core.ddl.fold import build_timeline
 from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline
@@ -49,6 +50,15 @@ def table_of(rows: Iterable[dict[str, Any]]) -> pa.Table:
     schema = pa.schema([CHANGE_SCHEMA.field(name) for name in RESOLVE_COLUMNS])
     plain = pa.schema([pa.field(f.name, pa.string() if pa.types.is_dictionary(f.type) else f.type) for f in schema])
     return pa.Table.from_pylist(list(rows), plain).cast(schema)
+
+
+def clock_table_of(rows: Iterable[dict[str, Any]]) -> pa.Table:
+    """Return changes of a format ordered by clock, none of which was sent again."""
+    table = table_of(rows)
+    for name in SENT_COLUMNS:
+        field = CHANGE_SCHEMA.field(name)
+        table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+    return with_sending(table)
 
 
 def failures(delta: Delta) -> list[tuple[int, str, str]]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from airflow_provider_cdc.core.apply.repeats import SENT_COLUMNS, with_sending
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, resolve
 from airflow_provider_cdc.core.ddl.fold import build_timeline
 from airflow_provider_cdc.core.ddl.timeline import SchemaChange
@@ -65,8 +66,8 @@ def content(*sent: tuple[int, bytes]) -> list[tuple[int, str]]:
     timeline = build_timeline([SchemaChange("", 0, "d", CREATE), *ddl])
     owner = timeline.owner(TableName("d", "t"), "~")
     assert owner is not None
-    rows = changes.filter(pc.equal(kinds, "row")).select(RESOLVE_COLUMNS)
-    delta = resolve(rows, timeline.tables[owner], None, wire, TypeOptions())
+    rows = changes.filter(pc.equal(kinds, "row")).select([*RESOLVE_COLUMNS, *SENT_COLUMNS])
+    delta = resolve(with_sending(rows), timeline.tables[owner], None, wire, TypeOptions())
     assert not delta.failures
     return sorted((row["id"], row["v"]) for row in delta.parts[-1].upserts.to_pylist())
 

@@ -20,7 +20,7 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import WIDTHS, partition_number
 from airflow_provider_cdc.core.values.types import TypeOptions
-from tests.unit.core.apply.changes import change, table_of, timeline_of
+from tests.unit.core.apply.changes import change, clock_table_of, table_of, timeline_of
 
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))"
 NOW = 1_700_000_000_000  # milliseconds
@@ -34,7 +34,9 @@ def row(key: int, value: str) -> dict[str, Any]:
 
 def outcome(changes: Iterable[dict[str, Any]], tool: str) -> Content:
     """Return the rows that a batch writes and the keys that it deletes."""
-    delta = resolve(table_of(changes), timeline_of(CREATE), None, open_format(tool), TypeOptions())
+    wire = open_format(tool)
+    given = clock_table_of(changes) if wire.order == "second" else table_of(changes)
+    delta = resolve(given, timeline_of(CREATE), None, wire, TypeOptions())
     assert delta.failures == []
     (part,) = delta.parts
     rows = sorted((item["id"], item["v"]) for item in part.upserts.to_pylist())

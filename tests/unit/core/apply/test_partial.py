@@ -23,7 +23,7 @@ from airflow_provider_cdc.core.ddl.timeline import SchemaChange
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 from airflow_provider_cdc.core.values.types import TypeOptions
-from tests.unit.core.apply.changes import change, failures, table_of, timeline_of
+from tests.unit.core.apply.changes import change, clock_table_of, failures, table_of, timeline_of
 
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(9), c INT)"
 WIRE = open_format("oms-shareplex")
@@ -54,9 +54,10 @@ class Lake:
             self.asked += [] if keys is None else keys.to_pylist()
             return stored
 
-        before = None if applied is None else table_of(applied)
+        given = clock_table_of if self.wire.order == "second" else table_of
+        before = None if applied is None else given(applied)
         delta = resolve(
-            table_of(changes),
+            given(changes),
             timeline,
             schema,
             self.wire,

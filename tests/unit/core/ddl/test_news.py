@@ -42,11 +42,12 @@ def test_without_positions_a_copy_is_told_by_time_and_text() -> None:
 
 
 def test_without_positions_two_copies_in_one_batch_are_one_change() -> None:
-    assert new_changes([], [said("8", ADD), said("9", ADD)], [], exact=False) == [said("8", ADD)]
+    first, copy = by_clock(8, ADD), by_clock(9, ADD, partition=1)
+    assert new_changes([], [copy, first], [], exact=False) == [first, replace(copy, copy_of=first.position)]
 
 
 def test_without_positions_a_truncate_counts_each_time() -> None:
-    again = [said("8", "TRUNCATE t"), said("9", "TRUNCATE t")]
+    again = [by_clock(8, "TRUNCATE t"), by_clock(9, "TRUNCATE t")]
     assert new_changes([], again, [], exact=False) == again
 
 
@@ -92,7 +93,8 @@ def test_a_statement_that_could_not_be_carried_out_twice_was_sent_again() -> Non
 
 def test_a_copy_on_another_partition_is_a_copy() -> None:
     known = [by_clock(1, "CREATE TABLE t (id INT)"), by_clock(2, ADD), by_clock(3, "ALTER TABLE t DROP c")]
-    assert new_changes(known, [by_clock(4, ADD, partition=1)], [], exact=False) == []
+    copy = by_clock(4, ADD, partition=1)
+    assert new_changes(known, [copy], [], exact=False) == [replace(copy, copy_of=known[1].position)]
 
 
 def test_a_statement_that_came_twice_about_a_doubtful_table_is_in_doubt_too() -> None:

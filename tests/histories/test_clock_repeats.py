@@ -1,0 +1,231 @@
+"""Records that a tool without positions sends again, as docs/formats/README.md says what counts; Canal's flat JSON.
+
+What is expected is what the source holds: each test states its changes, and which of the records are repeats.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from spark_jobs.storage import table_location
+from tests.histories.log import Log
+from tests.histories.records import Record
+from tests.histories.scripted import Script
+
+START = 1_700_000_000_000  # of the tool's clock, in milliseconds
+SOON, LATER = 500, 60_000
+T = "CREATE TABLE shop.t (k INT PRIMARY KEY, v INT)"
+SWAP = "RENAME TABLE shop.t TO shop.x, shop.u TO shop.t, shop.x TO shop.u"
+
+
+@pytest.fixture
+def script(log: Log, lake: Path) -> Script:
+    log.partitions.clear()
+    return Script(log, lake, format="canal-json", schema_topic=None)
+
+
+def record(millis: int, members: dict[str, Any], partition: int = 0, second: int = 0, table: str = "t") -> Record:
+    times = {"es": START + second * 1000, "ts": START + millis}
+    value = {"database": "shop", "table": table, "id": 0, "isDdl": False, "sql": "", "old": None, **members, **times}
+    return Record("canal", partition, START + millis, None, json.dumps(value).encode())
+
+
+def ddl(millis: int, sql: str, partition: int = 0, second: int = 0, table: str = "t") -> Record:
+    kind = {"DROP": "ERASE"}.get(sql.split()[0], sql.split()[0])
+    return record(millis, {"type": kind, "isDdl": True, "sql": sql, "data": None}, partition, second, table)
+
+
+def row(
+    millis: int, op: str, k: int, v: int, old: int | None = None, partition: int = 0, second: int = 0, table: str = "t"
+) -> Record:
+    data = [{"k": str(k), "v": str(v)}]
+    members = {"type": op, "data": data, "old": None if old is None else [{"v": str(old)}], "pkNames": ["k"]}
+    types = {"mysqlType": {"k": "int", "v": "int"}, "sqlType": {"k": 4, "v": 4}}
+    return record(millis, {**members, **types}, partition, second, table)
+
+
+def found(script: Script, table: str = "t") -> Counter[tuple[Any, ...]] | str:
+    """Return the rows of a table, or why it is parked."""
+    states = [s for s in script.states.values() if (s.database, s.table) == ("shop", table) and s.state != "dropped"]
+    parked = [state.reason for state in states if state.state != "ok"]
+    if parked:
+        assert all("apply.order_unknown" in reason for reason in parked), parked
+        return "parked"
+    return script.rows("shop", table) or Counter()
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_an_old_row_that_comes_again_does_not_bring_back_what_was_changed_since(script: Script, batches: int) -> None:
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1), row(20, "UPDATE", 1, 2, old=1), row(30, "INSERT", 2, 1))
+    if batches == 2:
+        script.sync()
+    script.send(row(LATER, "INSERT", 1, 1), row(LATER, "UPDATE", 1, 2, old=1))
+    script.send(row(LATER + 5, "INSERT", 1, 1, partition=1))
+    script.sync()
+    assert found(script) == Counter([(1, 2), (2, 1)])
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_deleted_row_that_comes_again_long_after_parks_until_the_key_changes(script: Script, batches: int) -> None:
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1), row(20, "DELETE", 1, 1), row(30, "INSERT", 2, 1))
+    if batches == 2:
+        script.sync()
+    script.send(row(LATER, "INSERT", 1, 1))
+    script.sync()
+    assert found(script) == "parked"
+    script.send(row(LATER + 10, "INSERT", 1, 7, second=50))
+    script.sync()
+    assert found(script) == Counter([(1, 7), (2, 1)])
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_row_made_again_within_a_second_counts(script: Script, batches: int) -> None:
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1), row(20, "DELETE", 1, 1))
+    if batches == 2:
+        script.sync()
+    script.send(row(30, "INSERT", 1, 1))
+    script.sync()
+    assert found(script) == Counter([(1, 1)])
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_copied_record_counts_for_nothing_whatever_its_place(script: Script, batches: int) -> None:
+    """The tool built it before what its partition shows: nobody but a copier sends it."""
+    inserted, deleted = row(10, "INSERT", 1, 1), row(20, "DELETE", 1, 1)
+    script.send(ddl(0, T), inserted, deleted, row(30, "INSERT", 2, 2))
+    if batches == 2:
+        script.sync()
+    script.send(inserted, deleted, ddl(0, T))
+    script.sync()
+    assert found(script) == Counter([(2, 2)])
+
+
+def test_a_late_row_does_not_bring_back_repeats_that_were_left_out(script: Script) -> None:
+    """The row of partition 1 comes a batch late: what it is compared with has the repeat of a truncated row."""
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1), ddl(20, "TRUNCATE TABLE shop.t"), row(LATER, "INSERT", 1, 1))
+    script.send(row(30, "INSERT", 2, 2, partition=1))
+    script.sync({("canal", 0): 3})
+    script.sync({("canal", 0): 4})
+    script.sync()
+    assert found(script) == Counter([(2, 2)])
+
+
+def test_a_copied_record_that_would_bring_a_deleted_row_back_parks(script: Script) -> None:
+    inserted = row(10, "INSERT", 1, 1)
+    script.send(ddl(0, T), inserted, row(20, "DELETE", 1, 1), inserted)
+    script.sync()
+    assert found(script) == "parked"
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_copied_truncate_empties_nothing(script: Script, batches: int) -> None:
+    truncate = ddl(10, "TRUNCATE TABLE shop.t")
+    script.send(ddl(0, T), truncate, row(20, "INSERT", 1, 1))
+    if batches == 2:
+        script.sync()
+    script.send(truncate, ddl(LATER, "TRUNCATE TABLE shop.t"), ddl(LATER, "TRUNCATE TABLE shop.t", partition=1))
+    script.sync()
+    assert found(script) == Counter([(1, 1)])
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+@pytest.mark.parametrize("partition", [0, 1])
+@pytest.mark.parametrize("when, expected", [(LATER, Counter([(2, 2)])), (SOON, "parked")])
+def test_a_row_from_before_a_swap_of_names_does_not_enter_the_other_table(
+    script: Script, when: int, expected: Any, partition: int, batches: int
+) -> None:
+    script.send(ddl(0, T), ddl(0, "CREATE TABLE shop.u (k INT PRIMARY KEY, v INT)", table="u"))
+    script.send(row(10, "INSERT", 1, 1), row(10, "INSERT", 2, 2, table="u"), ddl(20, SWAP))
+    if batches == 2:
+        script.sync()
+    script.send(row(when, "INSERT", 1, 1, partition=partition))
+    script.sync()
+    assert (found(script), found(script, "u")) == (expected, Counter([(1, 1)]))
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_row_from_before_a_truncate_stays_away(script: Script, batches: int) -> None:
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1), ddl(20, "TRUNCATE TABLE shop.t"), row(30, "INSERT", 2, 2))
+    if batches == 2:
+        script.sync()
+    script.send(row(LATER, "INSERT", 1, 1))
+    script.sync()
+    assert found(script) == Counter([(2, 2)])
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_rows_of_a_dropped_table_that_come_again_make_no_table(script: Script, batches: int) -> None:
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1), ddl(20, "DROP TABLE shop.t", second=1))
+    if batches == 2:
+        script.sync()
+    script.send(row(LATER, "INSERT", 1, 1))
+    script.sync()
+    assert {state.state for state in script.states.values()} == {"dropped"}
+
+
+def test_a_row_that_comes_before_the_one_it_repeats(script: Script) -> None:
+    """Partition 0 is read late: its INSERT and UPDATE come a batch after the repeat of the INSERT on partition 1."""
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1), row(20, "UPDATE", 1, 2, old=1))
+    script.send(row(LATER, "INSERT", 1, 1, partition=1))
+    script.sync({("canal", 0): 1, ("canal", 1): 1})
+    script.sync()
+    assert found(script) == Counter([(1, 2)])
+
+
+def test_a_statement_that_comes_before_the_one_it_repeats(script: Script) -> None:
+    drop = "DROP TABLE shop.t"
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1), ddl(20, drop), ddl(30, "CREATE TABLE shop.t (k INT PRIMARY KEY)"))
+    script.send(ddl(LATER, drop, partition=1))
+    script.sync({("canal", 0): 2, ("canal", 1): 1})
+    script.sync()
+    assert found(script) == Counter() and script.rows("shop", "t") is not None
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_copies_of_a_statement_order_it_with_the_rows_of_their_partitions(log: Log, lake: Path, late: int) -> None:
+    """OMS writes TRUNCATE to both partitions; rows before and behind it have the same millisecond."""
+    log.partitions.clear()
+    create = {"create": T}
+    script = Script(log, lake, format="oms-canal", schema_topic=None, tables={"shop.t": create})
+    truncate = [{"type": "TRUNCATE", "isDdl": True, "data": None}] * 2
+    for partition, members in enumerate(truncate):
+        before, behind = 10 + partition, 20 + partition
+        script.send(row(10, "INSERT", before, 1, partition=partition), record(10, members, partition))
+        script.send(row(10, "INSERT", behind, 1, partition=partition))
+    if late:
+        script.sync({("canal", 0): 3, ("canal", 1): 1})
+    script.sync()
+    assert found(script) == Counter([(20, 1), (21, 1)])
+
+
+def test_a_row_in_one_millisecond_with_a_new_table_of_its_name_parks(script: Script) -> None:
+    """It may be of the table that was renamed or of the new one, and does not fit the new one."""
+    new = "CREATE TABLE shop.t (k INT PRIMARY KEY, w VARCHAR(9), x INT)"
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1), ddl(20, "RENAME TABLE shop.t TO shop.u"), ddl(20, new))
+    script.send(row(20, "INSERT", 2, 2, partition=1))
+    script.sync()
+    assert (found(script), found(script, "u")) == ("parked", "parked")
+
+
+def test_a_name_dropped_twice_within_a_second_has_the_columns_of_its_last_table(script: Script) -> None:
+    drop = "DROP TABLE shop.t"
+    creates = [f"CREATE TABLE shop.t ({name} INT PRIMARY KEY)" for name in "abc"]
+    script.send(ddl(0, creates[0]), ddl(10, drop), ddl(20, creates[1]), ddl(30, drop), ddl(40, creates[2]))
+    script.sync()
+    assert found(script) == Counter()
+    assert DeltaTable(table_location(str(script.root), "shop", "t")).to_pyarrow_table().column_names == ["c"]
+
+
+def test_rows_of_a_name_in_doubt_do_not_wait_once_it_is_certain_again(script: Script) -> None:
+    there, back = "RENAME TABLE shop.u TO shop.t", "RENAME TABLE shop.t TO shop.u"
+    create = "CREATE TABLE shop.u (k INT PRIMARY KEY, v INT)"
+    script.send(ddl(0, create, table="u"), ddl(10, there), ddl(20, back), ddl(30, there), row(40, "INSERT", 1, 1))
+    script.send(ddl(50, "DROP TABLE shop.t", second=1), ddl(60, T, second=2), row(70, "INSERT", 2, 2, second=2))
+    script.sync()
+    assert found(script) == Counter([(2, 2)])
