@@ -101,6 +101,8 @@ class Begins:
 
     def fill(self, changes: pa.RecordBatch) -> pa.RecordBatch:
         """Put the generation in front of the positions of changes, of any partitions."""
+        if not self._of:
+            return changes
         numbers: Any = np.zeros(len(changes), np.int64)
         for place, begins in self._of.items():
             topic, _, partition = place.rpartition("/")

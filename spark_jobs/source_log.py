@@ -85,7 +85,7 @@ class Stretches:
         if not len(batch):
             return
         falls: Any = np.flatnonzero(pc.less(positions[1:], positions[:-1]).to_numpy(zero_copy_only=False)) + 1
-        if _generation(positions[0].as_py()) != _generation(pc.max(positions).as_py()):
+        if len(falls) or _generation(positions[0].as_py()) != _generation(positions[-1].as_py()):
             heads = pc.utf8_slice_codeunits(positions, 0, GENERATION_DIGITS)
             changed = pc.not_equal(heads[1:], heads[:-1]).to_numpy(zero_copy_only=False)
             falls = np.union1d(falls, np.flatnonzero(changed) + 1)

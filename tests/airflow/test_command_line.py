@@ -186,6 +186,11 @@ def test_a_source_log_that_began_again_applies_nothing(shop: Shop, filled: Broke
         assert refused.json["error"]["where"]["offset"] == 1
     assert commits(shop.lake) == before
     assert [batch["status"] for batch in shop.run("ledger", "--json").json] == ["committed", "planned"]
+    # a lost ledger has forgotten the question; the next run asks again
+    shop.ledger.rename(shop.ledger.with_suffix(".lost"))
+    assert shop.run("approve", "--json").json["new_generation"] is None
+    refused = shop.run("sync", "--json")
+    assert refused.json["error"]["code"] == "source.new_generation"
     # what an operator sees, and the command that the error names
     shown = shop.run("approve", "--json").json
     assert shown["new_generation"] == "src.shop.things/0:1"
