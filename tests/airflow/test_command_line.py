@@ -161,12 +161,18 @@ def test_records_beyond_the_budget_fail_and_commit_nothing(shop: Shop, filled: B
     assert (taken.code, taken.json["status"], taken.json["quarantined"]) == (0, "done", 3), taken.err
 
 
-def test_a_source_log_that_began_again_applies_nothing(shop: Shop, filled: Broker) -> None:
+def test_a_source_log_that_began_again_applies_nothing_before_it_is_approved(
+    shop: Shop, filled: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
     from confluent_kafka import Producer
 
-    def send(key: int, file: str, number: int) -> None:
+    from airflow_provider_cdc import CdcSyncOperator
+
+    def send(key: int, file: str, number: int, pos: int | None = None) -> None:
         gtid = f"861d4b0d-e67c-11f1-beee-02fc00000001:{number}"
-        record = row("c", "things", 100 * number, {"id": key}, key=("id",), time=1_000 * number, file=file, gtid=gtid)
+        place = 100 * number if pos is None else pos
+        record = row("c", "things", place, {"id": key}, key=("id",), time=1_000 * number, file=file, gtid=gtid)
         producer.produce(record.topic, partition=0, key=record.key, value=record.value)
         producer.flush(30)
 
@@ -213,6 +219,16 @@ def test_a_source_log_that_began_again_applies_nothing(shop: Shop, filled: Broke
     assert (nothing.code, nothing.json["error"]["code"]) == (3, "approve.nothing_waits")
     send(1, "mysql-bin.000001", 3)
     assert shop.run("sync", "--json").json["records"] == 1
+    # in a DAG; what was approved once covers no later log
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_KAFKA", shop.env()["AIRFLOW_CONN_SHOP_KAFKA"])
+    send(2, "mysql-bin.000001", 4, pos=50)
+    for approved in (None, "src.shop.things/0:1"):
+        task = CdcSyncOperator(task_id="sync", pipeline=shop.document(), new_generation=approved)
+        with pytest.raises(AirflowFailException, match=r"source\.new_generation.*'src\.shop\.things/0:3'"):
+            task.execute({})
+    task = CdcSyncOperator(task_id="sync", pipeline=shop.document(), new_generation="src.shop.things/0:3")
+    assert task.execute({})["new_generations"] == ["src.shop.things/0:3"]
+    assert task.execute({})["status"] == "nothing_to_do"
 
 
 # ---- two at once, and sudden ends

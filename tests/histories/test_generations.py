@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_cdc.core.errors import DataError
 from spark_jobs.approval import NewGenerationError
-from tests.histories.debezium_records import TOPIC, ddl, row
+from tests.histories.debezium_records import TOPIC, ddl, row, snapshot_ddl
 from tests.histories.log import Crash, CrashError, Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
@@ -116,3 +116,18 @@ def test_records_of_the_new_log_that_were_read_before_it_showed(log: Log, lake: 
         script.sync(new_generation=f"{TOPIC}.shop.t/0:1")
     assert caught.value.code == "source.generation_unclear"
     assert caught.value.where["read_before"] == f"{TOPIC}.shop.t/1"
+
+
+def test_a_schema_topic_made_again_comes_after_the_one_before(log: Log, lake: Path) -> None:
+    columns = {"id": "int", "v": "varchar"}
+    script = Script(log, lake, schema_topic=TOPIC)
+    script.send(*snapshot_ddl(4, {"t": (columns, ("id",))}, time=500))
+    script.send(row("r", "t", 4, {"id": 1, "v": "a"}, key=("id",), mark="last", time=600))
+    script.sync()
+    script.send(ddl("ALTER TABLE shop.t ADD COLUMN n int", 100, time=700))
+    script.sync()
+    # its statements have lower offsets than those of the snapshot
+    script.log.partitions[TOPIC, 0], script.ends[TOPIC, 0] = [ddl("RENAME TABLE shop.t TO shop.u", 200, time=800)], 0
+    script.send(row("c", "u", 300, {"id": 2, "v": "b", "n": 5}, key=("id",), time=900))
+    script.sync()
+    assert script.rows("shop", "u") == {(1, "a", None): 1, (2, "b", 5): 1}
