@@ -155,6 +155,7 @@ class Fold:
         if known is not None:
             described.adopt(known)
         working = self._working[table_id]
+        self._refer_as_described(change, name, item.references)
         if _shape(described.schema()) == _shape(working.schema()):
             return
         was = working.expressions
@@ -188,6 +189,8 @@ class Fold:
                 table_id = self._named(change, self._full(item.name, change))
                 if table_id:
                     self.timeline.tables[table_id].clears.append(change.position)
+                    if item.cascade:
+                        self._block_emptied(change, self._full(item.name, change))
             case ddl.RenameTable():
                 for old, new in item.pairs:
                     self._rename(change, self._full(old, change), self._full(new, change))
@@ -199,6 +202,18 @@ class Fold:
                     self._drop(change, full)
             case _:
                 pass
+
+    def _block_emptied(self, change: SchemaChange, name: TableName) -> None:
+        """Block the tables that TRUNCATE ... CASCADE of a table empties, too; more may refer to it than are known."""
+        above, found = [name], {name}
+        while above:
+            parent = above.pop()
+            for child, table_id in self._open.items():
+                references = self._working[table_id].emptied_with
+                if child not in found and any(reference.parents[-1] == parent for reference in references):
+                    self._block(change, child, f"TRUNCATE TABLE {name} CASCADE empties this table, too")
+                    above.append(child)
+                    found.add(child)
 
     def _full(self, name: ddl.Name, change: SchemaChange) -> TableName:
         """Return the whole name; where a tool does not tell the session's database, of the one open table so named."""
@@ -248,6 +263,15 @@ class Fold:
             self._block_columns(change, name, "the columns of this CREATE TABLE cannot be known from its text")
         if known is None and item.unknown is not None:
             self._block_columns(change, name, item.unknown)
+        if known is None:
+            self._check_identity(change, name)
+
+    def _check_identity(self, change: SchemaChange, name: TableName) -> None:
+        """Block a table whose rows cannot be told apart."""
+        unfit = self._working[self._open[name]].unfit_identity()
+        if unfit is not None:
+            reason = f"the NUMBER {unfit!r} without a scale cannot tell rows apart"
+            self._block_columns(change, name, f"{reason}: state its columns under tables.<name>.create")
 
     def _begin(self, change: SchemaChange, name: TableName, working: WorkingTable) -> None:
         text = f"{change.position}|{change.order}|{name.database}|{name.table}"
@@ -340,6 +364,8 @@ class Fold:
                 reason = f"older rows' value of the TIMESTAMP {column!r} depends on explicit_defaults_for_timestamp"
                 self._block(change, name, f"{reason}: state source.options.explicit_defaults_for_timestamp")
         self._structure_now(change, name, known, was)
+        if known is None:
+            self._check_identity(change, name)
         self._alter_references(change, name, item.actions)
         for action in item.actions:
             if isinstance(action, ddl.PartitionRows):
@@ -385,8 +411,7 @@ class Fold:
         """Note foreign keys by which rows of a table change without row events."""
         table_id = self._open[name]
         for key in keys:
-            database = name.database if key.parent.database is None else key.parent.database
-            parent = TableName(self._case(database), self._case(key.parent.table))
+            parent = self._parent(name, key)
             try:
                 reference = self._working[table_id].refer(key, parent, change.position)
             except DataError as error:
@@ -394,7 +419,24 @@ class Fold:
                 continue
             if key.cascades:
                 self.timeline.tables[table_id].references.append(reference)
+            if key.cascades or key.empties:
                 self._references.setdefault(parent, []).append(reference)
+
+    def _refer_as_described(self, change: SchemaChange, name: TableName, keys: Iterable[ddl.ForeignKey]) -> None:
+        """Note the foreign keys of a snapshot's CREATE TABLE that no statement before it had."""
+        working = self._working[self._open[name]]
+        for key in keys:
+            parent = self._parent(name, key)
+            try:
+                known = working.refers_as(key, parent)
+            except DataError:
+                continue  # its columns are not known: rows wait for the statement that adds them
+            if not known:
+                self._refer(change, name, [key])
+
+    def _parent(self, name: TableName, key: ddl.ForeignKey) -> TableName:
+        database = name.database if key.parent.database is None else key.parent.database
+        return TableName(self._case(database), self._case(key.parent.table))
 
     def _alter_references(self, change: SchemaChange, name: TableName, actions: Iterable[ddl.AlterAction]) -> None:
         working = self._working[self._open[name]]
@@ -403,6 +445,8 @@ class Fold:
                 working.stop_referring(action.name, change.position)
             elif isinstance(action, ddl.DropIndex):  # DROP CONSTRAINT may mean one, too
                 working.stop_referring(action.index, change.position)
+            elif isinstance(action, ddl.DropConstraint):
+                working.stop_referring(action.name, change.position)
         for action in actions:
             if isinstance(action, ddl.AddForeignKey):
                 self._refer(change, name, [action.key])

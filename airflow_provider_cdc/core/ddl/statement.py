@@ -21,8 +21,9 @@ class ForeignKey:
 
     :param names: by which it can be dropped; empty where the server makes the name.
     :param parent_columns: empty where they are the parent's primary key.
-    :param cascades: whether deleting or changing a parent's row changes rows of this table: CASCADE, SET NULL or
-        SET DEFAULT, ON DELETE or ON UPDATE.
+    :param cascades: whether deleting or changing a parent's row changes rows of this table without row events:
+        CASCADE, SET NULL or SET DEFAULT, ON DELETE or ON UPDATE; never so in Oracle.
+    :param empties: whether Oracle's TRUNCATE ... CASCADE of the parent empties this table: ON DELETE CASCADE.
     """
 
     names: tuple[str, ...]
@@ -30,6 +31,7 @@ class ForeignKey:
     parent: Name
     parent_columns: tuple[str, ...] = ()
     cascades: bool = False
+    empties: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class ColumnDefinition:
     """A column as CREATE or ALTER defines it.
 
     :param nullable: None where the statement does not say it.
+    :param any_scale: a number of any scale, which is kept as text: equal numbers may be spelled in two ways.
     :param expression: SQL of a generated column, None where it is generated in another way.
     :param on_update: ON UPDATE CURRENT_TIMESTAMP.
     :param versioned: WITH SYSTEM VERSIONING, which makes the table a versioned one.
@@ -55,6 +58,7 @@ class ColumnDefinition:
     versioned: bool = False
     references: ForeignKey | None = None
     expression: str | None = None
+    any_scale: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,7 @@ class ModifyColumn:
     type: ColumnType | None = None
     nullable: bool | None = None
     default: Default | None = None
+    any_scale: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,9 +293,13 @@ class DropTable:
 
 @dataclass(frozen=True, slots=True)
 class TruncateTable:
-    """TRUNCATE [TABLE]."""
+    """TRUNCATE [TABLE].
+
+    :param cascade: Oracle's CASCADE: tables with a foreign key to this one are emptied, too.
+    """
 
     name: Name
+    cascade: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ class WorkingTable:
         self.key_name: str | None = None
         self.unique: dict[str, list[int]] = {}
         self.foreign: dict[str, Reference] = {}  # by name, folded
+        self.emptied_with: list[Reference] = []  # those by which TRUNCATE ... CASCADE of the parent empties this table
+        self._any_scale: set[int] = set()  # numbers that are kept as text
 
     def schema(self) -> TableSchema:
         """Return the present structure; without a primary key the first unique key over NOT NULL columns serves."""
@@ -58,6 +60,7 @@ class WorkingTable:
         self.columns = [replace(column, id=ids[column.id]) for column in other.columns]
         self.key = [ids[i] for i in other.key]
         self.unique = {name: [ids[i] for i in key] for name, key in other.unique.items()}
+        self._any_scale = {ids[i] for i in other._any_scale if i in ids}
         self._stated = {ids[i]: expression.text for i, expression in other.expressions.items() if expression.text}
         self._read_expressions()
 
@@ -133,6 +136,8 @@ class WorkingTable:
     def refer(self, key: ddl.ForeignKey, parent: TableName, position: str) -> Reference:
         """Take a foreign key; return it as it stands on the timeline."""
         reference = Reference(position, tuple(self._ids(key.columns)), [parent], key.parent_columns)
+        if key.empties:
+            self.emptied_with.append(reference)
         numbers = [int(name[1:]) for name in self.foreign if name.startswith("#")]
         for name in key.names or (f"#{max(numbers, default=0) + 1}",):  # the server's own: table_ibfk_1, table_ibfk_2
             self.foreign[name.lower()] = reference
@@ -144,7 +149,19 @@ class WorkingTable:
         reference = self.foreign.get(name.lower()) or self.foreign.get(f"#{numbered.group(1)}" if numbered else "")
         if reference is not None:
             reference.until = position
+            self.emptied_with = [other for other in self.emptied_with if other is not reference]
             self.foreign = {name: other for name, other in self.foreign.items() if other is not reference}
+
+    def refers_as(self, key: ddl.ForeignKey, parent: TableName) -> bool:
+        """Whether a foreign key over the same columns to the same parent is known."""
+        columns = tuple(self._ids(key.columns))
+        return any(known.columns == columns and parent in known.parents for known in self.foreign.values())
+
+    def unfit_identity(self) -> str | None:
+        """Return the column that cannot tell rows apart: a number kept as text may be spelled in two ways."""
+        schema = self.schema()
+        columns = schema.key_columns or schema.columns
+        return next((c.name for c in columns if c.id in self._any_scale and c.type.name == "longtext"), None)
 
     def undecided_timestamps(self, actions: Iterable[ddl.AlterAction], before: TableSchema) -> list[str]:
         """Return the added columns whose value in stored rows depends on explicit_defaults_for_timestamp."""
@@ -285,12 +302,16 @@ class WorkingTable:
         """Drop the key of a name; a constraint of another name is no key if all keys have known names."""
         if name in self.unique:
             del self.unique[name]
+        elif name.lower() in self.foreign:
+            pass  # ends with stop_referring
         elif self.key and self.key_name == name:
             self.key = []
         elif (self.key and self.key_name is None) or any(index.startswith("(") for index in self.unique):
             raise DataError("ddl.constraint_unknown", f"the statement drops {name!r}, which may be a key of the table")
 
     def _modify(self, column: Column, action: ddl.ModifyColumn) -> None:
+        if action.type is not None:
+            self._any_scale = self._any_scale - {column.id} | ({column.id} if action.any_scale else set())
         stated = {"type": action.type, "nullable": action.nullable, "default": action.default}
         self._replace(column.id, **{name: value for name, value in stated.items() if value is not None})
 
@@ -322,6 +343,8 @@ class WorkingTable:
             column_id = self._id(definition.name, position)
         if definition.on_update:
             self._updated.add(column_id)
+        if definition.any_scale:
+            self._any_scale.add(column_id)
         if definition.expression is not None:
             self._stated[column_id] = definition.expression
         return Column(

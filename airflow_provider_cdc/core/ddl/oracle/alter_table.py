@@ -125,7 +125,8 @@ def _modified(reader: TokenReader) -> list[AlterAction]:
 def _modification(column: OracleColumn) -> ModifyColumn:
     definition = column.definition
     kind = None if column.declared is None else column.declared.type
-    return ModifyColumn(definition.name, kind, definition.nullable, definition.default)
+    any_scale = column.declared is not None and column.declared.any_scale
+    return ModifyColumn(definition.name, kind, definition.nullable, definition.default, any_scale)
 
 
 def _drop(reader: TokenReader) -> list[AlterAction]:

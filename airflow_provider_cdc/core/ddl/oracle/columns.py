@@ -8,10 +8,16 @@ from airflow_provider_cdc.core.ddl.options import skip_item
 from airflow_provider_cdc.core.ddl.oracle.column_types import Declared, read_type
 from airflow_provider_cdc.core.ddl.oracle.defaults import read_default
 from airflow_provider_cdc.core.ddl.reader import TokenReader, words
-from airflow_provider_cdc.core.ddl.statement import AddPrimaryKey, AddUnique, ColumnDefinition
+from airflow_provider_cdc.core.ddl.statement import (
+    AddForeignKey,
+    AddPrimaryKey,
+    AddUnique,
+    ColumnDefinition,
+    ForeignKey,
+)
 from airflow_provider_cdc.core.model.schema import ColumnType
 
-Key = AddPrimaryKey | AddUnique
+Key = AddPrimaryKey | AddUnique | AddForeignKey
 
 _STATES = words("ENABLE VALIDATE NOVALIDATE RELY NORELY DEFERRABLE PRECHECK NOPRECHECK")
 _CLAUSES = words("ADD MODIFY DROP RENAME")
@@ -38,7 +44,8 @@ def read_column(reader: TokenReader) -> OracleColumn:
     """Read a column's name, type and attributes."""
     name = reader.name("a column name")
     declared = read_type(reader)
-    return _attributes(reader, OracleColumn(ColumnDefinition(name, declared.type), declared))
+    definition = ColumnDefinition(name, declared.type, any_scale=declared.any_scale)
+    return _attributes(reader, OracleColumn(definition, declared))
 
 
 def read_modified_column(reader: TokenReader) -> OracleColumn:
@@ -77,9 +84,9 @@ def read_constraint(reader: TokenReader) -> Key | None:
         columns = _columns(reader)
         key = AddUnique(name or unnamed(columns), columns)
     elif reader.accept("FOREIGN", "KEY"):
-        _columns(reader)
+        columns = _columns(reader)
         reader.expect("REFERENCES")
-        _skip_references(reader)
+        key = AddForeignKey(_read_references(reader, () if name is None else (name,), columns))
     else:
         reader.expect("CHECK")
         reader.group()
@@ -176,7 +183,7 @@ def _inline_constraint(reader: TokenReader, column: OracleColumn) -> None:
     elif reader.accept("UNIQUE"):
         key = AddUnique(constraint or unnamed(columns), columns)
     elif reader.accept("REFERENCES"):
-        _skip_references(reader)
+        key = AddForeignKey(_read_references(reader, () if constraint is None else (constraint,), columns))
     else:
         reader.expect("CHECK")
         reader.group()
@@ -188,12 +195,15 @@ def _inline_constraint(reader: TokenReader, column: OracleColumn) -> None:
         column.keys.append(key)
 
 
-def _skip_references(reader: TokenReader) -> None:
-    reader.table_name()
-    if reader.at("("):
-        reader.group()
-    if reader.accept("ON", "DELETE") and not reader.accept("CASCADE"):
-        reader.expect("SET", "NULL")
+def _read_references(reader: TokenReader, names: tuple[str, ...], columns: tuple[str, ...]) -> ForeignKey:
+    parent = reader.table_name()
+    parent_columns = _columns(reader) if reader.at("(") else ()
+    empties = False
+    if reader.accept("ON", "DELETE"):
+        empties = reader.accept("CASCADE")
+        if not empties:
+            reader.expect("SET", "NULL")
+    return ForeignKey(names, columns, parent, parent_columns, empties=empties)
 
 
 def _skip_state(reader: TokenReader) -> bool:

@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from airflow_provider_cdc.core.ddl.options import skip_item
 from airflow_provider_cdc.core.ddl.oracle.columns import OracleColumn, at_constraint, read_column, read_constraint
 from airflow_provider_cdc.core.ddl.reader import TokenReader
-from airflow_provider_cdc.core.ddl.statement import AddPrimaryKey, AddUnique, CreateTable, Name
+from airflow_provider_cdc.core.ddl.statement import (
+    AddForeignKey,
+    AddPrimaryKey,
+    AddUnique,
+    CreateTable,
+    ForeignKey,
+    Name,
+)
 from airflow_provider_cdc.core.ddl.tokens import DdlError
 
 _QUERY = frozenset({"SELECT", "WITH", "("})
@@ -21,6 +28,7 @@ class _Body:
     columns: list[OracleColumn] = field(default_factory=list)
     keys: list[AddPrimaryKey] = field(default_factory=list)
     unique: list[AddUnique] = field(default_factory=list)
+    references: list[ForeignKey] = field(default_factory=list)
 
 
 def read_create_table(reader: TokenReader) -> CreateTable:
@@ -52,7 +60,7 @@ def _create_table(reader: TokenReader, name: Name, if_not_exists: bool) -> Creat
         unique=tuple(body.unique),
         as_select=as_select,
         if_not_exists=if_not_exists,
-        unknown=_unfit_identity(body),
+        references=tuple(body.references),
     )
 
 
@@ -67,6 +75,7 @@ def _read_body(reader: TokenReader, body: _Body) -> None:
             found = [*column.keys]
         body.keys += [key for key in found if isinstance(key, AddPrimaryKey)]
         body.unique += [key for key in found if isinstance(key, AddUnique)]
+        body.references += [key.key for key in found if isinstance(key, AddForeignKey)]
         if not reader.accept(","):
             reader.expect(")")
             return
@@ -82,14 +91,3 @@ def _skip_properties(reader: TokenReader) -> bool:
             return True
         skip_item(reader)
     return False
-
-
-def _unfit_identity(body: _Body) -> str | None:
-    """Return why rows cannot be told apart: numbers kept as text may be spelled in two ways."""
-    required = {column.definition.name for column in body.columns if column.definition.nullable is False}
-    unique = next((unique.columns for unique in body.unique if required.issuperset(unique.columns)), ())
-    identity = set(body.keys[0].columns if body.keys else unique) or {column.definition.name for column in body.columns}
-    for column in body.columns:
-        if column.definition.name in identity and column.declared is not None and column.declared.any_scale:
-            return f"the NUMBER {column.definition.name!r} without a scale cannot tell rows apart: {_HINT}"
-    return None

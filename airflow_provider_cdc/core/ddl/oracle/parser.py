@@ -159,7 +159,7 @@ def _truncate(reader: TokenReader) -> list[Statement]:
     if reader.accept_any(("DROP", "REUSE")):
         reader.accept("ALL")
         reader.expect("STORAGE")
-    return [TruncateTable(name)]  # not with CASCADE: it empties tables that the statement does not name
+    return [TruncateTable(name, cascade=reader.accept("CASCADE"))]
 
 
 def _harmless_object(reader: TokenReader) -> list[Statement]:

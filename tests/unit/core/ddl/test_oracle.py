@@ -12,6 +12,7 @@ from airflow_provider_cdc.core.ddl.fold import build_timeline
 from airflow_provider_cdc.core.ddl.parser import DdlError, parse
 from airflow_provider_cdc.core.ddl.statement import (
     AddColumn,
+    AddForeignKey,
     AddPrimaryKey,
     AddUnique,
     AlterAction,
@@ -22,6 +23,7 @@ from airflow_provider_cdc.core.ddl.statement import (
     DropDatabase,
     DropPrimaryKey,
     DropTable,
+    ForeignKey,
     Name,
     NoEffect,
     Other,
@@ -187,6 +189,60 @@ def test_numbers_of_any_scale_tell_no_rows_apart(body: str) -> None:
     assert block.columns
 
 
+@pytest.mark.parametrize(
+    ("body", "alter"),
+    [
+        ("a NUMBER(3)", "ADD id NUMBER"),  # no key: all columns tell rows apart
+        ("a NUMBER(3) PRIMARY KEY, id NUMBER", "DROP PRIMARY KEY"),
+        ("a NUMBER(3), c NUMBER(3) PRIMARY KEY", "ADD id NUMBER DROP PRIMARY KEY"),
+        ("id NUMBER(3) PRIMARY KEY", "MODIFY id NUMBER"),
+        ("a NUMBER(3), id NUMBER(5)", "MODIFY (id FLOAT)"),
+    ],
+)
+def test_an_alter_makes_a_number_of_any_scale_tell_rows_apart(body: str, alter: str) -> None:
+    block = table(f"CREATE TABLE t ({body})", f"ALTER TABLE t {alter}").blocked[-1]
+    assert "'ID' without a scale cannot tell rows apart" in block.reason
+    assert block.columns
+
+
+@pytest.mark.parametrize("alter", ["ADD b NUMBER", "MODIFY id NUMBER(5)", "ADD d CLOB"])
+def test_an_alter_beside_the_key_blocks_nothing(alter: str) -> None:
+    assert table("CREATE TABLE t (id NUMBER(3) PRIMARY KEY)", f"ALTER TABLE t {alter}").blocked == []
+
+
+def _reasons(*statements: str) -> dict[str, list[str]]:
+    """Return by table why its rows are unknown."""
+    changes = [
+        SchemaChange(f"{place:03}", place, "SHOP", text, dialect="oracle") for place, text in enumerate(statements)
+    ]
+    found = build_timeline(changes)
+    return {timeline.last_name.table: [b.reason for b in timeline.blocked] for timeline in found.tables.values()}
+
+
+CHILDREN = (
+    "CREATE TABLE p (id NUMBER(3) PRIMARY KEY)",
+    "CREATE TABLE c (id NUMBER(3) PRIMARY KEY, p NUMBER(3) CONSTRAINT f REFERENCES p ON DELETE CASCADE)",
+    "CREATE TABLE d (id NUMBER(3) PRIMARY KEY, c NUMBER(3))",
+    "ALTER TABLE d ADD CONSTRAINT g FOREIGN KEY (c) REFERENCES shop.c (id) ON DELETE CASCADE",
+    "CREATE TABLE e (id NUMBER(3) PRIMARY KEY, p NUMBER(3) REFERENCES p ON DELETE SET NULL)",
+    "CREATE TABLE h (id NUMBER(3) PRIMARY KEY, p NUMBER(3) REFERENCES p ON DELETE CASCADE DISABLE)",
+)
+
+
+def test_truncate_cascade_blocks_the_tables_below() -> None:
+    found = _reasons(*CHILDREN, "TRUNCATE TABLE p CASCADE")
+    reason = "TRUNCATE TABLE SHOP.P CASCADE empties this table, too"
+    assert found == {"P": [], "C": [reason], "D": [reason], "E": [], "H": []}
+
+
+def test_truncate_cascade_goes_by_foreign_keys_as_they_are_then() -> None:
+    dropped = "ALTER TABLE c DROP CONSTRAINT f"
+    assert not any(_reasons(*CHILDREN, dropped, "TRUNCATE TABLE p CASCADE").values())
+    found = _reasons(*CHILDREN, "RENAME p TO q", "TRUNCATE TABLE q CASCADE")
+    assert found["C"] == ["TRUNCATE TABLE SHOP.Q CASCADE empties this table, too"]
+    assert not any(_reasons(*CHILDREN, "TRUNCATE TABLE p").values())
+
+
 def test_a_number_of_any_scale_beside_the_key_is_kept_as_text() -> None:
     assert table("CREATE TABLE t (id NUMBER(9) PRIMARY KEY, a NUMBER)").blocked == []
 
@@ -224,7 +280,9 @@ def test_constraints_and_storage_of_a_created_table() -> None:
     assert by_name["PLACED"].default == Default("expression", "SYSDATE")
     assert by_name["GROSS"].generated
     assert [name for name, column in by_name.items() if column.nullable is False] == ["ID", "STATE"]
-    assert found.references == ()
+    assert found.references == (
+        ForeignKey(("FK",), ("STATE",), Name("SHOP", "STATES"), ("ID",), cascades=False, empties=True),
+    )
 
 
 def test_columns_of_a_query_are_unknown() -> None:
@@ -278,7 +336,10 @@ def test_a_renamed_table_stays_in_its_schema() -> None:
     [
         ('ADD CONSTRAINT pk PRIMARY KEY (a, "b") USING INDEX', AddPrimaryKey(("A", "b"), "PK")),
         ("ADD (CONSTRAINT uq UNIQUE (a))", AddUnique("UQ", ("A",))),
-        ("ADD CONSTRAINT fk FOREIGN KEY (a) REFERENCES p", NoEffect("ADD CONSTRAINT")),
+        (
+            "ADD CONSTRAINT fk FOREIGN KEY (a) REFERENCES p",
+            AddForeignKey(ForeignKey(("FK",), ("A",), Name(None, "P"))),
+        ),
         ("ADD CHECK (a > 0)", NoEffect("ADD CONSTRAINT")),
         ("ADD PRIMARY KEY (a) DISABLE", NoEffect("ADD CONSTRAINT")),
         ("DROP PRIMARY KEY CASCADE DROP INDEX", DropPrimaryKey()),
@@ -393,6 +454,7 @@ def test_clauses_that_are_not_understood_park_their_table_only(clause: str) -> N
     ("text", "expected"),
     [
         ("TRUNCATE TABLE t", TruncateTable(Name(None, "T"))),
+        ("TRUNCATE TABLE t CASCADE", TruncateTable(Name(None, "T"), cascade=True)),
         ('TRUNCATE TABLE s."t" DROP ALL STORAGE', TruncateTable(Name("S", "t"))),
         ("TRUNCATE TABLE t PURGE MATERIALIZED VIEW LOG REUSE STORAGE;", TruncateTable(Name(None, "T"))),
         ("DROP TABLE t CASCADE CONSTRAINTS PURGE", DropTable((Name(None, "T"),))),
@@ -432,7 +494,6 @@ def test_statements_that_change_no_table(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "TRUNCATE TABLE t CASCADE",
         "TRUNCATE CLUSTER c",
         "FLASHBACK TABLE t TO SCN 5",
         "ALTER TABLE `t` ADD c INT",
