@@ -35,7 +35,7 @@ _TOGETHER = (
 )  # bytes of records decoded at once, up to twice: what is computed of them stays in the processor's cache
 _PASSED = 8  # times that rows are read field by field before they are expected to be as most are again
 _FIELDS = {
-    "Header": ("messageType", "timestamp", "gtid", "schemaName", "tableName", "seqId"),
+    "Header": ("sourceType", "messageType", "timestamp", "gtid", "schemaName", "tableName", "seqId"),
     "RowChange": ("oldColumns", "newColumns"),
 }
 

@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.formats.dts.images import Problem
 from airflow_provider_cdc.core.formats.dts.plain_rows import PlainRows, Unusual
 from airflow_provider_cdc.core.formats.dts.rows import Rows
 from airflow_provider_cdc.core.formats.dts.values import offsets_of
-from airflow_provider_cdc.core.formats.generated.dts_pb2 import Column, DMLType, MessageType
+from airflow_provider_cdc.core.formats.generated.dts_pb2 import Column, DMLType, MessageType, SourceType
 
 # what must be there for each type of message: the events are no oneof, and an absent type reads as BEGIN
 _EVENTS = {
@@ -32,6 +32,10 @@ _EVENTS = {
 }
 _STRETCH = 4_096  # rows whose values, in columns, stay in the processor's cache
 _UNKNOWN = Problem("record.unknown_entry", "a message or a row change of a type that is not known")
+_SOURCE = Problem(
+    "record.source_unknown", "an entry of PostgreSQL or of an unknown source, whose values would be read as MySQL's"
+)
+_SOURCES = [SourceType.ORACLE, SourceType.MYSQL, SourceType.MARIADB]  # ORACLE is what an absent type reads as
 _EMPTY = Problem("record.malformed", "an entry without the event that it announces")
 _NO_PLACE = Problem(
     "record.without_position", "a row or DDL event without seqId, or a row event without its table's name"
@@ -115,6 +119,9 @@ class Entries:
             known |= of_kind
             self._refuse(np.flatnonzero(of_kind & ~(self._there & _valid(self._event.field(name)))).tolist(), _EMPTY)
         self._refuse(np.flatnonzero(~known).tolist(), _UNKNOWN)
+        changing = np.isin(self.type, (MessageType.DML, MessageType.DDL))
+        foreign = ~np.isin(self._header.field("sourceType").to_numpy(), _SOURCES)
+        self._refuse(np.flatnonzero(changing & foreign).tolist(), _SOURCE)
         placed = (self.sequence > 0) & (self.sequence < 2**63)
         named = _valid(self.database) & _valid(self.table)
         is_dml, is_ddl = self.type == MessageType.DML, self.type == MessageType.DDL

@@ -14,14 +14,14 @@ from airflow_provider_cdc.core.formats.oms import images as oms_images
 from airflow_provider_cdc.core.formats.oms.columns import dialect_of, speaks_oracle
 from airflow_provider_cdc.core.formats.oms.options import NULL_IN_BOTH, TIMEZONE, OmsOptions
 from airflow_provider_cdc.core.formats.oms.positions import NOWHERE, Place, change_place, snapshot_place
-from airflow_provider_cdc.core.formats.record_by_record import decode_each
+from airflow_provider_cdc.core.formats.record_by_record import Refused, decode_each
 
 _VERSION = "2.0"
 # ROW is OMS's word for a row of the full load, which the text on this method does not mention; UPDATE_AFTER with both
 # images is DataWorks's own spelling of an update
 _ROW_OPS = {"INSERT": "insert", "UPDATE": "update", "UPDATE_AFTER": "update", "DELETE": "delete", "ROW": "snapshot"}
 _WITH_BEFORE = ("update", "delete")
-_MARKS = {"TRANSACTION_BEGIN": "begin", "TRANSACTION_END": "commit", "XACOMMIT": "commit", "XAROLLBACK": "rollback"}
+_MARKS = {"TRANSACTION_BEGIN": "begin", "TRANSACTION_END": "commit", "XACOMMIT": "commit"}
 _SCHEMA_CHANGES = frozenset({"CREATE", "ALTER", "ERASE", "QUERY", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
 _SAID_BY_OP = {"TRUNCATE": "TRUNCATE TABLE", "ERASE": "DROP TABLE"}  # what is clear without the statement's text
 # milliseconds up to the year 9999: what a timestamp column can hold
@@ -201,6 +201,9 @@ class WireFormat(oms_images.OmsFormat):
             out.add(place, "progress", source_time=time)
         elif payload.op in ("HEARTBEAT", "GTID"):
             out.add(place, "ignored")
+        elif payload.op == "XAROLLBACK":
+            text = "a prepared XA transaction was rolled back; its rows were sent before and cannot be told from others"
+            raise Refused("record.xa_rollback", text)
         else:
             raise ValueError("unknown op")
 

@@ -74,8 +74,8 @@ def raw(content: bytes) -> Data:
 
 
 def header(kind: int, seq: int = 7, **more: Any) -> Header:
-    fields = {"timestamp": 1_648_109_734, "schemaName": "shop", "tableName": "t", "seqId": seq, **more}
-    return Header(sourceType=1, messageType=kind, **fields)
+    fields = {"sourceType": 1, "timestamp": 1_648_109_734, "schemaName": "shop", "tableName": "t", "seqId": seq, **more}
+    return Header(messageType=kind, **fields)
 
 
 def dml(columns: list[Column], *rows: RowChange, op: int = DMLType.INSERT, seq: int = 7, **more: Any) -> Entry:

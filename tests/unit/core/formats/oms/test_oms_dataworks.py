@@ -210,12 +210,16 @@ def test_a_heartbeat_is_progress() -> None:
         ("TRANSACTION_BEGIN", "begin"),
         ("TRANSACTION_END", "commit"),
         ("XACOMMIT", "commit"),
-        ("XAROLLBACK", "rollback"),
     ],
 )
 def test_ends_of_transactions_are_marks(op: str, mark: str) -> None:
     found = change(message(op))
     assert (found["kind"], found["op"]) == ("transaction", mark)
+
+
+def test_the_rollback_of_a_prepared_transaction_is_an_error() -> None:
+    found = change(message("XAROLLBACK"))
+    assert (found["kind"], found["error_code"]) == ("error", "record.xa_rollback")
 
 
 def test_a_gtid_and_a_tombstone_change_nothing() -> None:
