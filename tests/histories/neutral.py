@@ -163,19 +163,23 @@ class Writer:
     def _partial(self, event: RowEvent) -> tuple[Row | None, Row | None]:
         """Return the images as a server writes them that leaves out what nobody needs."""
         before, after, structure, what = event.before, event.after, event.structure, self.tool.partial
-        if not structure.key:
+        if not structure.key and what == "changes":
             return before, after
         key = set(structure.key)
         if before is None:
             assert after is not None
             needless = {column.name for column in structure.columns if _has_default(column, after)} - key
+            needless = (
+                set() if needless == set(after) else needless
+            )  # INSERT () VALUES () has no image to tell from none
             return None, _part(after, after.keys() - (needless if what != "changes" else set()))
+        told = key or set(before)  # without a key the whole row tells which one it was
         if after is None:
-            return _part(before, key if what != "changes" else set(before)), None
+            return _part(before, told if what != "changes" else set(before)), None
         changed = {name for name in after if after[name] != before[name]}
         if what == "changes":
             return _part(before, key | changed), _part(after, key | changed)
-        return _part(before, key), _part(after, changed)
+        return _part(before, told), _part(after, changed)
 
     def _statement(self, event: DdlEvent) -> str:
         text = event.statement

@@ -44,10 +44,10 @@ def rewind_needed(typer: RowTyper, what: str, position: str) -> RewindNeeded:
     return error
 
 
-def with_keys_before(typer: RowTyper, after: TypedRows, before: TypedRows) -> TypedRows:
-    """Return the keys of rows whose image after may lack columns of the key: those did not change.
+def laid_over(typer: RowTyper, after: TypedRows, before: TypedRows) -> TypedRows:
+    """Return rows whose images after may lack columns: those are as they were before.
 
-    :param before: keys of the updates that tell the row before.
+    :param before: rows before the updates that have them; both have the same columns, maybe the key's only.
     """
     if not after.absent:
         return after

@@ -16,7 +16,7 @@ from airflow_provider_cdc.core.apply.clocks import order_unknown, unordered_with
 from airflow_provider_cdc.core.apply.contested import settle
 from airflow_provider_cdc.core.apply.delta import Delta, ImagesLack, LaterRows, Part
 from airflow_provider_cdc.core.apply.mapping import Mapper, barriers
-from airflow_provider_cdc.core.apply.partial import Completion, StoredRows, key_events, with_keys_before
+from airflow_provider_cdc.core.apply.partial import Completion, StoredRows, key_events, laid_over
 from airflow_provider_cdc.core.apply.repeats import KeyedRows, settled_without_repeats
 from airflow_provider_cdc.core.apply.rows import Places, group_numbers, newest
 from airflow_provider_cdc.core.apply.stored import ReadRows, Stored
@@ -189,7 +189,7 @@ def _key_events(typer: RowTyper, places: Places, last: int) -> tuple[pa.Table, P
         told = typer.changes.images["before"].there[places]
         updating = pc.equal(ops, "update").to_numpy(zero_copy_only=False) & told
         before.append(typer.typed(places[updating], "before", last, key_only=True))
-        after = with_keys_before(typer, after, before[-1])
+        after = laid_over(typer, after, before[-1])
     keys = pa.concat_tables([after.rows, *(left.rows for left in before)])
     where = np.concatenate([after.places, *(left.places for left in before)])
     fills = np.arange(len(where)) < len(after.places)
@@ -222,8 +222,10 @@ def _multiset(typer: RowTyper, places: Places, last: int, clear: bool, later: bo
     schema, none = typer.timeline.epochs[last].schema, typer.mapper.rows({}, 0, last, last)
     if later and not removed.any():
         return Part(last, schema, clear, none, none, later=_later(typer, places[added], last, partial=False))
-    adds, removes = typer.typed(places[added], "after", last), typer.typed(places[removed], "before", last)
-    return Part(last, schema, clear, adds.rows, removes.rows)
+    adds = typer.typed(places[added], "after", last, partial=typer.wire.partial_images)
+    removes = typer.typed(places[removed], "before", last)
+    # binlog_row_image=MINIMAL writes the whole row before where there is no key, and of the row after what changed
+    return Part(last, schema, clear, laid_over(typer, adds, removes).rows, removes.rows)
 
 
 def identities(rows: pa.Table) -> Places:

@@ -217,11 +217,24 @@ def test_an_update_that_names_its_key_nowhere_fails() -> None:
     assert {(offset, reason) for offset, _, reason in failures(delta)} == {(1, "column_absent"), (2, "column_absent")}
 
 
-def test_partial_images_of_a_table_without_key_fail() -> None:
+def test_without_a_key_what_an_update_lacks_is_as_in_the_row_before() -> None:
+    """As binlog_row_image=MINIMAL writes it: the whole row before, of the row after what changed."""
     timeline = timeline_of("CREATE TABLE t (a INT, b INT)")
-    rows = table_of([change(1, "update", {"a": 1, "b": 1}, {"a": 2})])
+    images = [({"a": 1, "b": 2}, {"a": None}), ({"a": 3, "b": None}, {"a": 4}), ({"a": 5, "b": 6}, {"a": 5, "b": 7})]
+    rows = table_of([change(place, "update", *both) for place, both in enumerate(images)])
     delta = resolve(rows, timeline, None, WIRE, TypeOptions())
-    assert failures(delta) == [(1, "b", "column_absent")]
+    assert failures(delta) == []
+    (part,) = delta.parts
+    assert part.deletes.to_pylist() == [{"a": 1, "b": 2}, {"a": 3, "b": None}, {"a": 5, "b": 6}]
+    assert part.upserts.to_pylist() == [{"a": None, "b": 2}, {"a": 4, "b": None}, {"a": 5, "b": 7}]
+
+
+def test_without_a_key_a_row_before_that_is_not_whole_fails_with_the_row_after() -> None:
+    timeline = timeline_of("CREATE TABLE t (a INT, b INT)")
+    rows = table_of([change(1, "update", {"a": 1}, {"a": 2}), change(2, "update", {"a": 1, "b": 1}, {"b": 3})])
+    delta = resolve(rows, timeline, None, WIRE, TypeOptions())
+    assert set(failures(delta)) == {(1, "b", "column_absent")}
+    assert delta.parts[0].upserts.to_pylist() == [{"a": 1, "b": 3}]
 
 
 def test_rows_of_one_statement_on_several_partitions_did_not_come_one_before_the_other() -> None:
