@@ -347,6 +347,8 @@ def _begin(
             break
     falls = bool(reached.position) and position < reached.position
     known, before = (reached.position, reached.time) if falls else (known, _newest(reached.newest, reached.time))
+    if before is None:  # the partition is new, and so is the pipeline: what other partitions of the batch show
+        before = max((other for _, other in reached.landed if time is not None and other < time), default=None)
     return Begin(
         place, number, record["offset"], in_generation(position, number), known, time, before, record["transaction_id"]
     )
