@@ -66,7 +66,7 @@ def wrong_tables(script: Script, truth: Path, left_out: frozenset[str] = frozens
 
 
 def _written_otherwise(problem: str) -> bool:
-    """Say whether a cell differs only as snapshots write it: spaces in JSON, six digits of a FLOAT (specs B3, B9)."""
+    """Say whether a cell differs as snapshots write it: JSON's spaces, FLOAT (docs/wire/debezium-dtle.md B3, B9)."""
     found, differs, wanted = problem.partition('"}: ')[2].partition(" instead of ")
     if not differs:
         return False

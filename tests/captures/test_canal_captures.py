@@ -27,7 +27,7 @@ FORMATS = {
 # one topic with one partition; one topic hashed by key over three; a topic for each table, hashed likewise
 LAYOUTS = ("1", "h", "d")
 
-# ---- what Canal loses (canal sheet, 4.4 and section 10), each with its cause
+# ---- what Canal loses (docs/wire/canal.md 4.4, 10), each with its cause
 
 # text that is not UTF-8 in the database is read as UTF-8: these columns cannot be compared
 UNREADABLE = {"shop.t_str": {"vg", "vl", "tg", "vk"}, "shop.r5": {"c0"}}

@@ -28,7 +28,7 @@ BYTES = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
 SHAPES = {"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"}
 SHAPES |= {"geometrycollection", "geomcollection"}
 
-# What Canal damages or does not tell (canal sheet 4.2, 4.4 and 10): cells by table and column, whole tables
+# What Canal damages or does not tell (docs/wire/canal.md 4.2, 4.4, 10): cells by table and column, whole tables
 DAMAGED = {
     ("t_str", "vg"): "text in gbk is read as UTF-8",
     ("t_str", "vk"): "text in gbk is read as UTF-8",

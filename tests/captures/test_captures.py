@@ -25,8 +25,8 @@ CAPTURES = ["public-a", "public-b", "public-c", "public-a-restart"]
 NULL_AS_DEFAULT = {"public-a", "public-b", "public-a-restart"}
 
 # Cells that the connector itself lost and ``differences.jsonl`` does not list; verified against the message by hand.
-FLOAT32 = "REAL and FLOAT(p > 24) are sent as float32 (specs B3)"
-BOOLEAN = "TINYINT(1) declared in the stream is sent as true or false (specs B9)"
+FLOAT32 = "REAL is sent as float32 (docs/wire/debezium-dtle.md B3)"
+BOOLEAN = "TINYINT(1) declared in the stream is sent as true or false (docs/wire/debezium-dtle.md B9)"
 STALE_DEFAULT = "NULL was sent as the default that the column had then"
 ZERO_DATE = "a zero date in a NOT NULL column is sent as day 0; public-b has no list of differences"
 LOST = {

@@ -1,4 +1,4 @@
-"""Golden records: what a record decodes to, stated by hand or by a fact sheet, never by our output."""
+"""Golden records: what a record decodes to, stated by hand or by docs/wire, never by our output."""
 
 from __future__ import annotations
 

@@ -127,20 +127,20 @@ def _lost_by_avro(kind: Kind) -> bool:
 
 
 def _lost_by_dtle(kind: Kind) -> bool:
-    """Return whether dtle does not carry a type whole (specs/debezium-dtle.md, A3)."""
+    """Return whether dtle does not carry a type whole (docs/wire/debezium-dtle.md A3)."""
     fraction = kind.name in ("datetime", "timestamp") and (kind.length or 0) > (3 if kind.name == "datetime" else 0)
     return fraction or kind.name in ("decimal", "enum")
 
 
 ANY = Palette()
-# a backtick in a name stays doubled in Canal's images (specs/canal.md 10.4)
+# a backtick in a name stays doubled in Canal's images (docs/wire/canal.md 10.4)
 CANAL = replace(
     ANY,
     tables=tuple(name for name in ANY.tables if "`" not in name),
     columns=tuple(name for name in ANY.columns if "`" not in name),
 )
 DOTLESS = replace(ANY, tables=tuple(name for name in ANY.tables if "." not in name))  # database.table is one text
-# names with dots, quotes or blanks, or that are not ASCII, are not supported (specs/oceanbase-oms.md 7.4)
+# names with dots, quotes or blanks, or that are not ASCII, are not supported (docs/wire/oceanbase-oms.md 7.4)
 OMS = replace(
     ANY,
     databases=("shop", "stock"),

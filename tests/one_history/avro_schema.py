@@ -1,4 +1,4 @@
-"""The Avro schema of specs/huawei-drs.md, appendix A, newer edition, and the options that say how to read it.
+"""The Avro schema of docs/wire/huawei-drs.md A, newer edition, and the options that say how to read it.
 
 The vendor's own schema is not public; this one of another vendor has every shape that a reader by schema must master.
 """

@@ -1,4 +1,4 @@
-"""A history as Canal's flat JSON, hashed by key over partitions (specs/canal.md 4.4, 5.2, 5.3 and 10.4)."""
+"""A history as Canal's flat JSON, hashed by key over partitions (docs/wire/canal.md 4.4, 5.2, 5.3, 10.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A history as Canal's protobuf packets, hashed by key over partitions (specs/canal.md 1, 2, 4 and 5)."""
+"""A history as Canal's protobuf packets, hashed by key over partitions (docs/wire/canal.md 1, 2, 4, 5)."""
 
 from __future__ import annotations
 

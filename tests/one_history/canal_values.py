@@ -1,4 +1,4 @@
-"""How Canal writes values, and the partition it sends a row to (specs/canal.md 4.4, 5.3 and 10.4)."""
+"""How Canal writes values, and the partition it sends a row to (docs/wire/canal.md 4.4, 5.3, 10.4)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SQL_TYPES = {
 
 
 def sql_type(kind: ColumnType, text: str | None) -> int:
-    """Return the java.sql.Types number of a value (4.4)."""
+    """Return the java.sql.Types number of a value (docs/wire/canal.md 4.4)."""
     if kind.name == "json" and text is None:
         return 1111
     wider = {"tinyint": (127, 5), "smallint": (32767, 4), "int": (2**31 - 1, -5), "bigint": (2**63 - 1, 3)}
@@ -31,7 +31,7 @@ def sql_type(kind: ColumnType, text: str | None) -> int:
 
 
 def partition_of(what: Row, data: Mapping[str, str | None], partitions: int) -> int:
-    """Return where partitionHash by key puts a row (5.3)."""
+    """Return where partitionHash by key puts a row (docs/wire/canal.md 5.3)."""
     keys = [data.get(column.name) or "" for column in what.schema.key_columns]
     mixed = reduce(lambda x, key: x ^ java_hash(key), keys, java_hash(what.database))
     return abs(mixed) % partitions

@@ -1,4 +1,4 @@
-"""Values and schemas that Debezium and dtle write alike (specs/debezium-dtle.md, A3, B2 and B3)."""
+"""Values and schemas that Debezium and dtle write alike (docs/wire/debezium-dtle.md A3, B2, B3)."""
 
 from __future__ import annotations
 

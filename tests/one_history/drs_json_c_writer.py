@@ -1,4 +1,4 @@
-"""A history as Huawei DRS writes it in its format JSON-C (specs/huawei-drs.md 3)."""
+"""A history as Huawei DRS writes it in its format JSON-C (docs/wire/huawei-drs.md 3)."""
 
 from __future__ import annotations
 

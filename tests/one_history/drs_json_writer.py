@@ -1,4 +1,4 @@
-"""A history as Huawei DRS writes it in its format JSON, hashed by key over partitions (specs/huawei-drs.md 3 and 4)."""
+"""A history in Huawei DRS's format JSON, hashed by key over partitions (docs/wire/huawei-drs.md 3, 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A history as dtle writes it to Kafka (specs/debezium-dtle.md, part A)."""
+"""A history as dtle writes it to Kafka (docs/wire/debezium-dtle.md A)."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class Writer:
 
 
 def _partition(row: Row, partitions: int) -> int:
-    """Return where the policy "by table name + primary key" puts a row; DTS does not tell its hash (section 7)."""
+    """Return where the policy "table name + primary key" puts a row; its hash is open (docs/wire/tencent-dts.md 7)."""
     image = row.after if row.before is None else row.before
     assert image is not None
     key = [row.table, *(str(image[column.name]) for column in row.schema.key_columns)]
@@ -168,7 +168,7 @@ def _data(value: Value, kind: ColumnType) -> Data:
 
 
 def _numeral(value: Value) -> str:
-    """Return plain text; a double that holds 1 is written ``1`` (section 3)."""
+    """Return plain text; a double that holds 1 is written ``1`` (docs/wire/tencent-dts.md 3)."""
     if isinstance(value, Decimal):
         return f"{value:f}"
     return repr(value).removesuffix(".0")

@@ -57,7 +57,7 @@ class Ddl:
 
     @property
     def canal_type(self) -> str:
-        """Return the kind in Canal's words (specs/canal.md 4.2)."""
+        """Return the kind in Canal's words (docs/wire/canal.md 4.2)."""
         return "ERASE" if self.verb == "DROP" else self.verb
 
 

@@ -1,4 +1,4 @@
-"""Writes events as OMS's Dataworks method does (specs/oceanbase-oms.md, section 5)."""
+"""Writes events as OMS's Dataworks method does (docs/wire/oceanbase-oms.md 5)."""
 
 from __future__ import annotations
 

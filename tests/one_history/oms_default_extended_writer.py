@@ -1,4 +1,4 @@
-"""Writes events as OMS's DefaultExtendColumnType method does (specs/oceanbase-oms.md, section 3)."""
+"""Writes events as OMS's DefaultExtendColumnType method does (docs/wire/oceanbase-oms.md 3)."""
 
 from __future__ import annotations
 

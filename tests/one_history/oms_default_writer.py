@@ -1,4 +1,4 @@
-"""Writes events as OMS's Default method does (specs/oceanbase-oms.md, sections 2 and 8)."""
+"""Writes events as OMS's Default method does (docs/wire/oceanbase-oms.md 2, 8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values as OMS writes them in its JSON forms, by source type (specs/oceanbase-oms.md, section 7)."""
+"""Values as OMS writes them in its JSON forms, by source type (docs/wire/oceanbase-oms.md 7)."""
 
 from __future__ import annotations
 

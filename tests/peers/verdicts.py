@@ -1,7 +1,6 @@
 """What the product makes of each file that other projects publish: equal to what they expect, or why not.
 
-Paths are below ``fixtures/peers``; ``X.expected.jsonl`` belongs to the row of X. "(B1)" and the like are sections of
-the format's fact sheet.
+Paths are below ``fixtures/peers``; ``X.expected.jsonl`` belongs to the row of X.
 """
 
 from __future__ import annotations
@@ -81,10 +80,10 @@ _canal, _debezium = Equal("canal-json"), Equal("debezium-json")
 _no_place = Completed(
     "debezium-json",
     "the rows were written by hand: streamed, yet source.file is empty, where the connector always states the file"
-    " (B1); without a place an insert, an update and a delete of one key have no order",
+    " (docs/wire/debezium-dtle.md B1); without a place an insert, an update and a delete of one key have no order",
 )
 _no_source = Completed(
-    "debezium-json", "the project's test leaves source out before it compares; the connector always writes it (B1)"
+    "debezium-json", "its test leaves source out; the connector always writes it (docs/wire/debezium-dtle.md B1)"
 )
 
 _maxwell = OutOfScope("Maxwell is not among the formats")
@@ -93,7 +92,7 @@ _aws = OutOfScope("AWS DMS is not among the formats")
 _ogg = OutOfScope("Oracle GoldenGate is not among the formats")
 _dataworks = OutOfScope(
     "the form that Alibaba's DataWorks itself writes (schema.dataColumn, payload.sequenceId), not the one that"
-    " OceanBase calls Dataworks 2.0 (schema.column, payload.scn): oceanbase-oms sheet, 5"
+    " OceanBase calls Dataworks 2.0 (schema.column, payload.scn): docs/wire/oceanbase-oms.md 5"
 )
 _sql = OutOfScope("the SQL script behind the debezium-data-schema files; it holds no record")
 _flattened = OutOfScope("a row flattened by ExtractNewRecordState: without op, source and images it is no change")
@@ -177,7 +176,7 @@ VERDICTS: dict[str, Verdict] = {
     f"{_AWS}table/watermark/aws-dms-data-1.txt": _aws,
     f"{_CANAL}database/include/topic0/canal-data-1.txt": _canal,
     f"{_CANAL}database/incomplete/canal-data-1.txt": Completed(
-        "canal-json", "the row names neither database nor table, so it is no table's; Canal writes both (5.2)"
+        "canal-json", "the row names neither database nor table; Canal writes both (docs/wire/canal.md 5.2)"
     ),
     f"{_CANAL}table/alltype/canal-data.txt": _canal,
     f"{_CANAL}table/computedcolumn/canal-data-1.txt": _canal,

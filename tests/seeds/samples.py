@@ -1,7 +1,4 @@
-"""What each JSON text in the vendors' documents means, what is wrong with it as printed, and what then becomes of it.
-
-Numbers as in "10.3" are those of the fact sheets' sections and rows.
-"""
+"""What each JSON text in the vendors' documents means, what is wrong with it as printed, and how it is taken."""
 
 from __future__ import annotations
 
@@ -60,12 +57,13 @@ class Sample:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-_COMMA = "a comma after the last column (10.3)"
+_COMMA = "a comma after the last column (docs/wire/oceanbase-oms.md 10.3)"
 _WITHOUT_COMMA = (r",(?=\s*\})", "")
-_NO_KEY = "record_primary_key names int8 and int16, which are no columns of it: no key is told (10.7)"
-_NO_SEQUENCE = {"sequenceEnabled": "false"}  # storeDataSequence is absent (10.8); scn, 123456789, has no counter
-_TYPES = f"__light_type is keyed by other names than the columns': no types are told (10.31); {_NO_KEY}"
-_COLUMNS = "schema.column and pk name other columns than the images have: neither is used (10.20, 10.21)"
+_NO_KEY = "record_primary_key names int8 and int16, no columns of it: no key is told (docs/wire/oceanbase-oms.md 10.7)"
+# storeDataSequence is absent (docs/wire/oceanbase-oms.md 10.8); scn, 123456789, has no counter
+_NO_SEQUENCE = {"sequenceEnabled": "false"}
+_TYPES = f"__light_type does not name the columns: no types are told (docs/wire/oceanbase-oms.md 10.31); {_NO_KEY}"
+_COLUMNS = "schema.column and pk name columns of no image: neither is used (docs/wire/oceanbase-oms.md 10.20, 10.21)"
 
 _insert, _update, _delete = (Row(op, "database", "table", None) for op in ("insert", "update", "delete"))
 _default = {op: Row(op, "database", "table_name", None) for op in ("insert", "update", "delete")}
@@ -84,13 +82,13 @@ SAMPLES = {
         "Value": Sample(
             "dtle-json",
             Row("snapshot", "inventory", "customers", ("id",)),
-            odd="version 0.8.3.Final is Debezium's, dtle writes 0.0.1 (A2)",
+            odd="version 0.8.3.Final is Debezium's, dtle writes 0.0.1 (docs/wire/debezium-dtle.md A2)",
         ),
         "DDL": Sample(
             "dtle-json",
             Ddl("a", "CREATE TABLE `a` (\n `id` int(11) NOT NULL AUTO_INCREMENT,\n PRIMARY KEY (`id`)\n) ENGINE=InnoDB"
                 " AUTO_INCREMENT=4 DEFAULT CHARSET=latin1"),
-            odd="source.server and tableChanges are filled, which dtle never does: the statement counts (A4)",
+            odd="dtle never fills source.server and tableChanges: the statement counts (docs/wire/debezium-dtle.md A4)",
         ),
     },
     "003": {
@@ -100,7 +98,7 @@ SAMPLES = {
         "Default DELETE": Sample(
             "oms-default",
             _default["delete"],
-            odd=f"col16 where the others have col6: names count, not places (10.4); {_NO_KEY}",
+            odd=f"col16 where others have col6: names count, not places (docs/wire/oceanbase-oms.md 10.4); {_NO_KEY}",
             options=_NO_SEQUENCE,
         ),
         "Canal": Sample("oms-canal", NoMessage()),
@@ -108,10 +106,10 @@ SAMPLES = {
         "Canal UPDATE": Sample(
             "oms-canal",
             Row("update", "database", "table", ("col1", "col2")),
-            odd="old names a column string that data lacks: it is passed over (10.12)",
+            odd="old names a column string that data lacks: it is passed over (docs/wire/oceanbase-oms.md 10.12)",
         ),
         "Canal DELETE": Sample(
-            "oms-canal", _delete, odd="pkNames names int8 and int16, which are no columns of it: no key is told (10.13)"
+            "oms-canal", _delete, odd="pkNames has no columns of it: no key is told (docs/wire/oceanbase-oms.md 10.13)"
         ),
         "Dataworks": Sample("oms-dataworks", NoMessage()),
         "Dataworks 同步任务心跳消息": Sample(
@@ -124,14 +122,14 @@ SAMPLES = {
         "SharePlex INSERT": Sample(
             "oms-shareplex",
             _plex["insert"],
-            odd="rowid lacks its separator: it is not read (10.25)",
+            odd="rowid lacks its separator: it is not read (docs/wire/oceanbase-oms.md 10.25)",
             options=_NO_SEQUENCE,
         ),
         "SharePlex UPDATE": Sample(
             "oms-shareplex",
             _plex["update"],
             odd="data has a column string that key lacks: it stands with the row after, so that typing, which knows the"
-            " table, finds it (10.26)",
+            " table, finds it (docs/wire/oceanbase-oms.md 10.26)",
             options=_NO_SEQUENCE,
         ),
         "SharePlex DELETE": Sample("oms-shareplex", _plex["delete"], options=_NO_SEQUENCE),

@@ -37,7 +37,7 @@ KEPT = {
     DTS: {"Entry", "Header", "Event", "Entries", "Envelope", "Data", "DataType"},
     CANAL: {"PacketType", "Ack", "Messages"},
 }
-# Canal's own TCP session between server and client (sheet 3); the product reads what Canal writes to Kafka (sheet 5)
+# Canal's own TCP session (docs/wire/canal.md 3); the product reads what Canal writes to Kafka (docs/wire/canal.md 5)
 SESSION = {
     *("HeartBeat", "Handshake", "ClientAuth", "ClientAck", "Sub", "Unsub", "Get", "Dump", "ClientRollback"),
 }  # fmt: skip
@@ -65,7 +65,7 @@ def test_a_definition_is_that_of_the_document(number: str, name: str) -> None:
     stated = {MISPRINTS.get(field, field): place for field, place in definitions(number)[name].items()}
     product = known(number, name)
     assert stated.items() <= product.items()
-    # Canal's newer enums have a member for 0, as proto3 wants it (sheet 1.2)
+    # Canal's newer enums have a member for 0, as proto3 wants it (docs/wire/canal.md 1.2)
     assert {field for field in product if not field.endswith("COMPATIBLEPROTO2")} == stated.keys()
 
 

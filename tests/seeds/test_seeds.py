@@ -128,5 +128,5 @@ def test_the_escapes_that_the_document_lists_mean_what_json_says(tmp_path: Path)
     sample = printed("004", "")
     for character, escape in listed:
         (change,) = decoded([Record(sample.replace("华为云huaweicloud", escape).encode())], "drs-json", tmp_path)
-        # the document's first line is wrong, in every edition: that escape is = (sheet 3.4)
+        # the document's first line is wrong in every edition: it is = (docs/wire/huawei-drs.md 3.4)
         assert json.loads(change["after"])["c10"] == ("=" if character == "<" else character)

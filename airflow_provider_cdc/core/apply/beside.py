@@ -14,8 +14,8 @@ from airflow_provider_cdc.core.model.position import ROW_DIGITS
 def taken_beside(winners: Places, groups: Places, where: Places, fills: Flags, rows: pa.Table) -> Places:
     """Return the winners, with another one for each key that a row took beside the one that left it.
 
-    Such rows are numbered anew in each partition (canal sheet 5.1), so nothing tells whether the row that took the key
-    (1 to 2) or the one that left it (2 to 3) came first; but a key is free before it is taken.
+    Such rows are numbered anew in each partition (docs/wire/canal.md 5.1), so nothing tells whether the row that took
+    the key (1 to 2) or the one that left it (2 to 3) came first; but a key is free before it is taken.
 
     :param winners: per key the newest event, as the positions have it.
     :param groups: number of each event's key.

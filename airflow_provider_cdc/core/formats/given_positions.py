@@ -22,7 +22,7 @@ class GivenPositions:
 
     The clock of a partition never runs backwards: a change counts as built at the newest time that its partition showed
     up to it. So the order of one partition is exact, and two partitions are ordered as well as their tool's clock can
-    (canal sheet 5.3: flat JSON has no position).
+    (docs/wire/canal.md 5.3: flat JSON has no position).
 
     :param carried: the clocks of partitions at the end of the batch before.
     """

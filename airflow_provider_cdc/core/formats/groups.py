@@ -1,6 +1,6 @@
 """Groups of records that only make sense together: which are whole, torn or repeated, and where a log may be cut.
 
-Rules of slices and running numbers: specs/tencent-dts.md, sections 4 and 5.
+Rules of slices and running numbers: docs/wire/tencent-dts.md 4, 5.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def base64_url_bytes(text: str) -> bytes:
 
 
 def hex_bytes(text: str) -> bytes:
-    """Decode hexadecimal digits of either case, with or without ``0x`` before them (tencent-dts sheet 8.2)."""
+    """Decode hexadecimal digits of either case, with or without ``0x`` (docs/wire/tencent-dts.md 8.2)."""
     try:
         return unhexlify(text[2:] if text[:2] in ("0x", "0X") else text)
     except (BadBase64, ValueError):
@@ -39,7 +39,7 @@ def hex_bytes(text: str) -> bytes:
 
 
 def latin1_bytes(text: str) -> bytes:
-    """Return one byte for each character (canal sheet 4.4)."""
+    """Return one byte for each character (docs/wire/canal.md 4.4)."""
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError:
@@ -47,7 +47,7 @@ def latin1_bytes(text: str) -> bytes:
 
 
 def list_bytes(value: Any) -> bytes:
-    """Return one byte for each number of a list, or of its text (huawei-drs sheet 3.2).
+    """Return one byte for each number of a list, or of its text (docs/wire/huawei-drs.md 3.2).
 
     :param value: whole numbers; Java writes bytes above 127 as negative ones.
     """

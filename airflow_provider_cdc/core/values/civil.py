@@ -11,7 +11,7 @@ SECOND = 1_000_000
 DAY = 86_400 * SECOND
 FIRST_DAY, LAST_DAY = -719_528, 2_932_896  # 0000-01-01, 9999-12-31
 MAX_TIME = (838 * 3600 + 59 * 60 + 59) * SECOND + 999_999
-GO_ZERO = -62_135_596_800 * SECOND  # 0001-01-01, what Go makes of a TIMESTAMP that is a zero date (dtle, A3)
+GO_ZERO = -62_135_596_800 * SECOND  # 0001-01-01, a zero date in Go (docs/wire/debezium-dtle.md A3)
 # ranges of :func:`year_since_1900` and what leads from them to the year: 0, 2000 to 2155, 1970 on, 1901 on
 YEARS_SINCE_1900 = ((-1900, -1900, 1900), (100, 255, 1900), (1970, 1999, 0), (2001, 2069, -100))
 
@@ -113,7 +113,7 @@ def duration(text: str) -> int:
 
 
 def scaled_time(micros: int, digits: int) -> int:
-    """Return the µs of a TIME whose ``digits`` of a fraction were taken for µs as they stand (dtle, A3)."""
+    """Return the µs of a TIME whose ``digits`` of a fraction were taken for µs (docs/wire/debezium-dtle.md A3)."""
     seconds, fraction = divmod(abs(micros), SECOND)
     if fraction >= 10**digits:
         raise Misfit(Reason.FRACTION)
@@ -122,7 +122,10 @@ def scaled_time(micros: int, digits: int) -> int:
 
 
 def year_since_1900(number: int) -> int:
-    """Return the YEAR that was less 1900, and 2001 to 2069 or 1970 to 1999 where that was below 100 (dtle, A3)."""
+    """Return the YEAR that was less 1900, and 2001 to 2069 or 1970 to 1999 where that was below 100.
+
+    Source: docs/wire/debezium-dtle.md A3.
+    """
     for low, high, added in YEARS_SINCE_1900:
         if low <= number <= high:
             return number + added

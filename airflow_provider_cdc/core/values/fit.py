@@ -164,7 +164,7 @@ def _to_date(value: Any, field: Field, lost: Counter[str]) -> int:
 
 def _to_string(value: Any, field: Field, lost: Counter[str]) -> str:
     if isinstance(value, str):
-        if field.type.name == "decimal":  # some tools write an exponent, or cut zeros off (canal sheet 10.4)
+        if field.type.name == "decimal":  # some tools write an exponent, or cut zeros off (docs/wire/canal.md 10.4)
             return plain_decimal(exact(value), field)
         return spellings(field.type.labels).get(str(value), str(value))
     if isinstance(value, bytes):

@@ -13,7 +13,7 @@ _DEPTH = 32
 
 
 def wkb(raw: bytes) -> bytes:
-    """Return a geometry's WKB, without the SRID that MySQL stores before it and some tools send (canal sheet 4.4).
+    """Return a geometry's WKB, without the SRID that MySQL stores before it (docs/wire/canal.md 4.4).
 
     The empty value is what MySQL 5 puts into a new NOT NULL column.
     """

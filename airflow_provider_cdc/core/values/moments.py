@@ -38,7 +38,7 @@ def epoch(datum: Any, field: Field) -> Moment:
 def epoch_text(datum: Any, field: Field) -> Any:
     """Read seconds or milliseconds since 1970 with a fraction, or a zero date."""
     text = numeral_of(datum)
-    if text.startswith("0000-"):  # OMS writes a zero TIMESTAMP so (oceanbase-oms sheet 7.4)
+    if text.startswith("0000-"):  # OMS writes a zero TIMESTAMP so (docs/wire/oceanbase-oms.md 7.4)
         return _zero_date(text)
     return _number_since_1970(text, 6 if field.encoded.encoding is Encoding.EPOCH_SECONDS else 3, field)
 
@@ -126,7 +126,7 @@ def moment_text(datum: Any, field: Field) -> Any:
 
 
 def _millis_and_nanos(number: Number, field: Field) -> Moment:
-    """Read milliseconds, and behind a point the nanoseconds of the second (oceanbase-oms sheet 10, row 19).
+    """Read milliseconds, and behind a point the nanoseconds of the second (docs/wire/oceanbase-oms.md 10.19).
 
     Milliseconds that are told twice, by both, must agree; a shorter fraction could be of either unit.
     """

@@ -1,4 +1,4 @@
-"""Canal's flat JSON (``flatMessage=true``), as Canal, TiCDC and others write it (specs/canal.md, 5 and 9.1)."""
+"""Canal's flat JSON (``flatMessage=true``), as Canal, TiCDC and others write it (docs/wire/canal.md 5, 9.1)."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _Millis = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
 # INIT are the rows of a full load
 _ROW_OPS: Mapping[str | None, str] = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "INIT": "snapshot"}
 _DDL = frozenset({"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
-_PROTOBUF = (b"\x18\x07", b"\x10\x01\x18\x07")  # how a Packet begins (5.1)
+_PROTOBUF = (b"\x18\x07", b"\x10\x01\x18\x07")  # how a Packet begins (docs/wire/canal.md 5.1)
 # How Canal's messages begin, for it sorts their members by name, and columns as the table has them; TiCDC's begin in
-# another way and name types in no order at all (9.1)
+# another way and name types in no order at all (docs/wire/canal.md 9.1)
 _CANAL = b'{"data":['
 _BATCHES = 1 << 63  # one more than the highest number of a batch
-_REMEMBERED = 4096  # distinct descriptions by their bytes; TiCDC writes one table's in ever other orders (9.1)
+_REMEMBERED = 4096  # distinct descriptions by their bytes; TiCDC's order is random (docs/wire/canal.md 9.1)
 
 
 class _Extension(msgspec.Struct, gc=False):

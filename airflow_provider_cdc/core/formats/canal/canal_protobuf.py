@@ -1,4 +1,4 @@
-"""Canal's protobuf records (``flatMessage=false``), of every server version (specs/canal.md, 1, 2, 4 and 5.1)."""
+"""Canal's protobuf records (``flatMessage=false``), of every server version (docs/wire/canal.md 1, 2, 4, 5.1)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class WireFormat(canal_columns.CanalFormat):
     updates_move_keys = True
     ddl_among_rows = True
     splits_partitions = True
-    partial_images = True  # row images MINIMAL and NOBLOB (4.3)
+    partial_images = True  # row images MINIMAL and NOBLOB (docs/wire/canal.md 4.3)
     inserts_lack_defaults = True
     snapshot_rows = "unnumbered"
     options: Mapping[str, str] = {

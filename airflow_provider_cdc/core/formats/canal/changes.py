@@ -131,7 +131,8 @@ def _counted(values: Numbers) -> Numbers:
 def _bases(entries: Entries, meaning: Meanings) -> Numbers:
     """Return the number of each entry's first row in its binlog event.
 
-    With ``partitionHash`` each row is an entry of its own, all with the event's place (5.1): they are counted on.
+    With ``partitionHash`` each row is an entry of its own, all with the event's place: they are counted on
+    (docs/wire/canal.md 5.1).
     """
     chosen = np.flatnonzero(meaning.kinds == ROW)
     counts = entries.counts[chosen]

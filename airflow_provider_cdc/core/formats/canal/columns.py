@@ -1,4 +1,4 @@
-"""What Canal says of columns, and how it writes their values (specs/canal.md, sections 4.4, 5.2 and 10.4)."""
+"""What Canal says of columns, and how it writes their values (docs/wire/canal.md 4.4, 5.2, 10.4)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 from airflow_provider_cdc.core.values.types import BINARIES, GEOMETRIES
 
-# MariaDB's JSON is a text column that Canal takes for a BLOB; -4 is what servers before 1.1.7 say of a NULL (4.4, 10.4)
+# MariaDB's JSON, which Canal takes for a BLOB; -4: a NULL of servers before 1.1.7 (docs/wire/canal.md 4.4, 10.4)
 BYTES = frozenset({2004, -4})
-# columns that services add to tables without a key; no statement ever names them (4.4)
+# columns that services add to tables without a key; no statement ever names them (docs/wire/canal.md 4.4)
 _HIDDEN = frozenset({"__#alibaba_rds_row_id#__", "#alibaba_rds_row_id#", "_drds_implicit_id_"})
-# TiCDC leaves out lengths (9.1): the widest type of the family holds every value
+# TiCDC leaves out lengths (docs/wire/canal.md 9.1): the widest type of the family holds every value
 _WITHOUT_LENGTH = {"varchar": ColumnType("longtext"), "varbinary": ColumnType("longblob")}
 
 
@@ -93,7 +93,7 @@ def _key(names: Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 def _unquoted(name: str) -> str:
-    """Return a name whose backticks Canal left doubled, as they stood in the DDL (10.4)."""
+    """Return a name whose backticks Canal left doubled, as they stood in the DDL (docs/wire/canal.md 10.4)."""
     halved = name.replace("``", "`")
     return halved if name == halved.replace("`", "``") else name
 

@@ -1,4 +1,4 @@
-"""What Canal's entries mean: rows, statements, marks, or nothing that can be applied (specs/canal.md, 4, 4.2, 10.2)."""
+"""What Canal's entries mean: rows, statements, marks, or nothing to apply (docs/wire/canal.md 4, 4.2, 10.2)."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _statements(entries: Entries, result: Meanings, chosen: Flags) -> None:
     if not chosen.any():
         return
     told = chosen & (pc.binary_length(entries.sql).to_numpy(zero_copy_only=False) > 0)
-    # quirks-seen-elsewhere 1: DDL may come with isDdl false
+    # DDL may come with isDdl false (docs/wire/canal.md 11.1)
     ddl: Flags = told & (entries.is_ddl | np.isin(entries.event, _DDL))
     result.kinds[ddl] = SCHEMA
     queries = told & ~ddl & (entries.event == wire.QUERY)

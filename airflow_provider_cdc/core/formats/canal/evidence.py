@@ -1,6 +1,6 @@
 """Who wrote a message in the shape of Canal's flat JSON: Canal, TiCDC, OMS, or DRS in one of its two forms.
 
-Sources: specs/canal.md 5.2 and 9.1, specs/oceanbase-oms.md 4, specs/huawei-drs.md 3.
+Sources: docs/wire/canal.md 5.2, 9.1, docs/wire/oceanbase-oms.md 4, docs/wire/huawei-drs.md 3.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from airflow_provider_cdc.core.formats.record_by_record import Refused
 Sides = tuple[bytes | None, bytes | None]
 """A row's image before a change, and that after it."""
 Former = Mapping[str, msgspec.Raw]
-"""Of an update the members that had other values before (5.2)."""
+"""Of an update the members that had other values before (docs/wire/canal.md 5.2)."""
 
 _members: Any = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode: Any = msgspec.json.Encoder().encode

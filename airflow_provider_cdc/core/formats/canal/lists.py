@@ -1,4 +1,4 @@
-"""Canal's lists of columns to what they say of the columns, and to values (specs/canal.md, 1.1 and 4.4)."""
+"""Canal's lists of columns to what they say of the columns, and to values (docs/wire/canal.md 1.1, 4.4)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from airflow_provider_cdc.core.formats.protobuf_reader import MessageReader
 
 KEY, AS_BYTES = 1, 2  # what is told of a column beside name and type
 _FEW = 64  # rows that are sooner read field by field than compared with an example
-_EXAMPLES = 4  # for rows of one table: a column's sqlType depends on its value (4.4)
+_EXAMPLES = 4  # for rows of one table: a column's sqlType depends on its value (docs/wire/canal.md 4.4)
 _KNOWN = 50  # examples remembered, for each number of columns
 _TOGETHER = 8_192  # columns compared at once: what is computed of them stays in the processor's cache
 _ROOM = 32 << 20  # bytes: more than what is read at once, but for a record of that size

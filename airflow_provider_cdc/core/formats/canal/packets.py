@@ -1,4 +1,4 @@
-"""Canal's packets to the entries in them, column by column (specs/canal.md, 1, 2, 4 and 5.1)."""
+"""Canal's packets to the entries in them, column by column (docs/wire/canal.md 1, 2, 4, 5.1)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from airflow_provider_cdc.core.formats.protobuf_reader import MessageReader, emp
 
 _MAX_MILLIS = 253_402_300_799_999  # the year 9999: what a timestamp column can hold
 _BODY = Packet.DESCRIPTOR.fields_by_name["body"].number << 3 | 2  # what stands before a body's length
-_MAX_ACK_TEXT = 300  # an Ack may hold a stack trace (10.1)
+_MAX_ACK_TEXT = 300  # an Ack may hold a stack trace (docs/wire/canal.md 10.1)
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]

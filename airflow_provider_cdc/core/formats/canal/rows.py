@@ -1,4 +1,4 @@
-"""Canal's lists of columns to images and descriptions (specs/canal.md, 1.1, 4.3 and 4.4)."""
+"""Canal's lists of columns to images and descriptions (docs/wire/canal.md 1.1, 4.3, 4.4)."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class RowReader:
         if before and after:
             complete = complete and old == new
         elif before:
-            complete = complete and len(key) < len(before)  # row image MINIMAL deletes by key alone (4.3)
+            complete = complete and len(key) < len(before)  # MINIMAL deletes by key alone (docs/wire/canal.md 4.3)
         details = [canal_columns.ColumnDetail(c.name, c.type or None, bool(c.flags & AS_BYTES)) for c in columns]
         # row images MINIMAL and NOBLOB leave columns out; at the table's end no gap shows it
         text = canal_columns.columns_text(
@@ -126,7 +126,7 @@ class RowReader:
 
 
 def _partial_json(lists: Lists, told: list[Told], members: Numbers) -> Flags:
-    """Return which images have a JSON column whose text is no JSON but an expression (4.4, gotcha 9)."""
+    """Return which images have an expression in place of JSON (docs/wire/canal.md 4.4, 6.9)."""
     found: Flags = np.zeros(len(lists.told), bool)
     is_json: Flags = np.array([canal_columns.is_json(column.type) for column in told], bool)
     if is_json.any():

@@ -1,4 +1,4 @@
-"""What can be known of a statement in Canal's flat JSON, which tells no session (specs/canal.md, 4.2, 5.2 and 10.2)."""
+"""What a statement in flat JSON means, which tells no session (docs/wire/canal.md 4.2, 5.2, 10.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Canal's column messages compared with those of an example row: what differs in them are values (specs/canal.md, 1.1).
+"""Canal's column messages compared with those of an example row: what differs is values (docs/wire/canal.md 1.1).
 
 The columns of a table's rows are the same bytes but for ``updated``, ``isNull`` and ``value``. Those are found by a
 handful of operations on whole arrays. A column that is written otherwise is not found: it is to be read field by field.

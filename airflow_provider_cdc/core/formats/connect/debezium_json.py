@@ -1,6 +1,6 @@
 """Debezium's JSON envelope, with and without embedded schema (MySQL and MariaDB connectors, 0.8 to 3.x).
 
-Field lists and their history: specs/debezium-dtle.md, B1 to B4 and B9.
+Field lists and their history: docs/wire/debezium-dtle.md B1 to B4 and B9.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _INCREMENTAL = msgspec.Raw(b'"incremental"')
 class _Source(msgspec.Struct, gc=False):
     """Members needed of ``source``, in the connector's order; ``ts_sec`` is the layout before 0.10.
 
-    ``snapshot`` is a text, up to 0.9 a boolean (B1).
+    ``snapshot`` is a text, up to 0.9 a boolean (docs/wire/debezium-dtle.md B1).
     """
 
     ts_ms: _Millis | None = None
@@ -73,7 +73,7 @@ class _Payload(Message, gc=False):
 
 
 class _History(msgspec.Struct, gc=False):
-    """A record of the connector's own schema history (B4), which Flink CDC sends on as text beside ``source``."""
+    """A record of the schema history, which Flink CDC sends on as text (docs/wire/debezium-dtle.md B4, B11.1)."""
 
     ddl: str
     databaseName: str = ""
@@ -89,7 +89,7 @@ class WireFormat:
     summary = "Debezium JSON (MySQL, MariaDB), with or without embedded schema"
     order = "exact"
     carries = frozenset({"rows", "ddl", "progress", "transactions", "types"})
-    updates_move_keys = False  # a moved key is a delete and an insert (B1)
+    updates_move_keys = False  # a moved key is a delete and an insert (docs/wire/debezium-dtle.md B1)
     ddl_among_rows = False
     splits_partitions = True
     partial_images = False

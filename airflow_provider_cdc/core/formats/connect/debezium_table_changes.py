@@ -1,4 +1,4 @@
-"""Debezium's ``tableChanges``: the structure of tables after a schema change (specs/debezium-dtle.md, B4)."""
+"""Debezium's ``tableChanges``: the structure of tables after a schema change (docs/wire/debezium-dtle.md B4)."""
 
 from __future__ import annotations
 

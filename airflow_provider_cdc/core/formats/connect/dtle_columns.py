@@ -1,4 +1,4 @@
-"""How dtle writes the values of a column (specs/debezium-dtle.md, A3)."""
+"""How dtle writes the values of a column (docs/wire/debezium-dtle.md A3)."""
 
 from __future__ import annotations
 

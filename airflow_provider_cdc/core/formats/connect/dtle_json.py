@@ -1,4 +1,4 @@
-"""dtle's JSON: like Debezium 0.8, with types, times and DDL messages of its own (specs/debezium-dtle.md, part A)."""
+"""dtle's JSON: like Debezium 0.8, with types, times and DDL messages of its own (docs/wire/debezium-dtle.md A)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class WireFormat:
     summary = "dtle's Kafka output (MySQL), with embedded schema"
     order = "exact"
     carries = frozenset({"rows", "ddl", "types"})  # neither heartbeats nor times of the database with the rows
-    updates_move_keys = True  # the record's key is that of the row before (A2)
+    updates_move_keys = True  # the record's key is that of the row before (docs/wire/debezium-dtle.md A2)
     ddl_among_rows = False
     splits_partitions = True
     partial_images = False
@@ -153,7 +153,7 @@ class WireFormat:
         return (place, 0, "row", op, database, table, file, pos, row, None, None, transaction, before, after, number)
 
     def _place(self, file: str | None, pos: int | None, snapshot: bool) -> tuple[int, int]:
-        """Return where an event begins in the log; a snapshot stands before it all (A2, A4)."""
+        """Return where an event begins in the log; a snapshot is before it (docs/wire/debezium-dtle.md A2, A4)."""
         if file is None or pos is None or (not file and not snapshot):
             raise ValueError("an event without its place in a binlog")
         return (self._files[file], pos) if file else (0, 0)
@@ -183,7 +183,7 @@ class WireFormat:
         )
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
-        """Return None: no record says how far dtle has read, only what its own clock was (A2)."""
+        """Return None: a record has dtle's clock, not how far dtle has read (docs/wire/debezium-dtle.md A2)."""
         return None
 
     def describe(self, columns: str) -> Description:
@@ -196,7 +196,7 @@ class WireFormat:
         return dtle_columns.encoding(name, column, detail, self._zone, self._text_as_base64)
 
     def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
-        """Return nothing: dtle never fills ``tableChanges`` (A4)."""
+        """Return nothing: dtle never fills ``tableChanges`` (docs/wire/debezium-dtle.md A4)."""
         return []
 
     def infer(self, description: Description) -> TableSchema | None:

@@ -1,4 +1,4 @@
-"""What dtle leaves in DDL text, and what it leaves out (specs/debezium-dtle.md, A4)."""
+"""What dtle leaves in DDL text, and what it leaves out (docs/wire/debezium-dtle.md A4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Debezium or dtle, which imitates it (specs/debezium-dtle.md, A2, A4, B1)."""
+"""Debezium or dtle, which imitates it (docs/wire/debezium-dtle.md A2, A4, B1)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Which field of a user's Avro schema says what: the options ``field.*`` of drs-avro, checked against the schema.
 
-DRS's schema is not public (specs/huawei-drs.md, section 1), so nothing is taken for granted.
+DRS's schema is not public (docs/wire/huawei-drs.md 1), so nothing is taken for granted.
 """
 
 from __future__ import annotations

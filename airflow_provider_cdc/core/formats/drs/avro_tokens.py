@@ -1,6 +1,6 @@
 """Values of Avro as members of a JSON image: text as it is, numbers and times as text, bytes as base64; all exact.
 
-Records that stand for one value are told by their fields: those of specs/huawei-drs.md, appendix A. Other records,
+Records that stand for one value are told by their fields: those of docs/wire/huawei-drs.md A. Other records,
 arrays and maps are refused when they are met.
 """
 

@@ -1,4 +1,4 @@
-"""Huawei DRS in its format Avro, by the schema that the vendor gives its customers (specs/huawei-drs.md, section 1).
+"""Huawei DRS in its format Avro, by the schema that the vendor gives its customers (docs/wire/huawei-drs.md 1).
 
 The schema is not public, so it is stated, and with it which of its fields says what. Avro does not describe itself: a
 wrong schema is recognised by bytes that are left over, unknown operations, and names, times and values that are none.
@@ -176,7 +176,7 @@ class WireFormat:
         columns = fields.columns(record)
         befores, afters = fields.images("before", record, columns), fields.images("after", record, columns)
         if op == "delete":
-            befores = befores or afters  # the vendor's own JSON formats differ in where it stands (sheet 3)
+            befores = befores or afters  # the JSON formats differ in where it is (docs/wire/huawei-drs.md 3)
         count = len(befores) if op == "delete" else len(afters)
         if not count or (op == "update" and len(befores) != count) or (op in ("insert", "snapshot") and befores):
             raise ValueError(f"a row of the operation {op} without its images, or with others")

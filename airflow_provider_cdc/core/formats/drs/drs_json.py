@@ -1,4 +1,4 @@
-"""Huawei DRS in its format JSON (specs/huawei-drs.md, section 3)."""
+"""Huawei DRS in its format JSON (docs/wire/huawei-drs.md 3)."""
 
 from __future__ import annotations
 

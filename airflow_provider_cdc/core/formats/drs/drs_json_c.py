@@ -1,4 +1,4 @@
-"""Huawei DRS in its format JSON-C (specs/huawei-drs.md, section 3)."""
+"""Huawei DRS in its format JSON-C (docs/wire/huawei-drs.md 3)."""
 
 from __future__ import annotations
 

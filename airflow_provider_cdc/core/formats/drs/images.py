@@ -56,6 +56,6 @@ def uneven(before: msgspec.Raw | None, after: msgspec.Raw | None) -> tuple[Sides
     if not together:
         raise ValueError("a row without columns")
     if was is not None and now is not None and was.keys() != now.keys():
-        # a column that one of them lacks did not change (sheet 3.1)
+        # a column that one of them lacks did not change (docs/wire/huawei-drs.md 3.1)
         return (msgspec.json.encode({**now, **was}), msgspec.json.encode(together)), together
     return (None if before is None else bytes(before), None if after is None else bytes(after)), together

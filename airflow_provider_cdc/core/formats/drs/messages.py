@@ -1,6 +1,6 @@
 """What Huawei DRS writes as JSON and as JSON-C: the two differ in the image of a DELETE and in TIMESTAMP values.
 
-specs/huawei-drs.md, section 3; nothing in a message says which of the two it is.
+docs/wire/huawei-drs.md 3; nothing in a message says which of the two it is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 from airflow_provider_cdc.core.values.types import BINARIES, GEOMETRIES
 
-# Numbers may come as strings (sheet 6, 1). Times are milliseconds up to the year 5138, where a digit more begins.
+# Numbers may be strings (docs/wire/huawei-drs.md 6.1). Times are milliseconds; after the year 5138 they have 15 digits.
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,18}\Z")]
 _Millis = Annotated[int, msgspec.Meta(ge=0, lt=10**14)] | Annotated[str, msgspec.Meta(pattern=r"\A[0-9]{1,14}\Z")]
 
@@ -31,7 +31,7 @@ _SCHEMA_CHANGES = frozenset({"DDL", "INIT_DDL"})
 _KNOWN = _ROW_OPS.keys() | _SCHEMA_CHANGES
 _KNOWN_TABLES = 1000  # described column sets remembered; HashMap order repeats, so a table has few
 
-# The smallest type of ours that holds every value of a bare type name: neither length nor sign is told (sheet 3.2).
+# The smallest type for every value of a bare type name: no length, no sign (docs/wire/huawei-drs.md 3, 3.2).
 _WIDEST = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "integer"), ColumnType("bigint")),
     "bigint": ColumnType("decimal", 20, 0),
@@ -103,7 +103,7 @@ class DrsFormat(ABC):
     updates_move_keys = True
     ddl_among_rows = True
     splits_partitions = True
-    partial_images = True  # Oracle: a column that is absent was not updated (sheet 3.1)
+    partial_images = True  # Oracle: a column that is absent was not updated (docs/wire/huawei-drs.md 3.1)
     inserts_lack_defaults = False
     snapshot_rows = "numbered"
 
@@ -155,7 +155,7 @@ class DrsFormat(ABC):
     def _checked(
         self, message: _Message, op: str
     ) -> tuple[int, Sequence[msgspec.Raw | None], Sequence[msgspec.Raw | None]]:
-        """Return a message's place, and its images before and after: one of each a row (sheet 3, operation matrix)."""
+        """Return a message's place, and its images before and after, one of each a row (docs/wire/huawei-drs.md 3)."""
         if not message.database or not message.table:
             raise ValueError("a row without its database or table")
         position = _position(message)
@@ -244,7 +244,7 @@ class DrsFormat(ABC):
         return Description(tuple(name for name, _ in told["columns"]), key, types or None, told["complete"])
 
     def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
-        """Return how a column stands in the images, by the type that the record itself names (sheet 3.2).
+        """Return how a column stands in the images, by the type that the record names (docs/wire/huawei-drs.md 3.2).
 
         Of types whose form is not documented, text that does not read as such a value is refused; GEOMETRY always is.
         """

@@ -1,6 +1,6 @@
 """What a record of Tencent DTS says of its columns: names, types as in DDL, the key's members.
 
-Types and values: specs/tencent-dts.md, section 3.
+Types and values: docs/wire/tencent-dts.md 3.
 """
 
 from __future__ import annotations

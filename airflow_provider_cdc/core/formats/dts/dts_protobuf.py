@@ -1,6 +1,6 @@
 """Tencent Cloud DTS, data subscription in Kafka, protobuf: slices, entries and all their events.
 
-Messages, headers and rules: specs/tencent-dts.md.
+Messages, headers and rules: docs/wire/tencent-dts.md.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class WireFormat:
     updates_move_keys = True
     ddl_among_rows = True
     splits_partitions = False  # slices of a group, and numbers that are to follow each other
-    partial_images = True  # NA: the row event does not have the column, an update did not change it (sheet 3)
+    partial_images = True  # NA: the row event lacks the column, it did not change (docs/wire/tencent-dts.md 3)
     inserts_lack_defaults = True
     snapshot_rows = "unnumbered"
     options: Mapping[str, str] = {

@@ -1,6 +1,6 @@
 """Entries of Tencent DTS, in columns: what each one is, where it stands, and the rows in it.
 
-Messages and their traps: specs/tencent-dts.md, section 2.
+Messages and their traps: docs/wire/tencent-dts.md 2.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Row images of Tencent DTS: values of many rows, in columns, to JSON object texts.
 
-Values: specs/tencent-dts.md, section 3.
+Values: docs/wire/tencent-dts.md 3.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NUMERAL, TEXT, _BASE64, _JSON, NULL, _REFUSE = range(6)
 def _actions() -> Any:
     """Return what is done with a value of each DataType in a column of each carrier; the last row is of unknown ones.
 
-    The value's own type decides, and must be one that the column's type can have (specs, section 3).
+    The value's own type decides, and must be one that the column's type can have (docs/wire/tencent-dts.md 3).
     """
     actions: Any = np.full((UNKNOWN + 1, len(Carrier)), _REFUSE, np.int8)
     numbers = [Carrier.NUMBER, Carrier.UNSIGNED, Carrier.OTHER]

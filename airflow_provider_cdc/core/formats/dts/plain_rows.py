@@ -1,7 +1,7 @@
 """Rows of Tencent DTS that are as most are: nulls, numbers and texts in UTF-8, written as DTS writes them.
 
 Their values are found in the messages' own bytes by a handful of operations on whole arrays. Where one value is
-anything else, all is to be read field by field (:mod:`core.formats.dts.rows`). Values: specs/tencent-dts.md, section 3.
+anything else, all is to be read field by field (:mod:`core.formats.dts.rows`). Values: docs/wire/tencent-dts.md 3.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Row changes of Tencent DTS: which values make which image of which row.
 
-Old and new values, and values that are not carried: specs/tencent-dts.md, section 3.
+Old and new values, and values that are not carried: docs/wire/tencent-dts.md 3.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who sent a record of Tencent DTS and its running number, as headers tell (specs/tencent-dts.md, section 4)."""
+"""Who sent a record of Tencent DTS and its running number, as headers tell (docs/wire/tencent-dts.md 4)."""
 
 from __future__ import annotations
 

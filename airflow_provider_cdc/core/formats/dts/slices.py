@@ -1,6 +1,6 @@
 """Envelopes of Tencent DTS: the slices in them, put together to whole groups.
 
-Rules: specs/tencent-dts.md, sections 4 and 5.
+Rules: docs/wire/tencent-dts.md 4, 5.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Values of Tencent DTS in columns: messages ``Data`` of many rows, one behind the other.
 
-Values: specs/tencent-dts.md, section 3.
+Values: docs/wire/tencent-dts.md 3.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How OceanBase OMS writes values in its text formats and what its type names mean (specs oceanbase-oms, section 7)."""
+"""How OceanBase OMS writes values in its text formats, and its type names (docs/wire/oceanbase-oms.md 7)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _UNSCALED = frozenset({"DECIMAL", "NUMERIC", "NUMBER"})
 
 
 def speaks_oracle(source: str | None) -> bool:
-    """Say whether a record's ``dbType`` names a source with Oracle's types; older names count too (section 10, 35)."""
+    """Say whether ``dbType`` has Oracle's types; older names count too (docs/wire/oceanbase-oms.md 10.35)."""
     return source is not None and source.upper() in _ORACLE_SOURCES
 
 
@@ -103,7 +103,7 @@ def encoding(
     if kind in _NUMBERS:
         return Encoded(name, Encoding.NUMBER)
     if kind == "bit":
-        return Encoded(name, Encoding.BITS_BE)  # leading zero bytes may be missing: only the number counts (7.4)
+        return Encoded(name, Encoding.BITS_BE)  # zero bytes may be missing in front (docs/wire/oceanbase-oms.md 7.4)
     if kind in BINARIES:
         return Encoded(name, Encoding.BASE64)
     if kind == "time":

@@ -1,4 +1,4 @@
-"""OMS's methods Default and DefaultExtendColumnType (specs/oceanbase-oms.md, section 11)."""
+"""OMS's methods Default and DefaultExtendColumnType (docs/wire/oceanbase-oms.md 11)."""
 
 from __future__ import annotations
 

@@ -44,8 +44,10 @@ class Descriptions:
     ) -> int:
         """Return the number of a text.
 
-        :param key: columns of the key as the record names them: they count if the row has them all (section 10, 7).
-        :param types: type names by column: they count where a column has exactly this name (section 10, 20 and 31).
+        :param key: columns of the key as the record names them: they count if the row has them all
+            (docs/wire/oceanbase-oms.md 10.7).
+        :param types: type names by column: they count where a column has exactly this name
+            (docs/wire/oceanbase-oms.md 10.20, 10.31).
         """
         known = None if key is None or not set(key) <= set(names) else key
         told = {name: types[name] for name in names if name in types}

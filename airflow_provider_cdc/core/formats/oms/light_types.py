@@ -1,4 +1,4 @@
-"""``__light_type``, the types of its columns in an image of OMS's DefaultExtendColumnType (specs oceanbase-oms, 3)."""
+"""``__light_type``, the types in an image of OMS's DefaultExtendColumnType (docs/wire/oceanbase-oms.md 3)."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ M = TypeVar("M")
 
 
 def reader_of(kind: type[M]) -> Callable[[bytes], M]:
-    """Return what reads messages of a kind, also with a bare U+0001 (specs oceanbase-oms, section 10, 25).
+    """Return what reads messages of a kind, also with a bare U+0001 (docs/wire/oceanbase-oms.md 10.25).
 
     :raises msgspec.DecodeError: (what is returned) it is no such message.
     """

@@ -1,7 +1,7 @@
 """The method "Canal" of OceanBase Migration Service (OMS): Canal's members, with values as OMS writes them.
 
 Numbers are JSON numbers, bytes base64, TIMESTAMP an epoch; there is no place in the source's log, and the text of a
-schema change is empty (specs/oceanbase-oms.md, sections 4, 7 and 10).
+schema change is empty (docs/wire/oceanbase-oms.md 4, 7, 10).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from airflow_provider_cdc.core.formats.record_by_record import Refused, decode_e
 # milliseconds up to the year 9999: what a timestamp column can hold
 _Millis = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
 
-# ROW is a row of the full load elsewhere in OMS; of this method the sheet says to accept it (section 4)
+# ROW is a row of the full load elsewhere in OMS; of this method nobody says (docs/wire/oceanbase-oms.md 4)
 _ROW_OPS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "ROW": "snapshot"}
 # what a schema change without text still says by its type, in Canal's words; RENAME says too little
 _TEXTLESS = {"TRUNCATE": "TRUNCATE TABLE {}.{}", "ERASE": "DROP TABLE {}.{}"}
@@ -33,7 +33,7 @@ _UNTOLD = "RENAME"
 
 
 class _Message(msgspec.Struct, gc=False):
-    """Any record; ``sqlType`` is not needed, it tells types less exactly than ``mysqlType`` (section 10, 14)."""
+    """Any record; ``mysqlType`` tells types more exactly than ``sqlType`` (docs/wire/oceanbase-oms.md 10.14)."""
 
     database: str | None = None
     table: str | None = None
@@ -194,7 +194,7 @@ class WireFormat(oms_images.OmsFormat):
         """Return the image before an update, the one after it and the number of the ``columns`` text.
 
         The row before is as after, but for the columns that ``old`` lists. A sample lists a column that the row does
-        not have (section 10, 12): none is invented.
+        not have (docs/wire/oceanbase-oms.md 10.12): none is invented.
 
         :param old: None for what is no update.
         """

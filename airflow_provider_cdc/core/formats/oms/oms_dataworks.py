@@ -1,4 +1,4 @@
-"""OceanBase OMS, serialization method Dataworks, version 2.0 (specs oceanbase-oms, sections 5, 7, 8 and 10)."""
+"""OceanBase OMS, serialization method Dataworks, version 2.0 (docs/wire/oceanbase-oms.md 5, 7, 8, 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OceanBase OMS, serialization method Default (specs oceanbase-oms, sections 2, 7, 8 and 10)."""
+"""OceanBase OMS, serialization method Default (docs/wire/oceanbase-oms.md 2, 7, 8, 10)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ABSENT = (b"", b"{}")
 
 
 class _Meta(msgspec.Struct, gc=False):
-    """Members needed of ``allMetaData``; samples lack most of those that the text promises (section 10, 8)."""
+    """Members needed of ``allMetaData``; samples lack most of the promised ones (docs/wire/oceanbase-oms.md 10.8)."""
 
     db: str | None = None
     table_name: str | None = None
@@ -227,7 +227,7 @@ class WireFormat(oms_images.OmsFormat):
 
 
 def _kind_of(message: _Message) -> str:
-    """Return what a message without ``recordType`` must be (section 10, 6)."""
+    """Return what a message without ``recordType`` must be (docs/wire/oceanbase-oms.md 10.6)."""
     before, after = _image(message.prevStruct), _image(message.postStruct)
     if after is None:
         if before is None and message.allMetaData.timestamp is None:

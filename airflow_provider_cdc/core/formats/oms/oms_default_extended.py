@@ -1,4 +1,4 @@
-"""OceanBase OMS, serialization method DefaultExtendColumnType (specs oceanbase-oms, section 3)."""
+"""OceanBase OMS, serialization method DefaultExtendColumnType (docs/wire/oceanbase-oms.md 3)."""
 
 from __future__ import annotations
 

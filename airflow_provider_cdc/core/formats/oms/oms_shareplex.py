@@ -1,6 +1,6 @@
 """The method "SharePlex" of OceanBase Migration Service (OMS).
 
-Records name neither types nor the key: ``tables.<name>.create`` does (specs/oceanbase-oms.md, sections 6, 7, 8, 10).
+Records name neither types nor the key: ``tables.<name>.create`` does (docs/wire/oceanbase-oms.md 6, 7, 8, 10).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a change of OMS stands in its source's log (specs oceanbase-oms, section 8)."""
+"""Where a change of OMS stands in its source's log (docs/wire/oceanbase-oms.md 8)."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ SWAP = ("RENAME TABLE a TO x", "RENAME TABLE b TO a", "RENAME TABLE x TO b")
 
 
 def test_a_swap_in_three_statements_of_one_batch_of_the_tool_is_in_doubt() -> None:
-    """Each is on the topic of the table that it names first (specs/canal.md 5.3)."""
+    """Each is on the topic of the table that it names first (docs/wire/canal.md 5.3)."""
     changes = [said(100 + n, topic, text, 7) for n, (topic, text) in enumerate(zip("abx", SWAP, strict=True))]
     assert blocked(build_timeline([A, B, *changes])) == {"x", "b"}
 

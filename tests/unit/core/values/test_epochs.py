@@ -24,8 +24,8 @@ def typed(tokens: list[str], encoding: Encoding, column: ColumnType = COLUMN, **
 
 
 GOOD = [
-    (SECONDS, "1624614713.201", "2021-06-25 09:51:53.201000"),  # huawei-drs sheet 3.2
-    (SECONDS, "1606233662.012345", "2020-11-24 16:01:02.012345"),  # oceanbase-oms sheet 7.3
+    (SECONDS, "1624614713.201", "2021-06-25 09:51:53.201000"),  # docs/wire/huawei-drs.md 3.2
+    (SECONDS, "1606233662.012345", "2020-11-24 16:01:02.012345"),  # docs/wire/oceanbase-oms.md 7.3
     (SECONDS, "1606233662.012345000", "2020-11-24 16:01:02.012345"),
     (SECONDS, "1606233662", "2020-11-24 16:01:02.000000"),
     (SECONDS, "-0.000001", "1969-12-31 23:59:59.999999"),
@@ -88,7 +88,7 @@ def test_what_is_not_exact_fails(encoding: Encoding, token: str, reason: str) ->
 
 
 def test_a_zero_date_among_numbers() -> None:
-    tokens = ['"0000-00-00 00:00:00"', '"1"']  # oceanbase-oms sheet 7.4
+    tokens = ['"0000-00-00 00:00:00"', '"1"']  # docs/wire/oceanbase-oms.md 7.4
     result = typed(tokens, SECONDS)
     assert (result.columns[0].null_count, result.lossy, result.failures) == (1, {"zero_date": 1}, [])
     column = ColumnType("timestamp")

@@ -79,7 +79,7 @@ def test_bits_from_the_highest(length: int) -> None:
     chosen = random.Random(length)
     numbers = [0, 1, (1 << length) - 1, *(chosen.getrandbits(length) for _ in range(100))]
     whole = [base64.b64encode(number.to_bytes((length + 7) // 8, "big")).decode() for number in numbers]
-    # zero bytes at the front may be missing (oceanbase-oms sheet 7.4)
+    # zero bytes at the front may be missing (docs/wire/oceanbase-oms.md 7.4)
     short = [base64.b64encode(number.to_bytes((number.bit_length() + 7) // 8, "big")).decode() for number in numbers]
     for texts in (whole, short):
         result = typed([f'"{text}"' for text in texts] + ["null"], Encoding.BITS_BE, ColumnType("bit", length))

@@ -1,4 +1,4 @@
-"""Date-times in the forms that one tool mixes (specs oceanbase-oms, 7.3, 7.4 and 10, rows 19 and 33)."""
+"""Date-times in the forms that one tool mixes (docs/wire/oceanbase-oms.md 7.3, 7.4, 10.19, 10.33)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_forms_may_stand_side_by_side() -> None:
 
 @pytest.mark.parametrize("column", ["timestamp", "datetime"])
 def test_milliseconds_may_have_the_nanoseconds_of_the_second_behind_them(column: str) -> None:
-    """The form of the description of ``ts`` (sheet 10, row 19); 1590315269 is 2020-05-24 10:14:29 UTC."""
+    """The described form of ``ts`` (docs/wire/oceanbase-oms.md 10.19); 1590315269 is 2020-05-24 10:14:29 UTC."""
     result = typed(["1590315269000.123456789", "1590315269123.123456000", "1590315269000"], column)
     found = ["2020-05-24 10:14:29.123456", "2020-05-24 10:14:29.123456", "2020-05-24 10:14:29.000000"]
     assert (texts(result), result.lossy) == (found, {"fraction_cut": 1})

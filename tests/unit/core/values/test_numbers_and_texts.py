@@ -57,7 +57,7 @@ def test_a_number_in_a_text_column_keeps_its_digits(text: str) -> None:
 
 @pytest.mark.parametrize("encoding", [Encoding.TEXT, Encoding.NUMBER])
 def test_a_decimal_as_text_has_the_digits_of_its_column(encoding: Encoding) -> None:
-    column = ColumnType("decimal", 65, 4)  # zeros may be cut off (canal sheet 10.4), exponents be written
+    column = ColumnType("decimal", 65, 4)  # zeros may be cut off (docs/wire/canal.md 10.4), exponents be written
     tokens = ['"10.00"', '"10.0000"', '"1E+3"', '"-0.5"', '"00.5"', '"-0"', '"0.00001"', '"ten"', '"5e61"']
     result = typed(tokens, encoding, column)
     texts = ["10.0000", "10.0000", "1000.0000", "-0.5000", "0.5000", "0.0000", None, None, None]

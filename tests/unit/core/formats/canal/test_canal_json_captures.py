@@ -26,7 +26,7 @@ DATA = Path(__file__).parents[4] / "captures" / "data"
 CAPTURES = ["canal-my8-f", "canal-mdb-f"]
 TOTAL_ORDER, HASHED = "f1", "fh"
 
-# Columns that Canal damages or spells otherwise (specs/canal.md 10.4), with how many rows of the final content differ.
+# Columns that Canal damages or spells otherwise (docs/wire/canal.md 10.4), with how many final rows differ.
 CHARSET = "Canal reads the bytes of every text column as UTF-8"
 SPELLING = "MySQL's JSON: numbers as Java prints them, dates as date-times"
 SIGN = "MySQL answers a query with 0 where its binlog has -0"

@@ -1,4 +1,4 @@
-"""dtle's JSON: rows, snapshot rows, false tombstones, DDL messages, types and options (debezium-dtle sheet, part A)."""
+"""dtle's JSON: rows, false tombstones, DDL messages, types and options (docs/wire/debezium-dtle.md A)."""
 
 from __future__ import annotations
 

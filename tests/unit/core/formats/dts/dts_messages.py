@@ -24,7 +24,7 @@ from airflow_provider_cdc.core.formats.generated.dts_pb2 import (
 )
 from airflow_provider_cdc.core.formats.registry import open_format
 
-# the vectors of specs/tencent-dts.md, section 10
+# the vectors of docs/wire/tencent-dts.md 10
 CHECKPOINT = bytes.fromhex(
     "0801100122570a550a0d1001180620a6d1f0910658947d12443a420a2933386365636439332d613963322d313165632d"
     "623935322d3034336637326438646135333a312d31361a106d7973716c2d62696e2e30303030303520dbb18801"

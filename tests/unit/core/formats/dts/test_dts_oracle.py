@@ -30,7 +30,7 @@ class Row(Exception):
 
 
 def token(kind: str, data: Data) -> Any:
-    """Return a value by the fact sheet's section 3."""
+    """Return a value by docs/wire/tencent-dts.md 3."""
     if data.dataType == DataType.NIL:
         return None
     if kind.startswith(("int", "decimal")):

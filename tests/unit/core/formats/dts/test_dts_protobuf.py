@@ -1,4 +1,4 @@
-"""Tencent DTS: the fact sheet's vectors, every kind of entry, progress, types; what is not known is refused."""
+"""Tencent DTS: vectors, every kind of entry, progress, types; what is not known is refused."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tests.unit.core.formats.dts.dts_messages import (
     record,
 )
 
-# ---- the fact sheet's vectors
+# ---- the vectors of docs/wire/tencent-dts.md 10
 
 
 def test_a_checkpoint_is_progress() -> None:

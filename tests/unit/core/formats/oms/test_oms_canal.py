@@ -1,4 +1,4 @@
-"""OMS's Canal method: samples of the sheet, types, keys, schema changes without text."""
+"""OMS's Canal method: the vendor's samples, types, keys, schema changes without text."""
 
 from __future__ import annotations
 

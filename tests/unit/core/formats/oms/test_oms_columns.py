@@ -1,4 +1,4 @@
-"""Values of OceanBase OMS's text formats by type (specs oceanbase-oms, section 7)."""
+"""Values of OceanBase OMS's text formats by type (docs/wire/oceanbase-oms.md 7)."""
 
 from __future__ import annotations
 

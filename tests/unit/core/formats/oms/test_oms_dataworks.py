@@ -1,4 +1,4 @@
-"""``oms-dataworks``: the Dataworks 2.0 method of OceanBase OMS (specs oceanbase-oms, sections 5, 7, 8 and 10)."""
+"""``oms-dataworks``: the Dataworks 2.0 method of OceanBase OMS (docs/wire/oceanbase-oms.md 5, 7, 8, 10)."""
 
 from __future__ import annotations
 

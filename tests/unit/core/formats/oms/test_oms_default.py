@@ -1,4 +1,4 @@
-"""``oms-default``: the Default method of OceanBase OMS (specs oceanbase-oms, sections 2, 7, 8 and 10)."""
+"""``oms-default``: the Default method of OceanBase OMS (docs/wire/oceanbase-oms.md 2, 7, 8, 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``oms-default-extended``: the DefaultExtendColumnType method of OceanBase OMS (specs oceanbase-oms, section 3)."""
+"""``oms-default-extended``: the DefaultExtendColumnType method of OceanBase OMS (docs/wire/oceanbase-oms.md 3)."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ CREATE = """CREATE TABLE orders (
   id NUMBER(19) NOT NULL, "Note" VARCHAR2(20 CHAR) DEFAULT 'n/a', rate NUMBER, amount NUMBER(12,2), placed DATE,
   changed TIMESTAMP(6), token RAW(16), period INTERVAL YEAR TO MONTH, CONSTRAINT orders_pk PRIMARY KEY (id))
   PCTFREE 10 TABLESPACE users"""
-# values as the sheet's section 7 has them
+# values as docs/wire/oceanbase-oms.md 7 has them
 ROW = {
     "ID": 9007199254740993,
     "Note": "größer",

@@ -1,4 +1,4 @@
-"""OMS's SharePlex method: samples of the sheet, partial updates, scn as place, civil times."""
+"""OMS's SharePlex method: the vendor's samples, partial updates, scn as place, civil times."""
 
 from __future__ import annotations
 
