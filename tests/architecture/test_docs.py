@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import airflow_provider_cdc
 from airflow_provider_cdc.cli import VERBS
 from airflow_provider_cdc.commands.printing import AGAIN, CONFIGURATION, DATA, DONE
 from airflow_provider_cdc.core.apply.partial import UNKNOWN
@@ -162,6 +163,11 @@ def test_the_reference_lists_every_verb_and_exit_code() -> None:
     assert set(re.findall(r"^\| `([a-z]+)[ `]", page, re.MULTILINE)) == {verb.name for verb in VERBS}
     codes = {str(code) for code in (DONE, CONFIGURATION, DATA, AGAIN)}
     assert set(re.findall(r"^\| (\d) \|", page, re.MULTILINE)) == codes
+
+
+def test_the_reference_documents_every_public_name() -> None:
+    documented = re.findall(r"^::: airflow_provider_cdc\.[\w.]*\.(\w+)$", text_of(REFERENCE / "api.md"), re.MULTILINE)
+    assert set(airflow_provider_cdc.__all__) - {"__version__"} <= set(documented)
 
 
 @pytest.mark.parametrize("name", format_names())
