@@ -16,7 +16,7 @@ PINS := pyproject.toml constraints.txt tests/stack/s3-requirements.txt tests/sta
 # Demo and tests start hundreds of processes: each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup test histories faults lint proto demo bench wheel clean
+.PHONY: help setup test histories faults lint proto demo bench docs wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ demo: setup ## a web shop's CDC log through Kafka, Airflow and Spark into Delta 
 
 bench: setup ## measure speed and memory
 	$(BIN)/python -m tests.bench $(ARGS)
+
+docs: setup ## build the documentation into build/site; a warning is an error (ARGS=serve shows it while you write)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs $(if $(ARGS),$(ARGS),build --strict --quiet)
 
 wheel: setup ## build the wheel into dist/
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .

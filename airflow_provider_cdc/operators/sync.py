@@ -29,8 +29,8 @@ class CdcSyncOperator(BaseOperator):
     :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file.
     :param until: the tables then hold everything the source committed before it; empty means what is there
         now. (templated)
-    :param fail_on_parked: whether tables set aside fail the task, without retry, after the others are committed. Tables
-        that wait for a schema change fail it too, with retry: the change may arrive meanwhile.
+    :param fail_on_parked: whether parked tables fail the task, without retry, after the others are committed. Tables
+        that wait for a schema change always fail it, with retry: the change may arrive meanwhile.
     :param new_generation: the record with which a new log of the source may begin, as the error
         ``source.new_generation`` names it. It approves this one begin: once done it does nothing. (templated)
     """
@@ -77,6 +77,9 @@ class CdcSyncOperator(BaseOperator):
         if told["status"] == "parked" and self.fail_on_parked:
             parked = "; ".join(f"{t['database']}.{t['table']}: {t['reason']}" for t in told["parked"][:_SHOWN])
             raise AirflowFailException(printable(f"batch {told['seq']} is committed, but tables are parked: {parked}"))
+        if told["status"] == "waiting":
+            waiting = "; ".join(f"{t['database']}.{t['table']}: {t['reason']}" for t in told["waiting"][:_SHOWN])
+            raise AirflowException(printable(f"batch {told['seq']} is committed, but tables wait: {waiting}"))
         return small(told)
 
     def on_kill(self) -> None:

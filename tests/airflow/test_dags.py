@@ -187,6 +187,20 @@ def test_parked_tables_fail_after_the_others_are_committed(shop: Shop, monkeypat
     assert operator(shop, fail_on_parked=False).execute({})["status"] == "parked"
 
 
+def test_waiting_tables_fail_with_retry_after_the_others_are_committed(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+    waiting = [{"database": "shop", "table": "orders", "reason": "a schema change is still missing"}]
+    result = {"pipeline": "shop", "seq": 4, "status": "waiting", "records": 9, "changes": {}, "schema_changes": 0}
+    result |= {"quarantined": 0, "tables": [], "seconds": 1.0, "parked": [], "waiting": waiting}
+    monkeypatch.setattr("airflow_provider_cdc.batch.run_batch", lambda *_, **__: result)
+    with pytest.raises(AirflowException, match=r"batch 4 .*shop\.orders: a schema change is still missing") as error:
+        operator(shop).execute({})
+    assert not isinstance(error.value, AirflowFailException)
+
+
 def test_a_killed_task_stops_its_engine(shop: Shop) -> None:
     import threading
 

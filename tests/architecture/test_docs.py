@@ -1,13 +1,17 @@
-"""The pages of docs/formats against the code: every format has one, and what it shows can be used."""
+"""The pages of docs/ against the code: every format has one and what it shows can be used; every code is explained."""
 
 from __future__ import annotations
 
+import ast
 import re
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+import airflow_provider_cdc
+from airflow_provider_cdc.cli import VERBS
+from airflow_provider_cdc.commands.printing import AGAIN, CONFIGURATION, DATA, DONE
 from airflow_provider_cdc.core.apply.partial import UNKNOWN
 from airflow_provider_cdc.core.apply.typing_rows import ABSENT
 from airflow_provider_cdc.core.config import CdcPipeline
@@ -30,24 +34,18 @@ from airflow_provider_cdc.core.values.field import (
     ZERO_DATE,
     Reason,
 )
-from tests.architecture.imports import ROOT
+from tests.architecture.imports import ROOT, python_files
+from tests.architecture.pages import DOCS, blocks, pages, text_of
 
-PAGES = ROOT / "docs" / "formats"
+PAGES = DOCS / "formats"
+REFERENCE = DOCS / "reference"
 OVERVIEW = PAGES / "README.md"
 CODE = re.compile(r"`((?:record|value|format|apply)\.[a-z_0-9]+)`")
 LINK = re.compile(r"\]\(([^)#:\s]*)(?:#([^)\s]+))?\)")
 
 
-def text_of(page: Path) -> str:
-    return page.read_text(encoding="utf-8")
-
-
 def page_of(name: str) -> str:
     return text_of(PAGES / f"{name}.md")
-
-
-def blocks(text: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 @cache
@@ -100,9 +98,7 @@ def test_every_code_on_a_page_is_one_of_the_code(name: str) -> None:
     assert [code for code in CODE.findall(page_of(name)) if f'"{code}"' not in source_texts()] == []
 
 
-@pytest.mark.parametrize(
-    "page", sorted((ROOT / "docs").rglob("*.md")) + [ROOT / name for name in ("README.md", "CONTRIBUTING.md")]
-)
+@pytest.mark.parametrize("page", [*pages(), ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     lost = []
     for target, heading in LINK.findall(text_of(page)):
@@ -119,11 +115,59 @@ def _headings(page: Path) -> list[str]:
     return [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
 
 
-def test_the_readme_names_every_reason_and_every_loss() -> None:
-    told = text_of(ROOT / "README.md")
+def test_the_reference_names_every_reason_and_every_loss() -> None:
+    page = text_of(REFERENCE / "types.md")
     kinds = [FRACTION_CUT, ZERO_DATE, INVALID_DATE, AMBIGUOUS_TIME, NOT_BOOLEAN, UNREADABLE, KEYLESS_SNAPSHOT_ROW]
     kinds += [TEXT_CUT, NUMBER_CLAMPED, NUMBER_PREFIX, CHARACTER_REPLACED, LABEL_LOST, NULL_REPLACED]
-    assert [kind for kind in [*Reason, *kinds, ABSENT, UNKNOWN, "image_missing"] if f"`{kind}`" not in told] == []
+    assert [kind for kind in [*Reason, *kinds, ABSENT, UNKNOWN, "image_missing"] if f"`{kind}`" not in page] == []
+
+
+def test_the_reference_lists_the_codes_of_all_errors() -> None:
+    page = text_of(REFERENCE / "errors.md")
+    rows = re.findall(r"^\| (`[^|]*) \|", page, re.MULTILINE)
+    listed = {code for row in rows for code in re.findall(r"`(.+?)`", row)}
+    listed |= set(re.findall(r"`(apply\.(?:rewind_needed|version_gone))`", page))
+    # the pages of the formats explain these
+    of_formats = ("record.", "value.", "format.", "schema.missing")
+    codes = {code for code in codes_in_the_code() if not code.startswith(of_formats)}
+    # built at run time, or passed on without an exception
+    codes |= {"configuration", "source.new_generation", "format.unknown", "ledger_database.unknown", "schema.fault", "ddl.not_understood"}
+    assert listed == codes
+
+
+def codes_in_the_code() -> set[str]:
+    """Return the codes that are the first argument of what makes an error."""
+    code = re.compile(r"[a-z]+\.[a-z_0-9]+")
+    makers = re.compile(r"(Error|Needed|Missing|Unknown|Refused|out_of_memory|_error|_failed)$")
+    found = set()
+    for file in [*python_files("airflow_provider_cdc"), *python_files("spark_jobs")]:
+        for node in ast.walk(ast.parse(text_of(file))):
+            if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Constant):
+                continue
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            text = node.args[0].value
+            if makers.search(name) and isinstance(text, str) and code.fullmatch(text):
+                found.add(text)
+    return found
+
+
+def test_every_code_of_a_record_is_on_a_page_of_a_format() -> None:
+    texts = "\n".join(text_of(page) for page in PAGES.glob("*.md"))
+    codes = set(re.findall(r'"((?:record|value)\.[a-z_0-9]+|schema\.missing)"', source_texts()))
+    assert len(codes) > 20
+    assert sorted(code for code in codes if f"`{code}`" not in texts) == []
+
+
+def test_the_reference_lists_every_verb_and_exit_code() -> None:
+    page = text_of(REFERENCE / "command-line.md")
+    assert set(re.findall(r"^\| `([a-z]+)[ `]", page, re.MULTILINE)) == {verb.name for verb in VERBS}
+    codes = {str(code) for code in (DONE, CONFIGURATION, DATA, AGAIN)}
+    assert set(re.findall(r"^\| (\d) \|", page, re.MULTILINE)) == codes
+
+
+def test_the_reference_documents_every_public_name() -> None:
+    documented = re.findall(r"^::: airflow_provider_cdc\.[\w.]*\.(\w+)$", text_of(REFERENCE / "api.md"), re.MULTILINE)
+    assert set(airflow_provider_cdc.__all__) - {"__version__"} <= set(documented)
 
 
 @pytest.mark.parametrize("name", format_names())

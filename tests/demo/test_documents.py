@@ -1,25 +1,34 @@
-"""What README.md says of a pipeline's keys, and its examples, against the code."""
+"""What the reference says of a pipeline's keys, and the examples of README and guides, against the code."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import MISSING, fields
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 from airflow_provider_cdc.core.config import CdcPipeline, DeltaSink, KafkaSource, RunPolicy, SparkSettings, TableRules
 from airflow_provider_cdc.core.config.tables import TableRule
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+KEYS = (ROOT / "docs" / "reference" / "pipeline.md").read_text(encoding="utf-8")
+QUICK_START = (ROOT / "docs" / "guides" / "quick-start.md").read_text(encoding="utf-8")
 SECTIONS = {"source": KafkaSource, "sink": DeltaSink, "policy": RunPolicy, "spark": SparkSettings, "": CdcPipeline}
 KEY = re.compile(r"^\| `([a-z_0-9.<>]+)` \| (?:`([^`]*)`|(required|none)) \| ?(.*?) ?\|$", re.MULTILINE)
 
 
-def block(language: str) -> str:
-    found = re.search(rf"^```{language}\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-    assert found
-    return found[1]
+def block(page: str, language: str) -> str:
+    match = re.search(rf"^```{language}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert match
+    return match[1]
+
+
+def names_after(text: str) -> dict[str, Any]:
+    """Return the names that an example defines."""
+    names: dict[str, Any] = {}
+    exec(compile(text, "example", "exec"), names)
+    return names
 
 
 def shown(value: object) -> str:
@@ -39,17 +48,29 @@ def test_every_key_and_its_default_is_in_the_table() -> None:
             default = one.default_factory() if one.default_factory is not MISSING else one.default
             expected[f"{section}.{one.name}".lstrip(".")] = shown(default)
     expected |= {"tables.include": "*", "tables.exclude": "none", "tables.<database.table>": "none"}
-    assert {key: default or word for key, default, word, _ in KEY.findall(README)} == expected
+    assert {key: default or word for key, default, word, _ in KEY.findall(KEYS)} == expected
 
 
 def test_every_rule_of_a_table_is_named() -> None:
-    (told,) = [text for key, _, _, text in KEY.findall(README) if key == "tables.<database.table>"]
+    (told,) = [text for key, _, _, text in KEY.findall(KEYS) if key == "tables.<database.table>"]
     assert set(re.findall(r"`(\w+)`", told)) == {one.name for one in fields(TableRule)}
     assert TableRules().include == ["*"]
 
 
-def test_the_yaml_example_is_the_python_example(monkeypatch: pytest.MonkeyPatch) -> None:
-    written = CdcPipeline.from_yaml(block("yaml"))
-    names: dict[str, object] = {}
-    exec(compile(block("python"), "README.md", "exec"), names)
-    assert names["shop"] == written
+def test_the_yaml_example_is_the_python_example() -> None:
+    assert names_after(block(KEYS, "python"))["shop"] == CdcPipeline.from_yaml(block(KEYS, "yaml"))
+
+
+def test_the_dag_of_the_readme_has_ten_lines_and_loads() -> None:
+    example = block(README, "python")
+    names = names_after(example)
+    assert list(names["shop"].source.data_topics(["shopdb.shop.orders", "shopdb"])) == ["shopdb.shop.orders"]
+    assert names["sync"].dag.dag_id == "shop_cdc"
+    assert names["sync"].pipeline == names["shop"]
+    assert len([line for line in example.splitlines() if line]) == 10
+
+
+def test_the_quick_start_loads() -> None:
+    assert CdcPipeline.from_yaml(block(QUICK_START, "yaml")).policy.engine == "inline"
+    received = names_after(block(QUICK_START, "python"))["received"]
+    assert [task.task_id for task in received.dag.topological_sort()] == ["received", "sync"]

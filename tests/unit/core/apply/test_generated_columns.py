@@ -1,6 +1,6 @@
 """Generated columns added to filled tables: computed as the server computed them, or parked.
 
-Expected values follow MySQL's manual, sections 12.6.1 (arithmetic), 12.25 (precision math) and 13.1.20.8.
+Expected values follow MySQL's manual: Arithmetic Operators, Precision Math, CREATE TABLE and Generated Columns.
 """
 
 from __future__ import annotations
