@@ -111,7 +111,7 @@ class Mapper:
         for column in wanted.columns:
             was = old.column(column.id)
             if was is None or column.id not in typed:
-                arrays[column.id] = self._filled(column, stored.num_rows)
+                arrays[column.id] = self._filled(column.id, stored.num_rows, 0, target)
             else:
                 arrays[column.id] = self._step(typed[column.id], was, column, self._epochs[target].server)
         for item in [item for epoch in self._epochs[: target + 1] for item in epoch.computed]:
@@ -160,16 +160,16 @@ class Mapper:
         begin, values = computed.get(column_id) or (epoch, typed.get(column_id))
         if values is not None:
             return self._steps(values, column_id, begin, place)
-        column = self._epochs[place].schema.column(column_id)
-        assert column is not None  # the caller wants what the epoch has
-        return self._filled(column, count)
+        return self._filled(column_id, count, epoch, place)
 
-    def _filled(self, column: Column, count: int) -> pa.Array:
-        kind = arrow_type(column.type, self._options)
-        fill = self._fills.get(column.id)
-        if fill is None or fill.text is None:
-            return pa.nulls(count, kind)
-        return pa.repeat(constant(fill.text, column.type, kind), count)
+    def _filled(self, column_id: int, count: int, epoch: int, place: int) -> pa.Array:
+        """Return what rows of epoch ``epoch`` got in a column that was added since, as epoch ``place`` has it."""
+        schemas = enumerate((item.schema for item in self._epochs[epoch : place + 1]), epoch)
+        added, column = next((at, found) for at, schema in schemas if (found := schema.column(column_id)) is not None)
+        kind, fill = arrow_type(column.type, self._options), self._fills.get(column_id)
+        if fill is None or fill.kind != "constant" or fill.text is None:
+            return self._steps(pa.nulls(count, kind), column_id, added, place)
+        return self._steps(pa.repeat(constant(fill.text, column.type, kind), count), column_id, added, place)
 
     def _steps(self, values: pa.Array, column_id: int, epoch: int, target: int) -> pa.Array:
         now = self._epochs[epoch].schema.column(column_id)
