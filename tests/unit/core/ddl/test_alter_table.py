@@ -25,7 +25,6 @@ from airflow_provider_cdc.core.ddl.statement import (
     RenameTo,
     SetDefault,
 )
-from airflow_provider_cdc.core.model.schema import Default
 from tests.unit.core.ddl.single_statements import INT, one
 
 A, B = ColumnDefinition("a", INT), ColumnDefinition("b", INT)
