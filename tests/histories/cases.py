@@ -56,7 +56,7 @@ def case_of(name: str, seed: int, theme: str | None = None, sizes: Sequence[int]
         topic_per_table=tool.topics and not clock and rnd.random() < 0.3,
         rows=rnd.choice((1, EVENT_ROWS)) if tool.numbers_records else 1,
         minimal=bool(tool.partial) and rnd.random() < 0.3,
-        resets=name == "debezium-json" and again.random() < 0.5,
+        resets=False,
         ties=ties,
     )
     if tool.timed and not clock and again.random() < 0.3:
@@ -76,7 +76,7 @@ def case_of(name: str, seed: int, theme: str | None = None, sizes: Sequence[int]
         late=rnd.choice((0, 0, 0, 1, 2, 3)),
         restarts=rnd.choice((0, 0, 1, 3)),
         doubles=rnd.choice((0.0, 0.0, 0.1)),
-        replays=rnd.choice((0, 0, 1, 2)),
+        replays=rnd.choice((0, 0, 1, 2)) * (not style.log_restarts),  # docs/formats: copies on new partitions
         crashes=rnd.choice((0.0, 0.0, 0.4)),
         repeats=0.2,
         losses=rnd.choice((0.0, 0.0, 0.3)),

@@ -111,9 +111,9 @@ class Mapper:
         for column in wanted.columns:
             was = old.column(column.id)
             if was is None or column.id not in typed:
-                arrays[column.id] = self._filled(column, stored.num_rows)
+                arrays[column.id] = self._filled(column.id, stored.num_rows, target, self._lossy)
             else:
-                arrays[column.id] = self._step(typed[column.id], was, column, self._epochs[target].server)
+                arrays[column.id] = self._step(typed[column.id], was, column, self._epochs[target].server, self._lossy)
         for item in [item for epoch in self._epochs[: target + 1] for item in epoch.computed]:
             if item.column_id in arrays:
                 arrays[item.column_id] = self._compute(item, stored.num_rows, target, arrays.__getitem__)
@@ -159,28 +159,32 @@ class Mapper:
         """Return a column as epoch ``place`` has it, of rows typed under ``epoch``."""
         begin, values = computed.get(column_id) or (epoch, typed.get(column_id))
         if values is not None:
-            return self._steps(values, column_id, begin, place)
-        column = self._epochs[place].schema.column(column_id)
-        assert column is not None  # the caller wants what the epoch has
-        return self._filled(column, count)
+            return self._steps(values, column_id, begin, place, self._lossy)
+        # rows typed for their key alone are typed in full elsewhere: what their columns lose is counted there
+        whole = all(column.id in typed for column in self._epochs[epoch].schema.columns)
+        return self._filled(column_id, count, place, self._lossy if whole else Counter())
 
-    def _filled(self, column: Column, count: int) -> pa.Array:
-        kind = arrow_type(column.type, self._options)
-        fill = self._fills.get(column.id)
-        if fill is None or fill.text is None:
-            return pa.nulls(count, kind)
-        return pa.repeat(constant(fill.text, column.type, kind), count)
+    def _filled(self, column_id: int, count: int, place: int, lossy: Counter[str]) -> pa.Array:
+        """Return what rows got in a column that was added later, through every type that it had up to ``place``."""
+        schemas = enumerate(epoch.schema for epoch in self._epochs[: place + 1])
+        added, column = next((at, found) for at, schema in schemas if (found := schema.column(column_id)) is not None)
+        kind, fill = arrow_type(column.type, self._options), self._fills.get(column_id)
+        if count == 0 or fill is None or fill.kind != "constant" or fill.text is None:
+            values = pa.nulls(count, kind)
+        else:
+            values = pa.repeat(constant(fill.text, column.type, kind), count)
+        return self._steps(values, column_id, added, place, lossy)
 
-    def _steps(self, values: pa.Array, column_id: int, epoch: int, target: int) -> pa.Array:
+    def _steps(self, values: pa.Array, column_id: int, epoch: int, target: int, lossy: Counter[str]) -> pa.Array:
         now = self._epochs[epoch].schema.column(column_id)
         assert now is not None  # the caller typed the values under this epoch
         for place in range(epoch + 1, target + 1):
             column = self._epochs[place].schema.column(column_id)
             if column is not None:
-                values, now = self._step(values, now, column, self._epochs[place].server), column
+                values, now = self._step(values, now, column, self._epochs[place].server, lossy), column
         return values
 
-    def _step(self, values: pa.Array, old: Column, new: Column, server: str | None) -> pa.Array:
+    def _step(self, values: pa.Array, old: Column, new: Column, server: str | None, lossy: Counter[str]) -> pa.Array:
         if new.type != old.type:
-            values = convert(values, old.type, new.type, arrow_type(new.type, self._options), self._lossy, server)
-        return without_nulls(values, new.type, self._lossy) if old.nullable and not new.nullable else values
+            values = convert(values, old.type, new.type, arrow_type(new.type, self._options), lossy, server)
+        return without_nulls(values, new.type, lossy) if old.nullable and not new.nullable else values

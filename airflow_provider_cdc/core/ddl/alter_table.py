@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from airflow_provider_cdc.core.ddl.column_types import accept_charset, read_charset, read_collation
 from airflow_provider_cdc.core.ddl.columns import read_column, read_position
-from airflow_provider_cdc.core.ddl.defaults import read_default
+from airflow_provider_cdc.core.ddl.defaults import read_default_text
 from airflow_provider_cdc.core.ddl.keys import Constraint, Unbinding, at_constraint, read_constraint
 from airflow_provider_cdc.core.ddl.options import accept_partitioning, accept_table_options
 from airflow_provider_cdc.core.ddl.partitions import at_partition_clause, read_partition_clause
@@ -192,7 +192,7 @@ def _alter(reader: TokenReader) -> list[AlterAction]:
     if reader.accept_any(("VISIBLE", "INVISIBLE")):
         return [NoEffect("ALTER COLUMN SET VISIBLE or INVISIBLE")]
     reader.expect("DEFAULT")
-    return [SetDefault(name, read_default(reader, None))]
+    return [SetDefault(name, read_default_text(reader))]
 
 
 def _rename(reader: TokenReader) -> list[AlterAction]:

@@ -483,7 +483,10 @@ class Fold:
                 default = Default("constant", None)
             elif default.kind == "expression":
                 self._block(
-                    change, name, f"the default of {column.name!r} is an expression: its values cannot be known"
+                    change,
+                    name,
+                    f"the default of {column.name!r} is an expression, or a literal whose stored value depends on the "
+                    "server or the session: its values cannot be known",
                 )
             elif default.kind == "now":
                 default = Default("constant", _moment(change.time))

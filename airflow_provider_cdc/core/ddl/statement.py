@@ -115,10 +115,13 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True)
 class SetDefault:
-    """ALTER COLUMN SET DEFAULT, or DROP DEFAULT with None."""
+    """ALTER COLUMN SET DEFAULT, or DROP DEFAULT with None.
+
+    :param default: its SQL: what the column stores for it depends on the type, which the statement does not tell.
+    """
 
     name: str
-    default: Default | None
+    default: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_provider_cdc.core.ddl import statement as ddl
+from airflow_provider_cdc.core.ddl.defaults import default_of
 from airflow_provider_cdc.core.ddl.generated import Expression, read_expression
 from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.ddl.timeline import Reference
@@ -220,7 +221,9 @@ class WorkingTable:
                 case ddl.RenameColumn():
                     self._replace(_column(found, action.old_name).id, name=action.new_name)
                 case ddl.SetDefault():
-                    self._replace(_column(found, action.name).id, default=action.default)
+                    column = _column(found, action.name)
+                    default = None if action.default is None else default_of(action.default, column.type)
+                    self._replace(column.id, default=default)
                 case ddl.ConvertCharset():
                     self.columns = [
                         replace(c, type=replace(c.type, charset=action.charset)) if c.type.charset else c

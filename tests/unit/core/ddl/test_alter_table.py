@@ -25,7 +25,6 @@ from airflow_provider_cdc.core.ddl.statement import (
     RenameTo,
     SetDefault,
 )
-from airflow_provider_cdc.core.model.schema import Default
 from tests.unit.core.ddl.single_statements import INT, one
 
 A, B = ColumnDefinition("a", INT), ColumnDefinition("b", INT)
@@ -59,9 +58,9 @@ def effects(clauses: str) -> list[AlterAction]:
         ("CHANGE x a INT AFTER y", [ChangeColumn("x", A, after="y")]),
         ("CHANGE COLUMN IF EXISTS x a INT", [ChangeColumn("x", A, if_exists=True)]),
         ("RENAME COLUMN a TO b, RENAME COLUMN b TO a", [RenameColumn("a", "b"), RenameColumn("b", "a")]),
-        ("ALTER a SET DEFAULT 'x'", [SetDefault("a", Default("constant", "x"))]),
-        ("ALTER COLUMN a SET DEFAULT (uuid())", [SetDefault("a", Default("expression", "uuid()"))]),
-        ("ALTER COLUMN a SET DEFAULT NULL", [SetDefault("a", Default("constant", None))]),
+        ("ALTER a SET DEFAULT 'x'", [SetDefault("a", "'x'")]),
+        ("ALTER COLUMN a SET DEFAULT (uuid())", [SetDefault("a", "(uuid())")]),
+        ("ALTER COLUMN a SET DEFAULT NULL", [SetDefault("a", "NULL")]),
         ("ALTER COLUMN a DROP DEFAULT", [SetDefault("a", None)]),
         ("ADD PRIMARY KEY (a, b(3))", [AddPrimaryKey(("a", "b"))]),
         ("ADD CONSTRAINT PRIMARY KEY (a)", [AddPrimaryKey(("a",))]),
