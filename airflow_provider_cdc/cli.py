@@ -32,6 +32,15 @@ def _option(text: str) -> tuple[str, str]:
 _option.__name__ = "K=V"
 
 
+class _OrEmpty(argparse.Action):
+    """Store an empty text for an option without its value; Airflow's ``Arg`` takes no ``const``."""
+
+    def __call__(
+        self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        setattr(namespace, self.dest, values or "")
+
+
 @dataclass(frozen=True)
 class Argument:
     """One argument of a verb, as argparse takes it."""
@@ -72,7 +81,7 @@ _NEW_GENERATION = Argument(
     ("--new-generation",),
     {
         "nargs": "?",
-        "const": "",
+        "action": _OrEmpty,
         "metavar": "TOPIC/PARTITION:OFFSET",
         "help": "approve that a new log of the source begins with this record; without a record the one that was shown",
     },
