@@ -39,7 +39,8 @@ def test_every_table_equals_the_model(theme: str, spark: Any, log: Log, lake: Pa
 
     for seed in range(COUNT // len(THEMES)):
         case = case_of("debezium-json", 1_000_000 + seed, theme)
-        case = replace(case, batches=min(case.batches, 2))  # a batch costs Spark more than its rows
+        # a batch costs Spark more than its rows; the workers read the log that was saved before the first batch
+        case = replace(case, batches=min(case.batches, 2), recreated=0.0)
         verdict = judge(case, log, lake, run, lambda partitions: save(partitions, written))
         if verdict.failure:
             pytest.fail(f"{theme} {case.seed}, made smaller:\n{verdict.failure}", pytrace=False)
