@@ -36,6 +36,7 @@ class DataFiles:
         self._storage, self.schema = Storage(location, options), schema
         self._names: list[str] = []
         self._file: pq.ParquetWriter | None = None
+        self._stream: pa.NativeFile | None = None
         self._held: list[pa.Table] = []
         self._added: list[AddAction] = []
         self._begin()
@@ -61,8 +62,9 @@ class DataFiles:
 
     def discard(self) -> None:
         """Remove the files: nothing was committed."""
-        if self._file is not None:
+        if self._file is not None and self._stream is not None:
             self._file.close()
+            self._stream.close()
         for name in self._names:
             self._storage.filesystem.delete_file(self._storage.path(name))
 
@@ -73,10 +75,8 @@ class DataFiles:
         if self._file is None:
             self._storage.make_folder("")
             self._names.append(f"part-{len(self._names):05d}-{uuid.uuid4()}-c000.snappy.parquet")
-            path = self._storage.path(self._names[-1])
-            self._file = pq.ParquetWriter(
-                path, self.schema, filesystem=self._storage.filesystem, compression="snappy", store_schema=False
-            )
+            self._stream = self._storage.filesystem.open_output_stream(self._storage.path(self._names[-1]))
+            self._file = pq.ParquetWriter(self._stream, self.schema, compression="snappy", store_schema=False)
         self._file.write_table(rows, row_group_size=rows.num_rows)
         self._size += rows.nbytes
         self._rows += rows.num_rows
@@ -102,12 +102,12 @@ class DataFiles:
         )
 
     def _end_file(self) -> None:
-        if self._file is None:
+        if self._file is None or self._stream is None:
             return
         self._file.close()
-        self._file = None
-        path = self._storage.path(self._names[-1])
-        size = self._storage.filesystem.get_file_info(path).size
+        size = self._stream.tell()
+        self._stream.close()
+        self._file = self._stream = None
         now = int(time.time() * 1000)
         self._added.append(AddAction(self._names[-1], size, {}, now, True, self._statistics()))
         self._begin()
