@@ -418,7 +418,8 @@ class Between:
         """
         if self.now.owner(name, position) is not None:
             return True
-        if any(start <= position < end for start, end in self.now.doubts.get(name, ())):
+        doubts = self.now.doubts.get(name, ())
+        if any(start <= position < end or one_instant(start, position) for start, end in doubts):
             return True
         return any(one_instant(start, position) for start, _ in self.now.spans(name))
 

@@ -111,7 +111,8 @@ class Writer:
     def _unit(self, events: list[neutral.Event]) -> Unit:
         what = [event.what for event in events]
         keyless = any(isinstance(row, neutral.Row) and not row.schema.key for row in what)
-        return Unit(lambda why: self._records(events, why), not (self.tool.by_clock and keyless))
+        repeatable = not (self.tool.by_clock and keyless)
+        return Unit(lambda why: self._records(events, why), repeatable, second=self._second)
 
     def _records(self, events: Sequence[neutral.Event], why: Sending) -> list[Record]:
         partitions = self.style.partitions

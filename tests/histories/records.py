@@ -36,8 +36,10 @@ class Unit:
     :param write: returns the records; called in the order of sending, once for each time that the unit is sent.
     :param repeatable: whether it may be sent again: no, where a repeat cannot be told from a new change.
     :param picture: what the lake must hold once this and all units before it arrived; None inside a statement.
+    :param second: of the source.
     """
 
     write: Callable[[Sending], list[Record]]
     repeatable: bool = True
     picture: Picture | None = None
+    second: int = 0

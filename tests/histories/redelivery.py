@@ -38,6 +38,8 @@ def sent(
         return []
     points = sorted(rnd.randrange(len(units)) for _ in range(restarts))
     old = sorted(rnd.randrange(len(units)) for _ in range(replays))
+    if by_clock:
+        old = [_second_ends(units, place) for place in old]
     result: list[Sent] = []
     for place, unit in enumerate(units):
         records = _sent([unit], Sending.FIRST, unit.picture)
@@ -55,6 +57,13 @@ def sent(
             start, end = sorted((rnd.randint(0, place), rnd.randint(0, place)))
             result += _again(units[start : end + 1], Sending.ANYWHERE, unit.picture, by_clock)
     return result
+
+
+def _second_ends(units: Sequence[Unit], place: int) -> int:
+    """Return the last unit of the source's second: a tool does not pause in it (docs/formats, Order)."""
+    while place + 1 < len(units) and units[place + 1].second == units[place].second:
+        place += 1
+    return place
 
 
 def _again(stretch: Sequence[Unit], why: Sending, picture: Picture | None, by_clock: bool) -> Iterator[Sent]:

@@ -353,7 +353,9 @@ class Replay:
     def _leftovers(self, picture: Picture, excused: set[Name]) -> list[str]:
         """Return which names that no table has any more hold rows."""
         kept = {state.location for state in self.states.values() if state.state == "dropped"}
-        gone = set(picture.renamed_away)
+        # a parked table that was renamed stays where it is until it goes on
+        stays = {state.location for state in self.states.values() if state.table_id in self.parked}
+        gone = {name for name in picture.renamed_away if table_location(str(self.root), *name) not in stays}
         if self.case.on_drop == "keep":
             # what a dropped table leaves is kept, at its name's location
             gone = {name for name in gone if table_location(str(self.root), *name) not in kept}

@@ -50,6 +50,12 @@ def row(
     return record(millis, {**members, **types}, partition, second, table)
 
 
+def key_row(millis: int, k: int, second: int = 0) -> Record:
+    """Return an INSERT into a table that has the column k only."""
+    members = {"type": "INSERT", "data": [{"k": str(k)}], "pkNames": ["k"]}
+    return record(millis, {**members, "mysqlType": {"k": "int"}, "sqlType": {"k": 4}}, second=second)
+
+
 def found(script: Script, table: str = "t") -> Counter[tuple[Any, ...]] | str:
     """Return the rows of a table, or why it is parked."""
     states = [s for s in script.states.values() if (s.database, s.table) == ("shop", table) and s.state != "dropped"]
@@ -229,3 +235,70 @@ def test_rows_of_a_name_in_doubt_do_not_wait_once_it_is_certain_again(script: Sc
     script.send(ddl(50, "DROP TABLE shop.t", second=1), ddl(60, T, second=2), row(70, "INSERT", 2, 2, second=2))
     script.sync()
     assert found(script) == Counter([(2, 2)])
+
+
+def test_a_later_batch_does_not_bring_back_a_repeat_that_was_left_out(script: Script) -> None:
+    """What batch 3 is compared with has the repeat of the INSERT, and not the INSERT."""
+    inserted = row(10, "INSERT", 1, 1)
+    script.send(ddl(0, T), inserted, row(20, "UPDATE", 1, 2, old=1, second=1))
+    script.sync()
+    script.send(row(LATER, "INSERT", 2, 2, second=50), inserted)
+    script.sync()
+    script.send(row(LATER + 10, "INSERT", 3, 3, second=50))
+    script.sync()
+    assert found(script) == Counter([(1, 2), (2, 2), (3, 3)])
+
+
+def test_a_later_batch_does_not_wait_for_the_columns_of_a_dropped_table(script: Script) -> None:
+    """What batch 3 is compared with has the repeat of a row of the dropped table, and not the row."""
+    inserted = row(10, "INSERT", 1, 1)
+    script.send(ddl(0, T), inserted)
+    script.sync()
+    script.send(ddl(20, "DROP TABLE shop.t", second=1), ddl(30, "CREATE TABLE shop.t (k INT PRIMARY KEY)", second=1))
+    script.send(key_row(40, 2, second=2), key_row(LATER, 3, second=50), inserted)
+    script.sync()
+    script.send(key_row(LATER + 10, 4, second=50))
+    script.sync()
+    assert found(script) == Counter([(2,), (3,), (4,)])
+
+
+def test_a_row_sent_twice_more_that_the_new_table_of_its_name_cannot_have_is_left_out(script: Script) -> None:
+    """It came shortly before the new table too, but has other columns."""
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1), ddl(20, "DROP TABLE shop.t", second=1), row(LATER, "INSERT", 1, 1))
+    script.send(ddl(LATER + 10, "CREATE TABLE shop.t (k INT PRIMARY KEY)", second=50), row(LATER + 20, "INSERT", 1, 1))
+    script.send(key_row(LATER + 30, 2, second=50))
+    script.sync()
+    assert found(script) == Counter([(2,)])
+
+
+def test_rows_beside_the_first_statement_of_a_doubt_do_not_wait_once_the_name_is_certain(script: Script) -> None:
+    """The row has the millisecond of the RENAME on a partition that sorts before that of the RENAME."""
+    there, back = "RENAME TABLE shop.u TO shop.t", "RENAME TABLE shop.t TO shop.u"
+    create = "CREATE TABLE shop.u (k INT PRIMARY KEY, v INT)"
+    script.send(ddl(0, create, 1, table="u"), ddl(10, there, 1), ddl(20, back, 1), ddl(30, there, 1))
+    script.send(ddl(40, "RENAME TABLE shop.t TO shop.w", 1), row(40, "INSERT", 1, 1, table="w"))
+    script.send(ddl(50, "DROP TABLE shop.w", 1, second=1), ddl(60, T.replace("shop.t", "shop.w"), 1, second=2))
+    script.send(row(70, "INSERT", 2, 2, partition=1, second=2, table="w"))
+    script.sync()
+    assert found(script, "w") == Counter([(2, 2)])
+
+
+def test_a_statement_sent_again_on_a_late_partition_has_no_effect_again(script: Script) -> None:
+    """All is of one millisecond, and partition 0, which sorts first, comes a batch after the others."""
+    for partition in (0, 1):
+        statements = [T, T, "RENAME TABLE shop.t TO shop.u"]
+        script.send(*(ddl(0, statement, partition) for statement in statements))
+    script.send(row(10, "INSERT", 1, 1, table="u"))
+    script.sync({("canal", 0): 0, ("canal", 1): 3})
+    script.sync()
+    assert found(script, "u") == Counter([(1, 1)])
+
+
+def test_two_names_exchanged_twice_within_a_second_park(script: Script) -> None:
+    for partition in (0, 1):
+        script.send(ddl(0, T, partition), ddl(0, T.replace("shop.t", "shop.u"), partition, table="u"))
+        script.send(ddl(20, SWAP, partition), ddl(20, SWAP, partition))
+    script.send(row(30, "INSERT", 1, 1))
+    script.sync({("canal", 0): 2, ("canal", 1): 4})
+    script.sync()
+    assert (found(script), found(script, "u")) == ("parked", "parked")

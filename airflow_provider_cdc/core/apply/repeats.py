@@ -115,12 +115,12 @@ def settled_without_repeats(
 ) -> Places:
     """Return per key the newest event that is no repeat; none where only repeats are left.
 
-    :param winners: per key the newest event, as the positions have it.
+    :param winners: the newest event of each key that is asked for, as the positions have it.
     :param settled: returns the winners of some events, where several of one moment on several partitions are the last.
     :raises DataError: nothing tells whether a row was sent again, or which row was the last, and it matters.
     """
     moments, partitions = (codes[events.where] for codes in moments_and_partitions(typer.changes.rows))
-    contested = of_several(events.groups, winners, moments, partitions)
+    contested = np.intersect1d(of_several(events.groups, winners, moments, partitions), events.groups[winners])
     suspects = np.union1d(_came_before(typer, events, winners), contested)
     if not len(suspects):
         return winners

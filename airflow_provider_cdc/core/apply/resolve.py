@@ -85,7 +85,7 @@ def resolve(
     cleared = _last_clear(rows, timeline) if truncates else None
     if cleared is not None and unordered_with(cleared, rows.column("position")).any():
         raise order_unknown(timeline, "a TRUNCATE and rows of other partitions")
-    keep = pc.not_equal(ops, "truncate")
+    keep = pc.and_(pc.not_equal(ops, "truncate"), pa.array(~typer.foreign))
     if cleared is not None:
         keep = pc.and_(keep, pc.greater_equal(rows.column("position"), cleared))
     if cleared is None or cleared <= base_position:
@@ -159,7 +159,11 @@ def _keyed(
             chosen: Places = some[found]
             return chosen
 
+        older = typer.flags("older")[where]
+        # older rows are compared with: a key that no other row takes or leaves stays as it is stored
+        winners = winners[np.isin(groups[winners], groups[~older])]
         winners = settled_without_repeats(typer, KeyedRows(groups, where, fills), winners, settled)
+        winners = winners[~older[winners]]
     elif wire.updates_move_keys:
         winners = taken_beside(winners, groups, where, fills, typer.changes.rows)
     filled = winners[fills[winners]]

@@ -52,6 +52,7 @@ class RowTyper:
 
     :param changes: all rows of the stretch; images are chosen from it by place.
     :param epochs: epoch index of each row.
+    :ivar foreign: which rows are of an earlier table of the same name, sent again: known once they are checked.
     """
 
     changes: Changes
@@ -62,13 +63,18 @@ class RowTyper:
     mapper: Mapper
     failures: list[RowFailure] = field(default_factory=list)
     lossy: Counter[str] = field(default_factory=Counter)
+    foreign: np.ndarray = field(init=False)
     _descriptions: dict[str, Description] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.foreign = np.zeros(len(self.epochs), dtype=bool)
 
     def check(self) -> None:
         """Compare what rows say of their columns with the timeline.
 
         Where a tool writes no positions, rows and the DDL on another partition are ordered only as well as its clock
-        does it: a row that does not fit its epoch then belongs to the nearest one that it fits.
+        does it: a row that does not fit its epoch then belongs to the nearest one that it fits. One that fits none is
+        no row of this table if it came before the table had its name, or if an earlier batch left it out.
 
         :raises SchemaMissing: they differ; names the first position.
         :raises DataError: rows and a schema change are of one instant, and it matters which came first.
@@ -85,13 +91,25 @@ class RowTyper:
                 if nearest is not None:
                     self.epochs[places] = nearest
                     continue
-                place = int(places[0])
+                sent_before = self.flags("older")[places] | self.flags("doubtful")[places]
+                self.foreign[places[sent_before]] = True
+                if sent_before.all():
+                    continue
+                place = int(places[~sent_before][0])
                 raise SchemaMissing(
                     "apply.schema_missing",
                     "a row has other columns than the schema known for its position: a schema change is still missing",
                     where={"table": str(self.timeline.last_name), **self._place(place)},
                     hint="it is applied as soon as the schema change arrives; check that source.schema_topic is read",
                 )
+
+    def flags(self, name: str) -> np.ndarray:
+        """Return a column of flags of all rows that only formats ordered by clock have; where it lacks, none is set."""
+        rows = self.changes.rows
+        flags: np.ndarray = np.zeros(rows.num_rows, dtype=bool)
+        if name in rows.column_names:
+            flags = rows.column(name).to_numpy(zero_copy_only=False)
+        return flags
 
     def _settle_epochs(self) -> None:
         """Give rows that the clock cannot order with a schema change the epoch that they show to be of."""

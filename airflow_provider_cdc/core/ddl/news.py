@@ -114,8 +114,16 @@ def _mark(change: SchemaChange) -> Any:
 
 
 def _would_matter(known: Sequence[SchemaChange], change: SchemaChange, server: Server | None) -> bool:
-    """Return whether a statement would change tables again; one that could not be carried out again was not."""
-    earlier = [other for other in known if other.position <= change.position]
+    """Return whether a statement would change tables again; one that could not be carried out again was not.
+
+    What came before it on its own partition was carried out at the place of its first copy, which may seem later.
+    """
+    mine = change.position[PARTITION]
+    came = {other.copy_of for other in known if other.position <= change.position and other.position[PARTITION] == mine}
+    newest = max([change.position, *filter(None, came)])
+    earlier = [other for other in known if other.position <= newest]
+    if newest > change.position:
+        change = replace(change, position=f"{newest}.{change.position}")
     before, after = (build_timeline(changes, server) for changes in (earlier, [*earlier, change]))
     return before != after and _failures(before) == _failures(after)
 
