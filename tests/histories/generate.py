@@ -98,10 +98,10 @@ class _Maker:
         return self._rnd.choice(found) if found else None
 
     def _free(self, database: str | None = None) -> Name:
-        rnd = self._rnd
+        """Return a name that no table has, in another database where all of this one are taken."""
         databases, tables = self._palette.databases, self._palette.tables
-        names = [(d, t) for d in ([database] if database else databases) for t in tables]
-        return rnd.choice([name for name in names if name not in self._source.tables])
+        free = [(d, t) for d in databases for t in tables if (d, t) not in self._source.tables]
+        return self._rnd.choice([name for name in free if name[0] == database] or free)
 
     def create(self) -> None:
         if len(self._source.tables) < 3:
