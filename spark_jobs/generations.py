@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import reduce
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.model.gtid import parse_gtid
 from airflow_provider_cdc.core.model.position import GENERATION_DIGITS, in_generation
 
 
@@ -59,10 +61,16 @@ class Begin(NamedTuple):
             return position[GENERATION_DIGITS:] == self.position[GENERATION_DIGITS:]
         return time > self.before
 
-    def precedes(self, position: str, time: int | None) -> bool:
-        """Return whether a record can only be of this generation or a later one, by its place and time."""
+    def precedes(self, position: str, time: int | None, gtids: Mapping[str, int] = MappingProxyType({})) -> bool:
+        """Return whether a record can only be of this generation or a later one, by its place, time and GTID.
+
+        :param gtids: stream -> number of its GTID.
+        """
         if time is None:
             return False
+        first = parse_gtid(self.transaction_id)
+        if first is not None and time == self.time and gtids.get(first.stream, -1) >= first.number:
+            return True  # in the second in which it begins, only the number says more
         lower = position[GENERATION_DIGITS:] < self.known[GENERATION_DIGITS:]
         return (self.time is not None and time > self.time) or (
             lower and self.before is not None and time > self.before

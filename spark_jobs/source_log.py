@@ -113,6 +113,27 @@ class Stretches:
         return [asdict(stretch) for found in self._found.values() for stretch in found]
 
 
+class Description(NamedTuple):
+    """The statements that a snapshot writes at one position: the log had reached it then.
+
+    :param time: source time of the first, microseconds since the epoch.
+    """
+
+    position: str
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What one batch shows of one generation.
+
+    :param description: the snapshot's statements at the highest position.
+    """
+
+    stretches: list[Stretch] = field(default_factory=list)
+    description: Description | None = None
+
+
 class Mark(NamedTuple):
     """What one partition has shown.
 
@@ -133,12 +154,14 @@ class Marks:
     :param timed: highest position of stretches that have source times.
     :param gtids: stream of GTIDs -> greatest number.
     :param first_gtids: stream of GTIDs -> a low number, with the position it was seen at.
+    :param description: a snapshot's statements at the highest position.
     """
 
     partitions: dict[str, Mark] = field(default_factory=dict)
     gtids: dict[str, int] = field(default_factory=dict)
     first_gtids: dict[str, tuple[int, str]] = field(default_factory=dict)
     timed: str = ""
+    description: Description | None = None
 
     @staticmethod
     def from_document(data: Mapping[str, Any] | None) -> Marks:
@@ -150,6 +173,7 @@ class Marks:
             dict(data["gtids"]),
             {stream: (first[0], first[1]) for stream, first in data["first_gtids"].items()},
             data["timed"],
+            None if data["description"] is None else Description(*data["description"]),
         )
 
     def document(self) -> dict[str, Any]:
@@ -165,10 +189,11 @@ class Marks:
         """The newest source time."""
         return max((mark.time for mark in self.partitions.values() if mark.time is not None), default=None)
 
-    def after(self, stretches: Iterable[Stretch]) -> Marks:
-        """Return the marks after stretches of the same log."""
-        result = Marks(dict(self.partitions), dict(self.gtids), dict(self.first_gtids), self.timed)
-        for stretch in stretches:
+    def after(self, shown: Shown) -> Marks:
+        """Return the marks after a batch."""
+        description = _highest_description([self.description, shown.description])
+        result = Marks(dict(self.partitions), dict(self.gtids), dict(self.first_gtids), self.timed, description)
+        for stretch in shown.stretches:
             mark = result.of(stretch.place)
             gtids = _highest(mark.gtids, {stream: high for stream, (_, high) in stretch.gtids.items()})
             highest, newest = max(mark.position, stretch.high), _newest(mark.time, stretch.time)
@@ -244,7 +269,7 @@ class SourceLog:
         """Return the log after a batch."""
         shown = _by_generation(landed)
         generations = enumerate(self.generations)
-        return SourceLog([Generation(one.begins, one.marks.after(shown.get(n, ()))) for n, one in generations])
+        return SourceLog([Generation(one.begins, one.marks.after(shown.get(n, Shown()))) for n, one in generations])
 
     def read_early(self, begins: Iterable[Begin]) -> list[str]:
         """Return the partitions of which earlier batches hold records of a log that shows only now that it has begun.
@@ -301,13 +326,13 @@ def new_begins(landed: Mapping[str, Any], log: SourceLog, storage: Storage) -> l
     return [found[place] for place in sorted(found)]
 
 
-def _doubtful(shown: Mapping[int, Sequence[Stretch]], log: SourceLog) -> Iterator[tuple[_Known, Stretch]]:
+def _doubtful(shown: Mapping[int, Shown], log: SourceLog) -> Iterator[tuple[_Known, Stretch]]:
     """Return the stretches that have to be looked at record by record, with what was known before each."""
     for number in range(len(log.generations)):
         base = _known_of(number, shown, log)
         marks = log.generations[number].marks
         partitions: dict[str, list[Stretch]] = {}
-        for stretch in shown.get(number, ()):
+        for stretch in shown.get(number, Shown()).stretches:
             if log.current(stretch.place) == number:
                 partitions.setdefault(stretch.place, []).append(stretch)
         for place, stretches in sorted(partitions.items()):
@@ -319,22 +344,25 @@ def _doubtful(shown: Mapping[int, Sequence[Stretch]], log: SourceLog) -> Iterato
                 known = known.with_stretch(stretch)
 
 
-def _known_of(number: int, shown: Mapping[int, Sequence[Stretch]], log: SourceLog) -> _Known:
+def _known_of(number: int, shown: Mapping[int, Shown], log: SourceLog) -> _Known:
     """Return what is known of a generation besides what one partition shows."""
-    marks = log.generations[number].marks
-    first = marks.after(shown.get(number, ())).first_gtids
+    marks, batch = log.generations[number].marks, shown.get(number, Shown())
+    after = marks.after(batch)
+    landed = [(one.high, one.time) for one in batch.stretches if one.time is not None]
+    if after.description is not None:
+        landed.append(after.description)
     return _Known(
         "", None, {}, marks.gtids,
-        {stream: (n, _far_below(at)) for stream, (n, at) in first.items()},
+        {stream: (n, _far_below(at)) for stream, (n, at) in after.first_gtids.items()},
         _far_below(marks.timed), marks.newest,
-        [(far, one.time) for one in shown.get(number, ()) if one.time is not None and (far := _far_below(one.high))],
+        [(far, time) for high, time in landed if (far := _far_below(high))],
         [begin for one in log.generations[number + 1 :] for begin in one.begins.values()],
     )  # fmt: skip
 
 
 def _begin(
     place: str, record: dict[str, Any], known: str, reached: _Known, log: SourceLog,
-    shown: Mapping[int, Sequence[Stretch]],
+    shown: Mapping[int, Shown],
 ) -> Begin:  # fmt: skip
     """Return the begin of the generation that a record is of, which is not of the one that its partition is in."""
     position, time = record["position"], record["source_time"]
@@ -376,11 +404,18 @@ def has_times(landed: Mapping[str, Any]) -> bool:
     return all(stretch.time is not None or _file(stretch.high) == 0 for stretch in _stretches(landed))
 
 
-def _by_generation(landed: Mapping[str, Any]) -> dict[int, list[Stretch]]:
-    result: dict[int, list[Stretch]] = {}
+def _by_generation(landed: Mapping[str, Any]) -> dict[int, Shown]:
+    stretches: dict[int, list[Stretch]] = {}
     for stretch in _stretches(landed):
-        result.setdefault(_generation(stretch.high), []).append(stretch)
-    return result
+        stretches.setdefault(_generation(stretch.high), []).append(stretch)
+    descriptions: dict[int, Description] = {}
+    for one in landed["statements"]:
+        # old connectors write 0 for the time of a snapshot
+        if one["op"] == "snapshot" and one["position"] is not None and one["source_time"]:
+            number, here = _generation(one["position"]), Description(one["position"], one["source_time"])
+            descriptions[number] = _highest_description([here, descriptions.get(number)]) or here
+    numbers = stretches.keys() | descriptions.keys()
+    return {number: Shown(stretches.get(number, []), descriptions.get(number)) for number in numbers}
 
 
 @dataclass(slots=True)
@@ -393,7 +428,8 @@ class _Known:
     :param first: stream of GTIDs -> a number below which no later one stands, and the position files before that.
     :param far: positions below are files below the highest position that earlier batches have a source time of.
     :param newest: newest source time of earlier batches.
-    :param landed: of the batch's stretches the position files before their end, and their newest source time.
+    :param landed: of the batch's stretches the position files before their end, and their newest source time; and of
+        the highest description.
     :param next: where later logs begin.
     """
 
@@ -419,7 +455,7 @@ class _Known:
 
     def below(self, stretch: Stretch) -> str:
         """Return the position below which records of a stretch are to be looked at one by one."""
-        if self._is_of_next(stretch.low, stretch.time):
+        if self._is_of_next(stretch.low, stretch.time, _numbers(stretch)):
             return _ANY
         far = (self.first[stream][1] for stream in stretch.gtids if stream in self.first)
         landed = (far for far, time in self.landed if _is_newer(stretch.time, time))
@@ -429,7 +465,7 @@ class _Known:
         """Return whether a stretch may hold records of another log."""
         if any(self._is_before_first(stream, number, stretch.low) for stream, (number, _) in stretch.gtids.items()):
             return True
-        if self._is_of_next(stretch.low, stretch.time) or self._is_far(stretch.low, stretch.time):
+        if self._is_of_next(stretch.low, stretch.time, _numbers(stretch)) or self._is_far(stretch.low, stretch.time):
             return True
         if not (stretch.falls or stretch.low < self.position or stretch.low < self.far):
             return False
@@ -441,9 +477,9 @@ class _Known:
         first, far = self.first.get(stream, (number, ""))
         return number > first and position < far
 
-    def _is_of_next(self, position: str, time: int | None) -> bool:
+    def _is_of_next(self, position: str, time: int | None, gtids: Mapping[str, int]) -> bool:
         """Return whether a record is of a later log, which is known to have begun."""
-        return any(begin.precedes(position, time) for begin in self.next)
+        return any(begin.precedes(position, time, gtids) for begin in self.next)
 
     def is_other(self, record: dict[str, Any]) -> bool:
         """Return whether a record is of another log than the records of all partitions."""
@@ -469,7 +505,7 @@ class _Known:
             if not is_load and (
                 (at < reached and (unseen or _is_newer(moment, time)))
                 or self.is_other(record)
-                or self._is_of_next(at, moment)
+                or self._is_of_next(at, moment, {} if gtid is None else {gtid.stream: gtid.number})
             ):
                 fars = [far for far, time in self.landed if _is_newer(moment, time)]
                 return record, max([reached, self.far, *(far for _, far in self.first.values()), *fars])
@@ -521,6 +557,10 @@ def _stretch(batch: pa.RecordBatch, *, falls: bool = False) -> Stretch:
         _first_gtid(batch),
         falls,
     )
+
+
+def _numbers(stretch: Stretch) -> dict[str, int]:
+    return {stream: number for stream, (number, _) in stretch.gtids.items()}
 
 
 def _first_gtid(batch: pa.RecordBatch) -> tuple[str, int, str] | None:
@@ -587,6 +627,13 @@ def _newest(one: int | None, other: int | None) -> int | None:
 
 def _is_newer(one: int | None, other: int | None) -> bool:
     return one is not None and other is not None and one > other
+
+
+def _highest_description(descriptions: Iterable[Description | None]) -> Description | None:
+    """Return the description at the highest position, the oldest there."""
+    found = [one for one in descriptions if one is not None]
+    highest = max((one.position for one in found), default="")
+    return min((one for one in found if one.position == highest), default=None)
 
 
 def _raise_to(gtids: dict[str, tuple[int, str]], others: Mapping[str, tuple[int, str]]) -> None:

@@ -43,11 +43,13 @@ def ddl(
     table: str | None = None,
     columns: dict[str, str] | None = None,
     key: tuple[str, ...] = (),
+    **source: Any,
 ) -> Record:
     """Return a record of the schema topic.
 
     :param mark: ``source.snapshot``, None for a statement of the stream.
     :param columns: the structure of ``table`` afterwards, types by name.
+    :param source: further members of ``source``.
     """
     changes = []
     if columns is not None:
@@ -55,7 +57,7 @@ def ddl(
         told = {"defaultCharsetName": "utf8mb4", "primaryKeyColumnNames": list(key), "columns": listed}
         changes = [{"type": "CREATE" if mark else "ALTER", "id": f'"shop"."{table}"', "table": told}]
     value = {
-        "source": _source(table, pos, mark, time),
+        "source": _source(table, pos, mark, time, **source),
         "ts_ms": time,
         "databaseName": "shop",
         "ddl": text,
@@ -81,22 +83,28 @@ def _column(number: int, name: str, kind: str, in_key: bool) -> dict[str, Any]:
 
 
 def snapshot_ddl(
-    pos: int, tables: dict[str, tuple[dict[str, str], tuple[str, ...]]], *, time: int = 0, rows: bool = True
+    pos: int,
+    tables: dict[str, tuple[dict[str, str], tuple[str, ...]]],
+    *,
+    time: int = 0,
+    rows: bool = True,
+    **source: Any,
 ) -> list[Record]:
     """Return what a snapshot writes into the schema topic: tables by name, each with its columns and key.
 
     :param rows: whether the snapshot has rows; the last record says so when it has none.
+    :param source: further members of ``source``.
     """
     texts: list[tuple[str, str | None]] = [("SET character_set_server=utf8mb4", None)]
     texts += [(f"DROP TABLE IF EXISTS `shop`.`{table}`", table) for table in tables]
     texts += [("DROP DATABASE IF EXISTS `shop`", None), ("CREATE DATABASE `shop`", None), ("USE `shop`", None)]
-    records = [ddl(text, pos, time=time, mark="true", table=table) for text, table in texts]
+    records = [ddl(text, pos, time=time, mark="true", table=table, **source) for text, table in texts]
     for place, (table, (columns, key)) in enumerate(tables.items()):
         parts = [f"`{name}` {'varchar(20)' if kind == 'varchar' else kind}" for name, kind in columns.items()]
         parts += [f"PRIMARY KEY ({', '.join(key)})"] if key else []
         mark = "last" if not rows and place == len(tables) - 1 else "true"
         text = f"CREATE TABLE `{table}` ({', '.join(parts)})"
-        records.append(ddl(text, pos, time=time, mark=mark, table=table, columns=columns, key=key))
+        records.append(ddl(text, pos, time=time, mark=mark, table=table, columns=columns, key=key, **source))
     return records
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -131,3 +132,43 @@ def test_a_schema_topic_made_again_comes_after_the_one_before(log: Log, lake: Pa
     script.send(row("c", "u", 300, {"id": 2, "v": "b", "n": 5}, key=("id",), time=900))
     script.sync()
     assert script.rows("shop", "u") == {(1, "a", None): 1, (2, "b", 5): 1}
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["one batch", "a batch each"])
+def test_rows_far_below_a_snapshot_that_had_no_rows(at_once: bool, log: Log, lake: Path) -> None:
+    script = Script(log, lake, schema_topic=TOPIC)
+    columns = {"id": "int", "v": "varchar"}
+    script.send(*snapshot_ddl(4, {"t": (columns, ("id",))}, time=500, rows=False, file="mysql-bin.000009"))
+    if not at_once:
+        script.sync()
+    script.send(at(7, 1, 1, "a"))
+    begin = BEGIN.replace(":3", ":0")
+    assert question(script) == begin
+    assert script.sync(new_generation=begin).new_generations == [begin]
+    assert script.rows("shop", "t") == {(1, "a"): 1}
+
+
+@pytest.mark.parametrize("time", [0, 1_500], ids=["no time", "later"])
+def test_rows_sent_before_a_snapshot_show_no_new_log(time: int, log: Log, lake: Path) -> None:
+    script = Script(log, lake, schema_topic=TOPIC)
+    columns = {"id": "int", "v": "varchar"}
+    script.send(create(), at(7, 1, 1, "a"))
+    script.send(*snapshot_ddl(4, {"t": (columns, ("id",))}, time=time, file="mysql-bin.000009"))
+    script.send(row("r", "t", 4, {"id": 1, "v": "b"}, key=("id",), mark="last", time=2_000, file="mysql-bin.000009"))
+    script.sync()
+    assert script.rows("shop", "t") == {(1, "b"): 1}
+
+
+def test_a_partition_that_never_falls_goes_on_in_the_second_in_which_the_new_log_begins(log: Log, lake: Path) -> None:
+    script = Script(log, lake, schema_topic=TOPIC)
+    script.send(create(), at(7, 10, 1, "a"), at(7, 11, 2, "b", partition=1))
+    script.sync()
+    new: dict[str, Any] = {"time": 12_000, "file": "mysql-bin.000006"}
+    script.send(row("c", "t", 100, {"id": 3, "v": "c"}, key=("id",), gtid=f"{SERVER}:12", **new))
+    script.send(ddl("ALTER TABLE shop.t ADD COLUMN n int", 200, gtid=f"{SERVER}:13", **new))
+    wide, new["file"] = {"id": 4, "v": "d", "n": 5}, "mysql-bin.000007"
+    script.send(row("c", "t", 1_200, wide, key=("id",), gtid=f"{SERVER}:14", partition=1, **new))
+    begin = BEGIN.replace(":3", ":1")
+    assert question(script) == begin
+    script.sync(new_generation=begin)
+    assert script.rows("shop", "t") == {(1, "a", None): 1, (2, "b", None): 1, (3, "c", None): 1, (4, "d", 5): 1}
