@@ -16,6 +16,13 @@ BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 TEXTS = ("varchar", "enum", "json")
 FRACTIONAL = ("datetime", "timestamp", "time")
 EPOCH = datetime(1970, 1, 1)
+_SECOND = 1_000_000
+RANGES = {  # of MySQL: 1000-01-01 to 9999-12-31, 1970 to 2038-01-19 03:14:07, 838:59:59
+    "date": (-354_285, 2_932_896),
+    "datetime": (-354_285 * 86_400 * _SECOND, 2_932_897 * 86_400 * _SECOND - 1),
+    "timestamp": (0, (1 << 31) * _SECOND - 1),
+    "time": (-3_020_399 * _SECOND, 3_020_399 * _SECOND),
+}
 WIDE = Context(prec=80)  # Python's own would round
 
 
@@ -77,9 +84,11 @@ class Kind:
             return type(value) is str and len(value) <= (self.length or 0)
         if self.name == "enum":
             return value in self.labels
-        if self.name in FRACTIONAL:
-            return type(value) is int and value % 10 ** (6 - (self.length or 0)) == 0
-        return type(value) is {"double": float, "json": str, "blob": bytes, "date": int}[self.name]
+        if self.name in RANGES:
+            low, high = RANGES[self.name]
+            unit = 10 ** (6 - (self.length or 0)) if self.name in FRACTIONAL else 1
+            return type(value) is int and low <= value <= high and value % unit == 0
+        return type(value) is {"double": float, "json": str, "blob": bytes}[self.name]
 
     def literal(self, value: Any) -> str:
         """Return a value as SQL writes it."""

@@ -80,6 +80,7 @@ class DebeziumWriter:
             units = list(self._snapshot())
             dead = units[: self.rnd.randrange(len(units))]
             yield from (replace(unit, repeatable=False, picture=None) for unit in dead)
+            self._at.second += 1
         yield from self._snapshot()
         for number in range(self.style.snapshot_after, len(statements)):
             if number in self.style.log_restarts:
@@ -198,7 +199,7 @@ class DebeziumWriter:
                     structure = picture.tables[name].structure
                     change = TableChange("CREATE", name, structure)
                     units.append(self._schema_record(database, create_text(name, structure), (change,), "true"))
-        if self._began_again:  # Kafka's times tell the rows of this snapshot from those of the one before
+        if self._began_again or self.style.snapshot_dies:  # Kafka's times tell the rows of this snapshot from those of the one before
             self._at.second += 1
         for name in names:
             content = picture.tables[name]
