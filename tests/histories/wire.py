@@ -199,7 +199,8 @@ class DebeziumWriter:
                     structure = picture.tables[name].structure
                     change = TableChange("CREATE", name, structure)
                     units.append(self._schema_record(database, create_text(name, structure), (change,), "true"))
-        if self._began_again or self.style.snapshot_dies:  # Kafka's times tell the rows of this snapshot from those of the one before
+        # times of Kafka tell the rows of this snapshot from those of the one before
+        if self._began_again or self.style.snapshot_dies:
             self._at.second += 1
         for name in names:
             content = picture.tables[name]
