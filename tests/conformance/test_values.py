@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from airflow_provider_cdc.core.apply.delta import Delta
+from airflow_provider_cdc.core.apply.repeats import SENT_COLUMNS, with_sending
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, resolve
 from airflow_provider_cdc.core.apply.typing_rows import SchemaMissing
 from airflow_provider_cdc.core.ddl.fold import build_timeline
@@ -68,11 +69,13 @@ def resolved(
     errors = pc.sum(pc.equal(kinds, "error")).as_py()
     rows = pa.Table.from_batches([batch.filter(pc.equal(kinds, "row"))])
     rows = rows.filter(pc.equal(rows.column("table").cast(pa.string()), "hard"))
+    clock = wire.order == "second"
+    rows = with_sending(rows.select([*RESOLVE_COLUMNS, *SENT_COLUMNS])) if clock else rows.select(RESOLVE_COLUMNS)
     timeline = build_timeline([SchemaChange("", 0, DATABASE, CREATE)])
     owner = timeline.owner(TableName(DATABASE, "hard"), "~")
     assert owner is not None
     try:
-        delta = resolve(rows.select(RESOLVE_COLUMNS), timeline.tables[owner], None, wire, TypeOptions())
+        delta = resolve(rows, timeline.tables[owner], None, wire, TypeOptions())
     except SchemaMissing:
         return None, errors
     return delta, errors
