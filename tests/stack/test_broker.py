@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 
 from tests.stack.broker import Broker
 from tests.stack.process import Server
+from tests.system import processes
 
 
 def consume(settings: dict[str, str], topic: str, wanted: int) -> list[bytes]:
@@ -99,10 +99,5 @@ def eventually(holds: Callable[[], bool], seconds: float = 15) -> bool:
 
 
 def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    # A killed process that nobody has waited for yet still has its number.
-    state = Path(f"/proc/{pid}/stat")
-    return not (state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z")
+    # a killed process that nobody has waited for yet still has its number
+    return processes.state(pid) not in "ZX"
