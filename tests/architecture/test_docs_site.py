@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from tests.architecture.pages import DOCS, pages, text_of
 MODULE = re.compile(r"`((?:airflow_provider_cdc|spark_jobs|tests|example_dags)/[\w/]+\.py)`")
 
 
-@pytest.mark.skipif(find_spec("mkdocs") is None, reason="the extra docs is not installed")
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)

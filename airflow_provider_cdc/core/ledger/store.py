@@ -253,15 +253,8 @@ class Ledger:
         :param place: where in the code, the same for the same fault.
         :raises BusyError: the lease is lost.
         """
-        lease.check()
-        with self._database.writing() as connection:
-            rows.fence(connection, lease)
-            c = schema.batches.c
-            mine = (c.pipeline == lease.pipeline, c.seq == seq, c.status == PLANNED)
-            before = connection.execute(select(c.result).where(*mine)).scalar_one_or_none()
-            crash = {"status": "crashed", "place": place}
-            connection.execute(update(schema.batches).where(*mine).values(result=crash))
-        return before == crash
+        crash = {"status": "crashed", "place": place}
+        return self._annotate(lease, seq, crash) == crash
 
     def refused(self, lease: Lease, seq: int, error: Document) -> None:
         """Note why a planned batch was refused, for whoever has to decide about it.
@@ -269,13 +262,18 @@ class Ledger:
         :param error: document of the error.
         :raises BusyError: the lease is lost.
         """
+        self._annotate(lease, seq, {"status": "refused", "error": dict(error)})
+
+    def _annotate(self, lease: Lease, seq: int, note: Document) -> Document | None:
+        """Store a note with a planned batch, in the place of its result; return the note before."""
         lease.check()
         with self._database.writing() as connection:
             rows.fence(connection, lease)
             c = schema.batches.c
             mine = (c.pipeline == lease.pipeline, c.seq == seq, c.status == PLANNED)
-            refusal = {"status": "refused", "error": dict(error)}
-            connection.execute(update(schema.batches).where(*mine).values(result=refusal))
+            before: Document | None = connection.execute(select(c.result).where(*mine)).scalar_one_or_none()
+            connection.execute(update(schema.batches).where(*mine).values(result=dict(note)))
+        return before
 
     def abandon(self, lease: Lease, seq: int) -> Batch:
         """Give up a planned batch of which nothing was read; its number stays taken, the next range does not follow it.

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 import pytest
@@ -72,12 +73,14 @@ def test_a_table_that_somebody_made_meanwhile_is_not_written_over(tmp_path: Path
 
 
 @pytest.mark.parametrize("verb", ["append", "merge", "overwrite"])
-def test_a_commit_of_somebody_else_meanwhile_is_a_conflict(tmp_path: Path, verb: str) -> None:
+def test_a_commit_of_somebody_else_meanwhile_is_a_conflict(
+    tmp_path: Path, verb: Literal["append", "merge", "overwrite"]
+) -> None:
     TaskWriter().commit(DeltaLocation(str(tmp_path), {}), Action("create", commit(1), rows((1, "a"))))
     late = DeltaLocation(str(tmp_path), {})
     TaskWriter().commit(DeltaLocation(str(tmp_path), {}), Action("overwrite", commit(2), rows((1, "b"))))
     gone = pa.table({"id": pa.array([], pa.int64())})
-    action = Action(verb, commit(3), rows((1, "c")), gone, ["id"])  # type: ignore[arg-type]
+    action = Action(verb, commit(3), rows((1, "c")), gone, ["id"])
     with pytest.raises(UnavailableError) as error:
         TaskWriter().commit(late, in_pieces(action))
     assert error.value.code == "sink.commit_conflict"
