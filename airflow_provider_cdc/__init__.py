@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CDC logs in Kafka to lakehouse tables equal to the source, in bounded, repeatable batches.
 
 Public names are lazy: provider discovery imports this package while Airflow's configuration is still loading.

@@ -1,4 +1,5 @@
-"""Command line: ``airflow-cdc`` and, with the same verbs, ``airflow cdc``. Thin: parse, call."""
+# SPDX-License-Identifier: Apache-2.0
+"""Parse the command line of ``airflow-cdc`` and, with the same verbs, ``airflow cdc``; call the function of a verb."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ _COMMANDS = "airflow_provider_cdc.commands"
 
 
 def _instant(text: str) -> datetime | None:
-    from airflow_provider_cdc.commands.sync import instant
+    from airflow_provider_cdc.batch.arguments import parse_instant
 
-    return instant(text)
+    return parse_instant(text)
 
 
 _instant.__name__ = "ISO time"
@@ -53,7 +54,7 @@ class Argument:
 class Verb:
     """One verb.
 
-    :param home: module and function that carry it out; imported when the verb is used.
+    :param home: module and function that run it, imported when the verb is used.
     """
 
     name: str
@@ -70,12 +71,15 @@ _UNTIL = Argument(
     {
         "type": _instant,
         "metavar": "ISO",
-        "help": "everything the source committed before this time; UTC without a zone; without it what is there now",
+        "help": "read what the source committed before this time (UTC without a zone); default: all that is there now",
     },
 )
 _ACCEPT_LOSS = Argument(
     ("--accept-loss",),
-    {"action": "store_true", "help": "go on although Kafka deleted records that no batch has read; told in the result"},
+    {
+        "action": "store_true",
+        "help": "continue although Kafka deleted records that no batch has read; the result reports them",
+    },
 )
 _NEW_GENERATION = Argument(
     ("--new-generation",),
@@ -83,7 +87,7 @@ _NEW_GENERATION = Argument(
         "nargs": "?",
         "action": _OrEmpty,
         "metavar": "TOPIC/PARTITION:OFFSET",
-        "help": "approve that a new log of the source begins with this record; without a record the one that was shown",
+        "help": "approve that a new log of the source begins with this record; default: the record that is waiting",
     },
 )
 _DECODE = (
@@ -105,20 +109,20 @@ _DETECT = (
 _SYNC = (_PIPELINE, _UNTIL, _ACCEPT_LOSS, _JSON)
 
 VERBS = (
-    Verb("sync", "sync:sync", "carry out one batch: plan, land, apply, publish", _SYNC),
+    Verb("sync", "sync:sync", "run one batch: plan, land, apply, publish", _SYNC),
     Verb(
         "approve",
         "approve:approve",
-        "show what waits for an approval; with --new-generation let the source's new log begin, and finish the batch",
+        "show what waits for an approval; with --new-generation accept the source's new log and finish the batch",
         (_PIPELINE, _NEW_GENERATION, _JSON),
     ),
-    Verb("plan", "sync:plan", "show what the next batch would read; records nothing", (_PIPELINE, _UNTIL, _JSON)),
-    Verb("decode", "decode:decode", "print the changes that recorded records mean", _DECODE),
-    Verb("detect", "detect:detect", "tell the wire format of recorded records; exits with 3 if undecided", _DETECT),
-    Verb("tables", "looking:tables", "show the pipeline's tables and where they stand", (_PIPELINE, _JSON)),
-    Verb("ledger", "looking:ledger", "show the pipeline's batches", (_PIPELINE, _JSON)),
+    Verb("plan", "sync:plan", "show what the next batch would read, without recording it", (_PIPELINE, _UNTIL, _JSON)),
+    Verb("decode", "decode:decode", "decode recorded records and print their changes", _DECODE),
+    Verb("detect", "detect:detect", "detect the wire format of recorded records; exits with 3 if undecided", _DETECT),
+    Verb("tables", "show:tables", "show the pipeline's tables and their states", (_PIPELINE, _JSON)),
+    Verb("ledger", "show:ledger", "show the pipeline's batches", (_PIPELINE, _JSON)),
     Verb("doctor", "doctor:doctor", "check packages, Java, Spark, broker, ledger and sink", (_MAYBE_PIPELINE, _JSON)),
-    Verb("formats", "looking:formats", "list the wire formats, what each carries and its options", (_JSON,)),
+    Verb("formats", "show:formats", "list the wire formats, what each carries and its options", (_JSON,)),
 )
 
 
@@ -127,8 +131,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     :param arguments: without the program's name; those of the process if None.
     """
-    given = _parser().parse_args(arguments)
-    return int(_function(given.verb.home)(given))
+    args = _parser().parse_args(arguments)
+    return int(_function(args.verb.home)(args))
 
 
 def airflow_commands() -> list[Any]:
@@ -136,8 +140,8 @@ def airflow_commands() -> list[Any]:
     from airflow.cli.cli_config import ActionCommand, Arg, GroupCommand
 
     def action(verb: Verb) -> Any:
-        def call(given: argparse.Namespace) -> None:
-            sys.exit(_function(verb.home)(given))
+        def call(args: argparse.Namespace) -> None:
+            sys.exit(_function(verb.home)(args))
 
         arguments = [Arg(flags=argument.flags, **argument.settings) for argument in verb.arguments]
         return ActionCommand(name=verb.name, help=verb.help, func=call, args=arguments)
@@ -166,8 +170,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _function(home: str) -> Callable[[argparse.Namespace], int]:
     module, name = home.split(":")
-    found: Callable[[argparse.Namespace], int] = getattr(importlib.import_module(f"{_COMMANDS}.{module}"), name)
-    return found
+    function: Callable[[argparse.Namespace], int] = getattr(importlib.import_module(f"{_COMMANDS}.{module}"), name)
+    return function
 
 
 if __name__ == "__main__":

@@ -1,13 +1,17 @@
-"""What Airflow learns of this provider; imports nothing: it is asked while Airflow's configuration is still loading."""
+# SPDX-License-Identifier: Apache-2.0
+"""Describe this provider to Airflow.
+
+Nothing is imported: Airflow asks while its configuration is still loading.
+"""
 
 _NAME = "CDC"
 
 
-def get_provider_info():  # type: ignore[no-untyped-def]
+def get_provider_info() -> dict[str, object]:
     """Return the provider's description."""
     package = "airflow_provider_cdc"
 
-    def modules(*names):  # type: ignore[no-untyped-def]
+    def modules(*names: str) -> list[dict[str, object]]:
         return [{"integration-name": _NAME, "python-modules": [f"{package}.{name}" for name in names]}]
 
     return {

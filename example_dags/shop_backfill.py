@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Past hours in order, one batch each.
 
 ``airflow backfill create --dag-id shop_backfill --from-date … --to-date … --reprocess-behavior failed``

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every hour: wait until the hour's changes are in Kafka, then bring the tables up to its end."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Generates the Python modules of all .proto files beside it: ``python proto/generate.py [root folder]``."""
+# SPDX-License-Identifier: Apache-2.0
+"""Generate the Python modules of all .proto files of this folder: ``python proto/generate.py [root folder]``."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ PLACE = "airflow_provider_cdc/core/formats/generated"
 
 def generate(root: Path) -> None:
     """Write ``<name>_pb2.py`` and ``<name>_pb2.pyi`` of each file into :data:`PLACE` below a folder."""
-    # protobuf knows files by path: under PLACE another library's file of the same name is no conflict
+    # protobuf knows files by path: under PLACE another library's file of the same name does not conflict
     files = sorted(f"{PLACE}/{path.name}" for path in PROTO.glob("*.proto"))
     arguments = ["protoc", f"--proto_path={PLACE}={PROTO}", f"--python_out={root}", f"--pyi_out={root}", *files]
     if protoc.main(arguments):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures every folder of tests may ask for; a service starts when the first test wants it."""
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from airflow_provider_cdc.java import JavaHome
+    from airflow_provider_cdc.engine.java import JavaHome
     from tests.stack.broker import Broker
     from tests.stack.postgres import Postgres
     from tests.stack.s3 import S3
@@ -102,8 +103,8 @@ def s3() -> Iterator[S3]:
 
 @pytest.fixture(scope="session")
 def java() -> JavaHome:
-    """The Java Spark runs on; JAVA_HOME points to it from here on."""
-    from airflow_provider_cdc.java import find_java
+    """Return the Java Spark runs on; JAVA_HOME points to it from here on."""
+    from airflow_provider_cdc.engine.java import find_java
 
     found = find_java()
     os.environ["JAVA_HOME"] = str(found.home)
@@ -112,15 +113,15 @@ def java() -> JavaHome:
 
 @pytest.fixture(scope="session")
 def spark_jars(java: JavaHome) -> list[Path]:
-    """The locked jars of the Spark reader and writer."""
-    from airflow_provider_cdc.jars import SPARK_LOCK, fetch, jar_cache
+    """Return the locked jars of the Spark reader and writer."""
+    from airflow_provider_cdc.engine.jars import SPARK_LOCK, fetch, jar_cache
 
     return fetch(SPARK_LOCK, jar_cache(), java.executable)
 
 
 @pytest.fixture(scope="session")
 def session(spark_jars: list[Path]) -> Iterator[Any]:
-    """The one Spark session of a test run, with the locked jars; a JVM takes jars only when it starts."""
+    """Return the one Spark session of a test run, with the locked jars; a JVM takes jars only when it starts."""
     from pyspark.sql import SparkSession
 
     # workers run the tests' own functions too

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records through ``airflow-cdc decode`` and ``airflow-cdc detect``, in process, and the values of what is decoded."""
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pyarrow as pa
 from airflow_provider_cdc.cli import main
 from airflow_provider_cdc.core.ddl.type_text import parse_type
 from airflow_provider_cdc.core.formats.registry import open_format
-from airflow_provider_cdc.core.values.field import Field
+from airflow_provider_cdc.core.values.fields import Field
 from airflow_provider_cdc.core.values.images import type_images
 from airflow_provider_cdc.core.values.types import arrow_type
 

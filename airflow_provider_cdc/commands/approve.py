@@ -1,11 +1,13 @@
-"""``approve``: let a new log of the source begin, after an operator has seen where and what follows."""
+# SPDX-License-Identifier: Apache-2.0
+"""Run ``approve``: accept a new log of the source after an operator has seen where it begins and what follows."""
 
 from __future__ import annotations
 
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.commands.printing import DONE, guarded, print_json, print_table
+from airflow_provider_cdc.batch.result import refusal, stored_result
+from airflow_provider_cdc.commands.output import DONE, guarded, print_json, print_table
 from airflow_provider_cdc.commands.sync import run_and_print
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import NEW_GENERATION, DataError
@@ -15,61 +17,62 @@ if TYPE_CHECKING:
 
 _CONSEQUENCES = """
 Approve it if the source failed over, was reset, or if the tool's numbers began again.
-Then all records from these on count as newer than all before, whatever their places. Partitions that are not listed
-begin the new log where their own records show it.
-Tables keep what they have. Where the new server lacks changes that the old one had sent, or where changes are in
+Then all records from these on count as newer than all before, whatever their positions. Partitions that are not
+listed begin the new log where their own records show it.
+Tables keep their content. Where the new server lacks changes that the old one had sent, or where changes are in
 neither log (RESET MASTER), the tables stay different until a new snapshot with rows comes into the same topics.
 It cannot be taken back. If two logs are written to one topic, do not approve: give each topics of its own.
 """
 
 
-def approve(given: Namespace) -> int:
+def approve(args: Namespace) -> int:
     """Show what waits for an approval, or approve it and finish the batch."""
 
     def work() -> int:
         from airflow_provider_cdc.core.ledger import Ledger
         from airflow_provider_cdc.hooks.connections import ledger_url
 
-        pipeline = CdcPipeline.from_yaml(given.pipeline)
+        pipeline = CdcPipeline.from_yaml(args.pipeline)
         ledger = Ledger(ledger_url(pipeline.ledger))
-        batch = _approved_with(ledger, pipeline.name).get(given.new_generation)
+        batch = _approved_with(ledger, pipeline.name).get(args.new_generation)
         if batch is not None:
             answer = {"pipeline": pipeline.name, "seq": batch, "status": "approved_before"}
-            print_json(answer) if given.json else print(f"{pipeline.name}: approved before, with batch {batch}")
+            print_json(answer) if args.json else print(f"{pipeline.name}: approved before, with batch {batch}")
             return DONE
         question = _question(ledger, pipeline.name)
-        if given.new_generation is None:
-            return _show(given, pipeline.name, question)
-        _demand(given, pipeline.name, question)
-        return run_and_print(given, pipeline, new_generation=question[0])
+        if args.new_generation is None:
+            return _show(args, pipeline.name, question)
+        _demand(args, pipeline.name, question)
+        return run_and_print(args, pipeline, new_generation=question[0])
 
-    return guarded(work, as_json=given.json)
+    return guarded(work, as_json=args.json)
 
 
 def _approved_with(ledger: Ledger, name: str) -> dict[str, int]:
-    """Return the batch that each approved generation began with, by the record that it begins with."""
+    """Map the first record of each approved generation to the number of its batch."""
     return {
         record: batch.seq
         for batch in ledger.batches(name)
-        if batch.committed
-        for record in (batch.result or {}).get("new_generations", ())
+        if (result := stored_result(batch)) is not None
+        for record in result.new_generations or ()
     }
 
 
 def _question(ledger: Ledger, name: str) -> tuple[str, list[dict[str, Any]]]:
-    """Return the record that is to be approved and the first records of all partitions; nothing where none waits."""
+    """Return the record to approve and the first records of all partitions; both empty if nothing waits."""
     batch = ledger.open(name)
-    if batch is None or (batch.result or {}).get("status") != "refused":
+    error = None if batch is None else refusal(batch)
+    if error is None:
         return "", []
-    records = (batch.result or {})["error"]["new_generation"]
+    records = error.details["new_generation"]
     first = records[0]
     return f"{first['topic']}/{first['partition']}:{first['offset']}", records
 
 
-def _show(given: Namespace, name: str, question: tuple[str, list[dict[str, Any]]]) -> int:
+def _show(args: Namespace, name: str, question: tuple[str, list[dict[str, Any]]]) -> int:
     """Print what waits for an approval."""
     record, records = question
-    if given.json:
+    if args.json:
         print_json({"pipeline": name, "new_generation": record or None, "first_records": records})
     elif not records:
         print(f"{name}: nothing waits for an approval")
@@ -79,12 +82,12 @@ def _show(given: Namespace, name: str, question: tuple[str, list[dict[str, Any]]
         members = ("topic", "partition", "offset", "source_time", "position", "seen_before", "gtid")
         print_table(heads, [[line[member] for member in members] for line in records])
         print(_CONSEQUENCES)
-        print(f"airflow-cdc approve {given.pipeline} --new-generation {record}")
+        print(f"airflow-cdc approve {args.pipeline} --new-generation {record}")
     return DONE
 
 
-def _demand(given: Namespace, name: str, question: tuple[str, list[dict[str, Any]]]) -> None:
-    """Refuse to approve anything but what waits for it.
+def _demand(args: Namespace, name: str, question: tuple[str, list[dict[str, Any]]]) -> None:
+    """Reject an approval of anything but the record that waits for it.
 
     :raises DataError: ``approve.nothing_waits``, ``approve.other_record``.
     """
@@ -94,13 +97,13 @@ def _demand(given: Namespace, name: str, question: tuple[str, list[dict[str, Any
             "approve.nothing_waits",
             "no batch waits for an approval",
             where={"pipeline": name},
-            hint=f"run `airflow-cdc sync {given.pipeline}`: it ends with {NEW_GENERATION} where the source's log began "
+            hint=f"run `airflow-cdc sync {args.pipeline}`: it ends with {NEW_GENERATION} where the source's log began "
             "again, and names the record to approve",
         )
-    if given.new_generation not in ("", record):
+    if args.new_generation not in ("", record):
         raise DataError(
             "approve.other_record",
             "another record waits for an approval",
-            where={"pipeline": name, "given": given.new_generation, "waiting": record},
-            hint=f"look at it with `airflow-cdc approve {given.pipeline}`",
+            where={"pipeline": name, "given": args.new_generation, "waiting": record},
+            hint=f"show it with `airflow-cdc approve {args.pipeline}`",
         )

@@ -1,4 +1,5 @@
-"""``decode``: records in files to changes on standard output, one JSON line each."""
+# SPDX-License-Identifier: Apache-2.0
+"""Run ``decode``: print the changes of recorded records, one JSON line each."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.commands.printing import CONFIGURATION, DONE, complain, guarded, json_line
+from airflow_provider_cdc.commands.output import CONFIGURATION, DONE, complain, guarded, json_line
 from airflow_provider_cdc.commands.record_files import lines, opened, record_of, take
 
 if TYPE_CHECKING:
@@ -22,16 +23,16 @@ _BUFFER = 5_000  # lines decoded at a time; the changes do not depend on it
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def decode(given: Namespace) -> int:
+def decode(args: Namespace) -> int:
     """Print the changes of the records in files."""
 
     def work() -> int:
         from airflow_provider_cdc.core.formats.registry import open_format
 
-        reopen = partial(open_format, given.format, dict(given.option))
-        reopen()  # a format or an option that is not known is refused before any file is read
+        reopen = partial(open_format, args.format, dict(args.option))
+        reopen()  # reject an unknown format or option before any file is read
         code = DONE
-        for file in given.files:
+        for file in args.files:
             try:
                 with opened(file) as stream:
                     for change in changes(reopen, lines(stream)):
@@ -47,53 +48,53 @@ def decode(given: Namespace) -> int:
     return guarded(work, as_json=False)
 
 
-def changes(reopen: Callable[[], Format], given: Iterable[bytes | None]) -> Iterator[dict[str, Any]]:
+def changes(reopen: Callable[[], Format], recorded: Iterable[bytes | None]) -> Iterator[dict[str, Any]]:
     """Yield the changes of a file's records in the file's order.
 
     :param reopen: opens the format.
-    :param given: the lines; None stands for a rest that cannot be read.
+    :param recorded: the lines; None stands for a rest that cannot be read.
     """
+    from airflow_provider_cdc.core.formats.common.record_faults import decode_all
     from airflow_provider_cdc.core.formats.contract import Grouped
-    from airflow_provider_cdc.core.formats.record_faults import decode_all
 
-    wire = reopen()
+    fmt = reopen()
 
     def decoded(part: Records) -> Iterator[dict[str, Any]]:
-        return _plain(decode_all(wire, part, reopen))
+        return _plain(decode_all(fmt, part, reopen))
 
-    buffer = sys.maxsize if isinstance(wire, Grouped) else _BUFFER  # groups of records must not be cut
-    told: list[tuple[int, dict[str, Any]]] = []
+    buffer = sys.maxsize if isinstance(fmt, Grouped) else _BUFFER  # groups of records must not be cut
+    numbered: list[tuple[int, dict[str, Any]]] = []
     records: dict[tuple[str, int], Records] = {}
-    places: dict[tuple[str, int, int], int] = {}
-    for number, line in enumerate(given):
+    line_numbers: dict[tuple[str, int, int], int] = {}
+    for number, line in enumerate(recorded):
         entry = record_of(line)
         if isinstance(entry, str):
-            told.append((number, _broken(line, entry)))
+            numbered.append((number, _broken(line, entry)))
         else:
             take(records, entry)
-            places.setdefault((entry["topic"], entry["partition"], entry["offset"]), number)
+            line_numbers.setdefault((entry["topic"], entry["partition"], entry["offset"]), number)
         if (number + 1) % buffer == 0:
-            yield from _flush(decoded, told, records, places)
-    yield from _flush(decoded, told, records, places)
+            yield from _flush(decoded, numbered, records, line_numbers)
+    yield from _flush(decoded, numbered, records, line_numbers)
 
 
 def _flush(
     decoded: Callable[[Records], Iterator[dict[str, Any]]],
-    told: list[tuple[int, dict[str, Any]]],
+    numbered: list[tuple[int, dict[str, Any]]],
     records: dict[tuple[str, int], Records],
-    places: dict[tuple[str, int, int], int],
+    line_numbers: dict[tuple[str, int, int], int],
 ) -> Iterator[dict[str, Any]]:
     for (topic, partition), part in records.items():
-        told += [(places[topic, partition, change["offset"]], change) for change in decoded(part)]
-    told.sort(key=lambda item: item[0])  # stable: the changes of one record keep their order
-    yield from (change for _, change in told)
-    told.clear()
+        numbered += [(line_numbers[topic, partition, change["offset"]], change) for change in decoded(part)]
+    numbered.sort(key=lambda item: item[0])  # stable: the changes of one record keep their order
+    yield from (change for _, change in numbered)
+    numbered.clear()
     records.clear()
-    places.clear()
+    line_numbers.clear()
 
 
 def _plain(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
-    """Return changes as plain JSON data."""
+    """Yield changes as plain JSON data."""
     import pyarrow as pa
 
     columns = []
@@ -116,7 +117,7 @@ def _iso(value: int | None, micros: int) -> str | int | None:
     try:
         return (_EPOCH + timedelta(microseconds=value * micros)).isoformat()
     except OverflowError:
-        return value  # beyond the calendar: the number says more than nothing
+        return value  # beyond the calendar: the number is better than nothing
 
 
 def _text(value: bytes | None) -> str | None:
@@ -124,7 +125,7 @@ def _text(value: bytes | None) -> str | None:
 
 
 def _broken(line: bytes | None, why: str) -> dict[str, Any]:
-    """Return the change that stands for a line which is no record."""
+    """Return the error change of a line that is not a record."""
     from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 
     change: dict[str, Any] = dict.fromkeys(CHANGE_SCHEMA.names)

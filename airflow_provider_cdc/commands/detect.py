@@ -1,4 +1,5 @@
-"""``detect``: which wire format recorded records are in."""
+# SPDX-License-Identifier: Apache-2.0
+"""Run ``detect``: name the wire format of recorded records."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from airflow_provider_cdc.commands.printing import (
+from airflow_provider_cdc.commands.output import (
     CONFIGURATION,
     DATA,
     DONE,
@@ -22,41 +23,41 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.core.formats.contract import Records
     from airflow_provider_cdc.core.formats.detection import Candidate, Detection
 
-_LINES = 100_000  # a longer file tells no more
+_LINES = 100_000  # more lines do not change the result
 _PER_PARTITION = 200
 
 
-def detect(given: Namespace) -> int:
-    """Tell the format of a file's records."""
+def detect(args: Namespace) -> int:
+    """Print the format of a file's records."""
 
     def work() -> int:
         from airflow_provider_cdc.core.formats import detection
 
         try:
-            with opened(given.file) as stream:
+            with opened(args.file) as stream:
                 partitions, broken = first_records(lines(stream))
         except BrokenPipeError:
             raise
         except OSError as error:
-            complain(f"cannot read {given.file}: {error.strerror or error}")
+            complain(f"cannot read {args.file}: {error.strerror or error}")
             return CONFIGURATION
         if broken:
-            complain(f"{broken} lines of {given.file} are no records")
-        found = detection.detect(partitions)
-        if given.json:
-            print_json(_document(found))
+            complain(f"{broken} lines of {args.file} are not records")
+        detected = detection.detect(partitions)
+        if args.json:
+            print_json(_document(detected))
         else:
-            _print(found)
-        return DATA if found.format is None else DONE
+            _print(detected)
+        return DATA if detected.format is None else DONE
 
-    return guarded(work, as_json=given.json)
+    return guarded(work, as_json=args.json)
 
 
-def first_records(given: Iterable[bytes | None]) -> tuple[list[Records], int]:
-    """Return the first records of each partition, and how many lines are none."""
+def first_records(recorded: Iterable[bytes | None]) -> tuple[list[Records], int]:
+    """Return the first records of each partition, and the number of lines that are not records."""
     records: dict[tuple[str, int], Records] = {}
     broken = 0
-    for line in islice(given, _LINES):
+    for line in islice(recorded, _LINES):
         entry = record_of(line)
         if isinstance(entry, str):
             broken += 1
@@ -67,23 +68,23 @@ def first_records(given: Iterable[bytes | None]) -> tuple[list[Records], int]:
     return list(records.values()), broken
 
 
-def _document(found: Detection) -> dict[str, object]:
+def _document(detected: Detection) -> dict[str, object]:
     return {
-        "format": found.format,
+        "format": detected.format,
         "candidates": [
-            {"format": one.format, "share": one.share, "evidence": one.evidence} for one in found.candidates
+            {"format": one.format, "share": one.share, "evidence": one.evidence} for one in detected.candidates
         ],
-        "records": found.records,
+        "records": detected.records,
     }
 
 
-def _print(found: Detection) -> None:
-    said = "undecided" if found.format is None else found.format
-    print(f"{said} ({found.records} records looked at)")
-    if found.candidates:
+def _print(detected: Detection) -> None:
+    name = "undecided" if detected.format is None else detected.format
+    print(f"{name} ({detected.records} records looked at)")
+    if detected.candidates:
         print()
-        print_table(("format", "read", "evidence"), [_row(one) for one in found.candidates])
+        print_table(("format", "read", "evidence"), [_row(candidate) for candidate in detected.candidates])
 
 
-def _row(one: Candidate) -> tuple[str, str | None, str]:
-    return one.format, None if one.share is None else f"{one.share:.0%}", one.evidence
+def _row(candidate: Candidate) -> tuple[str, str | None, str]:
+    return candidate.format, None if candidate.share is None else f"{candidate.share:.0%}", candidate.evidence

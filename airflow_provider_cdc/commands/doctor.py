@@ -1,4 +1,5 @@
-"""``doctor``: whether everything a pipeline needs is there, and what to do where it is not."""
+# SPDX-License-Identifier: Apache-2.0
+"""Run ``doctor``: check that everything a pipeline needs is there, and say what to do where it is not."""
 
 from __future__ import annotations
 
@@ -9,11 +10,12 @@ import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
+from typing import Any
 
-from airflow_provider_cdc.commands.printing import CONFIGURATION, DONE, guarded, print_json
+from airflow_provider_cdc.commands.output import CONFIGURATION, DONE, guarded, print_json
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.printable import printable
@@ -23,35 +25,40 @@ _REQUIRED = re.compile(r"[A-Za-z0-9._-]+")
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found.
+    """Result of one check.
 
     :param ok: None where it does not matter.
-    :param hint: what to do.
+    :param message: the state that was found.
+    :param hint: what to do about it.
     """
 
     check: str
     ok: bool | None
-    told: str
+    message: str
     hint: str = ""
 
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {"check": self.check, "ok": self.ok, "told": self.message, "hint": self.hint}
 
-def doctor(given: Namespace) -> int:
-    """Check everything and print one line each; exit 2 when something must be mended."""
+
+def doctor(args: Namespace) -> int:
+    """Check everything and print one line each; exit 2 when something must be corrected."""
 
     def work() -> int:
-        pipeline = CdcPipeline.from_yaml(given.pipeline) if given.pipeline else None
-        found = list(_findings(pipeline))
-        if given.json:
-            print_json([asdict(finding) for finding in found])
+        pipeline = CdcPipeline.from_yaml(args.pipeline) if args.pipeline else None
+        findings = list(_findings(pipeline))
+        if args.json:
+            print_json([finding.document() for finding in findings])
         else:
-            for finding in found:
+            for finding in findings:
                 sign = {True: "ok  ", False: "FAIL", None: "-   "}[finding.ok]
-                print(f"{sign} {finding.check}: {printable(finding.told)}")
+                print(f"{sign} {finding.check}: {printable(finding.message)}")
                 if finding.hint and not finding.ok:
                     print(f"       -> {printable(finding.hint)}")
-        return CONFIGURATION if any(finding.ok is False for finding in found) else DONE
+        return CONFIGURATION if any(finding.ok is False for finding in findings) else DONE
 
-    return guarded(work, as_json=given.json)
+    return guarded(work, as_json=args.json)
 
 
 def _findings(pipeline: CdcPipeline | None) -> Iterator[Finding]:
@@ -64,21 +71,19 @@ def _findings(pipeline: CdcPipeline | None) -> Iterator[Finding]:
             "pipeline", None, "none given", "airflow-cdc doctor PIPELINE.yaml checks its broker, ledger and sink"
         )
         return
-    yield _asked("format", lambda: _format(pipeline))
-    yield _asked("broker", lambda: _broker(pipeline))
-    yield _asked("ledger", lambda: _ledger(pipeline))
-    yield _asked("sink", lambda: _sink(pipeline))
+    yield _check("format", lambda: _format(pipeline))
+    yield _check("broker", lambda: _broker(pipeline))
+    yield _check("ledger", lambda: _ledger(pipeline))
+    yield _check("sink", lambda: _sink(pipeline))
     if needs_spark:
-        yield _asked("spark connection", lambda: _spark(pipeline))
+        yield _check("spark connection", lambda: _spark(pipeline))
 
 
-def _asked(check: str, ask: Callable[[], str]) -> Finding:
+def _check(check: str, ask: Callable[[], str]) -> Finding:
     try:
         return Finding(check, True, ask())
     except CdcError as error:
-        return Finding(
-            check, False, f"[{error.code}] {error.message}", error.hint or "mend the pipeline or its connection"
-        )
+        return Finding(check, False, error.headline, error.hint or "correct the pipeline or its connection")
     except OSError as error:
         return Finding(check, False, str(error), "check the path and the rights on it")
 
@@ -87,10 +92,10 @@ def _asked(check: str, ask: Callable[[], str]) -> Finding:
 
 
 def _packages() -> Finding:
-    """Whether what the package requires is installed; whether versions fit each other is pip's to say."""
+    """Check that the required packages are installed; pip checks whether their versions fit each other."""
     try:
         needed = [_REQUIRED.match(text) for text in requires("airflow-provider-cdc") or () if "extra ==" not in text]
-        names = [found[0] for found in needed if found]
+        names = [match[0] for match in needed if match]
     except PackageNotFoundError:
         names = ["apache-airflow", "confluent-kafka", "deltalake", "msgspec", "pyarrow", "pyyaml", "sqlalchemy"]
     missing = []
@@ -101,13 +106,13 @@ def _packages() -> Finding:
             missing.append(name)
     python = ".".join(map(str, sys.version_info[:3]))
     if missing:
-        told = f"missing: {', '.join(missing)}"
-        return Finding("python packages", False, told, "pip install --upgrade airflow-provider-cdc")
+        message = f"missing: {', '.join(missing)}"
+        return Finding("python packages", False, message, "pip install --upgrade airflow-provider-cdc")
     return Finding("python packages", True, f"Python {python}, {len(names)} packages found")
 
 
 def _pyspark(needed: bool) -> Finding:
-    """Whether the two packages that write the same files are one release."""
+    """Check that pyspark and pyspark-client, which install the same files, are of one release."""
     versions = {}
     for name in ("pyspark", "pyspark-client"):
         try:
@@ -120,8 +125,8 @@ def _pyspark(needed: bool) -> Finding:
         hint = "pip install 'airflow-provider-cdc[spark]', or use policy.engine: inline"
         return Finding("pyspark", False if needed else None, "not installed", hint)
     if client and client != full:
-        told = f"pyspark {full} and pyspark-client {client} overwrite each other's files"
-        return Finding("pyspark", False, told, hint)
+        message = f"pyspark {full} and pyspark-client {client} overwrite each other's files"
+        return Finding("pyspark", False, message, hint)
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.origin or not (Path(spec.origin).parent / "bin" / "spark-submit").is_file():
         return Finding("pyspark", False, f"pyspark {full} has no spark-submit", hint)
@@ -129,14 +134,14 @@ def _pyspark(needed: bool) -> Finding:
 
 
 def _java(needed: bool) -> Finding:
-    from airflow_provider_cdc.java import JavaNotFound, find_java
+    from airflow_provider_cdc.engine.java import JavaNotFound, find_java
 
     try:
-        found = find_java()
+        java = find_java()
     except JavaNotFound as problem:
         text, _, hint = str(problem).partition(". ")
         return Finding("java", False if needed else None, text, hint)
-    return Finding("java", True, f"Java {found.version} from {found.origin}: {found.home}")
+    return Finding("java", True, f"Java {java.version} from {java.origin}: {java.home}")
 
 
 # ---- what the pipeline names
@@ -145,8 +150,8 @@ def _java(needed: bool) -> Finding:
 def _format(pipeline: CdcPipeline) -> str:
     from airflow_provider_cdc.core.formats.registry import open_format
 
-    wire = open_format(pipeline.source.format, pipeline.source.options)
-    return f"{wire.name}, order {wire.order}"
+    fmt = open_format(pipeline.source.format, pipeline.source.options)
+    return f"{fmt.name}, order {fmt.order}"
 
 
 def _broker(pipeline: CdcPipeline) -> str:
@@ -155,14 +160,14 @@ def _broker(pipeline: CdcPipeline) -> str:
 
     log = KafkaLog(pipeline.source.connection)
     existing = log.topics()
-    found = pipeline.source.data_topics(list(existing))
-    for name in (pipeline.source.schema_topic, *([] if found else [str(pipeline.source.topics)])):
-        if name is not None and (name not in existing or not found):
+    topics = pipeline.source.data_topics(list(existing))
+    for name in (pipeline.source.schema_topic, *([] if topics else [str(pipeline.source.topics)])):
+        if name is not None and (name not in existing or not topics):
             shown = ", ".join(sorted(existing)[:10]) or "none"
             raise SourceError("kafka.topic_unknown", f"no topic {name!r}", hint=f"topics there: {shown}")
-    ends = log.ends(found)
+    ends = log.ends(topics)
     records = sum(sum(partitions.values()) for partitions in ends.highs.values())
-    return f"{len(found)} data topics, {records} offsets"
+    return f"{len(topics)} data topics, {records} offsets"
 
 
 def _ledger(pipeline: CdcPipeline) -> str:
@@ -171,8 +176,8 @@ def _ledger(pipeline: CdcPipeline) -> str:
 
     ledger = Ledger(ledger_url(pipeline.ledger))
     last, holder = ledger.last(pipeline.name), ledger.holder(pipeline.name)
-    told = f"{ledger!r}, last batch {last.seq} {last.status}" if last else f"{ledger!r}, no batch yet"
-    return f"{told}, held by {holder['owner']} until {holder['until']}" if holder else told
+    state = f"{ledger!r}, last batch {last.seq} {last.status}" if last else f"{ledger!r}, no batch yet"
+    return f"{state}, held by {holder['owner']} until {holder['until']}" if holder else state
 
 
 def _sink(pipeline: CdcPipeline) -> str:
@@ -190,12 +195,12 @@ def _sink(pipeline: CdcPipeline) -> str:
             text = str(error).splitlines()[0]
             raise SinkError("sink.unreachable", text, hint="check sink.root and sink.storage_connection") from None
         return f"{root} answers" + (" (a table is in the way)" if there else "")
-    place = Path(root)
-    while not place.exists():
-        place = place.parent
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise SinkError("sink.not_writable", f"{place} cannot be written", hint="check sink.root and the rights on it")
-    return f"{root} can be written" + ("" if place == Path(root) else f" (made below {place})")
+    folder = Path(root)
+    while not folder.exists():
+        folder = folder.parent
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise SinkError("sink.not_writable", f"{folder} cannot be written", hint="check sink.root and the rights on it")
+    return f"{root} can be written" + ("" if folder == Path(root) else f" (will be created below {folder})")
 
 
 def _spark(pipeline: CdcPipeline) -> str:

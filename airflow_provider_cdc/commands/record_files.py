@@ -1,4 +1,5 @@
-"""Recorded Kafka records in files: one JSON object a line, key, value and headers in base64; ``.xz`` is unpacked."""
+# SPDX-License-Identifier: Apache-2.0
+"""Read recorded Kafka records from files: one JSON object a line, with base64 key, value and headers; also ``.xz``."""
 
 from __future__ import annotations
 
@@ -32,29 +33,29 @@ def lines(stream: Any) -> Iterator[bytes | None]:
 
 
 def record_of(line: bytes | None) -> dict[str, Any] | str:
-    """Return a line's record, or what is wrong with it."""
+    """Return the record of a line, or the problem with it."""
     if line is None:
         return "the compressed file ends early or is damaged"
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
-        return "the line is no JSON"
+        return "the line is not JSON"
     if not isinstance(entry, dict):
-        return "the line is no JSON object"
+        return "the line is not a JSON object"
     if not isinstance(entry.get("topic"), str):
-        return "topic is missing or no text"
+        return "topic is missing or not text"
     for name, limit in (("partition", 1 << 31), ("offset", _INT64)):
         value = entry.get(name)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < limit:
-            return f"{name} is missing or no number"
+            return f"{name} is missing or not a number"
     stamp = entry.get("timestamp")
     if stamp is not None and (not isinstance(stamp, int) or not -_INT64 <= stamp < _INT64):
-        return "timestamp is no number"
+        return "timestamp is not a number"
     try:
         entry["key"], entry["value"] = _bytes(entry.get("key")), _bytes(entry.get("value"))
         entry["headers"] = [(str(name), _bytes(value)) for name, value in entry.get("headers") or ()]
     except (binascii.Error, ValueError, TypeError):
-        return "key, value or a header is no base64"
+        return "key, value or a header is not base64"
     return entry
 
 
@@ -66,10 +67,10 @@ def take(records: dict[tuple[str, int], Records], entry: dict[str, Any]) -> None
     """Append a record to those of its partition."""
     from airflow_provider_cdc.core.formats.contract import Records
 
-    place = (entry["topic"], entry["partition"])
-    part = records.get(place)
+    topic_partition = (entry["topic"], entry["partition"])
+    part = records.get(topic_partition)
     if part is None:
-        part = records[place] = Records(*place, [], [], [], [], [])
+        part = records[topic_partition] = Records(*topic_partition, [], [], [], [], [])
     values: Sequence[tuple[Any, Any]] = (
         (part.offsets, entry["offset"]),
         (part.timestamps, entry.get("timestamp")),

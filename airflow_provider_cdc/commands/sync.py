@@ -1,145 +1,139 @@
-"""``sync`` and ``plan``: one batch carried out, and what it would read."""
+# SPDX-License-Identifier: Apache-2.0
+"""Run ``sync`` and ``plan``: run one batch, or show what it would read."""
 
 from __future__ import annotations
 
 import signal
 import sys
 from argparse import Namespace
-from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.commands.printing import (
+from airflow_provider_cdc.commands.output import (
     AGAIN,
     DATA,
     DONE,
     complain,
-    failure_code,
+    exit_code,
     guarded,
     print_json,
     print_table,
 )
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.printable import printable
 
+if TYPE_CHECKING:
+    from airflow_provider_cdc.batch.result import BatchResult, TableResult
 
-def sync(given: Namespace) -> int:
-    """Plan one batch, carry it out and publish it."""
+
+def sync(args: Namespace) -> int:
+    """Plan, run and publish one batch."""
 
     def work() -> int:
-        pipeline = CdcPipeline.from_yaml(given.pipeline)
-        return run_and_print(given, pipeline, until=given.until, accept_loss=given.accept_loss)
+        pipeline = CdcPipeline.from_yaml(args.pipeline)
+        return run_and_print(args, pipeline, until=args.until, accept_loss=args.accept_loss)
 
-    return guarded(work, as_json=given.json)
+    return guarded(work, as_json=args.json)
 
 
-def run_and_print(given: Namespace, pipeline: CdcPipeline, **request: Any) -> int:
-    """Carry out one batch and print what came of it; return the exit code.
+def run_and_print(args: Namespace, pipeline: CdcPipeline, **request: Any) -> int:
+    """Run one batch and print its result; return the exit code.
 
-    :param request: as ``run_batch`` takes it.
+    :param request: further arguments of ``run_batch``.
     """
-    from airflow_provider_cdc.batch import run_batch
+    from airflow_provider_cdc.batch.runner import run_batch
     from airflow_provider_cdc.engine import Stopper
 
     stopper = Stopper()
     signal.signal(signal.SIGTERM, lambda *_: stopper("SIGTERM"))
-    told = run_batch(pipeline, say=_say, kill=stopper, **request)
-    if told["status"] == "failed":  # commands in hints can be copied
-        told["error"]["hint"] = told["error"]["hint"].replace("PIPELINE.yaml", given.pipeline)
-    if given.json:
-        print_json(told)
+    result = run_batch(pipeline, say=_say, kill=stopper, **request)
+    if result.error is not None:  # so that commands in hints can be copied
+        result.error.hint = result.error.hint.replace("PIPELINE.yaml", args.pipeline)
+    if args.json:
+        print_json(result.document())
     else:
-        _print_outcome(told)
-    return _code(told)
+        _print_outcome(result)
+    return _code(result)
 
 
-def plan(given: Namespace) -> int:
-    """Show what the next batch would read; records nothing."""
+def plan(args: Namespace) -> int:
+    """Show what the next batch would read, without recording it."""
 
     def work() -> int:
-        from airflow_provider_cdc.preview import preview
+        from airflow_provider_cdc.batch.preview import preview
 
-        seen = preview(CdcPipeline.from_yaml(given.pipeline), given.until)
-        if given.json:
-            print_json(seen)
+        proposal = preview(CdcPipeline.from_yaml(args.pipeline), args.until)
+        if args.json:
+            print_json(proposal)
         else:
-            _print_plan(seen)
+            _print_plan(proposal)
         return DONE
 
-    return guarded(work, as_json=given.json)
-
-
-def instant(text: str) -> datetime | None:
-    """Return the time of an ISO text; without a zone it is UTC, an empty text means now.
-
-    :raises ValueError: it is no ISO time.
-    """
-    if not text.strip():
-        return None
-    moment = datetime.fromisoformat(text.strip())
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return guarded(work, as_json=args.json)
 
 
 def _say(line: str) -> None:
     print(printable(line), file=sys.stderr, flush=True)
 
 
-def _code(told: dict[str, Any]) -> int:
-    if told["status"] == "failed":
-        return failure_code(told.get("error") or {}, bool(told.get("transient")))
-    return {"parked": DATA, "waiting": AGAIN}.get(told["status"], DONE)
+def _code(result: BatchResult) -> int:
+    if result.error is not None:
+        return exit_code(result.error)
+    return {ResultStatus.PARKED: DATA, ResultStatus.WAITING: AGAIN}.get(result.status, DONE)
 
 
-def _print_outcome(told: dict[str, Any]) -> None:
-    if told["status"] == "nothing_to_do" or (told["status"] in ("parked", "waiting") and "phases" not in told):
-        print(f"{told['pipeline']}: nothing new ({told['seconds']:.1f} s)")
-        _print_unsettled(told)
+def _print_outcome(result: BatchResult) -> None:
+    unsettled = (ResultStatus.PARKED, ResultStatus.WAITING)
+    if result.status == ResultStatus.NOTHING_TO_DO or (result.status in unsettled and result.phases is None):
+        print(f"{result.pipeline}: nothing new ({result.seconds:.1f} s)")
+        _print_unsettled(result)
         return
-    if told["status"] == "failed":
-        complain(CdcError.text(told.get("error") or {}))
-        print(f"{told['pipeline']}: batch {told['seq']} failed, nothing was committed ({told['seconds']:.1f} s)")
+    if result.error is not None:
+        complain(result.error)
+        print(f"{result.pipeline}: batch {result.seq} failed, nothing was committed ({result.seconds:.1f} s)")
         return
-    changes = ", ".join(f"{count} {name}" for name, count in told["changes"].items()) or "no row changes"
-    again = ", done before" if told.get("repeated") else ""
-    print(f"{told['pipeline']}: batch {told['seq']} {told['status']}{again} ({told['seconds']:.1f} s)")
-    print(f"{told['records']} records: {changes}; {told['schema_changes']} schema changes, ", end="")
-    print(f"{told['quarantined']} quarantined")
-    if told["tables"]:
+    changes = ", ".join(f"{count} {name}" for name, count in result.changes.items()) or "no row changes"
+    again = ", done before" if result.repeated else ""
+    print(f"{result.pipeline}: batch {result.seq} {result.status}{again} ({result.seconds:.1f} s)")
+    print(
+        f"{result.records} records: {changes}; {result.schema_changes} schema changes, {result.quarantined} quarantined"
+    )
+    if result.tables:
         print()
-        rows = [_row(line) for line in sorted(told["tables"], key=lambda t: (t["database"], t["table"]))]
+        rows = [_row(table) for table in sorted(result.tables, key=lambda table: (table.database, table.table))]
         print_table(("table", "state", "action", "upserts", "deletes", "version", "reason"), rows)
-    _print_unsettled(told)
+    _print_unsettled(result)
 
 
-def _print_unsettled(told: dict[str, Any]) -> None:
-    """Name the tables that are parked or wait and that the batch did not touch."""
-    touched = {(line["database"], line["table"]) for line in told["tables"]}
+def _print_unsettled(result: BatchResult) -> None:
+    """Print parked and waiting tables that the batch did not touch."""
+    touched = {table.name for table in result.tables}
     lines = [
-        (f"{line['database']}.{line['table']}", state, line["reason"])
-        for state in ("parked", "waiting")
-        for line in told.get(state, ())
-        if (line["database"], line["table"]) not in touched
+        (table.name, str(status), table.reason)
+        for status, tables in ((TableStatus.PARKED, result.parked), (TableStatus.WAITING, result.waiting))
+        for table in tables or ()
+        if table.name not in touched
     ]
     if lines:
         print()
         print_table(("table", "state", "reason"), sorted(lines))
 
 
-def _row(line: dict[str, Any]) -> list[object]:
-    name = f"{line['database']}.{line['table']}"
-    return [name, *(line.get(key) for key in ("state", "action", "upserts", "deletes", "version", "reason"))]
+def _row(table: TableResult) -> list[object]:
+    numbers = [table.upserts, table.deletes, table.version]
+    return [table.name, table.state, table.action, *numbers, table.reason or None]
 
 
-def _print_plan(seen: dict[str, Any]) -> None:
-    print(f"{seen['pipeline']}: batch {seen['seq']} {seen['status']}, up to {seen['records']} records")
+def _print_plan(proposal: dict[str, Any]) -> None:
+    print(f"{proposal['pipeline']}: batch {proposal['seq']} {proposal['status']}, up to {proposal['records']} records")
     rows = [
-        (topic, int(partition), seen["start"].get(topic, {}).get(partition, end), end)
-        for topic, partitions in seen["end"].items()
+        (topic, int(partition), proposal["start"].get(topic, {}).get(partition, end), end)
+        for topic, partitions in proposal["end"].items()
         for partition, end in partitions.items()
     ]
     busy = [(*row, row[3] - row[2]) for row in rows if row[3] > row[2]]
     if busy:
         print()
         print_table(("topic", "partition", "start", "end", "records"), busy)
-    for hold in seen.get("holds", ()):
+    for hold in proposal.get("holds", ()):
         print(printable(f"held back by {hold['topic']}/{hold['partition']}: {hold['why']}"))

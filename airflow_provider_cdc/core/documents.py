@@ -1,28 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
 """The plain documents in which the two sides meet: job in, result out, table states between batches."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from airflow_provider_cdc.core.config import RunPolicy, TableRules
+from airflow_provider_cdc.core.errors import CASCADED, CASCADED_ABOVE, CdcError, DataError, Transient, UnavailableError
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from airflow_provider_cdc.core.model.status import ApplyStatus, ResultStatus, TableStatus
+
 DOCUMENT_VERSION = 1
 
+SECRETS_VARIABLE = "AIRFLOW_CDC_SECRETS"
+"""Environment variable of the engine's process with the secrets: no argument, document or log holds one."""
 
-@dataclass(slots=True)
-class Chunk:
-    """A stretch of one partition that one land task reads: half-open, in offsets."""
-
-    topic: str
-    partition: int
-    start: int
-    end: int
+# how the reasons of parked tables begin in states that were written before these had a code of their own
+_CASCADED_BEFORE_CODES = f"needs rebuild: [{CASCADED}]"
+_CASCADED_ABOVE_BEFORE_CODES = f"needs rebuild: [{CASCADED_ABOVE}]"
 
 
 @dataclass(slots=True)
 class TableState:
-    """What is known of one table after a batch.
+    """State of one table after a batch.
 
-    :param location: where its rows lie.
+    :param location: location of its rows.
     :param version: the table's own version after our last commit, None before the first.
     :param applied_seq: newest batch whose changes the rows hold.
     :param applied_position: newest source position among them, empty before the first row.
@@ -34,7 +38,6 @@ class TableState:
     :param snapshot_position: where the snapshot stands that the rows begin with, empty if they begin with the table.
     :param snapshot_sent: Kafka's time of that snapshot's first statement in milliseconds, where a table without key
         needs it to tell snapshots at one position apart.
-    :param state: ``ok``, ``waiting`` (for a schema change), ``parked`` or ``dropped``.
     :param code: stable error code behind ``reason``, where an error is the reason.
     :param tried_with: digest of the configuration that a parked table was last tried with.
     :param seen_version: version that the location of a parked table had when it was last tried.
@@ -49,7 +52,7 @@ class TableState:
     applied_position: str = ""
     source_time: int | None = None
     schema: dict[str, Any] | None = None
-    state: str = "ok"
+    state: TableStatus = TableStatus.OK
     reason: str = ""
     waiting_since: str | None = None
     debts_seq: int | None = None
@@ -61,6 +64,20 @@ class TableState:
     code: str = ""
     tried_with: str = ""
     seen_version: int | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return shallow_document(self)
+
+    @staticmethod
+    def from_document(data: Mapping[str, Any]) -> TableState:
+        """Rebuild from :meth:`document`, also of earlier versions, which lack members."""
+        state = TableState(**{**data, "state": TableStatus(data.get("state", TableStatus.OK))})
+        if state.reason.startswith(_CASCADED_ABOVE_BEFORE_CODES):
+            state.code = CASCADED_ABOVE
+        elif not state.code and state.reason.startswith(_CASCADED_BEFORE_CODES):
+            state.code = CASCADED
+        return state
 
 
 @dataclass(slots=True)
@@ -97,9 +114,9 @@ class JobDocument:
     format_options: dict[str, str]
     schema_topic: str | None
     kafka: dict[str, Any]
-    chunks: list[Chunk]
-    policy: dict[str, Any]
-    tables: dict[str, Any]
+    chunks: list[OffsetRange]
+    policy: RunPolicy
+    tables: TableRules
     earlier: list[int]
     schema_changes: list[dict[str, Any]]
     states: list[TableState]
@@ -121,9 +138,11 @@ class JobDocument:
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
         return {
-            **_shallow(self),
-            "chunks": [_shallow(chunk) for chunk in self.chunks],
-            "states": [_shallow(state) for state in self.states],
+            **shallow_document(self),
+            "chunks": [shallow_document(chunk) for chunk in self.chunks],
+            "policy": self.policy.document(),
+            "tables": self.tables.document(),
+            "states": [state.document() for state in self.states],
         }
 
     @staticmethod
@@ -134,23 +153,45 @@ class JobDocument:
         """
         if data.get("version") != DOCUMENT_VERSION:
             raise ValueError(f"job document version {data.get('version')}, this side knows {DOCUMENT_VERSION}")
-        chunks = [Chunk(**chunk) for chunk in data["chunks"]]
-        return JobDocument(**{**data, "chunks": chunks, "states": [TableState(**state) for state in data["states"]]})
+        typed: dict[str, Any] = {
+            "chunks": [OffsetRange(**chunk) for chunk in data["chunks"]],
+            "policy": RunPolicy(**data["policy"]),
+            "tables": TableRules.from_document(data["tables"]),
+            "states": [TableState.from_document(state) for state in data["states"]],
+        }
+        return JobDocument(**{**data, **typed})
+
+
+@dataclass(slots=True)
+class TableLine:
+    """One table's part in a batch, for people.
+
+    :param status: how its task ended.
+    :param action: kind of commit, empty where the rows did not change.
+    """
+
+    database: str
+    table: str
+    status: ApplyStatus
+    action: str = ""
+    upserts: int = 0
+    deletes: int = 0
+    reason: str = ""
+    seconds: float = 0.0
 
 
 @dataclass(slots=True)
 class Result:
-    """What came of a batch.
+    """Result of a batch.
 
-    :param status: ``done``, ``parked`` (some tables stand aside), ``failed``, or ``behind``: nothing was done, the
-        ledger has to take over ``lake_batches`` first.
+    :param status: of ``behind`` the ledger has to take over ``lake_batches`` first.
     :param changes: row changes by operation.
     :param schema_changes: number of DDL records that were new.
     :param quarantined: records and rows that could not be carried.
     :param states: of the tables this batch touched.
+    :param error: why the batch failed; ``Transient`` where the same batch may succeed later.
     :param new_schema_changes: documents for the ledger.
     :param deferred: schema changes that were read already but are later than the request.
-    :param removed: ids of tables that a late schema change showed never to have been.
     :param new_generations: ``topic/partition:offset`` of the first record of each generation that was approved with
         this batch.
     :param lake_batches: batches of the lake that the ledger does not know: ``seq``, ``claim`` and ``result`` of each.
@@ -158,7 +199,7 @@ class Result:
 
     pipeline: str
     seq: int
-    status: str
+    status: ResultStatus
     records: int = 0
     changes: dict[str, int] = field(default_factory=dict)
     schema_changes: int = 0
@@ -169,8 +210,8 @@ class Result:
     new_schema_changes: list[dict[str, Any]] = field(default_factory=list)
     deferred: list[dict[str, Any]] = field(default_factory=list)
     statements: list[str] = field(default_factory=list)
-    tables: list[dict[str, Any]] = field(default_factory=list)
-    error: dict[str, Any] | None = None
+    tables: list[TableLine] = field(default_factory=list)
+    error: CdcError | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     new_generations: list[str] = field(default_factory=list)
     lake_batches: list[dict[str, Any]] = field(default_factory=list)
@@ -178,14 +219,33 @@ class Result:
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        return {**_shallow(self), "states": [_shallow(state) for state in self.states]}
+        return {
+            **shallow_document(self),
+            "states": [state.document() for state in self.states],
+            "tables": [shallow_document(line) for line in self.tables],
+            "error": None if self.error is None else self.error.document(),
+            "transient": isinstance(self.error, Transient),
+        }
 
     @staticmethod
-    def from_document(data: dict[str, Any]) -> Result:
-        """Rebuild from :meth:`document`."""
-        return Result(**{**data, "states": [TableState(**state) for state in data["states"]]})
+    def from_document(data: Mapping[str, Any]) -> Result:
+        """Rebuild from :meth:`document`; other members are left out."""
+        typed: dict[str, Any] = {
+            "status": ResultStatus(data["status"]),
+            "states": [TableState.from_document(state) for state in data.get("states", ())],
+            "tables": [TableLine(**line) for line in data.get("tables", ())],
+        }
+        if data.get("error") is not None:
+            kind = UnavailableError if data.get("transient") else DataError
+            typed["error"] = kind.from_document(data["error"])
+        return Result(**{**known_members(Result, data), **typed})
 
 
-def _shallow(item: Any) -> dict[str, Any]:
-    # not ``asdict``: it copies deeply what is plain data already
+def shallow_document(item: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass whose values are plain JSON data; unlike ``asdict`` it copies none of them."""
     return {field.name: getattr(item, field.name) for field in fields(item)}
+
+
+def known_members(kind: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of a document that are fields of a dataclass."""
+    return {item.name: data[item.name] for item in fields(kind) if item.name in data}

@@ -1,9 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors: one root with a stable code, and two mix-ins that decide whether trying again helps."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from airflow_provider_cdc.core.printable import printable, printable_lines
 
@@ -15,6 +16,7 @@ class CdcError(Exception):
     :param message: one sentence, without row values and without secrets.
     :param where: place of the problem: topic, partition, offset, table, position, ...
     :param hint: what to do next.
+    :ivar details: further members of the document, for programs.
     """
 
     def __init__(self, code: str, message: str, *, where: dict[str, Any] | None = None, hint: str = "") -> None:
@@ -23,12 +25,22 @@ class CdcError(Exception):
         self.message = message
         self.where = dict(where or {})
         self.hint = hint
+        self.details: dict[str, Any] = {}
+
+    @property
+    def headline(self) -> str:
+        """Code and message, without location and hint."""
+        return f"[{printable(self.code)}] {printable_lines(self.message)}"
+
+    @property
+    def location(self) -> str:
+        """Members of ``where`` as text."""
+        return printable(", ".join(f"{name}={value}" for name, value in self.where.items()))
 
     def __str__(self) -> str:
-        place = ", ".join(f"{name}={value}" for name, value in self.where.items())
-        parts = [f"[{printable(self.code)}] {printable_lines(self.message)}"]
-        if place:
-            parts.append(f"({printable(place)})")
+        parts = [self.headline]
+        if self.where:
+            parts.append(f"({self.location})")
         if self.hint:
             parts.append(f"-> {printable(self.hint)}")
         return " ".join(parts)
@@ -38,16 +50,18 @@ class CdcError(Exception):
 
     def document(self) -> dict[str, Any]:
         """Return the error as plain JSON data."""
-        return {"code": self.code, "message": self.message, "where": self.where, "hint": self.hint}
+        return {"code": self.code, "message": self.message, "where": self.where, "hint": self.hint, **self.details}
 
-    @staticmethod
-    def text(document: Mapping[str, Any]) -> str:
-        """Return what the error of a document says, as ``str`` does of the error itself."""
-        where, hint = document.get("where"), document.get("hint") or ""
-        return str(CdcError(str(document.get("code")), str(document.get("message")), where=where, hint=hint))
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Rebuild the error that :meth:`document` describes, as an error of this class."""
+        rest = dict(document)
+        attributes: dict[str, Any] = {name: str(rest.pop(name, None) or "") for name in ("code", "message", "hint")}
+        error: Self = _rebuild(cls, {**attributes, "where": dict(rest.pop("where", None) or {}), "details": rest})
+        return error
 
 
-def _rebuild(kind: type[CdcError], attributes: dict[str, Any]) -> CdcError:
+def _rebuild(kind: type[CdcError], attributes: dict[str, Any]) -> Any:
     error = kind.__new__(kind)
     Exception.__init__(error, attributes.get("code"), attributes.get("message"))
     error.__dict__.update(attributes)
@@ -89,12 +103,18 @@ class SourceError(Terminal, CdcError):
 NEW_GENERATION = "source.new_generation"
 """Code of a :class:`DataError`: the source's log began again, and an operator has to decide whether it may go on."""
 
+CASCADED = "apply.cascaded"
+"""Code of a parked table (``TableState.code``): a foreign key changed its rows without row events."""
+
+CASCADED_ABOVE = "apply.cascaded_above"
+"""Code of a parked table that refers to one with :data:`CASCADED`; which of its own rows changed is not known."""
+
 LOG_LOST = {"kafka.offsets_expired", "kafka.end_beyond_log", "kafka.topic_recreated", "kafka.topic_unknown"}
 """Codes of a :class:`SourceError` at landing: Kafka no longer has the records of the batch's range."""
 
 
 class SinkError(Terminal, CdcError):
-    """A table is not what the ledger remembers, or is no table of ours."""
+    """A table differs from the state in the ledger, or was not created by this project."""
 
 
 class LedgerError(Terminal, CdcError):
@@ -122,12 +142,12 @@ def out_of_memory(code: str, what: str, where: dict[str, Any]) -> DataError:
 
 
 class KnownValuesError(Terminal, CdcError):
-    """A name that is not known, told together with those that are."""
+    """A name that is not known; the hint lists the known names."""
 
-    def __init__(self, what: str, given: str, known: Sequence[str]) -> None:
+    def __init__(self, what: str, name: str, known: Sequence[str]) -> None:
         self.known = sorted(known)
         super().__init__(
             f"{what.replace(' ', '_')}.unknown",
-            f"unknown {what} {given!r}",
+            f"unknown {what} {name!r}",
             hint=f"known: {', '.join(self.known) or 'none'}",
         )

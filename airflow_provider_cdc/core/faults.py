@@ -1,4 +1,5 @@
-"""Exceptions that nobody foresaw: what they are, said without their text, which may quote values."""
+# SPDX-License-Identifier: Apache-2.0
+"""Describe unforeseen exceptions without their text, which may quote values."""
 
 from __future__ import annotations
 
@@ -6,23 +7,23 @@ import traceback
 
 
 def is_panic(error: BaseException) -> bool:
-    """Say whether a library written in Rust stopped at a fault of its own; such an error is no ``Exception``."""
+    """Return whether an error is the panic of a library in Rust, which is not an ``Exception``."""
     return type(error).__name__ == "PanicException"
 
 
 def may_be_caught(error: BaseException) -> bool:
-    """Say whether an error concerns only the work that raised it, unlike the end of the process."""
+    """Return whether an error concerns only the work that raised it, unlike the end of the process."""
     return isinstance(error, Exception) or is_panic(error)
 
 
 def summary(error: BaseException) -> str:
-    """Return the kind of an error and the place in Python that raised it."""
+    """Return the class of an error and the line of Python that raised it."""
     frames = [(frame.filename.rsplit("/", 1)[-1], frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
     ours = [f"{name}:{line}" for name, line in frames if not name.endswith((".pxi", ".pyx"))]
     return f"{type(error).__name__} in {ours[-1] if ours else '?'}"
 
 
 def course(error: BaseException) -> str:
-    """Return the places in Python through which an error came."""
+    """Return the lines of Python through which an error passed."""
     frames = traceback.extract_tb(error.__traceback__)
     return " > ".join(f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in frames)

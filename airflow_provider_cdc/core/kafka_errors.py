@@ -1,4 +1,5 @@
-"""What librdkafka's errors mean for us: try again, change the configuration, or mend the source."""
+# SPDX-License-Identifier: Apache-2.0
+"""Convert librdkafka's errors to ours: retry, correct the configuration, or correct the source."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ _RIGHTS = {"TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED", "GROUP_
 UNKNOWN = {"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "TOPIC_EXCEPTION", "UNKNOWN_TOPIC_ID"}
 RANGE = {"OFFSET_OUT_OF_RANGE", "_AUTO_OFFSET_RESET"}
 SILENCE = {"_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN", "_RESOLVE"}
-"""Errors that say only that nobody answered."""
+"""Errors that state only that no broker answered."""
 
 _SIZE = "receive.message.max.bytes"
 _KEPT = 20
 
 
 def explained(name: str, text: str, conn_id: str = "", where: dict[str, Any] | None = None) -> CdcError:
-    """Return our error for one of librdkafka's.
+    """Return the CdcError for an error of librdkafka.
 
     :param name: symbolic name, e.g. ``_TRANSPORT``.
     :param text: librdkafka's sentence; it names brokers and topics, never passwords.
@@ -48,7 +49,7 @@ def explained(name: str, text: str, conn_id: str = "", where: dict[str, Any] | N
     elif name in UNKNOWN:
         error = SourceError("kafka.topic_unknown", text, where=where, hint="check source.topics and the connection")
     elif name in RANGE:
-        hint = "the log was cut while it was read; run again to learn what is lost"
+        hint = "the log was truncated while it was read; run again to learn what is lost"
         error = SourceError("kafka.offset_out_of_range", text, where=where, hint=hint)
     else:
         hint = "check the addresses in bootstrap.servers, the network and the listener's security.protocol"
@@ -61,7 +62,7 @@ def _too_large(name: str, text: str) -> bool:
 
 
 class Problem(Protocol):
-    """What is used of confluent-kafka's ``KafkaError``."""
+    """The part of confluent-kafka's ``KafkaError`` that is used."""
 
     def name(self) -> str:
         """Return the symbolic name."""
@@ -71,7 +72,7 @@ class Problem(Protocol):
 
 
 class Complaints:
-    """Collect what librdkafka reports by itself, as reasons for our errors instead of lines on stderr.
+    """Collect librdkafka's own reports as reasons for errors, instead of lines on stderr.
 
     :param conn_id: the Airflow connection; empty where it is not known.
     """
@@ -86,31 +87,31 @@ class Complaints:
         return {"error_cb": self._note, "log_level": 0}
 
     def clear(self) -> None:
-        """Forget what was collected."""
+        """Drop the collected reports."""
         self._noted.clear()
 
     @property
     def lasting(self) -> CdcError | None:
-        """The error that waiting for the broker does not end, if one was reported."""
-        told = self._lasting()
-        return None if told is None else explained(*told, self.conn_id)
+        """Return the reported error that waiting for the broker does not end, if any."""
+        report = self._lasting()
+        return None if report is None else explained(*report, self.conn_id)
 
     def problem(self, error: Problem, where: dict[str, Any] | None = None) -> CdcError:
-        """Return our error for one that a call gave.
+        """Return the CdcError for an error of a call.
 
-        Where it says only that nobody answered, what was reported before says why.
+        If it states only that no broker answered, an earlier report gives the reason.
         """
-        told = self._lasting()
-        if told is None and error.name() in SILENCE:
-            told = self._last()
-        name, text = told or (error.name(), error.str())
+        report = self._lasting()
+        if report is None and error.name() in SILENCE:
+            report = self._last()
+        name, text = report or (error.name(), error.str())
         return explained(name, text, self.conn_id, where)
 
     @property
     def reason(self) -> str:
-        """The last report as a sentence; empty if there was none."""
-        told = self._lasting() or self._last()
-        return "" if told is None else told[1]
+        """Return the last report as a sentence; empty if there was none."""
+        report = self._lasting() or self._last()
+        return "" if report is None else report[1]
 
     def _lasting(self) -> tuple[str, str] | None:
         return next((note for note in self._noted if note[0] in _LOGIN | {"_SSL"} or _too_large(*note)), None)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names and texts from outside, as they may stand in a log, an error or a terminal."""
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ _UNSAFE = re.compile(
 
 
 def printable(text: str) -> str:
-    """Return a text in one line without control, bidirectional and invisible characters.
+    r"""Return a text in one line without control, bidirectional and invisible characters.
 
-    They are written as JSON escapes such as ``\\u001b``, so that JSON which was made printable means the same.
+    They are written as JSON escapes such as ``\u001b``, so that JSON which was made printable means the same.
     """
     return _UNSAFE.sub(lambda match: json.dumps(match.group())[1:-1], text)
 

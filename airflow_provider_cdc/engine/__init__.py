@@ -1,4 +1,5 @@
-"""Engines: what carries out one batch, told in a job document and answering in a result document."""
+# SPDX-License-Identifier: Apache-2.0
+"""Run one batch: an engine reads a job document and writes a result document."""
 
 from __future__ import annotations
 

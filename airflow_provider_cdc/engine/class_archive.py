@@ -1,9 +1,10 @@
-"""Spark's classes as the JVM has them in memory, kept in a file that later starts map instead of loading them anew.
+# SPDX-License-Identifier: Apache-2.0
+"""Keep the classes that Spark loads in a class-data sharing archive, which later JVMs map instead of loading classes.
 
-Java calls this an application class-data sharing archive (JEP 350). It saves a driver about half of its CPU time, and
-making it takes the JVM some seconds at its end: so the second batch on a machine makes it, since where there is one
-batch only (a container of its own for every task) nothing would be gained. The JVM itself checks that Java and jars are
-those of the file and otherwise goes without it.
+Dynamic archives are described in JEP 350. One saves a driver about half of its CPU time; to write it takes the JVM
+some seconds at its end. The second batch on a machine writes it: where only one batch runs (a container for each task),
+it would cost time and gain nothing. The JVM itself checks that Java and jars are those of the archive, and ignores the
+archive otherwise.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from airflow_provider_cdc.cache import is_private, private_folder
+from airflow_provider_cdc.engine.cache import is_private, private_folder
 
 _SEEN = ".seen"
-_TRIES = 3  # what cannot be made is not tried for ever: each try takes seconds
-# it tells at length which classes it leaves out, which is of no use to anyone here
+_TRIES = 3  # each attempt takes seconds, so there is a limit
+# The JVM logs every class that it leaves out of the archive.
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 
 
@@ -27,37 +28,37 @@ _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 class ClassArchive:
     """The archive of one Java and one Spark.
 
-    :param kept: where it lies for later starts.
-    :param made: where the JVM is to write it now, None if this start does not make it.
+    :param stored: its file for later starts.
+    :param output: file that the JVM writes now, None if this start does not write an archive.
     """
 
-    kept: Path
-    made: Path | None
+    stored: Path
+    output: Path | None
 
     @property
     def options(self) -> str:
-        """What the driver's JVM is told."""
-        if self.made is not None:
-            return f"{shlex.quote(f'-XX:ArchiveClassesAtExit={self.made}')} {_QUIET}"
-        return f"{shlex.quote(f'-XX:SharedArchiveFile={self.kept}')} {_QUIET}" if self.kept.exists() else ""
+        """Return the options of the driver's JVM."""
+        if self.output is not None:
+            return f"{shlex.quote(f'-XX:ArchiveClassesAtExit={self.output}')} {_QUIET}"
+        return f"{shlex.quote(f'-XX:SharedArchiveFile={self.stored}')} {_QUIET}" if self.stored.exists() else ""
 
     def ended(self, well: bool) -> None:
-        """After the JVM's end: keep what it made; of a JVM that crashed, forget what it used, which may be why.
+        """Store the archive that the JVM wrote; after a crash delete the archive it used, which may be the cause.
 
-        :param well: whether it ended by itself.
+        :param well: whether the JVM ended by itself.
         """
         if not well:
-            for file in (self.kept, self.kept.with_suffix(_SEEN)):
+            for file in (self.stored, self.stored.with_suffix(_SEEN)):
                 file.unlink(missing_ok=True)
-        elif self.made is not None and self.made.exists():
-            part = self.kept.with_name(f".{self.kept.name}.{os.getpid()}")
+        elif self.output is not None and self.output.exists():
+            part = self.stored.with_name(f".{self.stored.name}.{os.getpid()}")
             try:
-                shutil.copyfile(self.made, part)
+                shutil.copyfile(self.output, part)
                 part.chmod(0o600)
-                with part.open("rb") as file:
-                    os.fsync(file.fileno())  # of a file cut short the JVM would die
-                part.replace(self.kept)
-            except OSError:  # a full disk costs speed, no batch
+                with part.open("rb") as copy:
+                    os.fsync(copy.fileno())  # a truncated archive would crash the JVM
+                part.replace(self.stored)
+            except OSError:  # a full disk costs speed, but no batch
                 part.unlink(missing_ok=True)
 
 
@@ -73,25 +74,25 @@ def class_archive(
     :param scratch: folder of this batch, where the JVM may write.
     :raises ConfigurationError: others can write to the cache.
     """
-    if not (java / "lib" / "server" / "classes.jsa").is_file():  # ours can only be added to Java's own
+    if not (java / "lib" / "server" / "classes.jsa").is_file():  # a dynamic archive extends Java's own
         return None
-    if conf.is_dir() and any(conf.iterdir()):  # Java takes no files beside jars
+    if conf.is_dir() and any(conf.iterdir()):  # archives allow only jars on the class path
         return None
-    told = [str(java), _text(java / "release"), str(spark), str((spark / "jars").stat().st_mtime_ns), str(session)]
-    name = hashlib.sha256("\0".join(told).encode()).hexdigest()[:20]
-    kept = cache / "classes" / f"{name}.jsa"
-    for folder in (cache, kept.parent):
+    identity = [str(java), _text(java / "release"), str(spark), str((spark / "jars").stat().st_mtime_ns), str(session)]
+    name = hashlib.sha256("\0".join(identity).encode()).hexdigest()[:20]
+    stored = cache / "classes" / f"{name}.jsa"
+    for folder in (cache, stored.parent):
         private_folder(folder)
-    if is_private(kept):
-        return ClassArchive(kept, None)
+    if is_private(stored):
+        return ClassArchive(stored, None)
     try:
-        kept.unlink(missing_ok=True)  # somebody else's: Java would run the classes in it
-        with kept.with_suffix(_SEEN).open("ab") as starts:  # a byte for each
+        stored.unlink(missing_ok=True)  # written by another user: Java would run the classes in it
+        with stored.with_suffix(_SEEN).open("ab") as starts:  # one byte for each start
             starts.write(b".")
             makes = 1 < starts.tell() <= 1 + _TRIES
-    except OSError:  # a full or read-only disk costs speed, no batch
+    except OSError:  # a full or read-only disk costs speed, but no batch
         return None
-    return ClassArchive(kept, scratch / "classes.jsa" if makes else None)
+    return ClassArchive(stored, scratch / "classes.jsa" if makes else None)
 
 
 def _text(path: Path) -> str:

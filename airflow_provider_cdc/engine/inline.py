@@ -1,17 +1,18 @@
-"""The inline engine: the tasks of a batch one after the other in one Python process of this machine, without a JVM."""
+# SPDX-License-Identifier: Apache-2.0
+"""Run the tasks of a batch one after the other in one Python process of this machine, without a JVM."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from collections import deque
-from typing import Any
 
+from airflow_provider_cdc.core.documents import Result
 from airflow_provider_cdc.engine.task import LAST_LINES, EngineTask, die_with_parent, kill_group, read_result
 
 
-def run_inline(task: EngineTask) -> dict[str, Any]:
-    """Carry out a batch and return its result document.
+def run_inline(task: EngineTask) -> Result:
+    """Run a batch and return its result.
 
     :raises UnavailableError: the process crashed or was stopped.
     """

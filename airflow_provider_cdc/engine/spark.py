@@ -1,4 +1,5 @@
-"""The Spark engine: one application per batch, submitted through the Spark provider's hook."""
+# SPDX-License-Identifier: Apache-2.0
+"""Run each batch as one Spark application, submitted through the Spark provider's hook."""
 
 from __future__ import annotations
 
@@ -13,22 +14,22 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_cdc.cache import cache_folder, writing
 from airflow_provider_cdc.core.config import SparkSettings
+from airflow_provider_cdc.core.documents import SECRETS_VARIABLE, Result
 from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.engine.cache import cache_folder, writing
 from airflow_provider_cdc.engine.class_archive import ClassArchive, class_archive
+from airflow_provider_cdc.engine.jars import SPARK_LOCK, fetch, jar_cache
+from airflow_provider_cdc.engine.java import JavaNotFound, find_java
 from airflow_provider_cdc.engine.task import (
     LAST_LINES,
-    SECRETS_VARIABLE,
     EngineTask,
     die_with_parent,
     read_result,
 )
 from airflow_provider_cdc.hooks.connections import SparkTarget, mask, spark_target
-from airflow_provider_cdc.jars import SPARK_LOCK, fetch, jar_cache
-from airflow_provider_cdc.java import JavaNotFound, find_java
 
-# A driver that lives for seconds: no time to earn back what the optimising compiler and a parallel collector cost.
+# The driver lives for seconds: the optimising compiler and a parallel collector would cost more than they gain.
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 
 _LOGGING = """\
@@ -46,10 +47,10 @@ logger.address.level = error
 """
 
 
-def run_spark(task: EngineTask, settings: SparkSettings) -> dict[str, Any]:
-    """Carry out a batch and return its result document.
+def run_spark(task: EngineTask, settings: SparkSettings) -> Result:
+    """Run a batch and return its result.
 
-    :raises ConfigurationError: the connection, Java or Spark is not what it must be.
+    :raises ConfigurationError: the connection, Java or Spark is missing or wrong.
     :raises UnavailableError: Spark crashed, or was stopped.
     """
     target = spark_target(settings.connection)
@@ -61,7 +62,7 @@ def run_spark(task: EngineTask, settings: SparkSettings) -> dict[str, Any]:
         )
     last: deque[str] = deque(maxlen=LAST_LINES)
 
-    def said(line: str) -> None:
+    def forward(line: str) -> None:
         last.append(line)
         task.say(line)
 
@@ -70,7 +71,7 @@ def run_spark(task: EngineTask, settings: SparkSettings) -> dict[str, Any]:
         properties = _properties_file(task, target)
         environment.pop(SECRETS_VARIABLE)
     archive = None if cluster else _class_archive(task, environment)
-    hook = _hook(task, settings, target, properties, said, archive)
+    hook = _hook(task, settings, target, properties, forward, archive)
     problem = _submit(hook, task, environment)
     if archive is not None:
         archive.ended(well=not problem)
@@ -78,19 +79,19 @@ def run_spark(task: EngineTask, settings: SparkSettings) -> dict[str, Any]:
 
 
 def local_cores(master: str) -> int:
-    """Return how many tasks run at a time on this machine, or a guess for a cluster."""
+    """Return the number of tasks that run at a time on this machine, or a guess for a cluster."""
     cores = os.cpu_count() or 2
     inside = master.removeprefix("local[").rstrip("]").split(",")[0] if master.startswith("local[") else ""
     return int(inside) if inside.isdigit() else cores
 
 
 def _in_one_process(target: SparkTarget) -> bool:
-    """Tell whether driver and executor are one JVM on this machine, to which no file needs to travel."""
+    """Return whether driver and executor are one JVM on this machine, so that no file has to be sent."""
     return target.master == "local" or target.master.startswith("local[")
 
 
 def _check_target(target: SparkTarget) -> bool:
-    """Tell whether the driver runs elsewhere; refuse what cannot work."""
+    """Return whether the driver runs in the cluster; reject combinations that cannot work."""
     if target.deploy_mode != "cluster":
         return False
     if not target.master.startswith(("yarn", "k8s://")):
@@ -99,19 +100,19 @@ def _check_target(target: SparkTarget) -> bool:
 
 
 def _programs(settings: SparkSettings, target: SparkTarget) -> dict[str, str]:
-    """Environment that names Java, Python and Spark, so that nothing depends on what PATH happens to hold."""
+    """Return variables that name Java, Python and Spark, so that nothing depends on PATH."""
     python = settings.python or sys.executable
-    found = {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python, "PYTHONHASHSEED": "0"}
+    variables = {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python, "PYTHONHASHSEED": "0"}
     try:
-        found["JAVA_HOME"] = str(find_java().home)
+        variables["JAVA_HOME"] = str(find_java().home)
     except JavaNotFound as problem:
         raise ConfigurationError([str(problem)]) from None
     if home := _spark_home():
-        found["SPARK_HOME"] = str(home)
+        variables["SPARK_HOME"] = str(home)
     if target.master.startswith("local"):
-        found.setdefault("SPARK_LOCAL_IP", os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"))
-    found["SPARK_LAUNCHER_OPTS"] = f"{os.environ.get('SPARK_LAUNCHER_OPTS', '')} {_SHORT_LIVED}".strip()
-    return found
+        variables.setdefault("SPARK_LOCAL_IP", os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"))
+    variables["SPARK_LAUNCHER_OPTS"] = f"{os.environ.get('SPARK_LAUNCHER_OPTS', '')} {_SHORT_LIVED}".strip()
+    return variables
 
 
 def _spark_home() -> Path | None:
@@ -128,13 +129,13 @@ def _class_archive(task: EngineTask, environment: Mapping[str, str]) -> ClassArc
     java, spark = Path(environment["JAVA_HOME"]), Path(environment["SPARK_HOME"])
     conf = Path(environment.get("SPARK_CONF_DIR") or spark / "conf")
     archive = class_archive(java, spark, conf, task.session, cache_folder(), task.scratch)
-    if archive is not None and archive.made is not None:
-        task.say("Spark's classes are kept for faster starts: this once the end takes some seconds longer")
+    if archive is not None and archive.output is not None:
+        task.say("writing a class archive for faster starts of Spark: this batch ends some seconds later")
     return archive
 
 
 def _binary(target: SparkTarget) -> str:
-    """The spark-submit that belongs to this Python, else the one the connection names on PATH."""
+    """Return the spark-submit that belongs to this Python, else the one the connection names on PATH."""
     home = _spark_home()
     if home is not None:
         return str(home / "bin" / "spark-submit")
@@ -168,7 +169,7 @@ def _conf(
         conf["spark.driver.host"] = "127.0.0.1"
         conf["spark.driver.bindAddress"] = "127.0.0.1"
         if not task.session:
-            conf["spark.python.daemon.module"] = "spark_jobs.worker_daemon"
+            conf["spark.python.daemon.module"] = "spark_jobs.workers.daemon"
     if task.session and not {"spark.jars", "spark.jars.packages"}.intersection(settings.conf):
         java = find_java().executable
         with writing(jar_cache()):
@@ -182,7 +183,7 @@ def _text(value: object) -> str:
 
 
 def _properties_file(task: EngineTask, target: SparkTarget) -> str:
-    """Write the secrets for a driver that runs elsewhere: a file only we can read, whose keys Spark redacts."""
+    """Write the secrets for a driver in the cluster to a file that only this user can read; Spark redacts its keys."""
     prefix = "spark.yarn.appMasterEnv." if target.master.startswith("yarn") else "spark.kubernetes.driverEnv."
     path = task.scratch / "secrets.properties"
     text = json.dumps(task.secrets).replace("\\", "\\\\")
@@ -197,10 +198,10 @@ def _hook(
     settings: SparkSettings,
     target: SparkTarget,
     properties: str | None,
-    said: Callable[[str], None],
+    forward: Callable[[str], None],
     archive: ClassArchive | None,
 ) -> Any:
-    """Return the provider's hook, bound to the master we resolved: it would take YARN where it finds no connection."""
+    """Return the provider's hook, bound to the resolved master: without a connection it would take YARN."""
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
     from airflow.sdk import Connection
 
@@ -211,9 +212,9 @@ def _hook(
     )
 
     class Hook(SparkSubmitHook):
-        """Speaks to our log, and knows its connection already."""
+        """Write to the batch's log and use the resolved connection."""
 
-        log = _logger(said)  # type: ignore[assignment]
+        log = _logger(forward)  # type: ignore[assignment]
 
         @classmethod
         def get_connection(cls, conn_id: str) -> Connection:
@@ -232,8 +233,8 @@ def _hook(
 
 
 def _submit(hook: Any, task: EngineTask, environment: Mapping[str, str]) -> str:
-    """Run spark-submit to its end; return what it complained of, empty if nothing."""
-    from airflow.exceptions import AirflowException
+    """Run spark-submit to its end; return its error, empty if there is none."""
+    from airflow.sdk.exceptions import AirflowException
 
     try:
         with task.stopper.running(lambda: _kill(hook)):
@@ -254,15 +255,15 @@ def _kill(hook: Any) -> None:
         hook.on_kill()
 
 
-def _logger(said: Callable[[str], None]) -> logging.Logger:
-    """Return a logger that hands on Spark's lines and drops the hook's own talk about its command."""
+def _logger(forward: Callable[[str], None]) -> logging.Logger:
+    """Return a logger that forwards Spark's lines and drops the hook's own lines about its command."""
     logger = logging.Logger("airflow_provider_cdc.spark", logging.INFO)
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             line = record.getMessage().rstrip()
             if line and not line.startswith(("Spark-Submit cmd", "WARNING: Using incubator modules")):
-                said(line)
+                forward(line)
 
     logger.addHandler(Handler())
     return logger

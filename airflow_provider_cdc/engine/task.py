@@ -1,4 +1,5 @@
-"""What every engine is given, how it is stopped, and how its answer is read."""
+# SPDX-License-Identifier: Apache-2.0
+"""Describe the task of an engine, stop it, and read its result."""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from airflow_provider_cdc.core.documents import SECRETS_VARIABLE, Result
 from airflow_provider_cdc.core.errors import UnavailableError
-from airflow_provider_cdc.payload import Payload
+from airflow_provider_cdc.engine.payload import Payload
 
-SECRETS_VARIABLE = "AIRFLOW_CDC_SECRETS"
 LAST_LINES = 30
 
 # Looked up before any fork: loading a library between fork and exec may hang.
@@ -33,9 +34,9 @@ _RAISED = re.compile(r"((?:\w+\.)*\w*(?:Error|Exception|Exit|Interrupt|Fault))\b
 
 @dataclass
 class Stopper:
-    """Stops what runs, from another thread or a signal handler; whatever starts after it is stopped at once.
+    """Stop the running engine from another thread or a signal handler; an engine started later stops at once.
 
-    :param stopped: why, empty while nothing was stopped.
+    :param stopped: the reason, empty before the stop.
     """
 
     stopped: str = ""
@@ -43,7 +44,7 @@ class Stopper:
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __call__(self, reason: str = "it was asked to stop") -> None:
-        """Stop what runs and what would run."""
+        """Stop the engine that runs, and any that would be started."""
         self.stopped = self.stopped or reason
         stop = self._stop
         if stop is not None:
@@ -51,7 +52,7 @@ class Stopper:
 
     @contextlib.contextmanager
     def running(self, stop: Callable[[], None]) -> Any:
-        """Tell how to stop what runs inside the block.
+        """Register the way to stop the engine that runs inside the block.
 
         :raises UnavailableError: it was stopped before it started.
         """
@@ -63,7 +64,7 @@ class Stopper:
             self._stop = None
 
     def check(self) -> None:
-        """Raise when it was stopped."""
+        """Raise after a stop."""
         if self.stopped:
             raise UnavailableError("engine.stopped", f"the batch was stopped: {self.stopped}", hint="run again")
 
@@ -75,7 +76,7 @@ class EngineTask:
     :param job: path of the job document.
     :param result: path of the result document.
     :param secrets: ``{"kafka": {...}, "storage": {...}}``; handed over in the environment only.
-    :param name: of the pipeline and the batch, for people.
+    :param name: name of pipeline and batch, for messages.
     :param scratch: folder that is removed after the batch.
     :param say: takes one line of progress.
     :param session: the batch needs the jars of the Spark reader or the Spark writer.
@@ -92,7 +93,7 @@ class EngineTask:
     session: bool = False
 
     def environment(self, **more: str) -> dict[str, str]:
-        """Return the environment of a process that carries out this task."""
+        """Return the environment of a process that runs this task."""
         return {**os.environ, SECRETS_VARIABLE: json.dumps(self.secrets), "PYTHONUNBUFFERED": "1", **more}
 
 
@@ -108,32 +109,32 @@ def kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def _place_of_crash(last_lines: list[str]) -> str | None:
-    """Return where Python gave up, by the newest traceback; None where the engine was killed or ran out of memory."""
-    frames = [found for line in last_lines if (found := _FRAME.search(line)) is not None]
+def _crash_site(last_lines: list[str]) -> str | None:
+    """Return the last frame of the newest traceback; None where the engine was killed or ran out of memory."""
+    frames = [match for line in last_lines if (match := _FRAME.search(line)) is not None]
     if not frames:
         return None
-    kinds = [found[1] for line in last_lines if (found := _RAISED.match(line)) is not None]
+    raised = [match[1] for line in last_lines if (match := _RAISED.match(line)) is not None]
     name, line, function = frames[-1].groups()
-    return f"{name.rsplit('/', 1)[-1]}:{line} in {function}{f', {kinds[-1]}' if kinds else ''}"
+    return f"{name.rsplit('/', 1)[-1]}:{line} in {function}{f', {raised[-1]}' if raised else ''}"
 
 
-def read_result(task: EngineTask, last_lines: list[str], code: int | None) -> dict[str, Any]:
-    """Return the result document.
+def read_result(task: EngineTask, last_lines: list[str], code: int | None) -> Result:
+    """Return the result.
 
-    :param last_lines: what the engine said last.
+    :param last_lines: the last lines of the engine's output.
     :param code: its exit code.
-    :raises UnavailableError: there is none, the engine crashed.
+    :raises UnavailableError: the engine crashed and left no result.
     """
     task.stopper.check()
     try:
-        return dict(json.loads(task.result.read_text(encoding="utf-8")))
+        return Result.from_document(json.loads(task.result.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        said = "\n".join(last_lines[-LAST_LINES:])
-        place = _place_of_crash(last_lines)
-        told = f"exit code {code}" if code is not None else "it was not submitted"
+        output = "\n".join(last_lines[-LAST_LINES:])
+        crash = _crash_site(last_lines)
+        status = f"exit code {code}" if code is not None else "it was not submitted"
         raise UnavailableError(
-            "engine.crashed", f"the engine ended without a result ({told}); it said last:\n{said}",
-            where={"batch": task.name, **({"place": place} if place else {})},
+            "engine.crashed", f"the engine ended without a result ({status}); its last output:\n{output}",
+            where={"batch": task.name, **({"place": crash} if crash else {})},
             hint="run again; if it crashes again, the lines above say why",
         ) from None  # fmt: skip

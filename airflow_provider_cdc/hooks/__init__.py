@@ -1,1 +1,2 @@
-"""Hooks: Kafka as the planner and the sensors need it, and connections resolved into plain options."""
+# SPDX-License-Identifier: Apache-2.0
+"""Read Kafka for the planner and the sensors, and resolve connections into plain options."""

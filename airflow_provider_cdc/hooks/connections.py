@@ -1,4 +1,5 @@
-"""Airflow connections as plain options, also where no Airflow runs (``AIRFLOW_CONN_<ID>`` in the environment)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Resolve Airflow connections into plain options, also without Airflow (``AIRFLOW_CONN_<ID>`` in the environment)."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _SPARK_EXTRA = ("deploy-mode", "namespace", "queue", "rest-scheme", "rest-port",
 # Airflow's Spark provider checks this list only where it reads the name itself, not where it is handed one.
 _SPARK_BINARIES = ("spark-submit", "spark2-submit", "spark3-submit")
 _POSTGRES_EXTRA = ("sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "application_name")
-# A secrets backend is asked before the environment: then only Airflow knows.
+# A secrets backend takes precedence over the environment: then only Airflow can resolve a connection.
 _BACKENDS = ("AIRFLOW__SECRETS__BACKEND", "AIRFLOW__WORKERS__SECRETS_BACKEND")
 _S3_EXTRA = {
     "endpoint_url": "AWS_ENDPOINT_URL",
@@ -38,7 +39,7 @@ _S3_EXTRA = {
 
 @dataclass(frozen=True)
 class SparkTarget:
-    """Where Spark runs.
+    """Master, deploy mode and further settings of a Spark connection.
 
     :param master: Spark's master URL.
     :param deploy_mode: ``client`` or ``cluster``; None leaves it to Spark.
@@ -52,7 +53,7 @@ class SparkTarget:
 
 @dataclass(frozen=True)
 class EnvironmentConnection:
-    """A connection from the environment, read without loading Airflow; the members are those of Airflow's own."""
+    """A connection from the environment, read without loading Airflow; with the attributes of Airflow's own."""
 
     conn_id: str
     conn_type: str
@@ -68,7 +69,7 @@ _unmasked: list[str] = []
 
 
 def mask(secret: str | None = None) -> None:
-    """Keep a secret, and those named before Airflow was loaded, out of Airflow's logs; loads no Airflow for it."""
+    """Mask a secret, and those seen before Airflow was loaded, in Airflow's logs; does not load Airflow."""
     if secret:
         _unmasked.append(secret)
     if "airflow.sdk" in sys.modules:
@@ -85,19 +86,20 @@ def find_connection(conn_id: str, kinds: Iterable[str] = ()) -> Connection | Env
     :raises ConfigurationError: it is not defined, cannot be read, or has another type.
     """
     where = {"connection": conn_id}
-    found = _from_environment(conn_id) or _from_airflow(conn_id, where)
-    mask(found.password)
+    conn = _from_environment(conn_id) or _from_airflow(conn_id, where)
+    mask(conn.password)
     allowed = tuple(kinds)
-    if allowed and found.conn_type not in allowed:
-        text = f"connection {conn_id!r} is of type {found.conn_type!r}, expected {' or '.join(map(repr, allowed))}"
+    if allowed and conn.conn_type not in allowed:
+        text = f"connection {conn_id!r} is of type {conn.conn_type!r}, expected {' or '.join(map(repr, allowed))}"
         raise ConfigurationError([text], where=where)
-    return found
+    return conn
 
 
 def _from_environment(conn_id: str) -> EnvironmentConnection | None:
-    """Return a connection written as JSON in the environment, None where only Airflow can tell.
+    """Return a connection written as JSON in the environment, None where only Airflow can resolve it.
 
-    Loading Airflow takes longer than most of what the command line does; where it is loaded it is asked.
+    Loading Airflow takes longer than most verbs of the command line; where it is loaded already, it resolves the
+    connection.
     """
     text = os.environ.get(f"AIRFLOW_CONN_{conn_id.upper()}", "")
     if (
@@ -107,17 +109,17 @@ def _from_environment(conn_id: str) -> EnvironmentConnection | None:
     ):
         return None
     try:
-        given = json.loads(text)
-        extra = given.pop("extra", None) or {}
+        members = json.loads(text)
+        extra = members.pop("extra", None) or {}
         extra = json.loads(extra) if isinstance(extra, str) else dict(extra)
-        port = given.pop("port", None)
-        kind = str(given.pop("conn_type")).replace("-", "_").lower()
-        given.pop("description", None)
-        texts = {name: None if value is None else str(value) for name, value in given.items()}
+        port = members.pop("port", None)
+        kind = str(members.pop("conn_type")).replace("-", "_").lower()
+        members.pop("description", None)
+        texts = {name: None if value is None else str(value) for name, value in members.items()}
         kind = "postgres" if kind == "postgresql" else kind
         return EnvironmentConnection(conn_id, kind, extra_dejson=extra, port=int(port) if port else None, **texts)
     except (ValueError, KeyError, TypeError):
-        return None  # Airflow says what is wrong with it
+        return None  # Airflow reports the problem
 
 
 def _from_airflow(conn_id: str, where: dict[str, Any]) -> Connection:
@@ -125,21 +127,21 @@ def _from_airflow(conn_id: str, where: dict[str, Any]) -> Connection:
     from airflow.sdk.exceptions import AirflowNotFoundException
 
     variable = f"AIRFLOW_CONN_{conn_id.upper()}"
-    given = variable in os.environ
+    in_environment = variable in os.environ
     try:
         return BaseHook.get_connection(conn_id)
     except AirflowNotFoundException:
-        if given:
+        if in_environment:
             raise _unreadable(variable, where) from None
         text = f"there is no connection {conn_id!r}: define it in Airflow, or as {variable} in the environment"
         raise ConfigurationError([text], where=where) from None
     except ValueError:
-        if given:
+        if in_environment:
             raise _unreadable(variable, where) from None
         raise ConfigurationError([f"connection {conn_id!r} cannot be read"], where=where) from None
     except Exception as error:
         # Its text may quote the connection.
-        text = f"connection {conn_id!r} could not be asked for ({type(error).__name__})"
+        text = f"connection {conn_id!r} could not be resolved ({type(error).__name__})"
         raise UnavailableError("airflow.connection", text, where=where) from None
 
 
@@ -148,9 +150,9 @@ def _unreadable(variable: str, where: dict[str, Any]) -> ConfigurationError:
     return ConfigurationError([text], where=where)
 
 
-def _extra(conn_id: str, found: Connection | EnvironmentConnection, allowed: Iterable[str]) -> dict[str, Any]:
-    """Return a connection's extra, refusing what is not on the list."""
-    extra: Mapping[str, Any] = found.extra_dejson
+def _extra(conn_id: str, conn: Connection | EnvironmentConnection, allowed: Iterable[str]) -> dict[str, Any]:
+    """Return a connection's extra; reject keys that are not on the list."""
+    extra: Mapping[str, Any] = conn.extra_dejson
     unknown = sorted(set(extra) - set(allowed))
     if unknown:
         hint = f"is not allowed; allowed: {', '.join(sorted(allowed))}"
@@ -172,21 +174,21 @@ def ledger_url(value: str) -> str:
         return f"sqlite:///{home / 'cdc' / 'ledger.db'}"
     if "://" in value:
         return value
-    found = find_connection(value, ("postgres", "sqlite", "cdc_ledger"))
-    if found.conn_type == "cdc_ledger" and found.extra_dejson.get("sqlite_file"):
-        return f"sqlite:///{found.extra_dejson['sqlite_file']}"
-    if found.conn_type == "sqlite":
-        path = found.host or found.schema
+    conn = find_connection(value, ("postgres", "sqlite", "cdc_ledger"))
+    if conn.conn_type == "cdc_ledger" and conn.extra_dejson.get("sqlite_file"):
+        return f"sqlite:///{conn.extra_dejson['sqlite_file']}"
+    if conn.conn_type == "sqlite":
+        path = conn.host or conn.schema
         if not path:
             raise ConfigurationError([f"connection {value}: names no file"], where={"connection": value})
         return f"sqlite:///{path}"
-    extra = _extra(value, found, (*_POSTGRES_EXTRA, "sqlite_file"))
+    extra = _extra(value, conn, (*_POSTGRES_EXTRA, "sqlite_file"))
     query = urlencode({key: text for key, text in extra.items() if text is not None and key != "sqlite_file"})
-    login = quote(found.login or "", safe="")
-    if found.password:
-        login += f":{quote(found.password, safe='')}"
-    host = f"{found.host or 'localhost'}:{found.port or 5432}"
-    database = quote(found.schema or "", safe="")
+    login = quote(conn.login or "", safe="")
+    if conn.password:
+        login += f":{quote(conn.password, safe='')}"
+    host = f"{conn.host or 'localhost'}:{conn.port or 5432}"
+    database = quote(conn.schema or "", safe="")
     return f"postgresql://{login}{'@' if login else ''}{host}/{database}{'?' if query else ''}{query}"
 
 
@@ -201,19 +203,19 @@ def storage_options(conn_id: str | None) -> dict[str, str]:
     """
     if conn_id is None:
         return {}
-    found = find_connection(conn_id, ("aws", "s3", "generic"))
-    extra = _extra(conn_id, found, _S3_EXTRA)
+    conn = find_connection(conn_id, ("aws", "s3", "generic"))
+    extra = _extra(conn_id, conn, _S3_EXTRA)
     options = {_S3_EXTRA[key]: str(value) for key, value in extra.items() if value}
-    if found.login:
-        options["AWS_ACCESS_KEY_ID"] = found.login
-    if found.password:
-        options["AWS_SECRET_ACCESS_KEY"] = found.password
+    if conn.login:
+        options["AWS_ACCESS_KEY_ID"] = conn.login
+    if conn.password:
+        options["AWS_SECRET_ACCESS_KEY"] = conn.password
     mask(options.get("AWS_SESSION_TOKEN"))
-    if bool(found.login) != bool(found.password):
+    if bool(conn.login) != bool(conn.password):
         raise ConfigurationError([f"connection {conn_id}: login and password are the key pair; one of them is missing"])
     if options.get("AWS_ENDPOINT_URL", "").startswith("http://"):
         options["AWS_ALLOW_HTTP"] = "true"
-    # Two writers of one table: the store itself decides who was first, no lock table needed.
+    # Two writers of one table: the store's conditional put decides, no lock table is needed.
     options["aws_conditional_put"] = "etag"
     return options
 
@@ -222,23 +224,23 @@ def storage_options(conn_id: str | None) -> dict[str, str]:
 
 
 def spark_target(conn_id: str | None) -> SparkTarget:
-    """Return where Spark runs: ``local[*]`` without a connection, never a silent YARN.
+    """Return the target of a Spark connection; without one ``local[*]``, never silently YARN.
 
     :param conn_id: connection of type ``spark``.
-    :raises ConfigurationError: it is not defined, or names no master that Spark knows.
+    :raises ConfigurationError: it is not defined, or its master is not one that Spark knows.
     """
     if conn_id is None:
         return SparkTarget("local[*]", None, {})
-    found = find_connection(conn_id, ("spark", "k8s", "yarn", "local"))
-    extra = {key: str(value) for key, value in _extra(conn_id, found, _SPARK_EXTRA).items() if value is not None}
-    master = _master(found)
+    conn = find_connection(conn_id, ("spark", "k8s", "yarn", "local"))
+    extra = {key: str(value) for key, value in _extra(conn_id, conn, _SPARK_EXTRA).items() if value is not None}
+    master = _master(conn)
     if not _MASTER.fullmatch(master):
         known = "local[*], spark://host:7077, k8s://https://host, yarn"
-        text = f"connection {conn_id}: {master!r} is no Spark master; known: {known}"
+        text = f"connection {conn_id}: {master!r} is not a Spark master; known: {known}"
         raise ConfigurationError([text], where={"connection": conn_id})
     binary = extra.get("spark-binary", "spark-submit")
     if binary not in _SPARK_BINARIES:
-        raise ConfigurationError([f"connection {conn_id}: spark-binary {binary!r} is none of {_SPARK_BINARIES}"])
+        raise ConfigurationError([f"connection {conn_id}: spark-binary {binary!r} is not one of {_SPARK_BINARIES}"])
     # The provider makes it part of a file's name.
     if not KERBEROS_PRINCIPAL.fullmatch(extra.get("principal", "nobody")):
         raise ConfigurationError([f"connection {conn_id}: principal must be name@REALM or name/host@REALM"])
@@ -249,13 +251,13 @@ def spark_target(conn_id: str | None) -> SparkTarget:
     return SparkTarget(master, deploy_mode, extra)
 
 
-def _master(found: Connection | EnvironmentConnection) -> str:
-    host = found.host or ""
-    if found.conn_type in ("yarn", "local") and not host:
-        return found.conn_type
+def _master(conn: Connection | EnvironmentConnection) -> str:
+    host = conn.host or ""
+    if conn.conn_type in ("yarn", "local") and not host:
+        return conn.conn_type
     # A URI's scheme became the connection's type; a connection made in the form has the whole master as host.
-    if found.conn_type == "spark" and host and ("://" in host or not found.port):
+    if conn.conn_type == "spark" and host and ("://" in host or not conn.port):
         master = host
     else:
-        master = f"{found.conn_type}://{host}"
-    return f"{master}:{found.port}" if found.port else master
+        master = f"{conn.conn_type}://{host}"
+    return f"{master}:{conn.port}" if conn.port else master

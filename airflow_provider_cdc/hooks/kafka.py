@@ -1,15 +1,16 @@
-"""Kafka as an Airflow hook; what it can do stands in ``kafka_log``, which also works where no Airflow is loaded."""
+# SPDX-License-Identifier: Apache-2.0
+"""Offer ``KafkaLog`` as an Airflow hook; ``kafka_log`` itself works without Airflow."""
 
 from __future__ import annotations
 
 from airflow.sdk import BaseHook
 
 from airflow_provider_cdc.core.errors import CdcError
-from airflow_provider_cdc.hooks.kafka_log import KafkaLog, KafkaRecord, Offsets, Place, Watermarks
+from airflow_provider_cdc.hooks.kafka_log import KafkaLog, KafkaRecord, TopicPartition, Watermarks
 
 
 class KafkaProgressHook(KafkaLog, BaseHook):
-    """Looks at a Kafka cluster without leaving a trace in it.
+    """Read a Kafka cluster without joining a group or committing anything.
 
     :param kafka_conn_id: Airflow connection of type ``kafka``; its extra holds librdkafka keys.
     :param timeout: seconds one request to the cluster may take.
@@ -25,11 +26,11 @@ class KafkaProgressHook(KafkaLog, BaseHook):
         KafkaLog.__init__(self, kafka_conn_id, timeout=timeout)
 
     def test_connection(self) -> tuple[bool, str]:
-        """Tell the connection form whether the cluster answers."""
+        """Return for the connection form whether the cluster answers."""
         try:
             return True, f"{len(self.topics())} topics"
         except CdcError as error:
             return False, str(error)
 
 
-__all__ = ["KafkaProgressHook", "KafkaRecord", "Offsets", "Place", "Watermarks"]
+__all__ = ["KafkaProgressHook", "KafkaRecord", "TopicPartition", "Watermarks"]

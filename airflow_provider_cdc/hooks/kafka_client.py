@@ -1,4 +1,5 @@
-"""Connections to a Kafka cluster: one admin client per process, short-lived readers, and what their errors mean."""
+# SPDX-License-Identifier: Apache-2.0
+"""Connect to a Kafka cluster: one admin client per process, short-lived readers, and their errors explained."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError
     from confluent_kafka.admin import AdminClient
 
-# Answers a broker gives while it changes leaders or has just made a topic.
+# Errors of a broker that changes leaders or has just created a topic.
 _PASSING = {"NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "BROKER_NOT_AVAILABLE", "_LEADER_UNKNOWN", "_NO_LEADER"}
 _PASSING |= {"REPLICA_NOT_AVAILABLE", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "OFFSET_NOT_AVAILABLE"}
 
@@ -35,20 +36,20 @@ class KafkaClient:
         self.timeout = timeout
         self._settings = settings
         self._complaints = Complaints(conn_id)
-        self._kept: tuple[int, AdminClient] | None = None
+        self._admin: tuple[int, AdminClient] | None = None
 
     def admin(self) -> AdminClient:
         """Return this process's admin client."""
         # A client does not survive a fork: one per process.
-        if self._kept is None or self._kept[0] != os.getpid():
+        if self._admin is None or self._admin[0] != os.getpid():
             from confluent_kafka import KafkaException
             from confluent_kafka.admin import AdminClient
 
             try:
-                self._kept = os.getpid(), AdminClient({**self._settings(), **self._complaints.settings()})
+                self._admin = os.getpid(), AdminClient({**self._settings(), **self._complaints.settings()})
             except KafkaException as error:
                 raise self.problem(error.args[0]) from None
-        return self._kept[1]
+        return self._admin[1]
 
     @contextmanager
     def consumer(self) -> Iterator[Consumer]:
@@ -76,9 +77,9 @@ class KafkaClient:
             consumer.close()
 
     def patiently(self, ask: Callable[[float], T], passing: Collection[str] = ()) -> T:
-        """Ask until the deadline; a broker that starts is waited for, a wrong password is not.
+        """Retry a request until the deadline: wait for a broker that starts, but not after a wrong password.
 
-        :param passing: names of further errors that may pass.
+        :param passing: names of further errors that are retried.
         """
         from confluent_kafka import KafkaException
 
@@ -100,9 +101,9 @@ class KafkaClient:
                 time.sleep(0.1)
 
     def _poll(self) -> None:
-        if self._kept is not None:
-            self._kept[1].poll(0)
+        if self._admin is not None:
+            self._admin[1].poll(0)
 
     def problem(self, error: KafkaError) -> CdcError:
-        """Return our error for one of librdkafka's."""
+        """Return the CdcError for an error of librdkafka."""
         return self._complaints.problem(error)

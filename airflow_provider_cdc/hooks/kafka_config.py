@@ -1,4 +1,5 @@
-"""From an Airflow connection of type ``kafka`` to librdkafka's configuration: an allow-list, never the whole dict."""
+# SPDX-License-Identifier: Apache-2.0
+"""Build librdkafka's configuration from an Airflow connection of type ``kafka`` by an allow-list."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ _OURS = {
     "group.id": "we read by assignment and never join a group",
     "group.instance.id": "we read by assignment and never join a group",
     "enable.auto.commit": "we never commit offsets; the ledger keeps them",
-    "auto.offset.reset": "a place that is gone is an error, never a silent jump",
+    "auto.offset.reset": "an offset that is gone is an error, never a silent jump",
     "isolation.level": "it is always read_committed",
 }
 
@@ -67,7 +68,7 @@ def client_config(
     :param extra: the connection's extra: librdkafka keys.
     :param host: address to use when the extra has no ``bootstrap.servers``.
     :param login: user name to use when the extra has no ``sasl.username``; ``password`` goes with it.
-    :raises ConfigurationError: with every key that is not allowed and every value that is no plain one.
+    :raises ConfigurationError: names every key and value that is not allowed.
     """
     problems = []
     config: dict[str, str] = {}

@@ -1,11 +1,11 @@
-"""Kafka as the planner and the sensors see it: topics, ends, offsets for a time, the last records of a partition.
+# SPDX-License-Identifier: Apache-2.0
+"""Read what planner and sensors need of Kafka: topics, ends, offsets for a time, the last records of a partition.
 
-It reads by assignment: it joins no group and commits nothing.
+Reads are by assignment: no group is joined and nothing is committed.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -14,10 +14,11 @@ from typing import Any
 
 from airflow_provider_cdc.core.errors import SourceError
 from airflow_provider_cdc.core.kafka_errors import UNKNOWN
+from airflow_provider_cdc.core.model.offsets import Offsets
 from airflow_provider_cdc.hooks.connections import find_connection, mask
 from airflow_provider_cdc.hooks.kafka_client import KafkaClient
 from airflow_provider_cdc.hooks.kafka_config import SECRETS, client_config
-from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, Offsets, Place, Watermarks, read_windows
+from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, TopicPartition, Watermarks, read_windows
 
 _SHOWN_NAMES = 10
 # By name, not by its two underscores: Debezium's heartbeat topics begin with them too.
@@ -25,7 +26,7 @@ _KAFKAS_OWN = {"__consumer_offsets", "__transaction_state", "__share_group_state
 
 
 class KafkaLog:
-    """Looks at a Kafka cluster without leaving a trace in it, also where Airflow is not loaded.
+    """Read a Kafka cluster without joining a group or committing anything; does not need Airflow.
 
     :param kafka_conn_id: Airflow connection of type ``kafka``; its extra holds librdkafka keys.
     :param timeout: seconds one request to the cluster may take.
@@ -37,7 +38,7 @@ class KafkaLog:
         self._client = KafkaClient(kafka_conn_id, self.client_config, timeout)
 
     def client_config(self) -> dict[str, str]:
-        """Return librdkafka's configuration of the connection; its secrets are masked in logs from here on.
+        """Return librdkafka's configuration of the connection; mask its secrets in logs.
 
         :raises ConfigurationError: the connection is not there, of another type, or has a key that is not allowed.
         """
@@ -71,7 +72,7 @@ class KafkaLog:
         }
 
     def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
-        """Return the id that Kafka gave each topic when it was made.
+        """Return the id that Kafka gave each topic at its creation.
 
         Those of brokers that give no ids (before Kafka 2.8) are missing.
 
@@ -86,63 +87,38 @@ class KafkaLog:
             answer = {}
             described = client.describe_topics(TopicCollection(names), request_timeout=max(5.0, seconds))
             for name, future in described.items():
-                found = future.result(timeout=self.timeout).topic_id
-                if found.get_most_significant_bits() or found.get_least_significant_bits():
-                    answer[name] = str(found)
+                topic_id = future.result(timeout=self.timeout).topic_id
+                if topic_id.get_most_significant_bits() or topic_id.get_least_significant_bits():
+                    answer[name] = str(topic_id)
             return answer
 
-        # A broker may not know yet a topic that another one told of; left out, its id would not be compared.
+        # A broker may not know yet a topic that another one listed; left out, its id would not be compared.
         return self._client.patiently(ask, passing=UNKNOWN) if names else {}
 
-    def match(self, topics: str | Iterable[str]) -> list[str]:
-        """Return, sorted, the topics a regular expression matches as a whole, or the listed ones.
-
-        :raises SourceError: ``kafka.topic_unknown``: a listed topic is not there, or nothing matches.
-        """
-        existing = list(self.topics())
-        if isinstance(topics, str):
-            found = [name for name in existing if re.fullmatch(topics, name)]
-            if not found:
-                raise self._unknown(f"no topic matches {topics!r}", topics, existing)
-            return found
-        wanted = sorted(set(topics))
-        missing = [name for name in wanted if name not in existing]
-        if missing:
-            raise self._unknown(f"there is no topic {', '.join(map(repr, missing))}", missing[0], existing)
-        return wanted
-
     def ends(self, topics: Iterable[str]) -> Watermarks:
-        """Return where the partitions of these topics begin and end now.
+        """Return the present first and last offsets of the partitions of these topics.
 
         :raises SourceError: ``kafka.topic_unknown``.
         """
         from confluent_kafka.admin import OffsetSpec
 
-        places = self._places(topics)
-        # Lows first: a log cut in between makes the answer stricter, never an end below its beginning.
-        lows = self._offsets(places, OffsetSpec.earliest())
-        return Watermarks(lows, self._offsets(places, OffsetSpec.latest()))
+        partitions = self._partitions_of(topics)
+        # Lows first: a log truncated in between makes the answer stricter, never an end below its beginning.
+        lows = self._offsets(partitions, OffsetSpec.earliest())
+        return Watermarks(lows, self._offsets(partitions, OffsetSpec.latest()))
 
     def offsets_at(self, topics: Iterable[str], timestamp_ms: int) -> Offsets:
         """Return the first offset written at or after a time; partitions that have none are missing.
 
-        :param timestamp_ms: Kafka's record time, milliseconds since the epoch.
+        :param timestamp_ms: Kafka's record time, milliseconds since 1970.
         """
         from confluent_kafka.admin import OffsetSpec
 
-        places = self._places(topics)
-        found = self._offsets(places, OffsetSpec.for_timestamp(timestamp_ms))
-        return {topic: {p: at for p, at in partitions.items() if at >= 0} for topic, partitions in found.items()}
+        partitions = self._partitions_of(topics)
+        offsets = self._offsets(partitions, OffsetSpec.for_timestamp(timestamp_ms))
+        return {topic: {p: at for p, at in partitions.items() if at >= 0} for topic, partitions in offsets.items()}
 
     # ---- records
-
-    def tail(self, topic: str, partition: int, count: int, deadline: float | None = None) -> list[KafkaRecord]:
-        """Return the last committed records of a partition, oldest first.
-
-        :param count: most records; fewer when the last offsets are transaction marks, aborted or compacted away.
-        :param deadline: seconds; the hook's timeout if None.
-        """
-        return self.tails([topic], count, deadline, partitions={(topic, partition)})[topic, partition]
 
     def tails(
         self,
@@ -150,97 +126,90 @@ class KafkaLog:
         count: int,
         deadline: float | None = None,
         *,
-        partitions: set[Place] | None = None,
         ends: Watermarks | None = None,
-    ) -> dict[Place, list[KafkaRecord]]:
+    ) -> dict[TopicPartition, list[KafkaRecord]]:
         """Return the last committed records of many partitions with one reader.
 
-        :param partitions: only these; all of the topics if None.
-        :param ends: ends read before; the present ones if None.
+        :param count: most records of each; fewer where the last offsets are transaction marks, aborted or compacted.
+        :param deadline: seconds; the hook's timeout if None.
+        :param ends: ends from an earlier call; the present ones if None.
         """
         names = list(topics)
         marks = ends or self.ends(names)
         try:
-            return self._tails(marks, count, deadline, partitions)
+            return self._tails(marks, count, deadline)
         except SourceError as error:
             if error.code != "kafka.offset_out_of_range":
                 raise
-            # Retention took the records between the two questions; the ends are later now.
-            return self._tails(self.ends(names), count, deadline, partitions)
+            # Retention deleted the records between the two requests; the ends are later now.
+            return self._tails(self.ends(names), count, deadline)
 
-    def _tails(
-        self, marks: Watermarks, count: int, deadline: float | None, partitions: set[Place] | None
-    ) -> dict[Place, list[KafkaRecord]]:
-        found: dict[Place, list[KafkaRecord]] = {}
-        windows: dict[Place, tuple[int, int]] = {}
+    def _tails(self, marks: Watermarks, count: int, deadline: float | None) -> dict[TopicPartition, list[KafkaRecord]]:
+        records_of: dict[TopicPartition, list[KafkaRecord]] = {}
+        windows: dict[TopicPartition, tuple[int, int]] = {}
         for topic, highs in marks.highs.items():
             for partition, high in highs.items():
-                place = (topic, partition)
-                if partitions is not None and place not in partitions:
-                    continue
-                found[place] = []
-                windows[place] = (max(marks.lows[topic][partition], high - count), high)
-        if partitions and (missing := sorted(partitions - set(found))):
-            topic, partition = missing[0]
-            text = f"topic {topic!r} has no partition {partition}"
-            raise SourceError("kafka.partition_unknown", text, where={"topic": topic, "partition": partition})
-        found.update(self.read(windows, count, deadline))
+                tp = (topic, partition)
+                records_of[tp] = []
+                windows[tp] = (max(marks.lows[topic][partition], high - count), high)
+        records_of.update(self.read(windows, count, deadline))
         # The last offsets may all be transaction marks or aborted: look further back once.
         empty = {
-            place: (max(marks.lows[place[0]][place[1]], start - 10 * count), start)
-            for place, (start, _) in windows.items()
-            if not found[place] and start > marks.lows[place[0]][place[1]]
+            tp: (max(marks.lows[tp[0]][tp[1]], start - 10 * count), start)
+            for tp, (start, _) in windows.items()
+            if not records_of[tp] and start > marks.lows[tp[0]][tp[1]]
         }
-        found.update({place: records[-count:] for place, records in self.read(empty, 10 * count, deadline).items()})
-        return found
+        records_of.update({tp: records[-count:] for tp, records in self.read(empty, 10 * count, deadline).items()})
+        return records_of
 
     def read(
-        self, windows: Mapping[Place, tuple[int, int]], count: int, deadline: float | None = None
-    ) -> dict[Place, list[KafkaRecord]]:
+        self, windows: Mapping[TopicPartition, tuple[int, int]], count: int, deadline: float | None = None
+    ) -> dict[TopicPartition, list[KafkaRecord]]:
         """Return the first committed records of half-open offset windows, at most ``count`` of each, in offset order.
 
         :raises UnavailableError: the deadline passed before all windows were read.
         """
-        wanted = {place: window for place, window in windows.items() if window[0] < window[1]}
-        if not wanted or count < 1:
-            return {place: [] for place in windows}
+        busy = {tp: window for tp, window in windows.items() if window[0] < window[1]}
+        if not busy or count < 1:
+            return {tp: [] for tp in windows}
         with self._client.consumer() as consumer:
             limit = time.monotonic() + (self.timeout if deadline is None else deadline)
-            found = read_windows(consumer, wanted, count, limit, self._client.problem)
-        return {place: found.get(place, []) for place in windows}
+            records = read_windows(consumer, busy, count, limit, self._client.problem)
+        return {tp: records.get(tp, []) for tp in windows}
 
-    def _places(self, topics: Iterable[str]) -> list[Place]:
+    def _partitions_of(self, topics: Iterable[str]) -> list[TopicPartition]:
         existing = self.topics()
-        places = []
+        partitions = []
         for topic in sorted(set(topics)):
             if topic not in existing:
                 raise self._unknown(f"there is no topic {topic!r}", topic, list(existing))
-            places += [(topic, partition) for partition in existing[topic]]
-        return places
+            partitions += [(topic, partition) for partition in existing[topic]]
+        return partitions
 
-    def _offsets(self, places: Sequence[Place], spec: Any) -> Offsets:
+    def _offsets(self, partitions: Sequence[TopicPartition], spec: Any) -> Offsets:
         """Ask for one offset of each partition, in as few requests as there are brokers."""
-        from confluent_kafka import IsolationLevel, TopicPartition
+        from confluent_kafka import IsolationLevel
+        from confluent_kafka import TopicPartition as KafkaPartition
 
         client = self._client.admin()
 
         def ask(seconds: float) -> Offsets:
-            request = {TopicPartition(topic, partition): spec for topic, partition in places}
+            request = {KafkaPartition(topic, partition): spec for topic, partition in partitions}
             futures: dict[Any, Future[Any]] = client.list_offsets(
                 request, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=max(5.0, seconds)
             )
-            answer: Offsets = {topic: {} for topic, _ in places}
-            for place, future in futures.items():
-                answer[place.topic][place.partition] = future.result(timeout=self.timeout).offset
+            answer: Offsets = {topic: {} for topic, _ in partitions}
+            for partition, future in futures.items():
+                answer[partition.topic][partition.partition] = future.result(timeout=self.timeout).offset
             return answer
 
-        return self._client.patiently(ask) if places else {}
+        return self._client.patiently(ask) if partitions else {}
 
-    def _unknown(self, text: str, wanted: str, existing: list[str]) -> SourceError:
-        near = get_close_matches(wanted, existing, n=_SHOWN_NAMES, cutoff=0.4) or existing[:_SHOWN_NAMES]
+    def _unknown(self, text: str, missing: str, existing: list[str]) -> SourceError:
+        near = get_close_matches(missing, existing, n=_SHOWN_NAMES, cutoff=0.4) or existing[:_SHOWN_NAMES]
         rest = " …" if len(existing) > len(near) else ""
         hint = f"topics there: {', '.join(near)}{rest}" if existing else "the cluster has no topic"
         return SourceError("kafka.topic_unknown", text, where={"connection": self.kafka_conn_id}, hint=hint)
 
 
-__all__ = ["KafkaLog", "KafkaRecord", "Offsets", "Place", "Watermarks"]
+__all__ = ["KafkaLog", "KafkaRecord", "TopicPartition", "Watermarks"]

@@ -1,4 +1,5 @@
-"""Reading bounded windows of a log by assignment."""
+# SPDX-License-Identifier: Apache-2.0
+"""Read bounded windows of a log by assignment."""
 
 from __future__ import annotations
 
@@ -8,17 +9,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.core.errors import CdcError, UnavailableError
+from airflow_provider_cdc.core.model.offsets import Offsets
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer
 
-Offsets = dict[str, dict[int, int]]
-Place = tuple[str, int]
+TopicPartition = tuple[str, int]
 
 
 @dataclass(frozen=True)
 class Watermarks:
-    """Where partitions begin and end now.
+    """First and last offsets of partitions, as of one moment.
 
     :param lows: first offset each still has.
     :param highs: last stable offset of each, exclusive: what a read_committed reader can see.
@@ -32,7 +33,7 @@ class Watermarks:
 class KafkaRecord:
     """One record.
 
-    :param timestamp_ms: milliseconds since the epoch, None where the record has none.
+    :param timestamp_ms: milliseconds since 1970, None where the record has none.
     :param headers: name and value pairs, None where it has none.
     """
 
@@ -45,28 +46,28 @@ class KafkaRecord:
     headers: Sequence[tuple[str, bytes | None]] | None = None
 
 
-# Neither concerns a reader that is assigned its partitions.
+# Errors that do not concern a reader with assigned partitions.
 _NO_CONCERN = {"GROUP_AUTHORIZATION_FAILED", "_ALL_BROKERS_DOWN", "_TRANSPORT", "_RESOLVE"}
 
 
 def read_windows(
     consumer: Consumer,
-    windows: Mapping[Place, tuple[int, int]],
+    windows: Mapping[TopicPartition, tuple[int, int]],
     count: int,
     limit: float,
     problem: Callable[[Any], CdcError],
-) -> dict[Place, list[KafkaRecord]]:
+) -> dict[TopicPartition, list[KafkaRecord]]:
     """Return the first records of each window, at most ``count`` of each.
 
     :param windows: half-open offsets by topic and partition; none of them empty.
-    :param limit: time on the monotonic clock after which the read is given up.
-    :param problem: makes our error of one of librdkafka's.
+    :param limit: deadline on the monotonic clock.
+    :param problem: converts an error of librdkafka.
     """
-    from confluent_kafka import TopicPartition
+    from confluent_kafka import TopicPartition as Assignment
 
-    found: dict[Place, list[KafkaRecord]] = {place: [] for place in windows}
+    records: dict[TopicPartition, list[KafkaRecord]] = {tp: [] for tp in windows}
     waiting = set(windows)
-    consumer.assign([TopicPartition(topic, partition, start) for (topic, partition), (start, _) in windows.items()])
+    consumer.assign([Assignment(topic, partition, start) for (topic, partition), (start, _) in windows.items()])
     while waiting:
         left = limit - time.monotonic()
         if left <= 0:
@@ -75,16 +76,16 @@ def read_windows(
             raise UnavailableError("kafka.slow", "Kafka did not deliver in time", where=where)
         done = []
         for message in consumer.consume(num_messages=500, timeout=min(left, 0.5)):
-            place = _place(message, problem)
-            if place is not None and place in waiting and _finished(message, windows[place], found[place], count):
-                waiting.discard(place)
-                done.append(TopicPartition(*place))
+            tp = _partition_of(message, problem)
+            if tp is not None and tp in waiting and _finished(message, windows[tp], records[tp], count):
+                waiting.discard(tp)
+                done.append(Assignment(*tp))
         if done and waiting:
             consumer.pause(done)
-    return found
+    return records
 
 
-def _place(message: Any, problem: Callable[[Any], CdcError]) -> Place | None:
+def _partition_of(message: Any, problem: Callable[[Any], CdcError]) -> TopicPartition | None:
     error = message.error()
     if error is not None and error.name() != "_PARTITION_EOF":
         if error.name() in _NO_CONCERN and not error.fatal():
@@ -94,9 +95,9 @@ def _place(message: Any, problem: Callable[[Any], CdcError]) -> Place | None:
 
 
 def _finished(message: Any, window: tuple[int, int], records: list[KafkaRecord], count: int) -> bool:
-    """Take a record if it lies in the window; tell whether its partition is done."""
+    """Take a record if it is in the window; return whether its partition is done."""
     if message.error() is not None:
-        return True  # the end of what is committed; windows never reach beyond it for long
+        return True  # end of the committed records; windows do not reach beyond it for long
     end = window[1]
     if message.offset() < end:
         kind, stamp = message.timestamp()

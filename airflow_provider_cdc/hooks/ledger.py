@@ -1,4 +1,5 @@
-"""The ledger as an Airflow connection: its form and its test button."""
+# SPDX-License-Identifier: Apache-2.0
+"""Offer the ledger as an Airflow connection with a form and a test button."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class CdcLedgerHook(BaseHook):
-    """Opens the ledger of a connection.
+    """Open the ledger of a connection.
 
     :param ledger_conn_id: connection of type ``cdc_ledger``, ``postgres`` or ``sqlite``.
     """
@@ -35,7 +36,7 @@ class CdcLedgerHook(BaseHook):
         return Ledger(ledger_url(self.ledger_conn_id))
 
     def test_connection(self) -> tuple[bool, str]:
-        """Tell the connection form whether the database answers."""
+        """Return for the connection form whether the database answers."""
         try:
             return True, f"{len(self.get_conn().pipelines())} pipelines"
         except CdcError as error:

@@ -1,4 +1,5 @@
-"""The sensor that waits until everything the source committed before a time is in Kafka."""
+# SPDX-License-Identifier: Apache-2.0
+"""Wait until everything the source committed before a time is in Kafka."""
 
 from __future__ import annotations
 
@@ -10,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowSensorTimeout
 
+from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant, as_pipeline
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, Transient
-from airflow_provider_cdc.pipelines import PipelineLike, as_instant, as_pipeline
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 _GRACE = timedelta(seconds=60)
-"""The trigger gives up by itself and says why; Airflow's own timeout is for a trigger that is gone."""
+"""Time after the trigger's own timeout, which says why; Airflow's timeout then is for a trigger that is gone."""
 
 
 class CdcReceivedSensor(BaseSensorOperator):
-    """Waits until every partition of a pipeline is known to hold everything the source committed before a time.
+    """Wait until every partition of a pipeline is known to hold everything the source committed before a time.
 
     It reads the ends of partitions by assignment, joins no consumer group and commits nothing.
 
@@ -51,9 +52,9 @@ class CdcReceivedSensor(BaseSensorOperator):
         if not self.deferrable:
             return super().execute(context)
         started = time.time()
-        found = self._poke_or_skip(context)
-        if found:
-            return found.xcom_value
+        reached = self._poke_or_skip(context)
+        if reached:
+            return reached.xcom_value
         from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
 
         pipeline, until = as_pipeline(self.pipeline), as_instant(self.until)
@@ -68,40 +69,40 @@ class CdcReceivedSensor(BaseSensorOperator):
         self.defer(trigger=trigger, method_name="execute_complete", timeout=left)
 
     def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> Any:
-        """Answer for what the trigger saw."""
-        told = event or {}
-        if told.get("status") == "reached":
-            self.log.info("%s", told["told"])
-            return told["seen"]
-        if told.get("status") == "timeout":
-            raise AirflowSensorTimeout(told["told"])
-        raise AirflowFailException(told.get("told", "the trigger ended without an event"))
+        """Return the trigger's answer, or raise its error."""
+        answer = event or {}
+        if answer.get("status") == "reached":
+            self.log.info("%s", answer["told"])
+            return answer["seen"]
+        if answer.get("status") == "timeout":
+            raise AirflowSensorTimeout(answer["told"])
+        raise AirflowFailException(answer.get("told", "the trigger ended without an event"))
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """Look once."""
+        """Check once."""
+        from airflow_provider_cdc.batch.received import check_received
         from airflow_provider_cdc.hooks.kafka_log import KafkaLog
-        from airflow_provider_cdc.triggers.received import look
 
         try:
             pipeline, until = as_pipeline(self.pipeline), as_instant(self.until)
             if until is None:
                 raise ConfigurationError(["until: a sensor needs a time"])
-            seen = look(pipeline, until, KafkaLog(pipeline.source.connection))
+            status = check_received(pipeline, until, KafkaLog(pipeline.source.connection))
         except CdcError as error:
             if not isinstance(error, Transient):
                 raise AirflowFailException(str(error)) from error
             self.log.warning("%s", error)
             return PokeReturnValue(False)
-        self.log.info("%s", seen.told)
-        return PokeReturnValue(seen.reached, seen.document() if seen.reached else None)
+        self.log.info("%s", status.message)
+        return PokeReturnValue(status.reached, status.document() if status.reached else None)
 
     def _poke_or_skip(self, context: Context) -> PokeReturnValue | None:
         from airflow.sdk.exceptions import AirflowSkipException
 
         try:
-            found = self.poke(context)
+            poked = self.poke(context)
         except AirflowFailException as error:
             if self.soft_fail or self.never_fail:
                 raise AirflowSkipException(f"skipped because soft_fail is set: {error}") from error
             raise
-        return found if found else None
+        return poked if poked else None

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The one file given to spark-submit: reads the job document, hands out tasks (or runs them here), writes the result.
 
 Alone in its folder: Spark puts the folder of the main file on the module path.
@@ -12,8 +13,6 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-SECRETS = "AIRFLOW_CDC_SECRETS"  # environment variable, so that no argument, document or log holds a secret
-
 
 def main(arguments: Sequence[str]) -> int:
     """Run one batch; the result document says what came of it, the exit code only whether there is one."""
@@ -22,28 +21,31 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("result", help="where the result document goes")
     parser.add_argument("--inline", action="store_true", help="run the tasks in this process, without Spark")
     given = parser.parse_args(arguments)
-    from airflow_provider_cdc.core.documents import JobDocument
-    from airflow_provider_cdc.core.errors import CdcError, Transient
-    from spark_jobs.carrying import shut_out_pandas
+    from airflow_provider_cdc.core.documents import SECRETS_VARIABLE, JobDocument
+    from airflow_provider_cdc.core.errors import CdcError
+    from spark_jobs.workers.task_transport import shut_out_pandas
 
     with open(given.job, encoding="utf-8") as file:
         job = JobDocument.from_document(json.load(file))
-    secrets = json.loads(os.environ.pop(SECRETS, "{}"))
+    secrets = json.loads(os.environ.pop(SECRETS_VARIABLE, "{}"))
     if not job.session:
         shut_out_pandas()
-    from spark_jobs.sync import failed, sync  # has arrays made: only now
-    from spark_jobs.transport import demand_encryption
+    from spark_jobs.driver.run_batch import failed, sync  # has arrays made: only now
+    from spark_jobs.workers.encryption import demand_encryption
 
     run, stop, session, conf = _inline() if given.inline else _spark(job)
     try:
         demand_encryption(conf, secrets)
         result = sync(job, secrets, run, _say, session)
-        document = {**result.document(), "transient": False}
     except CdcError as error:
-        document = {**failed(job, error).document(), "transient": isinstance(error, Transient)}
+        result = failed(job, error)
     finally:
         stop()
-    _write(given.result, document)
+    try:
+        _write(given.result, result.document())
+    except OSError as error:
+        _say(f"cannot write the result to {given.result}: {error.strerror or type(error).__name__}")
+        return 1
     return 0
 
 
@@ -57,7 +59,7 @@ def _inline() -> _Engine:
 
 def _spark(job: Any) -> _Engine:
     """Start Spark's bare context: rows never cross to the JVM; only the Spark reader and writer need a session."""
-    from spark_jobs.unzipped import prefer_installed
+    from spark_jobs.workers.module_path import prefer_installed
 
     prefer_installed()
     from pyspark import SparkConf, SparkContext
@@ -73,7 +75,7 @@ def _spark(job: Any) -> _Engine:
     def run(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         if not items:
             return []
-        from spark_jobs.carrying import carried, raised
+        from spark_jobs.workers.task_transport import carried, raised
 
         answers = context.parallelize(list(items), len(items)).map(carried(function, pandas=job.session)).collect()
         return [raised(answer) for answer in answers]

@@ -1,1 +1,2 @@
-"""Kafka in: the task reader (librdkafka) and the Spark reader behind one contract."""
+# SPDX-License-Identifier: Apache-2.0
+"""Read Kafka: the task reader (librdkafka, in a task) and the Spark reader (Spark's own source)."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Spark reader: the same stretches through Spark's Kafka source, for brokers that only Java can log in to."""
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.documents import Chunk, JobDocument
+from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import ConfigurationError, SourceError, UnavailableError
 from airflow_provider_cdc.core.formats.contract import Format, Grouped, Headers, Records
 from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from spark_jobs.lake.change_log import LandReport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,17 +42,17 @@ def java_client(config: dict[str, Any]) -> dict[str, str]:
     :raises ConfigurationError: names every key that has no counterpart.
     """
     rest = {key: str(value) for key, value in config.items()}
-    result = {_SAME[key]: rest.pop(key) for key in list(rest) if key in _SAME}
+    java = {_SAME[key]: rest.pop(key) for key in list(rest) if key in _SAME}
     user, password = rest.pop("sasl.username", None), rest.pop("sasl.password", None)
     if user is not None:
-        module = _LOGIN.get(result.get("sasl.mechanism", ""))
+        module = _LOGIN.get(java.get("sasl.mechanism", ""))
         if module is None:
             raise ConfigurationError(
-                [f"kafka connection: the Spark reader cannot log in with {result.get('sasl.mechanism')}"]
+                [f"kafka connection: the Spark reader cannot log in with {java.get('sasl.mechanism')}"]
             )
-        result["sasl.jaas.config"] = f"{module} required username={_quoted(user)} password={_quoted(password or '')};"
+        java["sasl.jaas.config"] = f"{module} required username={_quoted(user)} password={_quoted(password or '')};"
     if "ssl.ca.location" in rest:
-        result.update({"ssl.truststore.type": "PEM", "ssl.truststore.location": rest.pop("ssl.ca.location")})
+        java.update({"ssl.truststore.type": "PEM", "ssl.truststore.location": rest.pop("ssl.ca.location")})
     tuning = (
         "socket.",
         "fetch.",
@@ -67,7 +70,7 @@ def java_client(config: dict[str, Any]) -> dict[str, str]:
         raise ConfigurationError(
             [f"kafka connection: {key} has no counterpart for policy.reader: spark" for key in unknown]
         )
-    return result
+    return java
 
 
 def _quoted(text: str) -> str:
@@ -76,9 +79,7 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def read_with_spark(
-    session: SparkSession, job: JobDocument, secrets: dict[str, dict[str, str]]
-) -> list[dict[str, Any]]:
+def read_with_spark(session: SparkSession, job: JobDocument, secrets: dict[str, dict[str, str]]) -> list[LandReport]:
     """Land a batch through Spark's Kafka source; returns the land reports.
 
     :raises SourceError: Kafka no longer has the range.
@@ -88,7 +89,7 @@ def read_with_spark(
     if not start:
         return []
     wire = open_format(job.format, job.format_options)
-    stall = str(int(job.policy["land_deadline_seconds"]) * 1000)
+    stall = str(int(job.policy.land_deadline_seconds) * 1000)
     reader = session.read.format("kafka").options(
         **{f"kafka.{key}": value for key, value in java_client({**job.kafka, **secrets.get("kafka", {})}).items()}
     )
@@ -109,14 +110,14 @@ def read_with_spark(
         rows = columns.mapInArrow(_landing(job, secrets), "report string").collect()
     except Exception as error:  # Py4J gives no narrower type
         raise _explained(error, job) from None
-    return [json.loads(row["report"]) for row in rows]
+    return [LandReport.from_document(json.loads(row["report"])) for row in rows]
 
 
 def _headers(wire: Format) -> list[str]:
     return ["headers"] if isinstance(wire, Grouped) else []
 
 
-def _offsets(chunks: Sequence[Chunk]) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
+def _offsets(chunks: Sequence[OffsetRange]) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
     start: dict[str, dict[str, int]] = {}
     end: dict[str, dict[str, int]] = {}
     for chunk in chunks:
@@ -132,8 +133,9 @@ def _landing(job: JobDocument, secrets: dict[str, dict[str, str]]) -> Any:
     def land_part(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from spark_jobs.tasks.land import land
 
-        report = land(job, _records(batches), {"storage": secrets.get("storage", {})})
-        yield pa.RecordBatch.from_pydict({"report": [json.dumps(report)]})
+        fmt = open_format(job.format, job.format_options)
+        report = land(job, _records(batches), {"storage": secrets.get("storage", {})}, fmt)
+        yield pa.RecordBatch.from_pydict({"report": [json.dumps(report.document())]})
 
     return land_part
 

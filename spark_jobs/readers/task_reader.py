@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The task reader: stretches of partitions through librdkafka, without group and without commit."""
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from airflow_provider_cdc.core.documents import Chunk
 from airflow_provider_cdc.core.errors import SourceError, Terminal, UnavailableError
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.kafka_errors import RANGE, SILENCE, Complaints
+from airflow_provider_cdc.core.model.offsets import OffsetRange
 
 BATCH_BYTES = 8 << 20  # of one partition, decoded at once: much more leaves the processor's cache
 HELD_RECORDS, HELD_BYTES = 20_000, 32 << 20  # of all partitions: of many with few records each, more are waited for
+ACTIVE_PARTITIONS = 4  # read at once, if they have HELD_RECORDS: of more, each would be decoded in small batches
 _TAKEN = 1_000  # messages of one call, fewer if they are large
 # of one answer as it is sent: the client unpacks all of it at once, and compressed JSON may be 200 times as large
 FETCH_BYTES = 1 << 19
@@ -56,7 +58,7 @@ class Deadline:
 
 
 def read_chunks(
-    chunks: Sequence[Chunk], config: dict[str, Any], *, deadline_seconds: float = 60.0, grouped: bool = False
+    chunks: Sequence[OffsetRange], config: dict[str, Any], *, deadline_seconds: float = 60.0, grouped: bool = False
 ) -> Iterator[Records]:
     """Yield the committed records of chunks, each partition's in offset order.
 
@@ -98,7 +100,7 @@ def _fetch_bytes(config: dict[str, Any]) -> dict[str, Any]:
     return {"fetch.max.bytes": size, "fetch.message.max.bytes": size, "message.max.bytes": size}
 
 
-def _with_context(consumer: Any, chunk: Chunk, deadline: Deadline, complaints: Complaints) -> Chunk:
+def _with_context(consumer: Any, chunk: OffsetRange, deadline: Deadline, complaints: Complaints) -> OffsetRange:
     """Let a chunk begin a few records earlier, as far as the log has them."""
     from confluent_kafka import KafkaException, TopicPartition
 
@@ -118,21 +120,30 @@ class _Reading:
     """One consumer's way through its chunks."""
 
     def __init__(
-        self, consumer: Any, chunks: Sequence[Chunk], deadline: Deadline, complaints: Complaints, headers: bool = False
+        self,
+        consumer: Any,
+        chunks: Sequence[OffsetRange],
+        deadline: Deadline,
+        complaints: Complaints,
+        headers: bool = False,
     ) -> None:
         self._consumer, self._deadline, self._complaints = consumer, deadline, complaints
         self._headers = headers
         self._room = 1  # messages of the next call; the first one tells how large they are
+        self._record_bytes = 0  # of one record's value, on average over the last messages
         self._wanted = sum(chunk.end - chunk.start for chunk in chunks)
         self._open = {(chunk.topic, chunk.partition): chunk for chunk in chunks}
         self._next = {(chunk.topic, chunk.partition): chunk.start for chunk in chunks}
+        self._paused = list(self._open)[::-1]  # partitions that wait for their turn, the next one last
         self._columns: dict[tuple[str, int], _Columns] = {}
         self._sizes: dict[tuple[str, int], int] = {}  # bytes of values
 
     def batches(self) -> Iterator[Records]:
         """Yield records until every chunk is read."""
         heard = time.monotonic()
+        self._consumer.pause(_partitions(self._paused))
         while self._open:
+            self._resume()
             messages = self._consumer.consume(self._wished(), timeout=0.5)
             if any(message.error() is None for message in messages):
                 heard = time.monotonic()
@@ -155,8 +166,28 @@ class _Reading:
         """
         return max(1, min(self._room, self._missing()))
 
+    def _resume(self) -> None:
+        """Let as many partitions be read at once as are decoded together, so that each is decoded in large batches.
+
+        A call that finds fewer records than it asks for waits: a few partitions more are read than that.
+        """
+        active, missing = len(self._open) - len(self._paused), self._missing()
+        begun = []
+        while self._paused and (active < ACTIVE_PARTITIONS or missing < self._decoded_together()):
+            begun.append(self._paused.pop())
+            chunk = self._open[begun[-1]]
+            active, missing = active + 1, missing + chunk.end - chunk.start
+        if begun:
+            self._consumer.resume(_partitions(begun))
+
+    def _decoded_together(self) -> int:
+        """Return how many records of all partitions are held before they are decoded, as large as the last ones."""
+        return min(HELD_RECORDS, HELD_BYTES // self._record_bytes) if self._record_bytes else 0
+
     def _missing(self) -> int:
-        return sum(chunk.end - self._next[place] for place, chunk in self._open.items())
+        """Return how many offsets are missing of the partitions that are read."""
+        paused = set(self._paused)
+        return sum(chunk.end - self._next[place] for place, chunk in self._open.items() if place not in paused)
 
     def _due(self) -> list[tuple[str, int]]:
         """Return the partitions whose records are to be decoded now."""
@@ -186,7 +217,8 @@ class _Reading:
         stamps = [message.timestamp() for message in messages]
         size = sum(map(len, filter(None, values)))
         self._sizes[place] = self._sizes.get(place, 0) + size
-        self._room = min(_TAKEN, max(1, BATCH_BYTES * len(values) // max(1, size)))
+        self._record_bytes = max(1, size // len(values))
+        self._room = min(_TAKEN, max(1, BATCH_BYTES // self._record_bytes))
         found: _Columns = (
             [message.offset() for message in messages],
             [stamp if kind else None for kind, stamp in stamps],
@@ -201,12 +233,12 @@ class _Reading:
             column += more
 
     def _finish(self, place: tuple[str, int]) -> None:
-        from confluent_kafka import TopicPartition
-
         del self._open[place]
-        self._consumer.pause([TopicPartition(*place)])
+        if place in self._paused:  # its records had been fetched before it was paused
+            self._paused.remove(place)
+        self._consumer.pause(_partitions([place]))
 
-    def _ended(self, problem: Any, message: Any, chunk: Chunk) -> bool:
+    def _ended(self, problem: Any, message: Any, chunk: OffsetRange) -> bool:
         """Return whether an event says that the chunk is read to its end; raise what makes that impossible."""
         where = {"topic": chunk.topic, "partition": chunk.partition, "start": chunk.start, "end": chunk.end}
         name = problem.name()
@@ -240,6 +272,7 @@ class _Reading:
         :param silent: seconds since the last record.
         """
         chunk = next(iter(self._open.values()))
+        missing = sum(chunk.end - self._next[place] for place, chunk in self._open.items())
         where = {"topic": chunk.topic, "partition": chunk.partition, "end": chunk.end}
         reason = self._complaints.reason
         if reason or silent > _SILENT_SECONDS:
@@ -251,10 +284,16 @@ class _Reading:
             )
         return UnavailableError(
             "kafka.slow",
-            f"{self._wanted - self._missing()} of {self._wanted} offsets were read in {self._deadline.seconds:g} s",
+            f"{self._wanted - missing} of {self._wanted} offsets were read in {self._deadline.seconds:g} s",
             where=where,
             hint="lower policy.chunk_records or raise policy.land_deadline_seconds, then run again",
         )
+
+
+def _partitions(places: Sequence[tuple[str, int]]) -> list[Any]:
+    from confluent_kafka import TopicPartition
+
+    return [TopicPartition(*place) for place in places]
 
 
 def _runs(messages: list[Any]) -> Iterator[tuple[tuple[str, int], list[Any]]]:

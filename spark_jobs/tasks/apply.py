@@ -1,52 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
 """Apply: one table's changes become one commit."""
 
 from __future__ import annotations
 
 import sys
 import time
-from dataclasses import asdict
-from typing import Any, Literal
+from dataclasses import asdict, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.apply.cascades import Lost, RowsUnknown, lost_values, referring
-from airflow_provider_cdc.core.apply.clocks import beside_copies, order_unknown, rows_of_name
-from airflow_provider_cdc.core.apply.content import after_parts
-from airflow_provider_cdc.core.apply.delta import Delta, ImagesLack
-from airflow_provider_cdc.core.apply.mapping import Mapper, arrow_schema, barriers
-from airflow_provider_cdc.core.apply.partial import RewindNeeded
-from airflow_provider_cdc.core.apply.repeats import SENT_COLUMNS, with_sending, without_repeats_across
+from airflow_provider_cdc.core.apply.clock_order import beside_copies, order_unknown, rows_of_name
+from airflow_provider_cdc.core.apply.foreign_key_actions import Lost, RowsUnknown, lost_values, referring
+from airflow_provider_cdc.core.apply.merge_plan import Delta, ImagesLack
+from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
+from airflow_provider_cdc.core.apply.repeated_rows import SENT_COLUMNS, with_sending, without_repeats_across
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, identities, resolve
-from airflow_provider_cdc.core.apply.rows import without_keys
-from airflow_provider_cdc.core.apply.typing_rows import SchemaMissing
-from airflow_provider_cdc.core.config import RunPolicy, TableRules
-from airflow_provider_cdc.core.ddl.timeline import Reference, TableTimeline
-from airflow_provider_cdc.core.documents import JobDocument
-from airflow_provider_cdc.core.errors import CdcError, SinkError, Transient, UnavailableError
+from airflow_provider_cdc.core.apply.row_sets import group_numbers, without_keys
+from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
+from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
+from airflow_provider_cdc.core.apply.table_rewrite import after_parts
+from airflow_provider_cdc.core.documents import JobDocument, TableState
+from airflow_provider_cdc.core.errors import CASCADED, CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.core.faults import course, may_be_caught
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import latest_unordered
 from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.model.status import ApplyStatus
 from airflow_provider_cdc.core.printable import printable
+from airflow_provider_cdc.core.timeline.barriers import barriers
+from airflow_provider_cdc.core.timeline.timeline import Reference, TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
-from spark_jobs import debts
-from spark_jobs.change_log import StoredImages, read_groups, read_without_images
-from spark_jobs.parking import as_cdc_error
-from spark_jobs.storage import Storage
+from spark_jobs.driver.parking import as_cdc_error
+from spark_jobs.lake import pending_deletes
+from spark_jobs.lake.change_log import StoredImages, read_groups, read_without_images
+from spark_jobs.lake.layout import begun_file
+from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.contract import Action, Writer
+from spark_jobs.sinks.delta.spark_writer import StageWriter
+from spark_jobs.sinks.delta.table import Commit, DeltaLocation
+from spark_jobs.sinks.delta.task_writer import TaskWriter
 from spark_jobs.tasks.committed_state import committed_state
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, Span
-from spark_jobs.writers.contract import Action, Writer
-from spark_jobs.writers.delta_location import Commit, DeltaLocation
-from spark_jobs.writers.spark_writer import StageWriter
-from spark_jobs.writers.task_writer import TaskWriter
 
 
 def apply(
     job: JobDocument, task: ApplyTask, secrets: dict[str, dict[str, str]], stage: str | None = None
-) -> dict[str, Any]:
+) -> ApplyReport:
     """Resolve and commit one table; whatever goes wrong is told, not raised.
 
     :param stage: folder for what the Spark writer is to commit afterwards; None lets the task commit itself.
@@ -56,20 +59,20 @@ def apply(
     try:
         report = table.run()
     except SchemaMissing as error:
-        report = ApplyReport(task.table_id, "waiting", reason=str(error), error=error.document())
+        report = ApplyReport(task.table_id, ApplyStatus.WAITING, reason=str(error), error=error)
     except RowsUnknown as error:
-        report = ApplyReport(task.table_id, "parked", reason=f"needs rebuild: {error}", error=error.document())
+        report = ApplyReport(task.table_id, ApplyStatus.PARKED, reason=f"needs rebuild: {error}", error=error)
     except RewindNeeded as error:
-        report = ApplyReport(task.table_id, "rewind", reason=str(error), rewind_to=error.position)
+        report = ApplyReport(task.table_id, ApplyStatus.REWIND, reason=str(error), rewind_to=error.position)
     except BaseException as error:
         if not may_be_caught(error):
             raise
         report = _set_aside(task, error, table.first, table.seen_version)
-        if report.status == "parked" and table.may_hold_batch():
-            report.status = "unavailable"  # the repeat of the batch finds what is committed
+        if report.status == ApplyStatus.PARKED and table.may_hold_batch():
+            report.status = ApplyStatus.UNAVAILABLE  # the repeat of the batch finds what is committed
     pa.default_memory_pool().release_unused()  # the worker lives on beside others that need it now
     report.seconds = round(time.monotonic() - begin, 3)
-    return asdict(report)
+    return report
 
 
 def _set_aside(task: ApplyTask, error: BaseException, first: dict[str, Any], seen_version: int | None) -> ApplyReport:
@@ -82,8 +85,9 @@ def _set_aside(task: ApplyTask, error: BaseException, first: dict[str, Any], see
     found = as_cdc_error(error, {"table": table, **first})
     if found is not error:
         print(f"{found.code} in table {printable(table)}: {course(error)}", file=sys.stderr)
-    status = "unavailable" if isinstance(found, Transient) else "parked"
-    return ApplyReport(task.table_id, status, seen_version, reason=str(found), error=found.document())
+    report = ApplyReport(task.table_id, ApplyStatus.PARKED, seen_version)
+    report.fail(found)
+    return report
 
 
 class _Table:
@@ -96,17 +100,16 @@ class _Table:
         self._job, self._task, self._options = job, task, options
         self._storage = Storage(job.sink_root, options)
         self._app = f"cdc/{job.pipeline}/{task.table_id}/0"
-        rules = TableRules.from_document(job.tables)
-        self._policy = rules.policy(f"{task.database}.{task.table}", RunPolicy(**job.policy))
-        zero_dates: Literal["null", "string"] = "null" if self._policy.zero_dates == "null" else "string"
-        self._types = TypeOptions(self._policy.tinyint1_as_boolean, zero_dates)
+        self._policy = job.tables.policy(f"{task.database}.{task.table}", job.policy)
+        self._types = TypeOptions(self._policy.tinyint1_as_boolean, self._policy.zero_dates)
         self._timeline = TableTimeline.from_document(task.timeline)
-        self._by_clock = open_format(job.format, job.format_options).order == "second"
+        self._format = open_format(job.format, job.format_options)
+        self._by_clock = self._format.order == "clock"
         self._owes = False
         self._committing = False
         self.seen_version: int | None = None
         self.first: dict[str, Any] = {}
-        self._begun = f"_cdc/{job.pipeline}/begun/{task.table_id}.json"  # says where the table was first written to
+        self._begun = begun_file(job.pipeline, task.table_id)  # says where the table was first written to
         self._writer: Writer = TaskWriter() if stage is None else StageWriter(self._storage, stage)
 
     def run(self) -> ApplyReport:
@@ -132,7 +135,7 @@ class _Table:
         task = self._task
         compared = bool(task.parents) or (task.late_from is not None and bool(task.context))
         compared = compared or any(span.older for span in task.spans)
-        return task.image_bytes > self._job.policy["apply_bytes"] and not compared
+        return task.image_bytes > self._job.policy.apply_bytes and not compared
 
     def _resolved(self, target: DeltaLocation, base_schema: TableSchema | None, *, in_pieces: bool) -> ApplyReport:
         """Resolve the changes and commit what comes of them.
@@ -146,7 +149,7 @@ class _Table:
             fresh,
             self._timeline,
             base_schema,
-            open_format(self._job.format, self._job.format_options),
+            self._format,
             self._types,
             base_position=task.base.applied_position if task.base else "",
             truncates=self._policy.on_truncate == "apply",
@@ -161,7 +164,7 @@ class _Table:
         action, version, upserts = self._commit(target, base_schema, delta)
         return ApplyReport(
             task.table_id,
-            "committed" if action else "unchanged",
+            ApplyStatus.COMMITTED if action else ApplyStatus.UNCHANGED,
             version,
             upserts,
             delta.parts[-1].deletes.num_rows,
@@ -190,7 +193,6 @@ class _Table:
         """
         if not self._task.parents:
             return
-        wire = open_format(self._job.format, self._job.format_options)
         cleared = max([*self._timeline.clears, *self._clears()], default="")
         truncates = self._policy.on_truncate == "apply"
         for parent in self._task.parents:
@@ -198,12 +200,14 @@ class _Table:
             since = max(reference.position, cleared) if truncates else reference.position
             timeline = TableTimeline.from_document(parent.timeline)
             lost = [
-                lost_values(_inside(self._read(spans), since, reference.until), timeline, reference, wire, self._types)
+                lost_values(
+                    _inside(self._read(spans), since, reference.until), timeline, reference, self._format, self._types
+                )
                 for spans in (parent.spans, [*parent.spans, *parent.earlier])
             ]
             if self._refers(base_schema, delta, reference, *lost):
                 raise RowsUnknown(
-                    "apply.cascaded",
+                    CASCADED,
                     f"a foreign key to {timeline.last_name} removed or changed rows without row events",
                     where={"table": f"{self._task.database}.{self._task.table}"},
                     hint="TRUNCATE TABLE, or DROP TABLE and CREATE TABLE, at the source makes the table known again; "
@@ -226,7 +230,7 @@ class _Table:
         stored = None
         if base_schema is not None and not delta.parts[0].clear and lost.values.num_rows:
             stored = self._stored(_as_keys(lost.values, base_schema, reference, self._types))
-        mapper = Mapper(self._timeline.epochs, self._timeline.fills, self._types)
+        mapper = Mapper(self._timeline.versions, self._timeline.fills, self._types)
         if len(delta.parts) > 1 or not part.keyed or part.positions is None:
             rows, _ = after_parts(stored, pa.table({}), base_schema, delta.parts, mapper)
             return bool(pc.sum(referring(rows, names, ever)).as_py())
@@ -234,7 +238,7 @@ class _Table:
             return True
         if stored is None or base_schema is None:
             return False
-        kept = mapper.content(stored, base_schema, part.epoch)
+        kept = mapper.content(stored, base_schema, part.version)
         kept = kept.filter(referring(kept, names, lost))
         keys = [column.name for column in part.schema.key_columns]
         gone = pa.concat_tables([part.deletes, part.upserts.select(keys)])
@@ -250,8 +254,8 @@ class _Table:
             if position >= span.start and (span.end is None or position < span.end)
         ]
 
-    def _state(self, *, committed: bool) -> dict[str, Any]:
-        """Return the document of the table's state after this batch."""
+    def _state(self, *, committed: bool) -> TableState:
+        """Return the table's state after this batch."""
         debts_seq = None
         if self._owes:
             debts_seq = self._job.seq if committed or self._task.base is None else self._task.base.debts_seq
@@ -290,11 +294,11 @@ class _Table:
                 where=where,
                 hint="keep delta.logRetentionDuration longer than the time between batches; rebuild the table",
             )
-        state = {**facts["state"], "version": target.version}
+        state = replace(TableState.from_document(facts["state"]), version=target.version)
         if done < self._job.seq:
-            return ApplyReport(task.table_id, "ahead", target.version, state=state)
+            return ApplyReport(task.table_id, ApplyStatus.AHEAD, target.version, state=state)
         counts = {name: facts[name] for name in ("upserts", "deletes", "lossy")}
-        return ApplyReport(task.table_id, "repeated", target.version, state=state, **counts)
+        return ApplyReport(task.table_id, ApplyStatus.REPEATED, target.version, state=state, **counts)
 
     def _guard(self, target: DeltaLocation) -> None:
         """Refuse a location that is not what the ledger remembers."""
@@ -342,26 +346,34 @@ class _Table:
         """
         task = self._task
         fresh = self._read(task.spans, images)
+        before = self._applied_from(task.late_from) if task.late_from is not None and task.context else None
         older = None
         if self._by_clock:
-            older, fresh = self._maybe_repeated(fresh), fresh.filter(pc.invert(fresh.column("older")))
-        if task.late_from is None or not task.context:
+            # what late rows are compared with may repeat rows from before them too
+            older = self._maybe_repeated(fresh if before is None else pa.concat_tables([fresh, before]))
+            fresh, before = _not_older(fresh), None if before is None else _not_older(before)
+        if before is None:
             return fresh, older
-        before = self._read(task.context)
-        if self._by_clock:
-            before = before.filter(pc.invert(before.column("older")))
-        before = before.filter(pc.greater_equal(before.column("position"), task.late_from))
         # newest per key over old and new changes: what was applied wins again where it is newer; without a key a row
         # counts each time, so there only changes that were not applied yet may come in
         again = before.filter(
-            pc.or_(self._in_keyed_epoch(before), pc.equal(before.column("op").cast(pa.string()), "truncate"))
+            pc.or_(self._in_keyed_version(before), pc.equal(before.column("op").cast(pa.string()), "truncate"))
         )
-        keyed = self._in_keyed_epoch(fresh)
-        numbered = open_format(self._job.format, self._job.format_options).snapshot_rows == "numbered"
+        keyed = self._in_keyed_version(fresh)
+        numbered = self._format.snapshot_rows == "numbered"
         unknown = _unknown(fresh.filter(pc.invert(keyed)), before, numbered)
         if older is not None:
             again = pa.concat_tables([again, older.filter(pc.less(older.column("position"), task.late_from))])
         return pa.concat_tables([fresh.filter(keyed), unknown]), again
+
+    def _applied_from(self, late_from: str) -> pa.Table:
+        """Return the applied changes to compare late ones with; where a clock orders, those before are marked older."""
+        rows = self._read(self._task.context)
+        before = pc.less(rows.column("position"), late_from)
+        if not self._by_clock:
+            return rows.filter(pc.invert(before))
+        older = pc.or_(rows.column("older"), before)
+        return rows.set_column(rows.schema.get_field_index("older"), "older", older)
 
     def _maybe_repeated(self, rows: pa.Table) -> pa.Table | None:
         """Return the rows of earlier batches that fresh ones may repeat, and those behind them; None without any.
@@ -370,20 +382,31 @@ class _Table:
         """
         fresh = rows.column("source").filter(pc.invert(rows.column("older")))
         oldest = pc.min(fresh.filter(pc.greater_equal(fresh, 0))).as_py()
-        older = rows.filter(rows.column("older"))
+        older = self._older_once(rows)
         alike = older.column("position").filter(pc.greater_equal(older.column("source"), oldest if oldest else 0))
         if oldest is None or not len(alike) or self._task.base is None:
             return None
         applied = self._task.base.applied_position
-        places = [self._timeline.epochs[place].position for place in barriers(self._timeline.epochs)]
+        places = [self._timeline.versions[place].position for place in barriers(self._timeline.versions)]
         begins = max([pc.min(alike).as_py(), *(place for place in places if place <= applied)])
-        older = older.filter(pc.and_(self._in_keyed_epoch(older), pc.greater_equal(older.column("position"), begins)))
+        older = older.filter(pc.and_(self._in_keyed_version(older), pc.greater_equal(older.column("position"), begins)))
         return older if older.num_rows else None
 
-    def _in_keyed_epoch(self, rows: pa.Table) -> pa.ChunkedArray:
-        keyed = pa.chunked_array([pa.repeat(bool(self._timeline.epochs[0].schema.key), rows.num_rows)])
-        for epoch in self._timeline.epochs[1:]:
-            keyed = pc.if_else(pc.greater_equal(rows.column("position"), epoch.position), bool(epoch.schema.key), keyed)
+    def _older_once(self, rows: pa.Table) -> pa.Table:
+        """Return the rows marked as older, each once and none that is also a fresh one: several spans may read it."""
+        older = rows.filter(rows.column("older"))
+        if len(self._task.spans) + len(self._task.context) == 1 or not older.num_rows:
+            return older
+        both = pa.concat_tables([_not_older(rows), older])
+        records = group_numbers([both.column(name) for name in ("topic", "partition", "offset", "index")])
+        first = np.unique(records, return_index=True)[1]
+        return both.take(pa.array(np.sort(first[first >= both.num_rows - older.num_rows])))
+
+    def _in_keyed_version(self, rows: pa.Table) -> pa.ChunkedArray:
+        keyed = pa.chunked_array([pa.repeat(bool(self._timeline.versions[0].schema.key), rows.num_rows)])
+        for version in self._timeline.versions[1:]:
+            since = pc.greater_equal(rows.column("position"), version.position)
+            keyed = pc.if_else(since, bool(version.schema.key), keyed)
         return keyed
 
     def _read(self, spans: list[Span], images: dict[str, StoredImages] | None = None) -> pa.Table:
@@ -437,7 +460,7 @@ class _Table:
         timeline = self._timeline
         rows = beside_copies(rows, timeline.copies)
         clears = timeline.clears if self._policy.on_truncate == "apply" else []
-        boundaries = {span.start, *clears, *(epoch.position for epoch in timeline.epochs)}
+        boundaries = {span.start, *clears, *(version.position for version in timeline.versions)}
         for boundary in sorted(boundaries - {""}):
             if boundary >= span.start and (span.end is None or boundary < span.end):
                 rows = without_repeats_across(rows, boundary)
@@ -452,9 +475,8 @@ class _Table:
 
     def _before_of(self) -> list[str] | None:
         """Return the operations whose image before counts: updates name their key a second time in many formats."""
-        wire = open_format(self._job.format, self._job.format_options)
-        keyed = all(epoch.schema.key for epoch in self._timeline.epochs)
-        return ["delete"] if keyed and not wire.updates_move_keys and not wire.partial_images else None
+        keyed = all(version.schema.key for version in self._timeline.versions)
+        return ["delete"] if keyed and not self._format.updates_move_keys and not self._format.partial_images else None
 
     def _commit(
         self, target: DeltaLocation, base_schema: TableSchema | None, delta: Delta
@@ -471,7 +493,7 @@ class _Table:
             "lossy": delta.lossy,
         }
         commit = Commit(self._app, self._job.seq, facts)
-        owed = debts.read(self._storage, self._job.pipeline, task.base)
+        owed = pending_deletes.read(self._storage, self._job.pipeline, task.base)
         stays = (
             base_schema is not None
             and not moved
@@ -494,9 +516,9 @@ class _Table:
             if keeps or (part.deletes.num_rows and not part.keyed):
                 part.type_now()
                 later = None
-            mapper = Mapper(self._timeline.epochs, self._timeline.fills, self._types, delta.lossy)
+            mapper = Mapper(self._timeline.versions, self._timeline.fills, self._types, delta.lossy)
             rows, owed = after_parts(self._stored() if keeps else None, owed, base_schema, delta.parts, mapper)
-            debts.write(self._storage, self._job.pipeline, task.table_id, self._job.seq, owed)
+            pending_deletes.write(self._storage, self._job.pipeline, task.table_id, self._job.seq, owed)
             self._owes = owed.num_rows > 0
             action = Action("overwrite" if target.exists else "create", commit, rows, later=later)
 
@@ -508,7 +530,7 @@ class _Table:
         action.typed = typed
         if action.verb == "create":
             self._storage.write_json(self._begun, {"location": task.location})
-        facts["state"] = self._state(committed=True)
+        facts["state"] = self._state(committed=True).document()
         self._committing = True
         version = self._writer.commit(target, action)
         return action.verb, version, int(facts["upserts"])
@@ -564,6 +586,10 @@ def _marked(rows: pa.Table, *, older: bool) -> pa.Table:
     """Return rows of a format ordered by clock with what tells repeats."""
     rows = with_sending(rows)
     return rows.append_column("older", pa.chunked_array([pa.repeat(older, rows.num_rows)]))
+
+
+def _not_older(rows: pa.Table) -> pa.Table:
+    return rows.filter(pc.invert(rows.column("older")))
 
 
 def _unknown(fresh: pa.Table, before: pa.Table, numbered: bool) -> pa.Table:

@@ -1,17 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
 """The state of a table that its own commit carries: what the rows hold, whatever a ledger remembers."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
-
-from airflow_provider_cdc.core.ddl.timeline import TableTimeline
 from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from spark_jobs.tasks.table_task import ApplyTask
 
 
-def committed_state(task: ApplyTask, timeline: TableTimeline, seq: int, debts_seq: int | None) -> dict[str, Any]:
-    """Return the document of a table's state once a batch is applied, without the version that the commit makes.
+def committed_state(task: ApplyTask, timeline: TableTimeline, seq: int, debts_seq: int | None) -> TableState:
+    """Return a table's state once a batch is applied, without the version that the commit makes.
 
     :param seq: number of the batch.
     :param debts_seq: batch that left removals which found no row yet, None without any.
@@ -20,23 +18,21 @@ def committed_state(task: ApplyTask, timeline: TableTimeline, seq: int, debts_se
     times = [group.max_source_time for group in groups if group.max_source_time is not None]
     ends = [min(group.max_position, span.end or group.max_position) for span in task.spans for group in span.groups]
     # the content is settled up to the newest schema change too, even where no row followed it
-    settled = [timeline.epochs[-1].position, *timeline.clears, *(position for position, _ in timeline.names)]
+    settled = [timeline.versions[-1].position, *timeline.clears, *(position for position, _ in timeline.names)]
     reached = max([task.base.applied_position if task.base else "", *ends, *settled])
     before = task.base.source_time if task.base else None
-    return asdict(
-        TableState(
-            task.table_id,
-            task.database,
-            task.table,
-            task.location,
-            applied_seq=seq,
-            applied_position=reached,
-            source_time=max([*times, *([before] if before is not None else [])], default=None),
-            schema=timeline.schema.document(),
-            debts_seq=debts_seq,
-            timeline_mark=timeline.mark(reached),
-            snapshot_position=task.snapshot_position,
-            snapshot_sent=task.snapshot_sent,
-            notes=timeline.notes,
-        )
+    return TableState(
+        task.table_id,
+        task.database,
+        task.table,
+        task.location,
+        applied_seq=seq,
+        applied_position=reached,
+        source_time=max([*times, *([before] if before is not None else [])], default=None),
+        schema=timeline.schema.document(),
+        debts_seq=debts_seq,
+        timeline_mark=timeline.mark(reached),
+        snapshot_position=task.snapshot_position,
+        snapshot_sent=task.snapshot_sent,
+        notes=timeline.notes,
     )

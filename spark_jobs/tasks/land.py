@@ -1,65 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
 """Land: a few chunks of offsets become one file of the change log and a small report."""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.ddl.timeline import server_of
-from airflow_provider_cdc.core.documents import Chunk, JobDocument
+from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import SourceError, out_of_memory
+from airflow_provider_cdc.core.formats.common.clock_positions import ClockPositions
+from airflow_provider_cdc.core.formats.common.record_faults import decode_all
+from airflow_provider_cdc.core.formats.common.record_groups import whole_groups
 from airflow_provider_cdc.core.formats.contract import Format, Grouped, Records
-from airflow_provider_cdc.core.formats.given_positions import Clock, GivenPositions
-from airflow_provider_cdc.core.formats.groups import whole_groups
-from airflow_provider_cdc.core.formats.record_faults import decode_all
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import is_clock_position, is_stale
-from spark_jobs.change_log import Group, LogWriter, log_folder
-from spark_jobs.generations import Begin, Begins
-from spark_jobs.kept_memory import keep_memory
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from airflow_provider_cdc.core.timeline.timeline import server_of
+from spark_jobs.driver.generations import Begin, Begins
+from spark_jobs.driver.source_log import Stretches
+from spark_jobs.lake.change_log import LandReport, LogWriter, Unreadable, merged
+from spark_jobs.lake.layout import log_folder
+from spark_jobs.lake.storage import Storage
 from spark_jobs.readers.task_reader import read_chunks
-from spark_jobs.source_log import Stretches
-from spark_jobs.storage import Storage
+from spark_jobs.workers.malloc import keep_memory
 
 _FILE_BYTES = 128 << 20  # of changes in memory; of many tables in turn a file's are all held until it ends
 _PLACES_TOLD = 5
 _OFFSET_BITS = 40
 _ERRORS_TOLD = 20  # a report names so many places; the change log has all
-
-
-@dataclass(slots=True)
-class LandReport:
-    """What one land task found.
-
-    :param size: bytes of the records' values.
-    :param changes: number of changes by kind, rows by ``row.<op>``.
-    :param schema_changes: documents of the DDL records.
-    :param progress: newest progress mark, microseconds since the epoch.
-    :param errors: code, table and place of the first undecodable records.
-    :param unreadable: undecodable records by table (documents of ``Unreadable``).
-    :param descriptions: what rows say of their columns, from where on, if nothing else tells the tables' structure.
-    :param clocks: of formats without positions the clocks of the partitions read, at their ends.
-    :param stretches: what the records show of the source's log; ``statements`` the places of the DDL records.
-    """
-
-    records: int = 0
-    size: int = 0
-    groups: list[Group] = field(default_factory=list)
-    changes: dict[str, int] = field(default_factory=dict)
-    schema_changes: list[dict[str, Any]] = field(default_factory=list)
-    progress: int | None = None
-    errors: list[dict[str, Any]] = field(default_factory=list)
-    unreadable: list[dict[str, Any]] = field(default_factory=list)
-    descriptions: list[dict[str, Any]] = field(default_factory=list)
-    clocks: list[Clock] = field(default_factory=list)
-    stretches: list[dict[str, Any]] = field(default_factory=list)
-    statements: list[dict[str, Any]] = field(default_factory=list)
 
 
 def demand_same_topics(job: JobDocument) -> None:
@@ -78,44 +51,30 @@ def demand_same_topics(job: JobDocument) -> None:
         )
 
 
-def reading_groups(chunks: Sequence[Chunk], parallelism: int, chunk_records: int) -> list[list[Chunk]]:
-    """Spread chunks over tasks; small ones share a task and its consumer, never two of one partition."""
-    total = sum(chunk.end - chunk.start for chunk in chunks)
-    count = max(1, min(len(chunks), max(parallelism, -(-total // chunk_records))))
-    groups: list[list[Chunk]] = [[] for _ in range(count)]
-    for chunk in sorted(chunks, key=lambda chunk: chunk.start - chunk.end):
-        free = [g for g in groups if all((c.topic, c.partition) != (chunk.topic, chunk.partition) for c in g)]
-        if not free:
-            groups.append([chunk])
-            continue
-        min(free, key=lambda g: sum(c.end - c.start for c in g)).append(chunk)
-    return [group for group in groups if group]
-
-
-def land_chunks(job: JobDocument, chunks: Sequence[Chunk], secrets: dict[str, dict[str, str]]) -> dict[str, Any]:
+def land_chunks(job: JobDocument, chunks: Sequence[OffsetRange], secrets: dict[str, dict[str, str]]) -> LandReport:
     """Read chunks with the task reader and land them."""
     config = {**job.kafka, **secrets.get("kafka", {})}
-    grouped = isinstance(open_format(job.format, job.format_options), Grouped)
-    source = read_chunks(chunks, config, deadline_seconds=job.policy["land_deadline_seconds"], grouped=grouped)
-    return land(job, source, secrets)
+    fmt = open_format(job.format, job.format_options)
+    grouped = isinstance(fmt, Grouped)
+    source = read_chunks(chunks, config, deadline_seconds=job.policy.land_deadline_seconds, grouped=grouped)
+    return land(job, source, secrets, fmt)
 
 
-def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[str, str]]) -> dict[str, Any]:
+def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[str, str]], fmt: Format) -> LandReport:
     """Decode records and write their rows to the change log; a reader gives each partition's in offset order."""
     storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
     reopen = partial(open_format, job.format, job.format_options)
-    wire = reopen()
-    if isinstance(wire, Grouped):
-        source = whole_groups(source, wire, {(chunk.topic, chunk.partition): chunk.start for chunk in job.chunks})
-    given = None
-    if wire.order == "second":
-        given = GivenPositions(job.clocks)
+    if isinstance(fmt, Grouped):
+        source = whole_groups(source, fmt, {(chunk.topic, chunk.partition): chunk.start for chunk in job.chunks})
+    positions = None
+    if fmt.order == "clock":
+        positions = ClockPositions(job.clocks)
     new_writer = partial(
         LogWriter,
         storage,
-        log_folder(f"_cdc/{job.pipeline}", job.seq),
+        log_folder(job.pipeline, job.seq),
         describe=job.schema_topic is None,
-        snapshots=wire.snapshot_rows == "shared",
+        snapshots=fmt.snapshot_rows == "shared",
     )
     writer = new_writer()
     report, stretches = LandReport(), Stretches()
@@ -125,20 +84,19 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
     try:
         for records in source:
             report.records += len(records)
-            report.size += sum(map(len, filter(None, records.values)))
-            changes = decode_all(wire, records, reopen)
-            if given is None:
+            changes = decode_all(fmt, records, reopen)
+            if positions is None:
                 changes = begins.fill(changes)
                 stretches.add(changes)
             else:
-                changes = given.fill(changes)
-            _take(wire, changes, writer, report, job.seq)
+                changes = positions.fill(changes)
+            _take(fmt, changes, writer, report, job.seq)
             # many small files would be dear to read
-            if writer.size >= _FILE_BYTES or writer.rows >= job.policy["chunk_records"]:
+            if writer.size >= _FILE_BYTES or writer.rows >= job.policy.chunk_records:
                 _finish(writer, report)
                 writer = new_writer()
         _finish(writer, report)
-        report.clocks = [] if given is None else given.clocks()
+        report.clocks = [] if positions is None else list(map(list, positions.clocks()))
     except MemoryError:
         places = " ".join(sorted({f"{chunk.topic}/{chunk.partition}" for chunk in job.chunks})[:_PLACES_TOLD])
         raise out_of_memory("land.memory", "the records", {"partitions": places}) from None
@@ -146,7 +104,7 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
         gc.enable()
         pa.default_memory_pool().release_unused()  # the worker lives on beside others that need it now
     report.stretches, report.statements = stretches.documents(), stretches.statements
-    return asdict(report)
+    return report
 
 
 def _finish(writer: LogWriter, report: LandReport) -> None:
@@ -154,7 +112,7 @@ def _finish(writer: LogWriter, report: LandReport) -> None:
     report.descriptions += writer.descriptions
 
 
-def _take(wire: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandReport, seq: int) -> None:
+def _take(fmt: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandReport, seq: int) -> None:
     kinds = batch.column("kind")
     found = _counts(kinds)
     rows = batch.column("op") if found.keys() == {"row"} else batch.column("op").filter(_is(kinds, "row"))
@@ -163,7 +121,7 @@ def _take(wire: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandRe
     if "row" in found:
         writer.add(batch if found.keys() == {"row"} else batch.filter(_is(kinds, "row")))
     if "schema" in found:
-        report.schema_changes += schema_changes(wire, batch.filter(_is(kinds, "schema")), seq)
+        report.schema_changes += schema_changes(fmt, batch.filter(_is(kinds, "schema")), seq)
     if "progress" in found:
         newest = pc.max(batch.column("source_time").filter(_is(kinds, "progress")).cast(pa.int64())).as_py()
         report.progress = max(report.progress or newest, newest) if newest is not None else report.progress
@@ -177,12 +135,8 @@ def _note_errors(bad: pa.RecordBatch, report: LandReport) -> None:
     names = ["topic", "partition", "offset", "database", "table", "error_code", "error"]
     told = bad.select(names).to_pylist()
     report.errors += told[: max(0, _ERRORS_TOLD - len(report.errors))]
-    by_table = {(item["database"], item["table"]): item for item in report.unreadable}
-    for item in told:
-        named = {"database": item["database"] or "", "table": item["table"] or ""}
-        known = by_table.setdefault((named["database"], named["table"]), {**item, **named, "count": 0})
-        known["count"] += 1
-    report.unreadable = list(by_table.values())
+    firsts = (Unreadable(**{**item, "database": item["database"] or "", "table": item["table"] or ""}) for item in told)
+    report.unreadable = merged(report.unreadable, firsts)
 
 
 def _counts(words: pa.DictionaryArray) -> dict[str, int]:
@@ -193,7 +147,7 @@ def _is(kinds: pa.DictionaryArray, *names: str) -> pa.BooleanArray:
     return pc.is_in(kinds.cast(pa.string()), pa.array(names))
 
 
-def schema_changes(wire: Format, batch: pa.RecordBatch, seq: int) -> list[dict[str, Any]]:
+def schema_changes(fmt: Format, batch: pa.RecordBatch, seq: int) -> list[dict[str, Any]]:
     """Return the documents of schema changes (``SchemaChange.document``).
 
     :param seq: number of the batch: offsets begin again where a topic is made again.
@@ -205,7 +159,7 @@ def schema_changes(wire: Format, batch: pa.RecordBatch, seq: int) -> list[dict[s
     plain = batch.drop_columns(["source_time", "kafka_time", "tool_time"]).to_pylist()
     for row, time, sent_ms, built_ms in zip(plain, times, sent, built, strict=True):
         try:
-            structure = wire.structure(row["table_changes"]) if row["table_changes"] else []
+            structure = fmt.structure(row["table_changes"]) if row["table_changes"] else []
         except Exception:
             structure = []  # the statement's text says what it can
         server = server_of(row["transaction_id"])

@@ -1,9 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
 """Give the changes of a landed batch the generations that its own records showed to have begun."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,23 +14,24 @@ import pyarrow.parquet as pq
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from airflow_provider_cdc.core.model.position import in_generation
-from spark_jobs.change_log import Group, LogWriter, log_folder, read_groups
-from spark_jobs.generations import Begin, Begins
-from spark_jobs.source_log import Stretches
-from spark_jobs.storage import Storage
+from spark_jobs.driver.generations import Begin, Begins
+from spark_jobs.driver.source_log import Stretches
+from spark_jobs.lake.change_log import Group, LandReport, LogWriter, Manifest, read_groups
+from spark_jobs.lake.layout import log_folder
+from spark_jobs.lake.storage import Storage
 
 _MARKS = ("topic", "partition", "offset", "index", "kind", "op", "position", "source_time", "transaction_id")
 Run = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 
 def renumbered(
-    landed: Mapping[str, Any],
+    landed: Manifest,
     begins: Sequence[Begin],
     new: Sequence[Begin],
     storage: Storage,
     run: Run,
-    task: Callable[[list[dict[str, Any]]], dict[str, Any]],
-) -> dict[str, Any]:
+    task: Callable[[list[Group]], LandReport],
+) -> Manifest:
     """Return what a batch landed, with the positions that its changes have once generations begin.
 
     Writes the files of the change log again, beside those there: until a manifest names them they do not count.
@@ -38,29 +40,29 @@ def renumbered(
     :param new: those found in this batch just now.
     :param run: how tasks are handed out; ``task`` writes the row groups of one file again.
     """
-    files: dict[str, list[dict[str, Any]]] = {}
-    for group in landed["groups"]:
-        files.setdefault(group["file"], []).append(group)
-    reports = run(task, list(files.values()))
-    result = {
-        **landed,
-        "groups": [group for report in reports for group in report["groups"]],
-        "descriptions": [one for report in reports for one in report["descriptions"]],
-        "begins": [*landed.get("begins", ()), *map(list, new)],
-    }
+    files: dict[str, list[Group]] = {}
+    for group in landed.groups:
+        files.setdefault(group.file, []).append(group)
+    reports: list[LandReport] = run(task, list(files.values()))
     # a task reports the place of a statement and what it says side by side
-    places = [{"position": Begins(begins).position_of(statement)} for statement in landed["statements"]]
-    for name in ("statements", "schema_changes"):
-        result[name] = [{**one, **place} for one, place in zip(landed[name], places, strict=True)]
+    places = [{"position": Begins(begins).position_of(statement)} for statement in landed.statements]
+    result = replace(
+        landed,
+        groups=[group for report in reports for group in report.groups],
+        descriptions=[one for report in reports for one in report.descriptions],
+        begins=[*landed.begins, *map(list, new)],
+        statements=[{**one, **place} for one, place in zip(landed.statements, places, strict=True)],
+        schema_changes=[{**one, **place} for one, place in zip(landed.schema_changes, places, strict=True)],
+    )
     moved = {begin.place for begin in new}
-    kept = [one for one in landed["stretches"] if f"{one['topic']}/{one['partition']}" not in moved]
-    result["stretches"] = [*kept, *_stretches(result, moved, storage)]
+    kept = [one for one in landed.stretches if f"{one['topic']}/{one['partition']}" not in moved]
+    result.stretches = [*kept, *_stretches(result, moved, storage)]
     return result
 
 
 def write_again(
-    job: JobDocument, secrets: dict[str, dict[str, str]], begins: Sequence[Begin], groups: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
+    job: JobDocument, secrets: dict[str, dict[str, str]], begins: Sequence[Begin], groups: Sequence[Group]
+) -> LandReport:
     """Write the row groups of one file of the change log again, with their generations."""
     from airflow_provider_cdc.core.formats.registry import open_format
 
@@ -68,21 +70,21 @@ def write_again(
     wire = open_format(job.format, job.format_options)
     writer = LogWriter(
         storage,
-        log_folder(f"_cdc/{job.pipeline}", job.seq),
+        log_folder(job.pipeline, job.seq),
         describe=job.schema_topic is None,
         snapshots=wire.snapshot_rows == "shared",
     )
     numbers = Begins(begins)
-    name = groups[0]["file"]
+    name = groups[0].file
     with storage.access(name) as path, pq.ParquetFile(path, filesystem=storage.filesystem) as file:
         for group in groups:
-            rows = file.read_row_group(group["row_group"], use_threads=False).cast(CHANGE_SCHEMA)
+            rows = file.read_row_group(group.row_group, use_threads=False).cast(CHANGE_SCHEMA)
             for batch in rows.combine_chunks().to_batches():
-                if group["database"]:
+                if group.database:
                     writer.add(numbers.fill(batch))
                 else:
                     writer.add_errors(batch)
-    return {"groups": [asdict(group) for group in writer.close()], "descriptions": writer.descriptions}
+    return LandReport(writer.close(), descriptions=writer.descriptions)
 
 
 def restated(changes: Iterable[Mapping[str, Any]], new: Sequence[Begin]) -> list[dict[str, Any]]:
@@ -100,12 +102,12 @@ def restated(changes: Iterable[Mapping[str, Any]], new: Sequence[Begin]) -> list
     return found
 
 
-def _stretches(landed: Mapping[str, Any], places: set[str], storage: Storage) -> list[dict[str, Any]]:
+def _stretches(landed: Manifest, places: set[str], storage: Storage) -> list[dict[str, Any]]:
     """Return the stretches of some partitions again."""
     schema = pa.schema([CHANGE_SCHEMA.field(name) for name in _MARKS])
-    groups = [Group(**group) for group in landed["groups"] if group["database"]]
+    groups = [group for group in landed.groups if group.database]
     rows = read_groups(storage, groups, _MARKS).cast(schema) if groups else schema.empty_table()
-    streamed = [{**one, "kind": "row"} for one in landed["statements"] if one["op"] != "snapshot"]
+    streamed = [{**one, "kind": "row"} for one in landed.statements if one["op"] != "snapshot"]
     rows = pa.concat_tables([rows, pa.Table.from_pylist(streamed, schema)])
     found = Stretches()
     for place in sorted(places):

@@ -1,12 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
 """What apply is told of one table, and what it reports of it."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_cdc.core.documents import TableState
-from spark_jobs.change_log import Group
+from airflow_provider_cdc.core.errors import CdcError, Transient
+from airflow_provider_cdc.core.model.status import ApplyStatus
+from spark_jobs.lake.change_log import Group
 
 
 @dataclass(slots=True)
@@ -38,16 +41,6 @@ class ParentTable:
     timeline: dict[str, Any]
     spans: list[Span]
     earlier: list[Span]
-
-    def document(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        spans = {name: [asdict(span) for span in getattr(self, name)] for name in ("spans", "earlier")}
-        return {"reference": self.reference, "timeline": self.timeline, **spans}
-
-    @staticmethod
-    def from_document(data: dict[str, Any]) -> ParentTable:
-        """Rebuild from :meth:`document`."""
-        return ParentTable(data["reference"], data["timeline"], _spans(data["spans"]), _spans(data["earlier"]))
 
 
 @dataclass(slots=True)
@@ -93,48 +86,30 @@ class ApplyTask:
         """Bytes of the images of the changes to resolve."""
         return sum(group.image_bytes for span in self.spans for group in span.groups)
 
-    def document(self) -> dict[str, Any]:
-        """Return plain JSON data; the timeline, the larger part, is that already."""
-        data = {item.name: getattr(self, item.name) for item in fields(self)}
-        data["base"] = asdict(self.base) if self.base else None
-        data["spans"], data["context"] = ([asdict(span) for span in spans] for spans in (self.spans, self.context))
-        data["parents"] = [parent.document() for parent in self.parents]
-        return data
-
-    @staticmethod
-    def from_document(data: dict[str, Any]) -> ApplyTask:
-        """Rebuild from :meth:`document`."""
-        spans = {name: _spans(data[name]) for name in ("spans", "context")}
-        base = TableState(**data["base"]) if data["base"] else None
-        parents = [ParentTable.from_document(parent) for parent in data["parents"]]
-        return ApplyTask(**{**data, **spans, "base": base, "parents": parents})
-
-
-def _spans(data: list[dict[str, Any]]) -> list[Span]:
-    groups = [{name: [Group(**group) for group in span[name]] for name in ("groups", "older")} for span in data]
-    return [Span(**{**span, **mine}) for span, mine in zip(data, groups, strict=True)]
-
 
 @dataclass(slots=True)
 class ApplyReport:
     """What came of one table.
 
-    :param status: ``committed`` (or staged), ``unchanged``, ``repeated``, ``waiting``, ``parked``, ``unavailable``: the
-        store failed and the batch should run again, ``rewind``: nothing was done, the table has to go back behind
-        ``rewind_to`` first, or ``ahead``: nothing was done, the table holds more than the driver knows.
-    :param state: document of the table's state after it; of ``ahead`` the state that the table's own commit states.
+    :param rewind_to: position that the table has to go back behind first, where the status is ``rewind``.
+    :param state: of the table after it; of ``ahead`` the state that the table's own commit states.
     """
 
     table_id: str
-    status: str
+    status: ApplyStatus
     version: int | None = None
     upserts: int = 0
     deletes: int = 0
     reason: str = ""
-    error: dict[str, Any] | None = None
+    error: CdcError | None = None
     failures: list[dict[str, Any]] = field(default_factory=list)
     lossy: dict[str, int] = field(default_factory=dict)
     action: str = ""
     seconds: float = 0.0
     rewind_to: str | None = None
-    state: dict[str, Any] | None = None
+    state: TableState | None = None
+
+    def fail(self, error: CdcError) -> None:
+        """Report an error: the batch should run again if it is ``Transient``, else the table is parked."""
+        self.status = ApplyStatus.UNAVAILABLE if isinstance(error, Transient) else ApplyStatus.PARKED
+        self.reason, self.error = str(error), error

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Airflow connections without a running Airflow: they stand in the environment."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a DAG for some dates with ``dag.test()`` in a process of its own and prints what came of it, as JSON.
 
 Usage: python dags_of_tests.py DAG_FOLDER DAG_ID DATE…

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The shop's log in a broker of its own, and the command line as other programs call it."""
 
 from __future__ import annotations

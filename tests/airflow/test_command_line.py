@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line's contract, with real processes and a real broker."""
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ RESULT_KEYS = {"status", "seq", "records", "changes", "schema_changes", "quarant
 
 @pytest.fixture(scope="module")
 def filled() -> Iterator[Broker]:
-    """A broker of its own with the shop's first two phases."""
+    """Return a broker of its own with the shop's first two phases."""
     demand_data()
     from tests.stack.broker import Broker
 
@@ -106,7 +107,7 @@ def test_all_problems_of_a_pipeline_at_once(shop: Shop) -> None:
     assert refused.json["error"]["code"] == "configuration"
 
 
-def test_an_unknown_topic_is_told_with_those_that_are_there(shop: Shop) -> None:
+def test_an_unknown_topic_is_reported_with_those_that_are_there(shop: Shop) -> None:
     shop.changes = {"source": {"topics": r"elsewhere\..*"}}
     refused = shop.run("sync")
     assert refused.code == 2

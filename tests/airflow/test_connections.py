@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Airflow connections become plain options; what is not on the list is refused, never passed on."""
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ def test_masters_are_read_as_the_spark_provider_reads_them(
 
 @pytest.mark.parametrize("host", ["", "mesos://h:5050", "local[x]", "spark://h", "somewhere"])
 def test_what_is_no_master_is_refused_instead_of_becoming_yarn(connect: Connect, host: str) -> None:
-    with pytest.raises(ConfigurationError, match="no Spark master"):
+    with pytest.raises(ConfigurationError, match="not a Spark master"):
         spark_target(connect("s", "spark", host=host))
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The example DAGs run in Airflow over the recorded hours; what operator and sensor do when something is wrong."""
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_cdc.batch.result import BatchResult, UnsettledTable
+from airflow_provider_cdc.core.model.status import ResultStatus
 from tests.system import processes
 
 from .dags_of_tests import MARK
@@ -162,7 +165,7 @@ def test_what_stays_wrong_fails_without_retry_and_what_passes_is_retried(shop: S
     shop.changes = {"source": {"topics": "nowhere"}}
     with pytest.raises(AirflowFailException, match=r"kafka\.topic_unknown"):
         operator(shop).execute({})
-    with pytest.raises(AirflowFailException, match="no ISO time"):
+    with pytest.raises(AirflowFailException, match="is not an ISO time"):
         operator(shop, until="soon").execute({})
     shop.changes = {}
     from airflow_provider_cdc.core.ledger import Ledger
@@ -178,10 +181,9 @@ def test_what_stays_wrong_fails_without_retry_and_what_passes_is_retried(shop: S
 def test_parked_tables_fail_after_the_others_are_committed(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
-    parked = [{"database": "shop", "table": "orders", "reason": "needs rebuild"}]
-    told = {"pipeline": "shop", "seq": 4, "status": "parked", "records": 9, "changes": {}, "schema_changes": 0}
-    told |= {"quarantined": 0, "tables": [], "seconds": 1.0, "parked": parked}
-    monkeypatch.setattr("airflow_provider_cdc.batch.run_batch", lambda *_, **__: told)
+    parked = [UnsettledTable("shop", "orders", "needs rebuild")]
+    result = BatchResult("shop", 4, ResultStatus.PARKED, 9, seconds=1.0, parked=parked)
+    monkeypatch.setattr("airflow_provider_cdc.batch.runner.run_batch", lambda *_, **__: result)
     with pytest.raises(AirflowFailException, match=r"batch 4 is committed.*shop\.orders: needs rebuild"):
         operator(shop).execute({})
     assert operator(shop, fail_on_parked=False).execute({})["status"] == "parked"
@@ -192,10 +194,9 @@ def test_waiting_tables_fail_with_retry_after_the_others_are_committed(
 ) -> None:
     from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-    waiting = [{"database": "shop", "table": "orders", "reason": "a schema change is still missing"}]
-    result = {"pipeline": "shop", "seq": 4, "status": "waiting", "records": 9, "changes": {}, "schema_changes": 0}
-    result |= {"quarantined": 0, "tables": [], "seconds": 1.0, "parked": [], "waiting": waiting}
-    monkeypatch.setattr("airflow_provider_cdc.batch.run_batch", lambda *_, **__: result)
+    waiting = [UnsettledTable("shop", "orders", "a schema change is still missing")]
+    result = BatchResult("shop", 4, ResultStatus.WAITING, 9, seconds=1.0, parked=[], waiting=waiting)
+    monkeypatch.setattr("airflow_provider_cdc.batch.runner.run_batch", lambda *_, **__: result)
     with pytest.raises(AirflowException, match=r"batch 4 .*shop\.orders: a schema change is still missing") as error:
         operator(shop).execute({})
     assert not isinstance(error.value, AirflowFailException)
@@ -282,7 +283,7 @@ def test_a_trigger_never_blocks_the_loop_and_names_the_partition(shop: Shop) -> 
     assert longest < 1.0
 
 
-def test_a_trigger_ends_at_what_waiting_does_not_mend(shop: Shop) -> None:
+def test_a_trigger_ends_at_what_waiting_does_not_end(shop: Shop) -> None:
     from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
 
     shop.changes = {"source": {"topics": "nowhere"}}

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the hook sees of a real broker, and what it says when there is none or it is not let in."""
 
 from __future__ import annotations
@@ -61,34 +62,18 @@ def test_topics_with_their_partitions_and_none_of_kafkas_own(
     assert not [name for name in found if name.startswith("__")]
 
 
-def test_a_pattern_matches_whole_names_and_a_list_is_taken_as_it_is(
-    hook: KafkaProgressHook, broker: Broker, topic: str
-) -> None:
-    broker.create_topic(f"{topic}.more")
-    assert hook.match(topic.replace(".", r"\.")) == [topic]
-    assert hook.match(topic + ".*") == [topic, f"{topic}.more"]
-    assert hook.match([f"{topic}.more", topic]) == [topic, f"{topic}.more"]
-
-
-@pytest.mark.parametrize("call", ["match", "match_pattern", "ends", "offsets_at", "tail"])
+@pytest.mark.parametrize("call", ["ends", "offsets_at", "tails"])
 def test_an_unknown_topic_is_terminal_and_names_those_there_are(hook: KafkaProgressHook, topic: str, call: str) -> None:
     wrong = topic[:-1] + "x" if topic[-1] != "x" else topic[:-1] + "y"
     calls: dict[str, Any] = {
-        "match": lambda: hook.match([topic, wrong]),
-        "match_pattern": lambda: hook.match(wrong + r"\d"),
         "ends": lambda: hook.ends([wrong]),
         "offsets_at": lambda: hook.offsets_at([wrong], 0),
-        "tail": lambda: hook.tail(wrong, 0, 1),
+        "tails": lambda: hook.tails([wrong], 1),
     }
     with pytest.raises(SourceError) as refused:
         calls[call]()
     assert isinstance(refused.value, Terminal)
     assert refused.value.code == "kafka.topic_unknown" and wrong in str(refused.value) and topic in refused.value.hint
-
-
-def test_an_unknown_partition_is_told(hook: KafkaProgressHook, topic: str) -> None:
-    with pytest.raises(SourceError, match="has no partition 7"):
-        hook.tail(topic, 7, 1)
 
 
 def test_a_topic_has_one_id_until_it_is_made_again(hook: KafkaProgressHook, broker: Broker, topic: str) -> None:
@@ -127,10 +112,10 @@ def test_an_open_transaction_hides_what_comes_after_it_began(
     produce(transactional, topic, ["b", "c"])
     produce(producer, topic, ["d"])
     assert hook.ends([topic]).highs[topic] == {0: 1, 1: 0}
-    assert [record.value for record in hook.tail(topic, 0, 10)] == [b"a"]
+    assert [record.value for record in hook.tails([topic], 10)[topic, 0]] == [b"a"]
     transactional.commit_transaction(30)
     assert settled(hook, topic, 5) == {0: 5, 1: 0}, "four records and the commit's mark"
-    assert [record.value for record in hook.tail(topic, 0, 10)] == [b"a", b"b", b"c", b"d"]
+    assert [record.value for record in hook.tails([topic], 10)[topic, 0]] == [b"a", b"b", b"c", b"d"]
 
 
 def test_aborted_records_are_never_seen(hook: KafkaProgressHook, topic: str, transactional: Producer) -> None:
@@ -141,7 +126,8 @@ def test_aborted_records_are_never_seen(hook: KafkaProgressHook, topic: str, tra
     produce(transactional, topic, [str(number) for number in range(8)])
     transactional.abort_transaction(30)
     assert settled(hook, topic, 11)[0] == 11
-    assert [record.value for record in hook.tail(topic, 0, 2)] == [b"kept"], "looks further back than the marks"
+    last = hook.tails([topic], 2)[topic, 0]
+    assert [record.value for record in last] == [b"kept"], "looks further back than the marks"
     assert hook.read({(topic, 0): (2, 11)}, 5) == {(topic, 0): []}
 
 
@@ -153,7 +139,7 @@ def test_deleted_records_raise_the_beginning(
         done.result(30)
     marks = hook.ends([topic])
     assert marks.lows[topic] == {0: 5, 1: 0} and marks.highs[topic] == {0: 8, 1: 0}
-    assert [record.offset for record in hook.tail(topic, 0, 100)] == [5, 6, 7]
+    assert [record.offset for record in hook.tails([topic], 100)[topic, 0]] == [5, 6, 7]
     with pytest.raises(SourceError) as refused:
         hook.read({(topic, 0): (0, 8)}, 10)
     assert refused.value.code == "kafka.offset_out_of_range"
@@ -174,12 +160,12 @@ def test_the_tail_is_the_last_records_in_order_with_all_they_carry(
     hook: KafkaProgressHook, topic: str, producer: Producer
 ) -> None:
     produce(producer, topic, ["a", "b", None], at=1_700_000_000_000)
-    last = hook.tail(topic, 0, 2)
+    last = hook.tails([topic], 2)[topic, 0]
     assert [(r.offset, r.key, r.value, r.timestamp_ms) for r in last] == [
         (1, b"1", b"b", 1_700_000_000_001),
         (2, b"2", None, 1_700_000_000_002),
     ]
-    assert hook.tail(topic, 1, 2) == []
+    assert hook.tails([topic], 2)[topic, 1] == []
 
 
 def test_windows_of_many_partitions_are_read_together_and_no_further(
@@ -196,7 +182,7 @@ def test_it_joins_no_group_and_commits_nothing(
     hook: KafkaProgressHook, broker: Broker, topic: str, producer: Producer
 ) -> None:
     produce(producer, topic, ["a"])
-    hook.tail(topic, 0, 1)
+    hook.tails([topic], 1)[topic, 0]
     groups = broker.admin.list_consumer_groups(request_timeout=10).result().valid
     assert "airflow-provider-cdc-unused" not in [group.group_id for group in groups]
 
@@ -212,7 +198,7 @@ def test_no_broker_is_worth_another_try_and_answered_within_the_deadline(connect
     assert time.monotonic() - began < 4
 
 
-def test_a_wrong_password_is_terminal_told_at_once_and_not_repeated(broker: Broker, connect: Connect) -> None:
+def test_a_wrong_password_is_terminal_reported_at_once_and_not_repeated(broker: Broker, connect: Connect) -> None:
     connect("kafka_sasl", "kafka", broker.sasl_settings("s3cret-and-wrong"))
     began = time.monotonic()
     with pytest.raises(ConfigurationError, match="refuses the login") as refused:
@@ -229,7 +215,7 @@ def test_the_right_password_opens_it_also_from_the_connections_own_fields(broker
     assert KafkaProgressHook("kafka_sasl").test_connection()[0]
 
 
-def test_the_connection_forms_test_tells_why_it_failed(connect: Connect) -> None:
+def test_the_connection_forms_test_says_why_it_failed(connect: Connect) -> None:
     connect("kafka_none", "kafka", {"bootstrap.servers": "127.0.0.1:1"})
     fine, text = KafkaProgressHook("kafka_none", timeout=1).test_connection()
     assert not fine and "kafka.unavailable" in text
@@ -307,7 +293,7 @@ def test_ordinary_kerberos_names_pass(connect: Connect) -> None:
     assert KafkaProgressHook(connect("kafka_krb", "kafka", given)).client_config() == given
 
 
-def test_every_problem_of_a_connection_is_told_at_once(connect: Connect) -> None:
+def test_every_problem_of_a_connection_is_reported_at_once(connect: Connect) -> None:
     connect("kafka_odd", "kafka", {"group.id": "x", "debug": "all", "ssl.ca.pem": ["a"]})
     with pytest.raises(ConfigurationError) as refused:
         KafkaProgressHook("kafka_odd").client_config()

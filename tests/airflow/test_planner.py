@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Planning against a real broker and a real ledger: the same request gets the same batch, and each record one batch."""
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
+from airflow_provider_cdc.batch.planner import made_again, observe, plan_batch, plan_settling
 from airflow_provider_cdc.core.config import CdcPipeline, DeltaSink, KafkaSource
 from airflow_provider_cdc.core.errors import SourceError
 from airflow_provider_cdc.core.ledger import Lease, Ledger
 from airflow_provider_cdc.core.plan.progress import received
 from airflow_provider_cdc.hooks.kafka import KafkaProgressHook
-from airflow_provider_cdc.planner import made_again, observe, plan_batch, plan_settling
 
 from .conftest import Connect
 
@@ -277,7 +278,7 @@ def test_a_topic_made_again_is_noticed_through_batches_that_did_not_read_it(shop
     shop.ledger.commit(shop.lease, 3, {})
     shop.recreate(shop.items)
     shop.rows(shop.items, TEN, TEN)
-    with pytest.raises(SourceError, match="deleted and made again"):
+    with pytest.raises(SourceError, match="deleted and created again"):
         shop.plan()
 
 
@@ -325,7 +326,7 @@ def test_planning_takes_about_a_second(shop: Shop) -> None:
     assert time.monotonic() - began < 3
 
 
-def test_what_is_observed_tells_whether_everything_was_received(shop: Shop) -> None:
+def test_observed_facts_show_whether_everything_was_received(shop: Shop) -> None:
     shop.broker.create_topic(shop.beat)
     shop.rows(shop.orders, TEN + MINUTE)
     facts, beats = observe(shop.pipeline, shop.hook)

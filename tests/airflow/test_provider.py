@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Airflow finds the provider: its description, connection form and command group."""
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """An environment in which the package counts as installed, whether or not it is."""
+    """Return an environment in which the package counts as installed, whether or not it is."""
     folder = tmp_path_factory.mktemp("site")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     info = folder / f"airflow_provider_cdc-{__version__}.dist-info"
@@ -90,13 +91,11 @@ def test_the_ledgers_connection_opens_it(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_the_operators_log_shows_no_raw_control_character(capsys: pytest.CaptureFixture[str]) -> None:
     from airflow_provider_cdc import CdcSyncOperator
+    from airflow_provider_cdc.batch.result import BatchResult
+    from airflow_provider_cdc.core.model.status import ResultStatus
 
     sync = CdcSyncOperator(task_id="sync", pipeline={})
-    told = {
-        "seq": 1, "status": "done", "records": 1, "changes": {}, "schema_changes": 1, "tables": [], "quarantined": 0,
-        "seconds": 1.0, "statements": ["DROP TABLE `x\x1b[2J\u202e`"],
-    }  # fmt: skip
-    sync._tell(told)
+    sync._log_result(BatchResult("shop", 1, ResultStatus.DONE, statements=["DROP TABLE `x\x1b[2J\u202e`"]))
     sync._say("land: x\nbatch 1 done")
     out = capsys.readouterr().out
     assert r"DDL: DROP TABLE `x\u001b[2J\u202e`" in out and r"land: x\nbatch 1 done" in out

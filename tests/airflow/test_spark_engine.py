@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Spark engine through the provider's hook: same tables as inline, no secret on the way, gone with its command."""
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import pytest
 from airflow_provider_cdc.core.config import SparkSettings
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.engine import EngineTask, Stopper
+from airflow_provider_cdc.engine.payload import payload
 from airflow_provider_cdc.engine.spark import _conf, _properties_file, local_cores, run_spark
 from airflow_provider_cdc.hooks.connections import SparkTarget
-from airflow_provider_cdc.payload import payload
 
 from .shop import Shop, demand_data, feed, rows
 

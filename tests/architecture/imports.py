@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a Python file imports, read from its text without running it."""
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Import:
 
 
 def python_files(folder: str) -> list[Path]:
-    """The Python files below a folder of the project; none if it does not exist."""
+    """Return the Python files below a folder of the project; none if it does not exist."""
     return sorted((ROOT / folder).rglob("*.py"))
 
 

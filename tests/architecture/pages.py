@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pages of docs/ for tests: their text and the blocks of code in them."""
 
 from __future__ import annotations

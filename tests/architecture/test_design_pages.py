@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of the design pages against the code that they describe."""
 
 from __future__ import annotations

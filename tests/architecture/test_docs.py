@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pages of docs/ against the code: every format has one and what it shows can be used; every code is explained."""
 
 from __future__ import annotations
@@ -11,14 +12,15 @@ import pytest
 
 import airflow_provider_cdc
 from airflow_provider_cdc.cli import VERBS
-from airflow_provider_cdc.commands.printing import AGAIN, CONFIGURATION, DATA, DONE
-from airflow_provider_cdc.core.apply.partial import UNKNOWN
-from airflow_provider_cdc.core.apply.typing_rows import ABSENT
+from airflow_provider_cdc.commands.output import AGAIN, CONFIGURATION, DATA, DONE
+from airflow_provider_cdc.core.apply.partial_images import UNKNOWN
+from airflow_provider_cdc.core.apply.row_typing import ABSENT
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.ddl.parser import parse
 from airflow_provider_cdc.core.ddl.statement import CreateTable
+from airflow_provider_cdc.core.errors import CASCADED, CASCADED_ABOVE
 from airflow_provider_cdc.core.formats.registry import FORMATS, format_names, open_format
-from airflow_provider_cdc.core.values.field import (
+from airflow_provider_cdc.core.values.fields import (
     AMBIGUOUS_TIME,
     CHARACTER_REPLACED,
     FRACTION_CUT,
@@ -86,7 +88,7 @@ def test_the_overview_says_what_a_format_carries(name: str) -> None:
     wire = open_format(name)
     (row,) = [line for line in text_of(OVERVIEW).splitlines() if line.startswith(f"| [{name}]({name}.md) |")]
     _, _, order, *cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert order == {"exact": "exact", "second": "by the second"}[wire.order]
+    assert order == {"exact": "exact", "clock": "by clock"}[wire.order]
     where = "among rows" if wire.ddl_among_rows else "own topic"
     wanted = [where if "ddl" in wire.carries else "no"]
     wanted += ["yes" if what in wire.carries else "no" for what in ("progress", "transactions", "types")]
@@ -132,14 +134,14 @@ def test_the_reference_lists_the_codes_of_all_errors() -> None:
     codes = {code for code in codes_in_the_code() if not code.startswith(of_formats)}
     # built at run time, or passed on without an exception
     codes |= {"configuration", "source.new_generation", "format.unknown", "ledger_database.unknown"}
-    codes |= {"schema.fault", "ddl.not_understood"}
+    codes |= {"schema.fault", "ddl.not_understood", CASCADED, CASCADED_ABOVE}
     assert listed == codes
 
 
 def codes_in_the_code() -> set[str]:
     """Return the codes that are the first argument of what makes an error."""
     code = re.compile(r"[a-z]+\.[a-z_0-9]+")
-    makers = re.compile(r"(Error|Needed|Missing|Unknown|Refused|out_of_memory|_error|_failed)$")
+    makers = re.compile(r"(Error|Needed|Missing|Unknown|UnsupportedRecord|out_of_memory|_error|_failed)$")
     found = set()
     for file in [*python_files("airflow_provider_cdc"), *python_files("spark_jobs")]:
         for node in ast.walk(ast.parse(text_of(file))):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The documentation as a whole: the site builds without a warning, and pages name code that exists."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The snippets of the newcomers' essay run, and give what the page shows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What must not be in any file, and what lock files must look like."""
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.jars import SPARK_LOCK, read_lock
+from airflow_provider_cdc.engine.jars import SPARK_LOCK, read_lock
 from tests.architecture.imports import ROOT
 from tests.architecture.test_imports import normal
 
@@ -88,3 +89,17 @@ def test_spark_its_client_and_its_jars_are_of_one_release() -> None:
 
 def test_the_ci_command_can_be_run() -> None:
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+LICENSED = {".proto", ".py", ".pyi"}
+
+
+def test_source_files_name_their_license() -> None:
+    """Demand the identifier in the first two lines; generated files cannot have it."""
+    unnamed = [
+        str(file.relative_to(ROOT))
+        for file in tracked()
+        if file.suffix in LICENSED and not file.stem.endswith("_pb2")
+        if "SPDX-License-" + "Identifier: Apache-2.0" not in "".join(file.open(encoding="utf-8").readlines()[:2])
+    ]
+    assert not unnamed, "\n".join(unnamed)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pages of docs/wire against the code that cites them: every cited section exists, and nothing else is cited.
 
 A citation is ``docs/wire/<page>.md`` with section numbers behind it, as docs/wire/index.md says.

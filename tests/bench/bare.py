@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bare consumer loop: the floor under everything that reads the same topics in Python.
 
 `python tests/bench/bare.py BOOTSTRAP RANGES [--envelope]`; RANGES is `{topic: {partition: [start, end]}}` as JSON.

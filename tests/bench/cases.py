@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bench's cases: which records a broker holds, who reads them, and from what state."""
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Cases:
     # ---- one wire format
 
     def _format(self, wire: str, changes: int) -> None:
-        """The same orders as one tool writes them: its floors, landing, and the whole batch."""
+        """Return the same orders as one tool writes them: its floors, landing, and the whole batch."""
         case = f"format {wire}"
         if not self._rounds.wanted(case):
             return

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who competes: each contestant turns one source into tables in a folder of its own, as whole processes."""
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_cdc.jars import SPARK_LOCK, fetch, jar_cache
-from airflow_provider_cdc.java import find_java
+from airflow_provider_cdc.engine.jars import SPARK_LOCK, fetch, jar_cache
+from airflow_provider_cdc.engine.java import find_java
 from tests.bench.structure import DATA_TOPICS, DATABASE, SCHEMA_TOPIC
 
 HERE = Path(__file__).parent
@@ -111,7 +112,7 @@ class Ours(Contestant):
             shutil.copy(file, self.folder / file.name)
 
     def forget_result(self) -> None:
-        """The same, when the engine died before it could write its result."""
+        """Return the same, when the engine died before it could write its result."""
         self.forget()
         newest = max(self.root.glob("_cdc/*/log/*"))
         (newest / "result.json").unlink(missing_ok=True)
@@ -120,7 +121,7 @@ class Ours(Contestant):
         return self.root / DATABASE / name
 
     def job(self) -> Path:
-        """The newest batch's job document."""
+        """Return the newest batch's job document."""
         return max(self.root.glob("_cdc/*/jobs/*/*/job.json"), key=lambda path: int(path.parent.parent.name))
 
     def command(self) -> list[str]:

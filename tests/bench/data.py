@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bench's source: a deterministic MySQL workload as Debezium writes it, and what its tables must hold at the end.
 
 A change is an insert (30 %), an update (58 %), a delete (8 %, with its tombstone) or the return of a deleted key
@@ -108,12 +109,12 @@ class Feed:
         return [table.name for table in self._tables]
 
     def schema_records(self) -> Iterator[Record]:
-        """The records of the schema topic: every table's creation, as a snapshot tells it."""
+        """Return the records of the schema topic: every table's creation, as a snapshot tells it."""
         for number, table in enumerate(self._tables):
             yield Record(SCHEMA_TOPIC, 0, b'{"databaseName":"shop"}', creation(table.name, number))
 
     def batch(self, changes: int) -> Iterator[Record]:
-        """The records of the next changes; tombstones come on top of their number."""
+        """Return the records of the next changes; tombstones come on top of their number."""
         draw, bits, tables = self._random.random, self._random.getrandbits, self._tables
         count = len(tables)
         for _ in range(changes):

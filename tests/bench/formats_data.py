@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The same orders in every wire form, written by the writers of `tests/one_history`, and the table they leave."""
 
 from __future__ import annotations

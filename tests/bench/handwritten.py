@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Spark job a skilled user would write by hand for the same topics: from_json, row_number, MERGE.
 
 `spark-submit tests/bench/handwritten.py BOOTSTRAP RANGES ROOT TABLES [--plain]`; RANGES as in `bare.py`, TABLES a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measures whole processes: a command with all that it starts, until the last of it is gone.
 
 The command runs below a small process of its own that adopts whatever its descendants leave behind (Spark's Python
@@ -141,7 +142,7 @@ def _ignores_children(pid: int) -> bool:
 
 
 def descendants(root: int) -> dict[int, list[str]]:
-    """The processes below one, with the fields of /proc/PID/stat from the state (the third) on."""
+    """Return the processes below one, with the fields of /proc/PID/stat from the state (the third) on."""
     stats: dict[int, list[str]] = {}
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):

@@ -1,5 +1,8 @@
-"""Single stages in one process, for the bench: `python -m tests.bench.parts land JOB ROOT`, `... decode JOB COUNT`
-and `... plain JOB COUNT`, the last with a plain decoder that makes a dict of every row.
+# SPDX-License-Identifier: Apache-2.0
+"""Run a single stage of a batch in one process, for the bench.
+
+`python -m tests.bench.parts land JOB ROOT`, `... decode JOB COUNT` and `... plain JOB COUNT`, the last with a plain
+decoder that makes a dict of every row.
 
 Both take the job document of a batch that ran, so that they do exactly what its tasks did.
 """
@@ -11,7 +14,7 @@ import json
 import time
 from pathlib import Path
 
-from spark_jobs.carrying import shut_out_pandas
+from spark_jobs.workers.task_transport import shut_out_pandas
 
 
 def main() -> None:
@@ -35,12 +38,13 @@ def main() -> None:
 
 def _land(document: dict, root: str) -> dict:
     from airflow_provider_cdc.core.documents import JobDocument
-    from spark_jobs.tasks.land import land_chunks, reading_groups
+    from airflow_provider_cdc.core.plan.chunks import group_chunks
+    from spark_jobs.tasks.land import land_chunks
 
     job = JobDocument.from_document({**document, "sink_root": root})
     begin = time.process_time()
-    groups = reading_groups(job.chunks, job.parallelism, job.policy["chunk_records"])
-    rows = sum(land_chunks(job, group, {})["records"] for group in groups)
+    groups = group_chunks(job.chunks, job.parallelism, job.policy.chunk_records)
+    rows = sum(land_chunks(job, group, {}).records for group in groups)
     return {"records": rows, "cpu": time.process_time() - begin}
 
 
@@ -49,11 +53,11 @@ def _decode(document: dict, records: int, plain: bool) -> dict:
     import gc
 
     from airflow_provider_cdc.core.documents import JobDocument
+    from airflow_provider_cdc.core.formats.common.record_groups import whole_groups
     from airflow_provider_cdc.core.formats.contract import Grouped, Records
-    from airflow_provider_cdc.core.formats.groups import whole_groups
     from airflow_provider_cdc.core.formats.registry import open_format
-    from spark_jobs.kept_memory import keep_memory
     from spark_jobs.readers.task_reader import read_chunks
+    from spark_jobs.workers.malloc import keep_memory
     from tests.bench.envelopes import plain_decoder
 
     job = JobDocument.from_document(document)

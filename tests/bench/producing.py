@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sends the bench's records to the broker."""
 
 from __future__ import annotations

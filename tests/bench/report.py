@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the bench says: its progress, the table for people, the ratios, and which of the design's targets were met."""
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Figures:
         return None if above is None or not below else above / below
 
     def marginal(self, small: str, large: str, who: str) -> float | None:
-        """Changes a CPU second beyond those of the smaller case."""
+        """Return changes a CPU second beyond those of the smaller case."""
         few, many = self.value(small, who, "cpu"), self.value(large, who, "cpu")
         rows, more = self.value(small, who, "changes"), self.value(large, who, "changes")
         if few is None or many is None or rows is None or more is None or many <= few:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each contestant of a case is measured in every round; the least of its figures are kept, and its tables compared."""
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Rounds:
         return True
 
     def cells_of(self, who: Contestant) -> Iterator[Cell]:
-        """What a contestant gave in the case that went last."""
+        """Return what a contestant gave in the case that went last."""
         last = self.cells[-1]["case"].split(",")[0] if self.cells else ""
         return (cell for cell in self.cells if cell["who"] == who.name and cell["case"].split(",")[0] == last)
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bench's tables: their names and topics, their structure, and how Debezium tells of it.
 
 The structure is written by hand in three forms (DDL, embedded schema, Arrow), none derived from the code under

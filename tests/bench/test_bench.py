@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The bench's generator, its reckoning and its measuring; no Spark, no broker."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The floor beside a format's decoder reads what records really say around their images."""
 
 from __future__ import annotations

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real captures replayed and compared with the database's own content."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The log in memory."""
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from tests.histories.log import Log
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
-    """A log in memory in place of the broker."""
+    """Return a log in memory in place of the broker."""
     log = Log()
     log.install(monkeypatch)
     return log

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Captures read from memory, batch by batch: the broker has its part in ``test_captures.py``."""
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from spark_jobs.storage import table_location
-from spark_jobs.writers.delta_location import DeltaLocation
+from spark_jobs.lake.storage import table_location
+from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.captures.truth import differing, load
 from tests.histories.log import Log
 from tests.histories.records import Record as LogRecord

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs batches over a capture that lies in a broker, cut wherever a test wants."""
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_cdc.core.config import RunPolicy
-from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result, TableState
-from spark_jobs.sync import sync
+from airflow_provider_cdc.core.config import RunPolicy, TableRules
+from airflow_provider_cdc.core.documents import JobDocument, Result, TableState
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from spark_jobs.driver.run_batch import sync
 from tests.stack.capture import Record
 
 Partition = tuple[str, int]
@@ -38,7 +40,9 @@ class Lake:
     def sync_to(self, ends: Mapping[Partition, int]) -> Result:
         """Carry out one batch up to these offsets, inline, over the real task reader and task writer."""
         chunks = [
-            Chunk(t, p, self.ends.get((t, p), 0), end) for (t, p), end in ends.items() if end > self.ends.get((t, p), 0)
+            OffsetRange(t, p, self.ends.get((t, p), 0), end)
+            for (t, p), end in ends.items()
+            if end > self.ends.get((t, p), 0)
         ]
         self.seq += 1
         job = JobDocument(
@@ -51,8 +55,8 @@ class Lake:
             self.schema_topic,
             {"bootstrap.servers": self.bootstrap},
             chunks,
-            RunPolicy(quarantine_limit=self.quarantine_limit).document(),
-            self.tables,
+            RunPolicy(quarantine_limit=self.quarantine_limit),
+            TableRules.from_document(self.tables),
             list(range(1, self.seq)),
             self.schema_changes,
             list(self.states.values()),

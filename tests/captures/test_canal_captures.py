@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each real Canal capture, replayed through the broker, gives the database's own content, but for what Canal loses."""
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.storage import table_location
-from spark_jobs.writers.delta_location import DeltaLocation
+from spark_jobs.lake.storage import table_location
+from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.captures.replaying import Lake, full_ends, random_cuts
 from tests.captures.truth import SourceTable, differing
 from tests.stack.broker import Broker

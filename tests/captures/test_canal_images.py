@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Canal's recorded packets say of rows, folded by key, is the database's content; flat JSON says the same."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each real Debezium capture, replayed through the broker in batches cut anywhere, gives the database's own content."""
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spark_jobs.storage import table_location
-from spark_jobs.writers.delta_location import DeltaLocation
+from spark_jobs.lake.storage import table_location
+from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.captures.replaying import Lake, cut_before, full_ends, random_cuts
 from tests.captures.truth import SourceTable, differences, differing, load
 from tests.stack.broker import Broker

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recorded failovers of Debezium 3.5: a new source log stops the pipeline, and goes on once an operator approves it."""
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_cdc.core.errors import DataError
-from spark_jobs.approval import NewGenerationError
+from spark_jobs.driver.approval import NewGenerationError
 from tests.captures.in_memory import Ends, checkpoints, pipeline, records, rising, wrong_tables
 from tests.histories.log import Log
 from tests.histories.scripted import Script

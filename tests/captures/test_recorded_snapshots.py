@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recorded snapshots of Debezium 3.5: what they write describes the tables, and replaces content only with rows.
 
 The records are read from memory: the broker has its part in ``test_captures.py``.

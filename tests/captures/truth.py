@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The database's own content (``source_at``, ``source_final``) and what a table in the lake must hold to equal it."""
 
 from __future__ import annotations

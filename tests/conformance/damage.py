@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records with something wrong in them: bytes anywhere, members and fields that come twice, values of another kind."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Golden records: what a record decodes to, stated by hand or by docs/wire, never by our output."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What every registered format must do: golden records, splits, truncated and mutated bytes, order."""
 
 from __future__ import annotations
@@ -229,7 +230,7 @@ def test_no_bytes_at_all_are_no_change_or_an_error(name: str) -> None:
 
 def test_a_formats_order_and_reading_fit_together(name: str) -> None:
     wire = open_format(name, dict(load(name)[0][0].options))
-    assert wire.order in ("exact", "second")
+    assert wire.order in ("exact", "clock")
     assert wire.order == "exact" or not wire.splits_partitions
     assert wire.name == name
     assert wire.summary
@@ -239,7 +240,7 @@ def test_positions_stand_where_the_format_is_exact(name: str) -> None:
     for group in load(name):
         wire = opened(name, group[0])
         for change in wire.decode(records_of(group)).to_pylist():
-            if change["kind"] in ("row", "schema") and wire.order == "second":
+            if change["kind"] in ("row", "schema") and wire.order == "clock":
                 assert change["position"] is None
                 assert change["tool_time"] is not None or change["source_time"] is not None, group[0].why
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hard values through every format: written as its tool does, decoded and typed, they are what the source holds."""
 
 from __future__ import annotations
@@ -8,16 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from airflow_provider_cdc.core.apply.delta import Delta
-from airflow_provider_cdc.core.apply.repeats import SENT_COLUMNS, with_sending
+from airflow_provider_cdc.core.apply.merge_plan import Delta
+from airflow_provider_cdc.core.apply.repeated_rows import SENT_COLUMNS, with_sending
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, resolve
-from airflow_provider_cdc.core.apply.typing_rows import SchemaMissing
-from airflow_provider_cdc.core.ddl.fold import build_timeline
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange
+from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
+from airflow_provider_cdc.core.formats.common.clock_positions import ClockPositions
 from airflow_provider_cdc.core.formats.contract import Records
-from airflow_provider_cdc.core.formats.given_positions import GivenPositions
 from airflow_provider_cdc.core.formats.registry import format_names, open_format
 from airflow_provider_cdc.core.model.schema import TableName
+from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from airflow_provider_cdc.core.values.types import TypeOptions
 from tests.one_history.events import Event, Image, Message, Row
 from tests.one_history.history import DATABASE, START_MS, structure
@@ -63,13 +64,13 @@ def resolved(
     """Return what the table becomes, None where a row does not fit it, and how many records were refused."""
     wire = open_format(name, writer_of(name).options)
     batch = wire.decode(Records("t", 0, list(range(len(values))), [START_MS] * len(values), keys, values, headers))
-    if wire.order == "second":
-        batch = GivenPositions().fill(batch)
+    if wire.order == "clock":
+        batch = ClockPositions().fill(batch)
     kinds = batch.column("kind").cast(pa.string())
     errors = pc.sum(pc.equal(kinds, "error")).as_py()
     rows = pa.Table.from_batches([batch.filter(pc.equal(kinds, "row"))])
     rows = rows.filter(pc.equal(rows.column("table").cast(pa.string()), "hard"))
-    clock = wire.order == "second"
+    clock = wire.order == "clock"
     rows = with_sending(rows.select([*RESOLVE_COLUMNS, *SENT_COLUMNS])) if clock else rows.select(RESOLVE_COLUMNS)
     timeline = build_timeline([SchemaChange("", 0, DATABASE, CREATE)])
     owner = timeline.owner(TableName(DATABASE, "hard"), "~")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``python -m tests.demo``: the shop's day from a real broker to Delta tables, compared hour by hour."""
 
 from __future__ import annotations

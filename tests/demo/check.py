@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether the tables in the lake equal the database's own content at a moment."""
 
 from __future__ import annotations
@@ -7,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spark_jobs.storage import table_location
-from spark_jobs.writers.delta_location import DeltaLocation
+from spark_jobs.lake.storage import table_location
+from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.captures.truth import differing, load
 
 

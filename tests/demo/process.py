@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Airflow in one process of its own, for all runs of the demo; its log goes to a file, its progress to the screen."""
 
 from __future__ import annotations

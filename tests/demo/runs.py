@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs a DAG for one interval after the other in one Airflow process; started by ``airflow.py`` beside it.
 
 Reads one JSON request a line from standard input (``date``, ``environment``), writes what came of it as a line that

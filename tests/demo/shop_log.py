@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The shop's recorded log, phase by phase, with the clock stretched so that each phase fills an hour.
 
 The recording took five minutes. What is changed is its clock alone: the records' timestamps and the ``ts_ms``,

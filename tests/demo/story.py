@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo's course: a broker, Airflow, then hour by hour the shop's log, a DAG run and a comparison."""
 
 from __future__ import annotations

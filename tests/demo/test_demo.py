@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo without Spark: every table equals the database after every run, and what differs would be seen."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs rounds of faults and prints what came of them: ``python -m tests.faults --rounds 100``."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A proxy before the S3 service that fails as stores and networks do."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A few rounds of faults; ``make faults N=100`` runs as many as are asked for."""
 
 from __future__ import annotations

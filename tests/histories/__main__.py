@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs random histories and prints what came of them: ``python -m tests.histories --cases 1000``."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A history as Canal's flat JSON, with the clocks and batches of a Canal server (docs/wire/canal.md 5.2, 5.3).
 
 A batch's records of one topic are built one after the other, mostly several in a millisecond; those of several topics

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases by seed."""
 
 from __future__ import annotations
@@ -7,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from spark_jobs.sync import Runner
+from spark_jobs.driver.run_batch import Runner
 from tests.histories.generate import SIZES, THEMES, history
 from tests.histories.log import Log, Partitions
 from tests.histories.neutral import EVENT_ROWS

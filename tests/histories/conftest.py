@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many histories, and where their lakes lie."""
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
-    """The log in memory in place of the broker."""
+    """Return the log in memory in place of the broker."""
     log = Log()
     log.install(monkeypatch)
     return log
@@ -38,6 +39,6 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
 
 @pytest.fixture
 def lake() -> Iterator[Path]:
-    """A folder for the lake."""
+    """Return a folder for the lake."""
     with lake_folder() as folder:
         yield folder

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kafka Connect's JSON converter: how it writes values and keys, and the schemas that records carry."""
 
 from __future__ import annotations

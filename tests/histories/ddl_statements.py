@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The model's statements that change tables."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Single records as Debezium 3.5 writes them, stated by hand; the forms are those of recorded traffic."""
 
 from __future__ import annotations

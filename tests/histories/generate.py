@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random histories: statements that mostly succeed, because they are chosen by what the source holds at that point."""
 
 from __future__ import annotations

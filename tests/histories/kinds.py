@@ -1,7 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
 """Column types of the model and their values.
 
-Values are plain: whole numbers, ``Decimal``, ``str``, ``bytes``, ``float``; moments and times are microseconds (civil
-time of a DATETIME, UTC of a TIMESTAMP), dates are days since 1970.
+Values are plain: whole numbers, ``Decimal``, ``str``, ``bytes``, ``float``; date-times and times are microseconds
+(local time of a DATETIME, UTC of a TIMESTAMP), dates are days since 1970.
 """
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A log in memory, and faults, in place of the broker.
 
 The task reader is tested against a real broker elsewhere. Thousands of histories in minutes need a log that costs
@@ -15,14 +16,14 @@ from typing import Any
 
 import pytest
 
-import spark_jobs.change_log
+import spark_jobs.lake.change_log
 import spark_jobs.tasks.land
-from airflow_provider_cdc.core.documents import Chunk
 from airflow_provider_cdc.core.formats.contract import Records
-from spark_jobs.change_log import LogWriter
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from spark_jobs.lake.change_log import LogWriter
+from spark_jobs.lake.storage import Storage
 from spark_jobs.readers.task_reader import LOOK_BACK
-from spark_jobs.storage import Storage
-from spark_jobs.writers.delta_location import DeltaLocation
+from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.histories.records import Record
 
 Partitions = dict[tuple[str, int], list[Record]]
@@ -87,7 +88,7 @@ class Log:
         monkeypatch.setattr(spark_jobs.tasks.land, "read_chunks", reader(self.partitions))
         monkeypatch.setattr(DeltaLocation, "_guarded", commit)
         monkeypatch.setattr(Storage, "create_json", create)
-        monkeypatch.setattr(spark_jobs.change_log, "_ROW_GROUP_BYTES", 4_000)  # so that tables have several
+        monkeypatch.setattr(spark_jobs.lake.change_log, "_ROW_GROUP_BYTES", 4_000)  # so that tables have several
         monkeypatch.setattr(LogWriter, "close", lambda writer: self.reached("land", lambda: close(writer)))
 
 
@@ -95,7 +96,7 @@ def reader(partitions: Partitions) -> Callable[..., Iterator[Records]]:
     """Return what reads chunks of this log, each in two pieces, those of all chunks mixed, as Kafka hands them out."""
 
     def read_chunks(
-        chunks: Sequence[Chunk], config: dict[str, Any], *, deadline_seconds: float = 60.0, grouped: bool = False
+        chunks: Sequence[OffsetRange], config: dict[str, Any], *, deadline_seconds: float = 60.0, grouped: bool = False
     ) -> Iterator[Records]:
         middles = [(chunk.start + chunk.end) // 2 for chunk in chunks]
         starts = [max(0, chunk.start - LOOK_BACK) if grouped else chunk.start for chunk in chunks]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many cases of one format: run and counted."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A history as any tool sends it: the model's events as the neutral ones that the writers of tests/one_history take."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Types that columns of random histories have, and random values of them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a tool sends: records, and units of records that belong together."""
 
 from __future__ import annotations

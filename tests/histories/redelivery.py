@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """At least once: a tool that starts again repeats a stretch of its log, a record is sent twice, old ones come back."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The model's statements that change rows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replays a history in random batches with crashes, and compares the lake with the model."""
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import traceback
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -18,16 +19,17 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from airflow_provider_cdc.commands.looking import table_documents
-from airflow_provider_cdc.core.config import RunPolicy
-from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result, TableState
+from airflow_provider_cdc.commands.show import table_documents
+from airflow_provider_cdc.core.config import RunPolicy, TableRules
+from airflow_provider_cdc.core.documents import JobDocument, Result, TableState
 from airflow_provider_cdc.core.errors import CdcError, DataError
+from airflow_provider_cdc.core.formats.common.record_groups import last_cut
 from airflow_provider_cdc.core.formats.contract import Grouped
-from airflow_provider_cdc.core.formats.groups import last_cut
 from airflow_provider_cdc.core.formats.registry import open_format
-from spark_jobs.approval import NewGenerationError
-from spark_jobs.storage import table_location
-from spark_jobs.sync import Runner, sync
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from spark_jobs.driver.approval import NewGenerationError
+from spark_jobs.driver.run_batch import Runner, sync
+from spark_jobs.lake.storage import table_location
 from tests.histories.kinds import Kind, time_text
 from tests.histories.log import Crash, CrashError, Log, Partitions
 from tests.histories.neutral import Writer, creates
@@ -118,6 +120,7 @@ class Replay:
             self.log.partitions.setdefault(where, []).append(item.record)
             self._orders.setdefault(where, []).append(order)
         self._done = dict.fromkeys(self._orders, 0)
+        self._gone = -1  # newest record, in the order of sending, that was read of topics made again since
         self._schema: list[dict[str, Any]] = []
         self._seqs: list[int] = []
         self._backups = [(self._seqs, self._schema, self.states)]
@@ -175,6 +178,7 @@ class Replay:
                 self.story.append(f"    topic {topic} is made again")
                 for where in [where for where in self._done if where[0] == topic]:
                     read, self._done[where] = self._done[where], 0
+                    self._gone = max([self._gone, *self._orders[where][:read]])
                     self.log.partitions[where] = self.log.partitions[where][read:]
                     self._orders[where] = self._orders[where][read:]
 
@@ -185,7 +189,7 @@ class Replay:
     def _moment(self, number: int, count: int) -> int | None:
         """Return the record that a batch ends with in all partitions, None where it is to end raggedly."""
         everything = len(self._sent)
-        newest = max((self._orders[where][end - 1] for where, end in self._done.items() if end), default=-1)
+        newest = max([self._gone, *(self._orders[where][end - 1] for where, end in self._done.items() if end)])
         target = everything * number // count
         places = [i for i in range(max(newest, 0), everything) if self._sent[i].picture is not None]
         if self._rnd.random() < self.case.ragged:
@@ -217,17 +221,17 @@ class Replay:
         records = self.log.partitions[where][:end]
         return last_cut([self._format.part_of(r.value, r.headers) for r in records], from_start=True) or 0
 
-    def _chunks(self) -> list[Chunk]:
+    def _chunks(self) -> list[OffsetRange]:
         chunks = []
         for where, end in self._done.items():
             start = self._starts[where]
             middle = self._rnd.randint(start, end)
             split = self._rnd.random() < 0.2 and self._format.splits_partitions
             cuts = [start, middle, end] if split else [start, end]
-            chunks += [Chunk(*where, a, b) for a, b in pairwise(cuts) if a < b]
+            chunks += [OffsetRange(*where, a, b) for a, b in pairwise(cuts) if a < b]
         return chunks
 
-    def _batch(self, number: int, chunks: list[Chunk], picture: Picture | None) -> list[str]:
+    def _batch(self, number: int, chunks: list[OffsetRange], picture: Picture | None) -> list[str]:
         if chunks:
             try:
                 self._crash(self._known_job(number, chunks))
@@ -248,7 +252,7 @@ class Replay:
             self._backups.append((self._seqs, self._schema, self.states))
         return [] if picture is None else self._differences(picture)
 
-    def _known_job(self, number: int, chunks: list[Chunk]) -> JobDocument:
+    def _known_job(self, number: int, chunks: list[OffsetRange]) -> JobDocument:
         """Return the job of a batch; a ledger that was lost takes over what the lake holds first."""
         if self._ledger.random() >= self.case.losses:
             return self._job(number, chunks)
@@ -266,11 +270,11 @@ class Replay:
         """Note what came of a batch, as the ledger does."""
         self._seqs = [*self._seqs, seq]
         self._schema = self._schema + result["new_schema_changes"]
-        states = self.states | {state["table_id"]: TableState(**state) for state in result["states"]}
+        states = self.states | {state["table_id"]: TableState.from_document(state) for state in result["states"]}
         gone = result.get("removed", ())
         self.states = {table_id: state for table_id, state in states.items() if table_id not in gone}
 
-    def _job(self, number: int, chunks: list[Chunk]) -> JobDocument:
+    def _job(self, number: int, chunks: list[OffsetRange]) -> JobDocument:
         job = JobDocument(
             "histories",
             number,
@@ -281,8 +285,8 @@ class Replay:
             self._tool.schema_topic,
             {},
             chunks,
-            RunPolicy(on_drop_table=self.case.on_drop).document(),
-            creates(self.case.statements) if self._tool.states_creates else {},
+            RunPolicy(on_drop_table=self.case.on_drop),
+            TableRules.from_document(creates(self.case.statements) if self._tool.states_creates else {}),
             list(self._seqs),
             self._schema,
             list(self.states.values()),
@@ -370,7 +374,7 @@ class Replay:
 
     def _shared_locations(self) -> list[str]:
         """Return the locations that the command ``tables`` shows for two tables."""
-        shown = table_documents([asdict(state) for state in self.states.values()])
+        shown = table_documents(self.states.values())
         alive = Counter(table["location"] for table in shown if table["state"] != "dropped" and table["location"])
         return [f"two tables are shown at {Path(place).name}" for place, count in alive.items() if count > 1]
 

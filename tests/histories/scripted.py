@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A log written record by record, synced batch by batch: for cases that one connector alone does not write."""
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from airflow_provider_cdc.core.config import RunPolicy
-from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result, TableState
-from spark_jobs.storage import table_location
-from spark_jobs.sync import sync
+from airflow_provider_cdc.core.config import RunPolicy, TableRules
+from airflow_provider_cdc.core.documents import JobDocument, Result, TableState
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from spark_jobs.driver.run_batch import sync
+from spark_jobs.lake.storage import table_location
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.run import inline
@@ -53,7 +55,7 @@ class Script:
         """Carry out one batch: up to these offsets, or everything that is not held."""
         if ends is None:
             ends = {where: len(records) for where, records in self.log.partitions.items() if where not in self.held}
-        chunks = [Chunk(*where, self.ends.get(where, 0), end) for where, end in ends.items()]
+        chunks = [OffsetRange(*where, self.ends.get(where, 0), end) for where, end in ends.items()]
         self.minutes += 1
         job = JobDocument(
             "scripted",
@@ -65,8 +67,8 @@ class Script:
             self.schema_topic,
             {},
             [chunk for chunk in chunks if chunk.start < chunk.end],
-            RunPolicy(**self.policy).document(),
-            self.tables,
+            RunPolicy(**self.policy),
+            TableRules.from_document(self.tables),
             list(self.seqs),
             self.schema_changes,
             list(self.states.values()),

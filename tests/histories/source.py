@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A plain model of a MySQL-like source: what statements do to tables, and which events they leave in its log.
 
 It shares no code with the product: it is the oracle that says what the tables in the lake must hold.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the connector says of a table's structure after a DDL: an entry of ``tableChanges``."""
 
 from __future__ import annotations

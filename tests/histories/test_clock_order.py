@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random histories as Canal's flat JSON: nothing but the tool's clock orders partitions, and no table is ever wrong."""
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import pytest
 from deltalake import DeltaTable
 
 import spark_jobs.tasks.land
-from airflow_provider_cdc.core.config import RunPolicy
-from airflow_provider_cdc.core.documents import Chunk, JobDocument, TableState
-from spark_jobs.storage import table_location
-from spark_jobs.sync import sync
+from airflow_provider_cdc.core.config import RunPolicy, TableRules
+from airflow_provider_cdc.core.documents import JobDocument, TableState
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from spark_jobs.driver.run_batch import sync
+from spark_jobs.lake.storage import table_location
 from tests.histories.canal_messages import Batch, Canal, batches
 from tests.histories.generate import THEMES, history
 from tests.histories.log import reader
@@ -75,7 +77,7 @@ class Run:
             starts = dict(done)
             for place, numbers in ends.items():
                 done[place] = max(done[place], self._end(place, numbers, number))
-            chunks = [Chunk(*place, starts[place], end) for place, end in done.items() if end > starts[place]]
+            chunks = [OffsetRange(*place, starts[place], end) for place, end in done.items() if end > starts[place]]
             if chunks:
                 self._batch(number, chunks)
         return problems(self.root, self.states, self.sent[-1].picture, keyed_only=self.resends)
@@ -92,7 +94,7 @@ class Run:
         middle = sum(one < target + self.rnd.randint(-width, width) for one in numbers)
         return min(len(numbers), max(0, middle + self.rnd.randint(-2, 2)))
 
-    def _batch(self, number: int, chunks: list[Chunk]) -> None:
+    def _batch(self, number: int, chunks: list[OffsetRange]) -> None:
         job = JobDocument(
             "clock",
             number,
@@ -103,8 +105,8 @@ class Run:
             None,
             {},
             chunks,
-            RunPolicy(on_drop_table="apply").document(),
-            {},
+            RunPolicy(on_drop_table="apply"),
+            TableRules(),
             list(self.seqs),
             self.schema,
             list(self.states.values()),

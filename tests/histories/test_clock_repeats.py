@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records that a tool without positions sends again, as docs/formats/README.md says what counts; Canal's flat JSON.
 
 What is expected is what the source holds: each test states its changes, and which of the records are repeats.
@@ -7,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
-from spark_jobs.storage import table_location
+from spark_jobs.lake.storage import table_location
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
@@ -50,6 +52,13 @@ def row(
     return record(millis, {**members, **types}, partition, second, table)
 
 
+def moved(millis: int, old: int, k: int, v: int, second: int = 0, partition: int = 0) -> Record:
+    """Return an UPDATE of a row's key."""
+    members = {"type": "UPDATE", "data": [{"k": str(k), "v": str(v)}], "old": [{"k": str(old)}], "pkNames": ["k"]}
+    types = {"mysqlType": {"k": "int", "v": "int"}, "sqlType": {"k": 4, "v": 4}}
+    return record(millis, {**members, **types}, partition, second)
+
+
 def key_row(millis: int, k: int, second: int = 0) -> Record:
     """Return an INSERT into a table that has the column k only."""
     members = {"type": "INSERT", "data": [{"k": str(k)}], "pkNames": ["k"]}
@@ -75,6 +84,29 @@ def test_an_old_row_that_comes_again_does_not_bring_back_what_was_changed_since(
     script.send(row(LATER + 5, "INSERT", 1, 1, partition=1))
     script.sync()
     assert found(script) == Counter([(1, 2), (2, 1)])
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_rows_sent_again_behind_the_drop_of_their_key_do_not_count(script: Script, batches: int) -> None:
+    """Without a key nothing else would tell them from new rows: they state the key that the table had."""
+    drop = "ALTER TABLE shop.t DROP PRIMARY KEY"
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1), row(20, "INSERT", 2, 2), ddl(30, drop))
+    if batches == 2:
+        script.sync()
+    script.send(row(SOON, "INSERT", 1, 1), row(SOON, "INSERT", 2, 2), ddl(SOON, drop))
+    script.sync()
+    assert found(script) == Counter([(1, 1), (2, 2)])
+
+
+def test_an_insert_and_the_move_of_its_key_that_come_again_in_two_batches(script: Script) -> None:
+    """The repeated UPDATE has to meet the repeated INSERT, which is of an older second and of a later batch."""
+    script.send(ddl(0, T), row(10, "INSERT", 4, 1), moved(20, 4, 0, 1, second=7))
+    script.sync()
+    script.send(row(SOON, "INSERT", 4, 1))
+    script.sync()
+    script.send(moved(SOON + 10, 4, 0, 1, second=7))
+    script.sync()
+    assert found(script) == Counter([(0, 1)])
 
 
 @pytest.mark.parametrize("batches", [1, 2])
@@ -120,6 +152,102 @@ def test_a_late_row_does_not_bring_back_repeats_that_were_left_out(script: Scrip
     script.sync({("canal", 0): 4})
     script.sync()
     assert found(script) == Counter([(2, 2)])
+
+
+@pytest.mark.parametrize("batches", [2, 3])
+def test_a_late_row_is_not_overwritten_by_the_repeat_of_a_row_before_it(script: Script, batches: int) -> None:
+    """The UPDATE of partition 1 comes a batch later than the repeat."""
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1), row(20, "UPDATE", 1, 2, old=1, second=1))
+    if batches == 3:
+        script.sync()
+    script.send(row(LATER, "INSERT", 1, 1))
+    script.sync()
+    script.send(row(30, "UPDATE", 1, 3, old=2, partition=1, second=2))
+    script.sync()
+    assert found(script) == Counter([(1, 3)])
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_copy_on_another_partition_leaves_the_state_of_its_key_known(script: Script, batches: int) -> None:
+    """Its partition never showed a newer time, so the copy has the millisecond of the UPDATE."""
+    updated = row(20, "UPDATE", 1, 2, old=1, second=1)
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1), updated, row(LATER, "INSERT", 1, 1))
+    if batches == 2:
+        script.sync()
+    script.send(replace(updated, partition=1, time=START + 2 * LATER))
+    script.sync()
+    assert found(script) == Counter([(1, 2)])
+
+
+@pytest.mark.parametrize("batches", [2, 3])
+@pytest.mark.parametrize("copied", [False, True])
+def test_an_update_made_again_behind_a_repeat_of_a_much_older_row_counts(
+    script: Script, copied: bool, batches: int
+) -> None:
+    """The first row is not read again with the last, and its repeat did not count."""
+    inserted = row(10, "INSERT", 1, 0)
+    script.send(ddl(0, T), inserted, row(20, "UPDATE", 1, 1, old=0))
+    script.sync()
+    script.send(row(LATER, "UPDATE", 1, 2, old=1, second=20), row(LATER + 10, "UPDATE", 1, 1, old=2, second=20))
+    script.send(inserted if copied else row(LATER + 20, "INSERT", 1, 0))
+    if batches == 3:
+        script.sync()
+    script.send(row(LATER + 30, "UPDATE", 1, 2, old=1, second=20))
+    script.sync()
+    assert found(script) == Counter([(1, 2)])
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_rows_that_move_on_twice_each_time_within_a_millisecond(script: Script, batches: int) -> None:
+    """Each time one row leaves key 7 and another one takes it, on another partition."""
+    script.send(ddl(0, T), row(10, "INSERT", 7, 1), row(10, "INSERT", 6, 1), row(10, "INSERT", 5, 1))
+    if batches == 2:
+        script.sync()
+    script.send(moved(20, 7, 8, 1, 1, partition=1), moved(20, 6, 7, 1, 1), moved(21, 5, 6, 1, 1, partition=1))
+    script.send(moved(30, 8, 9, 1, 2), moved(40, 7, 8, 1, 2, partition=1), moved(40, 6, 7, 1, 2))
+    script.sync()
+    assert found(script) == Counter([(9, 1), (8, 1), (7, 1)])
+
+
+def test_a_key_taken_and_left_twice_of_which_an_earlier_batch_saw_the_first(script: Script) -> None:
+    """Two milliseconds end as they began; the stored row is of the first, which the second batch completes."""
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1, second=1))
+    script.sync()
+    script.send(moved(10, 1, 2, 1, second=1, partition=1))
+    script.send(moved(20, 2, 1, 1, second=2), moved(20, 1, 3, 1, second=2, partition=1))
+    script.sync()
+    assert found(script) == Counter([(3, 1)])
+
+
+def test_of_a_record_and_its_copy_the_record_is_the_one_sent_first(script: Script) -> None:
+    """The copy's partition sorts before that of the record; behind it the row may have come or been made again."""
+    updated, deleted = row(10, "UPDATE", 1, 2, old=1, partition=1), row(10, "DELETE", 1, 2, partition=1)
+    script.send(ddl(0, T, partition=1), row(10, "INSERT", 1, 1, partition=1), updated, deleted)
+    script.send(row(10, "INSERT", 1, 2, partition=1), deleted)
+    script.send(replace(updated, partition=0, time=START + LATER), row(2 * LATER, "INSERT", 1, 2))
+    script.sync()
+    assert found(script) == "parked"
+
+
+def test_a_row_made_again_at_once_and_one_sent_again_much_later_count_each_by_itself(script: Script) -> None:
+    """All is of one second; the second DELETE counts, the last INSERT does not, and the log does not show it."""
+    script.send(ddl(0, T), row(5, "INSERT", 2, 1), moved(10, 2, 1, 1, partition=1))
+    script.send(row(10, "DELETE", 1, 1), row(10, "INSERT", 1, 1), row(10, "DELETE", 1, 1), row(LATER, "INSERT", 1, 1))
+    script.sync()
+    assert found(script) == "parked"
+
+
+def test_rows_resolved_again_are_not_compared_with_themselves(script: Script) -> None:
+    """The ALTER of partition 2 comes two batches late; all changes are of one second, so each may repeat another."""
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1))
+    script.sync()
+    script.send(row(20, "UPDATE", 1, 2, old=1), row(20, "UPDATE", 1, 3, old=2, partition=1))
+    script.sync()
+    script.send(row(30, "INSERT", 2, 2))
+    script.sync()
+    script.send(ddl(15, "ALTER TABLE shop.t MODIFY v BIGINT", partition=2))
+    script.sync()
+    assert found(script) == Counter([(1, 3), (2, 2)])
 
 
 def test_a_copied_record_that_would_bring_a_deleted_row_back_parks(script: Script) -> None:
@@ -302,3 +430,24 @@ def test_two_names_exchanged_twice_within_a_second_park(script: Script) -> None:
     script.sync({("canal", 0): 2, ("canal", 1): 4})
     script.sync()
     assert (found(script), found(script, "u")) == ("parked", "parked")
+
+
+def test_a_table_whose_name_is_in_doubt_parks_and_does_not_wait(script: Script) -> None:
+    """All statements are of one millisecond on both partitions; batch 1 lacks the last one, and most of partition 0."""
+    for partition in (0, 1):
+        script.send(ddl(0, T.replace("shop.t", "shop.a"), partition, table="a"), ddl(0, T, partition, second=7))
+        script.send(ddl(0, "RENAME TABLE shop.t TO shop.x", partition, second=8))
+        script.send(ddl(0, "RENAME TABLE shop.a TO shop.t", partition, second=8))
+    script.sync({("canal", 0): 1, ("canal", 1): 3})
+    script.sync()
+    assert "waiting" not in {state.state for state in script.states.values()}
+
+
+def test_a_truncate_and_a_row_sent_again_behind_a_new_name_of_the_key_lose_nothing(script: Script) -> None:
+    """The TRUNCATE counts, so the row behind it must not be left out for the name of its key."""
+    truncate = "TRUNCATE TABLE shop.t"
+    script.send(ddl(0, T), ddl(10, truncate, second=1), row(15, "INSERT", 1, 1, second=1))
+    script.send(ddl(20, "ALTER TABLE shop.t RENAME COLUMN k TO z", second=2))
+    script.send(ddl(SOON, truncate, second=1), row(SOON + 5, "INSERT", 1, 1, second=1))
+    script.sync()
+    assert found(script) == "parked"

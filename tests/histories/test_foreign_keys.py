@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Foreign keys change rows without row events: those tables park, and only those.
 
 That MySQL and MariaDB log nothing for child rows was recorded on MySQL 8.0 and MariaDB 10.11.

@@ -1,14 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
 """A source's log that began again: what an approval covers, and what comes of records of both logs."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from airflow_provider_cdc.core.errors import DataError
-from spark_jobs.approval import NewGenerationError
+from spark_jobs.driver.approval import NewGenerationError
 from tests.histories.debezium_records import TOPIC, ddl, row, snapshot_ddl
 from tests.histories.log import Crash, CrashError, Log
 from tests.histories.records import Record
@@ -34,7 +36,7 @@ def create(table: str = "t") -> Record:
 
 @pytest.fixture
 def script(log: Log, lake: Path) -> Script:
-    """A pipeline that read three records of a log, and has two of the next before it."""
+    """Return a pipeline that read three records of a log, and has two of the next before it."""
     script = Script(log, lake, schema_topic=TOPIC)
     script.send(create(), at(7, 10, 1, "a"), at(7, 11, 2, "b"), at(7, 12, 3, "c"))
     script.sync()
@@ -172,3 +174,18 @@ def test_a_partition_that_never_falls_goes_on_in_the_second_in_which_the_new_log
     assert question(script) == begin
     script.sync(new_generation=begin)
     assert script.rows("shop", "t") == {(1, "a", None): 1, (2, "b", None): 1, (3, "c", None): 1, (4, "d", 5): 1}
+
+
+def test_records_of_the_new_log_sent_again_to_a_partition_that_begins_behind_them(log: Log, lake: Path) -> None:
+    """All is in the pipeline's first batch: what other partitions show of the new log is not of the old one."""
+    script = Script(log, lake, schema_topic=TOPIC)
+    columns = {"id": "int", "v": "varchar"}
+    text = "CREATE TABLE shop.t (id int NOT NULL, v varchar(20), PRIMARY KEY (id))"
+    script.send(ddl(text, 4, time=500, columns=columns, key=("id",), file="mysql-bin.000009"))
+    inserted = at(3, 13, 1, "a", partition=1)
+    script.send(inserted, at(3, 14, 2, "b"), replace(inserted, partition=0))
+    begin = BEGIN.replace(":3", ":0")
+    assert question(script) == begin
+    script.sync(new_generation=begin)
+    assert script.rows("shop", "t") == {(1, "a"): 1, (2, "b"): 1}
+    assert script.states_of("shop", "t") == ["ok"]

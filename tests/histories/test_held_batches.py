@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A table that holds a batch goes on from its own commit, whatever was recorded of it."""
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result
+from airflow_provider_cdc.core.documents import JobDocument, Result
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError
-from spark_jobs.storage import Storage
-from spark_jobs.writers.delta_location import DeltaLocation
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.histories.ddl_statements import Create
 from tests.histories.log import Crash, CrashError, Log
 from tests.histories.run import Case, Replay, told
@@ -62,7 +64,7 @@ def test_a_store_that_fails_at_opening_fails_the_batch_for_now(
     log: Log, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replay = Replay(Case(0, (Create(T, KEYED), rows(1)), Style(), batches=1), log, lake)
-    monkeypatch.setattr("spark_jobs.writers.delta_location.DeltaTable", _failing(OSError("connection reset by peer")))
+    monkeypatch.setattr("spark_jobs.sinks.delta.table.DeltaTable", _failing(OSError("connection reset by peer")))
     (problem,) = replay.run()
     assert "sink.unavailable" in problem and "location=" in problem and "run again" in problem
 
@@ -122,5 +124,5 @@ def test_an_error_after_a_commit_is_no_reason_to_park(log: Log, lake: Path, monk
     replay = Replay(Case(0, (Create(T, KEYLESS), rows(1)), Style(), batches=1), log, lake)
     (problem,) = replay.run()
     assert "the batch failed" in problem and "apply.fault" in problem
-    chunks = [Chunk(topic, part, 0, len(records)) for (topic, part), records in log.partitions.items()]
+    chunks = [OffsetRange(topic, part, 0, len(records)) for (topic, part), records in log.partitions.items()]
     assert replay._sync(replay._job(1, chunks)).status == "done"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A sample of the random histories of every format, against the model; ``make histories`` runs more and longer ones."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A sample of the histories with their tasks run by Spark."""
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from spark_jobs.carrying import carried, raised
+from spark_jobs.workers.task_transport import carried, raised
 from tests.histories.cases import case_of, judge
 from tests.histories.generate import THEMES
 from tests.histories.log import Log, save, with_log
@@ -22,7 +23,7 @@ COUNT = 50
 
 @pytest.fixture
 def spark(session: Any) -> Any:
-    """The bare context, as the product uses it."""
+    """Return the bare context, as the product uses it."""
     return session.sparkContext
 
 

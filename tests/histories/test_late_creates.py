@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A table that its rows made known, and whose CREATE comes a batch later with what happened to it since."""
 
 from __future__ import annotations

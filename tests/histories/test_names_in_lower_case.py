@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server with lower_case_table_names=1: rows name tables in lower case, statements as they were typed.
 
 Recorded with Debezium on MySQL 8.0: streamed statements, their database and ``tableChanges`` have the typed names.

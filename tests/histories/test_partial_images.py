@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Updates that leave out what did not change, over lagging partitions and with repeats, leave what the source has."""
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from typing import Any
 
 import pytest
 
-import spark_jobs.sync
-from spark_jobs.storage import table_location
-from spark_jobs.writers.delta_location import DeltaLocation
+import spark_jobs.driver.run_batch
+from spark_jobs.lake.storage import table_location
+from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.tasks.table_task import ApplyReport
 from tests.captures.replaying import Lake
 from tests.histories.log import Log
 from tests.histories.records import Record
@@ -90,14 +92,14 @@ def replay(seed: int, log: Log, root: Path) -> None:
 
 def test_partial_updates_leave_what_the_source_has(log: Log, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: Counter[str] = Counter()
-    apply = spark_jobs.sync.apply
+    apply = spark_jobs.driver.run_batch.apply
 
-    def counted(*arguments: Any) -> dict[str, Any]:
+    def counted(*arguments: Any) -> ApplyReport:
         report = apply(*arguments)
-        told[report["status"]] += 1
+        told[report.status] += 1
         return report
 
-    monkeypatch.setattr(spark_jobs.sync, "apply", counted)
+    monkeypatch.setattr(spark_jobs.driver.run_batch, "apply", counted)
     for seed in range(60):
         replay(seed, log, lake)
         shutil.rmtree(lake, ignore_errors=True)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random histories whose tables are all resolved, typed and written in pieces, as large ones are, against the model."""
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.apply import changes
+from airflow_provider_cdc.core.apply import ordered_changes
 from airflow_provider_cdc.core.config import RunPolicy
-from spark_jobs.writers import delta_location, task_writer
+from spark_jobs.sinks.delta import table as delta_table
+from spark_jobs.sinks.delta import task_writer
 from tests.histories.cases import case_of, judge
 from tests.histories.log import Log
 from tests.histories.tools import TOOLS
@@ -30,8 +32,8 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         write(place, action)
 
     monkeypatch.setattr("tests.histories.run.RunPolicy", partial(RunPolicy, apply_bytes=1))
-    monkeypatch.setattr(changes, "PORTION_BYTES", 200)
-    for module in (task_writer, delta_location):
+    monkeypatch.setattr(ordered_changes, "PORTION_BYTES", 200)
+    for module in (task_writer, delta_table):
         monkeypatch.setattr(module, "WIDE_ROW", -1)
     monkeypatch.setattr(task_writer, "_write_pieces", counted)
     return found

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What random histories have found, each as small as it gets."""
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import pytest
 from tests.histories.ddl_statements import Alter, ChangeColumn, Create, CreateLike, Drop, Place, Rename
 from tests.histories.kinds import Kind
 from tests.histories.log import Log
-from tests.histories.row_statements import Delete, Insert, Truncate
+from tests.histories.row_statements import Delete, Insert, ShiftKey, Truncate, Update
 from tests.histories.run import Case, Replay, told
 from tests.histories.source import Column, Name, Statement, Structure
 from tests.histories.tools import Style
@@ -87,3 +88,17 @@ def test_a_table_dropped_before_its_late_rename_came_is_dropped_by_its_last_name
     assert replay.run() == []
     found = {(state.table, state.state) for state in replay.states.values()}
     assert found == {("orders", "dropped"), ("_orders_del", "dropped")}
+
+
+@pytest.mark.parametrize("seed", (14, 21, 26, 31))
+def test_updates_without_unchanged_columns_of_rows_that_took_the_keys_of_others(
+    seed: int, log: Log, lake: Path
+) -> None:
+    """One statement's rows lie on two partitions, numbered anew in each: leaving a key comes before taking it."""
+    table = Structure((A, B, Column("c", INT)), ("a",))
+    inserted = Insert(T, tuple({"a": key, "b": key, "c": key} for key in range(1, 9)))
+    statements = (Create(T, table), inserted, ShiftKey(T, -1), Update(T, tuple(range(8)), {"b": 0}))
+    style = Style(partitions=2, embedded=True, minimal=True)
+    replay = Replay(Case(seed, statements, style, batches=1, format="canal-protobuf"), log, lake)
+    problems = replay.run()
+    assert not problems, told(replay.case, replay.story, problems)

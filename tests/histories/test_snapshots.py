@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Snapshots that a connector takes again: they describe the tables, and replace content only with their rows."""
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def test_a_snapshot_in_several_batches_begins_the_content_once(script: Script) -
     for number in (5, 6, 7):
         script.send(*rows("r", 200, number, mark="true", time=BEGIN + 660_000))
         result = script.sync()
-        assert {line["action"] for line in result.tables} <= {"append", "merge"}
+        assert {line.action for line in result.tables} <= {"append", "merge"}
     both(script, 2, 5, 6, 7)
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statements that change rows without row events: the tables park, and what makes their rows known again ends that."""
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def replayed(log: Log, lake: Path, *statements: Statement, ends: tuple[dict[str,
 
 
 def states(replay: Replay) -> dict[str, str]:
-    """The state of each table that was not dropped, by name."""
+    """Return the state of each table that was not dropped, by name."""
     return {state.table: state.state for state in replay.states.values() if state.state != "dropped"}
 
 

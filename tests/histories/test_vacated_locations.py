@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A location belongs to the table that has its name now: nothing of an older table empties it."""
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def insert(number: int, pos: int, partition: int = 0) -> Record:
 
 @pytest.fixture
 def script(log: Log, lake: Path) -> Script:
-    """A table with row 1, dropped and created again with row 2, under ``on_drop_table: apply``."""
+    """Return a table with row 1, dropped and created again with row 2, under ``on_drop_table: apply``."""
     script = Script(log, lake, policy={"on_drop_table": "apply"})
     script.send(*snapshot_ddl(100, {"t": (COLUMNS, KEY)}), insert(1, 110))
     return script

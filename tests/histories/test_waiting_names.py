@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of a name that no schema change has created yet: they stay in sight until one does."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What each tool can send, how it is set up, and what is documented that it loses."""
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class Tool:
     @cached_property
     def by_clock(self) -> bool:
         """Return whether the tool's clock orders its records, so that repeats are not recognised."""
-        return open_format(self.format, self.options).order == "second"
+        return open_format(self.format, self.options).order == "clock"
 
     @cached_property
     def schema_topic(self) -> str | None:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A history as Debezium sends it: which records, and in which order.
 
 What is followed: row envelope and ``source`` of 2.7 and later, a key change as delete, tombstone and insert, tombstones

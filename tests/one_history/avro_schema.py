@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Avro schema of docs/wire/huawei-drs.md A, newer edition, and the options that say how to read it.
 
 The vendor's own schema is not public; this one of another vendor has every shape that a reader by schema must master.
@@ -16,7 +17,7 @@ SPACE = "com.alibaba.dts.formats.avro"
 _SOURCES = "MySQL Oracle SQLServer PostgreSQL MongoDB Redis DB2 PPAS DRDS HBASE HDFS FILE OTHER"
 _OPERATIONS = "INSERT UPDATE DELETE DDL BEGIN COMMIT ROLLBACK ABORT HEARTBEAT CHECKPOINT COMMAND FILL FINISH"
 _NEWER_OPERATIONS = "CONTROL RDB NOOP INIT"
-_CIVIL = ("year", "month", "day", "hour", "minute", "second", "millis")
+_LOCAL = ("year", "month", "day", "hour", "minute", "second", "millis")
 
 
 def _record(record_name: str, /, **fields: Any) -> dict[str, Any]:
@@ -34,7 +35,7 @@ VALUES: dict[str, Any] = {
     "Decimal": _record("Decimal", value="string", precision="int", scale="int"),
     "Float": _record("Float", value="double", precision="int", scale="int"),
     "Timestamp": _record("Timestamp", timestamp="long", millis="int"),
-    "DateTime": _record("DateTime", **{part: ["null", "int"] for part in _CIVIL}),
+    "DateTime": _record("DateTime", **{part: ["null", "int"] for part in _LOCAL}),
     "TimestampWithTimeZone": _record("TimestampWithTimeZone", value="DateTime", timezone="string"),
     "BinaryGeometry": _record("BinaryGeometry", type="string", value="bytes"),
     "TextGeometry": _record("TextGeometry", type="string", value="string"),

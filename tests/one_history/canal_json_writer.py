@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A history as Canal's flat JSON, hashed by key over partitions (docs/wire/canal.md 4.4, 5.2, 5.3, 10.4)."""
 
 from __future__ import annotations

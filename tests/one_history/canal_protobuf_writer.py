@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A history as Canal's protobuf packets, hashed by key over partitions (docs/wire/canal.md 1, 2, 4, 5)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values and schemas that Debezium and dtle write alike (docs/wire/debezium-dtle.md A3, B2, B3)."""
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def days(text: str) -> int:
 
 
 def micros(text: str, zone: tzinfo = UTC) -> int:
-    """Return a civil time of a zone as microseconds since 1970."""
+    """Return a local time of a zone as microseconds since 1970."""
     delta = datetime.fromisoformat(text).replace(tzinfo=zone).astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A history as Debezium 3 writes it with embedded schemas (docs/wire/debezium-dtle.md B1 to B4 and B9)."""
 
 from __future__ import annotations

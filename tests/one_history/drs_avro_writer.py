@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A history as Avro records of a stated schema: that of :mod:`tests.one_history.avro_schema`, read as ``drs-avro``."""
 
 from __future__ import annotations

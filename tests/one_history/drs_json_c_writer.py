@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A history as Huawei DRS writes it in its format JSON-C (docs/wire/huawei-drs.md 3)."""
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ ZONE = "Asia/Shanghai"
 
 
 class Writer(drs_json_writer.Writer):
-    """Writes a deleted row into ``data``, and TIMESTAMP as civil text; that fractions stay is not documented."""
+    """Writes a deleted row into ``data``, and TIMESTAMP as local time text; that fractions stay is not documented."""
 
     format = "drs-json-c"
     options: Mapping[str, str] = {"timezone": ZONE}

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A history in Huawei DRS's format JSON, hashed by key over partitions (docs/wire/huawei-drs.md 3, 4)."""
 
 from __future__ import annotations

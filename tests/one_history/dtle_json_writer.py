@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A history as dtle writes it to Kafka (docs/wire/debezium-dtle.md A)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A history as Tencent DTS sends it: numbered records, some in slices, DDL to every partition (tencent-dts.md)."""
 
 from __future__ import annotations

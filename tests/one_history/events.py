@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One source history as neutral events, and what a writer of a wire format makes of it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A random but repeatable source history and, by plain Python, the tables it leaves."""
 
 from __future__ import annotations
@@ -7,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from airflow_provider_cdc.core.ddl.fold import build_timeline
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange
 from airflow_provider_cdc.core.model.schema import Column, TableName, TableSchema
+from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from tests.one_history.events import Ddl, Event, Image, Row, Value
 
 DATABASE = "shop"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes events as OMS's Canal method does."""
 
 from __future__ import annotations

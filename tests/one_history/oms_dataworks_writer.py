@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes events as OMS's Dataworks method does (docs/wire/oceanbase-oms.md 5)."""
 
 from __future__ import annotations

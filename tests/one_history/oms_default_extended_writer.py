@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes events as OMS's DefaultExtendColumnType method does (docs/wire/oceanbase-oms.md 3)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes events as OMS's Default method does (docs/wire/oceanbase-oms.md 2, 8)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes events as OMS's SharePlex method does."""
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class Writer:
         name = f"{what.database}.{what.table}"
         meta = {
             "op": _OPS[what.op],
-            "time": _civil(event.time_ms),
-            "posttime": _civil(event.sent_ms),
+            "time": _local_time(event.time_ms),
+            "posttime": _local_time(event.sent_ms),
             "idx": "1/10",
             "size": 10,
             "seq": event.number,
@@ -55,5 +56,5 @@ class Writer:
         return image(row, what.schema)
 
 
-def _civil(millis: int) -> str:
+def _local_time(millis: int) -> str:
     return datetime.fromtimestamp(millis // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values as OMS writes them in its JSON forms, by source type (docs/wire/oceanbase-oms.md 7)."""
 
 from __future__ import annotations

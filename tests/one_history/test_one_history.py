@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The same history in every tool's wire form, over several partitions and partly sent twice, gives the same tables."""
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_cdc.core.formats.common.record_groups import last_cut
 from airflow_provider_cdc.core.formats.contract import Format, Grouped
-from airflow_provider_cdc.core.formats.groups import last_cut
 from airflow_provider_cdc.core.formats.registry import format_names, open_format
-from spark_jobs.storage import table_location
-from spark_jobs.writers.delta_location import DeltaLocation
+from spark_jobs.lake.storage import table_location
+from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.captures.replaying import Lake, full_ends, random_cuts
 from tests.one_history.events import Event, Message, Row, Writer
 from tests.one_history.history import CREATES, DATABASE, History, history
@@ -44,7 +45,7 @@ def deliveries(told: History, order: str, seed: int) -> list[Event]:
         sent.append(event)
         if place in points:
             again = told.events[place - 12 : place + 1]
-            if order == "second":
+            if order == "clock":
                 again = [] if any(map(_moves, again)) else [one for one in again if _keyed(one)]
             sent += again
     return [replace(event, sent_ms=told.events[0].sent_ms + 1000 * place) for place, event in enumerate(sent)]

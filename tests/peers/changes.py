@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the product decodes, as the lines in which the files state their expectations, and when two lines are equal."""
 
 from __future__ import annotations

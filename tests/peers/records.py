@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files of other projects as Kafka records, and what their tools write where a sample leaves it out."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every file that other projects publish, through ``airflow-cdc decode``: as they expect, or as the verdict says."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the product makes of each file that other projects publish: equal to what they expect, or why not.
 
 Paths are below ``fixtures/peers``; ``X.expected.jsonl`` belongs to the row of X.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The vendors' documents on their formats: their JSON samples and their definitions, as they are printed."""
 
 from __future__ import annotations

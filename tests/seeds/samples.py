@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What each JSON text in the vendors' documents means, what is wrong with it as printed, and how it is taken."""
 
 from __future__ import annotations

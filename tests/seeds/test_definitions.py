@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The messages, enums, outlines and type tables in the vendors' documents on their protobuf forms."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every JSON text in the vendors' documents on their formats, through ``airflow-cdc decode``."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records that only make sense together (Tencent DTS), through both readers."""
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_cdc.core.documents import Chunk
 from airflow_provider_cdc.core.formats.generated.dts_pb2 import (
     Column,
     Data,
@@ -25,10 +25,11 @@ from airflow_provider_cdc.core.formats.generated.dts_pb2 import (
     MessageType,
     RowChange,
 )
-from spark_jobs.change_log import Group, read_groups
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from spark_jobs.lake.change_log import read_groups
+from spark_jobs.lake.storage import Storage
 from spark_jobs.readers import task_reader
 from spark_jobs.readers.spark_reader import _records, read_with_spark
-from spark_jobs.storage import Storage
 from spark_jobs.tasks.land import land_chunks
 from tests.spark.test_readers import job
 from tests.stack.broker import Broker
@@ -64,25 +65,25 @@ def topic(broker: Broker) -> str:
     return TOPIC
 
 
-def read(reader: str, request: pytest.FixtureRequest, broker: Broker, root: Path, chunk: Chunk) -> dict[str, Any]:
+def read(reader: str, request: pytest.FixtureRequest, broker: Broker, root: Path, chunk: OffsetRange) -> dict[str, Any]:
     """Return the rows by offset and the errors of a chunk."""
     asked = replace(job(broker, root, chunk), format="dts-protobuf")
     if reader == "task":
         reports = [land_chunks(asked, asked.chunks, {})]
     else:
         reports = read_with_spark(request.getfixturevalue("session"), asked, {})
-    groups = [Group(**group) for report in reports for group in report["groups"]]
+    groups = [group for report in reports for group in report.groups]
     changes = read_groups(Storage(str(root)), groups, ["offset", "after"]).to_pylist() if groups else []
     rows = {change["offset"]: json.loads(change["after"])["id"] for change in changes if change["after"] is not None}
-    errors = [(e["offset"], e["error_code"]) for report in reports for e in report["errors"]]
-    return {"rows": rows, "errors": errors, "records": sum(report["records"] for report in reports)}
+    errors = [(e["offset"], e["error_code"]) for report in reports for e in report.errors]
+    return {"rows": rows, "errors": errors, "records": sum(report.records for report in reports)}
 
 
 @pytest.mark.parametrize("reader", ["task", "spark"])
 def test_slices_are_put_together_and_numbers_followed(
     reader: str, request: pytest.FixtureRequest, topic: str, broker: Broker, tmp_path: Path
 ) -> None:
-    found = read(reader, request, broker, tmp_path, Chunk(topic, 0, 0, 6))
+    found = read(reader, request, broker, tmp_path, OffsetRange(topic, 0, 0, 6))
     assert found == {"rows": {0: "1", 2: "2", 4: "3", 5: "4"}, "errors": [(5, "record.lost")], "records": 6}
 
 
@@ -91,18 +92,18 @@ def test_blocks_of_one_record_cut_no_group(
 ) -> None:
     for name in ("_TAKEN", "HELD_RECORDS"):
         monkeypatch.setattr(task_reader, name, 1)
-    found = read("task", request, broker, tmp_path, Chunk(topic, 0, 0, 6))
+    found = read("task", request, broker, tmp_path, OffsetRange(topic, 0, 0, 6))
     assert found == {"rows": {0: "1", 2: "2", 4: "3", 5: "4"}, "errors": [(5, "record.lost")], "records": 6}
 
 
 def test_what_stood_before_a_batch_tells_its_repeats_and_losses(
     request: pytest.FixtureRequest, topic: str, broker: Broker, tmp_path: Path
 ) -> None:
-    found = read("task", request, broker, tmp_path / "a", Chunk(topic, 0, 3, 5))
+    found = read("task", request, broker, tmp_path / "a", OffsetRange(topic, 0, 3, 5))
     assert found == {"rows": {4: "3"}, "errors": [], "records": 2}
-    found = read("task", request, broker, tmp_path / "b", Chunk(topic, 0, 5, 6))
+    found = read("task", request, broker, tmp_path / "b", OffsetRange(topic, 0, 5, 6))
     assert found == {"rows": {5: "4"}, "errors": [(5, "record.lost")], "records": 1}
-    found = read("task", request, broker, tmp_path / "c", Chunk(topic, 0, 2, 3))
+    found = read("task", request, broker, tmp_path / "c", OffsetRange(topic, 0, 2, 3))
     assert found == {"rows": {}, "errors": [(2, "record.slices_missing")], "records": 1}
 
 

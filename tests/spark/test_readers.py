@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One behaviour suite over both readers: the same stretch of a topic gives the same changes, whoever reads it."""
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.config import RunPolicy
-from airflow_provider_cdc.core.documents import Chunk, JobDocument
+from airflow_provider_cdc.core.config import RunPolicy, TableRules
+from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, SourceError
-from spark_jobs.change_log import Group, read_groups
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from spark_jobs.lake.change_log import LandReport, read_groups
+from spark_jobs.lake.storage import Storage
 from spark_jobs.readers.spark_reader import java_client, read_with_spark
-from spark_jobs.storage import Storage
 from spark_jobs.tasks.land import land_chunks
 from tests.stack.broker import Broker
 
@@ -80,8 +82,8 @@ def _await_end(broker: Broker, topic: str, partition: int, end: int) -> None:
     consumer.close()
 
 
-def job(broker: Broker, root: Path, *chunks: Chunk) -> JobDocument:
-    policy = RunPolicy(land_deadline_seconds=10).document()
+def job(broker: Broker, root: Path, *chunks: OffsetRange) -> JobDocument:
+    policy = RunPolicy(land_deadline_seconds=10)
     return JobDocument(
         "readers",
         1,
@@ -93,16 +95,16 @@ def job(broker: Broker, root: Path, *chunks: Chunk) -> JobDocument:
         {"bootstrap.servers": broker.bootstrap},
         list(chunks),
         policy,
-        {},
+        TableRules(),
         [],
         [],
         [],
     )
 
 
-def landed(root: Path, reports: list[dict[str, Any]]) -> list[tuple[int, int, str]]:
+def landed(root: Path, reports: list[LandReport]) -> list[tuple[int, int, str]]:
     storage = Storage(str(root))
-    groups = [Group(**group) for report in reports for group in report["groups"]]
+    groups = [group for report in reports for group in report.groups]
     if not groups:
         return []
     rows = read_groups(storage, groups, ["partition", "offset", "after", "kafka_time"])
@@ -110,14 +112,14 @@ def landed(root: Path, reports: list[dict[str, Any]]) -> list[tuple[int, int, st
 
 
 def test_a_stretch_in_the_middle_is_read_exactly(land: Land, topic: str, broker: Broker, tmp_path: Path) -> None:
-    reports = land(job(broker, tmp_path, Chunk(topic, 0, 3, 7)))
+    reports = land(job(broker, tmp_path, OffsetRange(topic, 0, 3, 7)))
     assert [offset for _, offset, _ in landed(tmp_path, reports)] == [3, 4, 5, 6]
-    assert sum(report["records"] for report in reports) == 4
+    assert sum(report.records for report in reports) == 4
 
 
 def test_only_committed_records_are_read(land: Land, topic: str, broker: Broker, tmp_path: Path) -> None:
     # 100-102, marker, 200-202 aborted, marker, 300-302, marker, 400-402 aborted, marker: 16 offsets
-    rows = landed(tmp_path, land(job(broker, tmp_path, Chunk(topic, 1, 0, 16))))
+    rows = landed(tmp_path, land(job(broker, tmp_path, OffsetRange(topic, 1, 0, 16))))
     assert [json.loads(after)["id"] for _, _, after in rows] == [100, 101, 102, 300, 301, 302]
 
 
@@ -125,24 +127,24 @@ def test_only_committed_records_are_read(land: Land, topic: str, broker: Broker,
 def test_an_end_at_a_marker_or_an_aborted_record_ends_the_read(
     land: Land, topic: str, broker: Broker, tmp_path: Path, end: int
 ) -> None:
-    rows = landed(tmp_path, land(job(broker, tmp_path, Chunk(topic, 1, 0, end))))
+    rows = landed(tmp_path, land(job(broker, tmp_path, OffsetRange(topic, 1, 0, end))))
     assert [offset for _, offset, _ in rows] == [n for n in (0, 1, 2, 8, 9, 10) if n < end]
 
 
 def test_a_stretch_of_nothing_but_aborted_records_is_empty(
     land: Land, topic: str, broker: Broker, tmp_path: Path
 ) -> None:
-    assert landed(tmp_path, land(job(broker, tmp_path, Chunk(topic, 1, 4, 8)))) == []
+    assert landed(tmp_path, land(job(broker, tmp_path, OffsetRange(topic, 1, 4, 8)))) == []
 
 
 def test_several_partitions_are_read_in_one_go(land: Land, topic: str, broker: Broker, tmp_path: Path) -> None:
-    rows = landed(tmp_path, land(job(broker, tmp_path, Chunk(topic, 0, 0, 10), Chunk(topic, 1, 8, 11))))
+    rows = landed(tmp_path, land(job(broker, tmp_path, OffsetRange(topic, 0, 0, 10), OffsetRange(topic, 1, 8, 11))))
     assert [(p, o) for p, o, _ in rows] == [*((0, n) for n in range(10)), (1, 8), (1, 9), (1, 10)]
 
 
 def test_an_end_beyond_the_log_is_an_error(land: Land, topic: str, broker: Broker, tmp_path: Path) -> None:
     with pytest.raises(CdcError) as caught:
-        land(job(broker, tmp_path, Chunk(topic, 0, 5, 40)))
+        land(job(broker, tmp_path, OffsetRange(topic, 0, 5, 40)))
     assert caught.value.code in ("kafka.end_beyond_log", "kafka.offsets_expired", "spark.read_failed")
 
 
@@ -158,7 +160,7 @@ def test_offsets_that_are_gone_are_an_error(land: Land, broker: Broker, tmp_path
     for future in broker.admin.delete_records([TopicPartition(name, 0, 6)]).values():
         future.result()
     with pytest.raises(SourceError) as caught:
-        land(job(broker, tmp_path, Chunk(name, 0, 2, 9)))
+        land(job(broker, tmp_path, OffsetRange(name, 0, 2, 9)))
     assert caught.value.code == "kafka.offsets_expired"
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One behaviour suite over every writer: what a commit leaves behind, whoever made it."""
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_cdc.core.apply.delta import LaterRows
+from airflow_provider_cdc.core.apply.merge_plan import LaterRows
 from airflow_provider_cdc.core.errors import UnavailableError
-from spark_jobs.storage import Storage
-from spark_jobs.writers.contract import Action
-from spark_jobs.writers.delta_location import WIDE_ROW, Commit, DeltaLocation
-from spark_jobs.writers.spark_writer import SparkWriter, StageWriter
-from spark_jobs.writers.task_writer import TaskWriter
+from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.delta.spark_writer import SparkWriter, StageWriter
+from spark_jobs.sinks.delta.table import WIDE_ROW, Commit, DeltaLocation
+from spark_jobs.sinks.delta.task_writer import TaskWriter
 
 Do = Callable[[str, Action], None]
 APP = "cdc/tests/t1/0"
@@ -129,7 +130,7 @@ def test_every_type_comes_back_as_it_was(do: Do, tmp_path: Path) -> None:
             "money": pa.array([Decimal("99999999999999999999999999.999999999999"), None], pa.decimal128(38, 12)),
             "unsigned": pa.array([Decimal(18446744073709551615), None], pa.decimal128(20, 0)),
             "day": pa.array([date(9999, 12, 31), None], pa.date32()),
-            "civil": pa.array([datetime(1000, 1, 1, 0, 0, 0, 1), None], pa.timestamp("us")),
+            "local_time": pa.array([datetime(1000, 1, 1, 0, 0, 0, 1), None], pa.timestamp("us")),
             "instant": pa.array([datetime(2038, 1, 19, 3, 14, 7), None], pa.timestamp("us", "UTC")),
             "bytes": pa.array([b"\x00\xff", None], pa.binary()),
             "text": pa.array(["\U0001f600'\"`\\\x00", None], pa.string()),

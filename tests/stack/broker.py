@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A single-node Kafka broker (KRaft) on free ports of this machine."""
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from types import TracebackType
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from airflow_provider_cdc.jars import fetch, jar_cache
-from airflow_provider_cdc.java import find_java
+from airflow_provider_cdc.engine.jars import fetch, jar_cache
+from airflow_provider_cdc.engine.java import find_java
 from tests.stack.process import NotAvailable, Server, free_port
 
 LOCK = Path(__file__).with_name("broker.lock")

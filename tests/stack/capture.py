@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recorded Kafka traffic (`records.jsonl.xz`), read and replayed into a broker as it was."""
 
 from __future__ import annotations

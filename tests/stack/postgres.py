@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A temporary PostgreSQL server, from the Python package that carries one or from the system's packages."""
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Postgres:
         self._serve()
 
     def _programs(self) -> Path:
-        """The folder of a PostgreSQL that the user it will run as can execute."""
+        """Return the folder of a PostgreSQL that the user it will run as can execute."""
         tried = []
         for folder in _installed():
             if self._starts(folder):
@@ -133,7 +134,7 @@ class Postgres:
 
 
 def _unprivileged() -> str:
-    """A user other than root to run as."""
+    """Return a user other than root to run as."""
     for name in ("postgres", "nobody"):
         try:
             return pwd.getpwnam(name).pw_name

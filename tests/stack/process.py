@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server as a child process: it logs to a file, is waited for, and never outlives the one who started it."""
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Server:
         return self._process.poll() is None
 
     def tail(self, lines: int = 30) -> str:
-        """The last lines of the log."""
+        """Return the last lines of the log."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return "\n".join(text.splitlines()[-lines:])
 
@@ -117,7 +118,7 @@ def _group(user: str) -> int:
 
 
 def free_port() -> int:
-    """A TCP port of the loopback interface that nobody listens on now."""
+    """Return a TCP port of the loopback interface that nobody listens on now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

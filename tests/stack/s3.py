@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An S3 service on this machine: moto's server, in an environment of its own because it cannot share Airflow's."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The test broker takes, keeps and protects records like any Kafka broker."""
 
 from __future__ import annotations

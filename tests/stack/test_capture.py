@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A replayed capture stands in the broker as it was recorded."""
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def written(folder: Path, records: list[Record]) -> Path:
 
 
 def stored(broker: Broker, wanted: list[Record]) -> list[Record]:
-    """What the broker holds where the wanted records should stand."""
+    """Return what the broker holds where the wanted records should stand."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused", "enable.auto.commit": False})
     places = {(record.topic, record.partition) for record in wanted}
     consumer.assign([TopicPartition(topic, partition, 0) for topic, partition in places])

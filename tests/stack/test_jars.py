@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Locked jars arrive complete and verified, or not at all."""
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.jars import SPARK_LOCK, JarError, fetch, read_lock
-from airflow_provider_cdc.jars.__main__ import main
-from airflow_provider_cdc.jars.trust import PASSWORD, write_truststore
-from airflow_provider_cdc.java import JavaHome, JavaNotFound, find_java
+from airflow_provider_cdc.engine.jars import SPARK_LOCK, JarError, fetch, read_lock
+from airflow_provider_cdc.engine.jars.__main__ import main
+from airflow_provider_cdc.engine.jars.signatures import PASSWORD, write_truststore
+from airflow_provider_cdc.engine.java import JavaHome, JavaNotFound, find_java
 from tests.stack.broker import LOCK
 
 SMALL = "org.jspecify:jspecify:1.0.0 sha256=1fad6e6be7557781e4d33729d49ae1cdc8fdda6fe477bb0cc68ce351eafdfbab\n"
@@ -51,7 +52,7 @@ def test_a_jar_is_fetched_once(tmp_path: Path, java: JavaHome) -> None:
 
 def test_a_wrong_checksum_keeps_the_jar_out(tmp_path: Path, java: JavaHome) -> None:
     lock = lock_file(tmp_path, SMALL.replace("1fad", "ffff"))
-    with pytest.raises(JarError, match=r"jspecify-1\.0\.0\.jar .* wrong checksum.*not kept") as failure:
+    with pytest.raises(JarError, match=r"jspecify-1\.0\.0\.jar .* wrong checksum.*discarded") as failure:
         fetch(lock, tmp_path / "cache", java.executable, lambda text: None)
     assert "Run this again" in str(failure.value)
     assert not list((tmp_path / "cache").rglob("*.jar"))
@@ -97,7 +98,7 @@ def test_the_systems_authorities_can_be_read_by_a_java(tmp_path: Path, java: Jav
 
 
 def fake_java(folder: Path, version: str, knows_module: bool) -> Path:
-    """A program that answers what this project asks a Java."""
+    """Return a program that answers what this project asks a Java."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     refuse = "" if knows_module else 'case "$1" in --add-modules=*) exit 1;; esac\n'

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The temporary PostgreSQL is a real one, reached the way users reach theirs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The S3 service serves delta-rs and pyarrow alike."""
 
 from __future__ import annotations

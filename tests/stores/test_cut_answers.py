@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers of an object store that are cut off anywhere: the content or a passing fault, never other content."""
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_provider_cdc.core.errors import UnavailableError
-from spark_jobs import debts
-from spark_jobs.storage import Storage
+from spark_jobs.lake import pending_deletes
+from spark_jobs.lake.storage import Storage
 from tests.faults.store import FailingStore, Fault, Weather
 from tests.stack.s3 import S3
 
@@ -48,7 +49,7 @@ def lake(s3: S3, store: FailingStore) -> Callable[[], Storage]:
     """Return what opens the lake behind the proxy; it has a document and a parquet file."""
     whole = Storage(ROOT, dict(s3.storage_options))
     whole.write_json("a.json", DOCUMENT)
-    debts.write(whole, "shop", "t", 1, ROWS)
+    pending_deletes.write(whole, "shop", "t", 1, ROWS)
     return lambda: Storage(ROOT, {**s3.storage_options, "AWS_ENDPOINT_URL": store.endpoint})
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lake on an object store: the change log, the tables and the documents over the S3 API."""
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.storage import Storage, table_location
-from spark_jobs.writers.delta_location import DeltaLocation
+from spark_jobs.lake.storage import Storage, table_location
+from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.captures.replaying import Lake, random_cuts
 from tests.captures.truth import differing, load
 from tests.stack.broker import Broker
@@ -54,7 +55,7 @@ def test_folders_behind_a_name(options: dict[str, str]) -> None:
 
 @pytest.fixture(scope="module")
 def own_broker() -> Iterator[Broker]:
-    """A broker of its own: other tests put the same recorded log into theirs."""
+    """Return a broker of its own: other tests put the same recorded log into theirs."""
     with Broker() as running:
         yield running
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A broker for each file of tests, in it topics and a pipeline for each test."""
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def kafka() -> Iterator[Broker]:
 
 @pytest.fixture
 def place(kafka: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Place:
-    """A pipeline whose topics hold the shop's first phase."""
+    """Return a pipeline whose topics hold the shop's first phase."""
     prefix = "t" + "".join(c for c in request.node.name if c.isalnum())[-60:]
     site = Site(tmp_path, {"bootstrap.servers": kafka.bootstrap}, {"source": source(prefix)})
     site.changes["policy"] = {"lease_seconds": 5}

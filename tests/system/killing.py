@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sudden ends: which process dies at which moment of a batch, and what the batch had reached by then."""
 
 from __future__ import annotations
@@ -173,7 +174,7 @@ class Executioner:
 
 def _found(present: dict[int, str], target: str) -> list[int]:
     """Return the processes that play a part."""
-    daemons = [pid for pid, line in present.items() if "-m spark_jobs.worker_daemon" in line]
+    daemons = [pid for pid, line in present.items() if "-m spark_jobs.workers.daemon" in line]
     match target:
         case "engine" | "driver":
             return [

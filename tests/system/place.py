@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pipeline over topics of its own, and what can happen to them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes as the kernel shows them: who descends from whom, and who carries a mark in its environment."""
 
 from __future__ import annotations

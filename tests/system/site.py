@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pipeline over the shop's log whose command is watched while it works."""
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.commands.looking import table_documents
+from airflow_provider_cdc.batch.result import table_states
+from airflow_provider_cdc.commands.show import table_documents
 from airflow_provider_cdc.core.ledger import Ledger
 from tests.airflow.shop import DATA, PHASES, Answer, Shop
 from tests.stack import capture
@@ -127,7 +129,7 @@ class Site(Shop):
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """Return the tables by name, as the command ``tables`` prints them but sooner."""
-        return {table["table"]: table for table in table_documents(self._opened.tables("shop").values())}
+        return {table["table"]: table for table in table_documents(table_states(self._opened, "shop").values())}
 
     @property
     def _opened(self) -> Ledger:

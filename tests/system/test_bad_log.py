@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A log that lost something (offsets expired, topics made anew or gone): clear errors, nothing half done."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records nobody can read: counted and told without their content, and nothing beside them is lost."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Places that are not ours, away or not to be written: their tables are parked and catch up, nothing is lost."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whatever goes wrong with one table, in the driver, in its task or in its store: the other tables are committed."""
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from deltalake import DeltaTable
 
 from airflow_provider_cdc.core.errors import UnavailableError
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
-from spark_jobs import starting_points, sync
+from airflow_provider_cdc.core.model.status import ApplyStatus
+from spark_jobs.driver import base_states, run_batch
+from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.tasks import apply
-from spark_jobs.writers import delta_location
+from spark_jobs.tasks.table_task import ApplyReport
 from tests.airflow.shop import rows
 from tests.captures.replaying import Lake
 from tests.one_history.debezium_json_writer import Writer
@@ -164,14 +167,14 @@ def _in_resolving(error: BaseException, patch: pytest.MonkeyPatch) -> None:
 
 
 def _in_planning(error: BaseException, patch: pytest.MonkeyPatch) -> None:
-    whole = starting_points.StartingPoints.context
+    whole = base_states.StartingPoints.context
 
     def failing(self: Any, timeline: Any, *rest: Any) -> Any:
         if timeline.last_name.table == "sick":
             raise error
         return whole(self, timeline, *rest)
 
-    patch.setattr(starting_points.StartingPoints, "context", failing)
+    patch.setattr(base_states.StartingPoints, "context", failing)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +207,7 @@ def test_a_passing_fault_of_the_store_is_told_after_the_others_are_committed(
     course: Course, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = str(course.folder / "shop" / "sick")
-    whole = delta_location.DeltaLocation.merge
+    whole = DeltaLocation.merge
 
     def full(self: Any, *rest: Any) -> None:
         if self.location == place:
@@ -213,7 +216,7 @@ def test_a_passing_fault_of_the_store_is_told_after_the_others_are_committed(
 
     course.update(300, 1, *TABLES)
     with monkeypatch.context() as patch:
-        patch.setattr(delta_location.DeltaLocation, "merge", full)
+        patch.setattr(DeltaLocation, "merge", full)
         with pytest.raises(UnavailableError) as caught:
             course.sync()
     error = caught.value
@@ -230,13 +233,13 @@ def test_a_passing_fault_of_the_store_is_told_after_the_others_are_committed(
 def test_a_store_that_is_away_is_not_asked_for_every_table(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def away(job: Any, task: Any, secrets: Any, stage: Any) -> dict[str, Any]:
+    def away(job: Any, task: Any, secrets: Any, stage: Any) -> ApplyReport:
         asked.append(task.table_id)
-        return {"table_id": task.table_id, "status": "unavailable"}
+        return ApplyReport(task.table_id, ApplyStatus.UNAVAILABLE)
 
-    monkeypatch.setattr(sync, "apply", away)
-    monkeypatch.setattr(sync, "_stage", lambda job, task: None)
-    monkeypatch.setattr(sync.ApplyTask, "from_document", staticmethod(lambda name: SimpleNamespace(table_id=name)))
-    reports = sync._apply_tasks(None, {}, list("abcdef"))  # type: ignore[arg-type]
+    monkeypatch.setattr(run_batch, "apply", away)
+    monkeypatch.setattr(run_batch, "_stage", lambda job, task: None)
+    tasks = [SimpleNamespace(table_id=name) for name in "abcdef"]
+    reports = run_batch._apply_tasks(None, {}, tasks)  # type: ignore[arg-type]
     assert asked == ["a", "b", "c"]
-    assert [report["table_id"] for report in reports] == list("abcdef")
+    assert [report.table_id for report in reports] == list("abcdef")

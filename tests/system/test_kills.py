@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kill -9 of any process at any moment, then the same command again: equal tables, no doubled batch."""
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _PIPELINES = "cdc_pipelines"
 
 @pytest.fixture
 def empty() -> Iterator[Broker]:
-    """A broker of its own: what is in it is what a batch takes."""
+    """Return a broker of its own: what is in it is what a batch takes."""
     demand_data()
     with Broker() as running:
         yield running
@@ -35,7 +36,7 @@ def empty() -> Iterator[Broker]:
 
 @pytest.fixture(scope="module")
 def filled() -> Iterator[Broker]:
-    """A broker with the shop's first phase."""
+    """Return a broker with the shop's first phase."""
     demand_data()
     with Broker() as running:
         feed(running, 0, 0)

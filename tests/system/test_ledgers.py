@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lake is the truth: a ledger that is lost, new, restored or of another host loses and doubles nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One record that nobody can carry among ten healthy tables: those are committed, its own table is parked."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A repeat of a done batch and a batch without records do next to nothing: no engine, no JVM, no commit."""
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.system
 
 @pytest.fixture(scope="module")
 def filled() -> Iterator[Broker]:
-    """A broker with the shop's first two phases."""
+    """Return a broker with the shop's first two phases."""
     demand_data()
     with Broker() as running:
         feed(running, 0, 1)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables that a pipeline stops to select and selects again."""
 
 from __future__ import annotations

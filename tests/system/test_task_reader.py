@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The task reader says what the brokers say: at once where waiting is useless, in time where it is not."""
 
 from __future__ import annotations
@@ -7,14 +8,15 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
-from airflow_provider_cdc.core.documents import Chunk
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, UnavailableError
+from airflow_provider_cdc.core.formats.contract import Records
+from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.readers import task_reader
 from spark_jobs.readers.task_reader import read_chunks
 from tests.stack.broker import Broker
@@ -35,16 +37,16 @@ def topic(kafka: Broker) -> str:
     return name
 
 
-def fill(kafka: Broker, topic: str, *sizes: int) -> Chunk:
+def fill(kafka: Broker, topic: str, *sizes: int) -> OffsetRange:
     """Write records of these sizes; return all of them as a chunk."""
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "message.max.bytes": 20 * MB})
     for size in sizes:
         producer.produce(topic, os.urandom(size))
     assert producer.flush(60) == 0
-    return Chunk(topic, 0, 0, len(sizes))
+    return OffsetRange(topic, 0, 0, len(sizes))
 
 
-def refused(chunk: Chunk, config: dict[str, Any], **options: Any) -> tuple[CdcError, float]:
+def refused(chunk: OffsetRange, config: dict[str, Any], **options: Any) -> tuple[CdcError, float]:
     """Return the error that reading ends with, and the seconds until then."""
     began = time.monotonic()
     with pytest.raises(CdcError) as error:
@@ -88,7 +90,7 @@ def test_brokers_that_are_away_are_waited_for_until_the_deadline_without_a_flood
     grouped: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     config = {"bootstrap.servers": "127.0.0.1:1"}
-    error, seconds = refused(Chunk("t", 0, 0, 5), config, deadline_seconds=4, grouped=grouped)
+    error, seconds = refused(OffsetRange("t", 0, 0, 5), config, deadline_seconds=4, grouped=grouped)
     assert isinstance(error, UnavailableError) and "Connection refused" in error.message
     assert 4 <= seconds < 10 and capfd.readouterr().err == ""
 
@@ -123,10 +125,11 @@ def test_of_large_records_few_are_held_at_a_time(kafka: Broker, topic: str) -> N
 
 _READ = """
 import re, sys
-from airflow_provider_cdc.core.documents import Chunk
+from airflow_provider_cdc.core.formats.contract import Records
+from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.readers.task_reader import read_chunks
 topic, end, servers = sys.argv[1:]
-chunk = Chunk(topic, 0, 0, int(end))
+chunk = OffsetRange(topic, 0, 0, int(end))
 size = sum(sum(map(len, records.values)) for records in read_chunks([chunk], {"bootstrap.servers": servers}))
 print(size, int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1]) >> 10)
 """
@@ -150,8 +153,106 @@ def test_a_batch_that_the_client_will_not_unpack_is_told_with_the_setting(kafka:
     for _ in range(140):
         producer.produce(topic, bytes(MB))
     assert producer.flush(60) == 0
-    error, seconds = refused(Chunk(topic, 0, 0, 140), {"bootstrap.servers": kafka.bootstrap}, deadline_seconds=60)
+    error, seconds = refused(OffsetRange(topic, 0, 0, 140), {"bootstrap.servers": kafka.bootstrap}, deadline_seconds=60)
     assert isinstance(error, ConfigurationError) and "cannot be unpacked" in error.message and seconds < 30
     assert "receive.message.max.bytes" in error.hint
     config = {"bootstrap.servers": kafka.bootstrap, "receive.message.max.bytes": str(300 * MB)}
-    assert sum(map(len, read_chunks([Chunk(topic, 0, 0, 140)], config))) == 140
+    assert sum(map(len, read_chunks([OffsetRange(topic, 0, 0, 140)], config))) == 140
+
+
+def test_many_partitions_are_read_to_their_ends(kafka: Broker) -> None:
+    name, partitions, records = f"reader.{uuid.uuid4().hex}", 40, 500
+    kafka.create_topic(name, partitions=partitions)
+    producer, value = Producer({"bootstrap.servers": kafka.bootstrap}), os.urandom(4_000)
+    for number in range(partitions * records):
+        producer.produce(name, value, partition=number % partitions)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+    chunks = [OffsetRange(name, partition, 0, records) for partition in range(partitions)]
+    read = offsets_by_partition(read_chunks(chunks, {"bootstrap.servers": kafka.bootstrap}))
+    assert read == {partition: list(range(records)) for partition in range(partitions)}
+
+
+def offsets_by_partition(batches: Iterable[Records]) -> dict[int, list[int]]:
+    offsets: dict[int, list[int]] = {}
+    for batch in batches:
+        offsets.setdefault(batch.partition, []).extend(batch.offsets)
+    return offsets
+
+
+class _Message:
+    def __init__(self, partition: int, offset: int) -> None:
+        self._partition, self._offset = partition, offset
+
+    def topic(self) -> str:
+        return "t"
+
+    def partition(self) -> int:
+        return self._partition
+
+    def offset(self) -> int:
+        return self._offset
+
+    def value(self) -> bytes:
+        return b"x"
+
+    def key(self) -> None:
+        return None
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 0
+
+    def error(self) -> None:
+        return None
+
+
+class _Consumer:
+    """A log of some partitions; each call is answered with records of the partitions in turn, as Kafka does."""
+
+    def __init__(self, partitions: int, records: int) -> None:
+        self._messages = {p: [_Message(p, o) for o in range(records)] for p in range(partitions)}
+        self._paused: set[int] = set()
+
+    def consume(self, count: int, timeout: float) -> list[_Message]:
+        readable = [p for p, messages in self._messages.items() if messages and p not in self._paused]
+        share, taken = -(-count // len(readable)), []
+        for partition in readable:
+            taken += self._messages[partition][:share]
+            del self._messages[partition][:share]
+        return taken
+
+    def pause(self, partitions: list[Any]) -> None:
+        self._paused |= {each.partition for each in partitions}
+
+    def resume(self, partitions: list[Any]) -> None:
+        self._paused -= {each.partition for each in partitions}
+
+
+class _PrefetchingConsumer(_Consumer):
+    """Gives records that were fetched before their partition was paused: those of the last partition first."""
+
+    def consume(self, count: int, timeout: float) -> list[_Message]:
+        partition = max(p for p, messages in self._messages.items() if messages)
+        taken = self._messages[partition][:count]
+        del self._messages[partition][:count]
+        return taken
+
+
+def reading(consumer: _Consumer, partitions: int, records: int) -> Iterable[Records]:
+    chunks = [OffsetRange("t", partition, 0, records) for partition in range(partitions)]
+    return task_reader._Reading(consumer, chunks, task_reader.Deadline(20), task_reader.Complaints()).batches()
+
+
+def test_many_partitions_are_decoded_in_large_batches() -> None:
+    """Read all at once, a hundred partitions would be decoded 200 records at a time: 1 500 batches."""
+    partitions, records = 100, 3_000
+    batches = list(reading(_Consumer(partitions, records), partitions, records))
+    assert offsets_by_partition(batches) == {partition: list(range(records)) for partition in range(partitions)}
+    assert len(batches) <= 3 * partitions
+
+
+def test_a_partition_that_ends_while_it_is_paused_is_not_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_reader, "HELD_RECORDS", 1)  # so that no more partitions are read than must be
+    partitions, records = 3 * task_reader.ACTIVE_PARTITIONS, 5
+    read = offsets_by_partition(reading(_PrefetchingConsumer(partitions, records), partitions, records))
+    assert read == {partition: list(range(records)) for partition in range(partitions)}

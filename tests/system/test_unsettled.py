@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables that wait or are parked while the log brings nothing new: each wait ends, and no engine starts in vain."""
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.system
 
 @pytest.fixture
 def place(kafka: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Place:
-    """A pipeline whose topics hold the shop's first phase without any schema change."""
+    """Return a pipeline whose topics hold the shop's first phase without any schema change."""
     prefix = "u" + "".join(c for c in request.node.name if c.isalnum())[-60:]
     site = Site(tmp_path, {"bootstrap.servers": kafka.bootstrap}, {"source": source(prefix)})
     kafka.create_topic(prefix)

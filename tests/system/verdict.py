@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What must hold after every fault: tables equal to the database, a ledger without gaps, one commit a batch."""
 
 from __future__ import annotations
@@ -7,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 
-from spark_jobs.writers.delta_location import DeltaLocation
+from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.airflow.shop import DATA
 from tests.captures.truth import differing, load
 from tests.system.site import Site

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kept classes of Spark: made by the second batch on a machine, used by all later ones."""
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import pytest
 
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.engine.class_archive import ClassArchive, class_archive
-from airflow_provider_cdc.java import JavaHome
+from airflow_provider_cdc.engine.java import JavaHome
 
 
 @pytest.fixture
@@ -36,24 +37,24 @@ def _start(homes: tuple[Path, Path], folder: Path, session: bool = False) -> Cla
 def test_the_second_start_makes_the_archive_and_later_ones_use_it(homes: tuple[Path, Path], tmp_path: Path) -> None:
     assert _start(homes, tmp_path).options == ""
     second = _start(homes, tmp_path)
-    assert second.made is not None and f"-XX:ArchiveClassesAtExit={second.made}" in second.options
-    second.made.write_bytes(b"classes")
+    assert second.output is not None and f"-XX:ArchiveClassesAtExit={second.output}" in second.options
+    second.output.write_bytes(b"classes")
     second.ended(well=True)
     third = _start(homes, tmp_path)
-    assert third.made is None and third.kept.read_bytes() == b"classes"
-    assert f"-XX:SharedArchiveFile={third.kept}" in third.options
+    assert third.output is None and third.stored.read_bytes() == b"classes"
+    assert f"-XX:SharedArchiveFile={third.stored}" in third.options
 
 
 def test_a_start_that_was_cut_short_leaves_the_next_one_to_make_it(homes: tuple[Path, Path], tmp_path: Path) -> None:
     _start(homes, tmp_path)
     _start(homes, tmp_path).ended(well=True)  # the JVM wrote nothing
-    assert _start(homes, tmp_path).made is not None
+    assert _start(homes, tmp_path).output is not None
 
 
 def test_another_java_and_a_session_have_archives_of_their_own(homes: tuple[Path, Path], tmp_path: Path) -> None:
     first = _start(homes, tmp_path)
     (homes[0] / "release").write_text('JAVA_VERSION="17.0.2"')
-    assert len({first.kept, _start(homes, tmp_path).kept, _start(homes, tmp_path, session=True).kept}) == 3
+    assert len({first.stored, _start(homes, tmp_path).stored, _start(homes, tmp_path, session=True).stored}) == 3
 
 
 def test_a_java_without_an_archive_of_its_own_makes_none(homes: tuple[Path, Path], tmp_path: Path) -> None:
@@ -66,18 +67,18 @@ def test_an_archive_that_a_jvm_died_of_is_gone_and_made_anew(homes: tuple[Path, 
     _start(homes, tmp_path)
     for well in (False, True):
         making = _start(homes, tmp_path)
-        making = making if making.made is not None else _start(homes, tmp_path)
-        assert making.made is not None
-        making.made.write_bytes(b"classes")
+        making = making if making.output is not None else _start(homes, tmp_path)
+        assert making.output is not None
+        making.output.write_bytes(b"classes")
         making.ended(well=well)
-        assert making.kept.exists() is well
+        assert making.stored.exists() is well
     _start(homes, tmp_path).ended(well=False)
-    assert not making.kept.exists()
-    assert [_start(homes, tmp_path).made is not None for _ in range(2)] == [False, True]
+    assert not making.stored.exists()
+    assert [_start(homes, tmp_path).output is not None for _ in range(2)] == [False, True]
 
 
 def test_what_cannot_be_made_is_not_tried_for_ever(homes: tuple[Path, Path], tmp_path: Path) -> None:
-    made = [_start(homes, tmp_path).made is not None for _ in range(6)]
+    made = [_start(homes, tmp_path).output is not None for _ in range(6)]
     assert made == [False, True, True, True, False, False]
 
 
@@ -94,12 +95,12 @@ def test_a_folder_with_spaces_stays_one_argument(homes: tuple[Path, Path], tmp_p
     folder.mkdir()
     _start(homes, folder)
     made = _start(homes, folder)
-    assert shlex.split(made.options)[0] == f"-XX:ArchiveClassesAtExit={made.made}"
+    assert shlex.split(made.options)[0] == f"-XX:ArchiveClassesAtExit={made.output}"
 
 
 def test_an_archive_that_others_can_have_written_is_not_used(homes: tuple[Path, Path], tmp_path: Path) -> None:
     """The JVM runs the classes that are in it."""
-    kept = _start(homes, tmp_path).kept
+    kept = _start(homes, tmp_path).stored
     kept.write_bytes(b"classes")
     kept.chmod(0o666)
     assert "SharedArchiveFile" not in _start(homes, tmp_path).options

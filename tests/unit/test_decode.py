@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``decode``: every record is told in the file's order; what is no record is told too."""
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def test_changes_come_in_the_files_order_with_the_contracts_columns(
     found = decoded(capsys, file)
     assert [json.loads(change["after"])["id"] for change in found] == list(range(40))
     assert list(found[0]) == CHANGE_SCHEMA.names
-    assert found[0]["kind"], found[0]["op"] == ("row", "insert")
+    assert (found[0]["kind"], found[0]["op"]) == ("row", "insert")
     assert found[0]["kafka_time"] == "2023-11-14T22:13:20+00:00"
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``detect`` and ``formats``: what is said of recorded records, and of what the formats carry."""
 
 from __future__ import annotations
@@ -120,5 +121,5 @@ def test_formats_are_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> N
     debezium = next(text for text in lines if text.startswith("debezium-json"))
     assert debezium.split()[1:8] == ["exact", "yes", "own", "topic", "yes", "yes", "yes"]
     canal = next(text for text in lines if text.startswith("canal-json"))
-    assert "by the second" in canal and "among rows" in canal
+    assert "by clock" in canal and "among rows" in canal
     assert any(text.split()[:2] == ["dtle-json", "text_as_base64"] for text in lines)

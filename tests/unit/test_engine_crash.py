@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An engine that crashes: whether running it again may help."""
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.batch import _Run
+from airflow_provider_cdc.batch.runner import _Run
+from airflow_provider_cdc.core.documents import Result
 from airflow_provider_cdc.core.errors import Terminal, Transient, UnavailableError
 from airflow_provider_cdc.core.ledger import SYNC, Ledger
+from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.engine.task import read_result
 
 TRACEBACK = """\
@@ -18,7 +21,7 @@ land: up to 5 records
 Traceback (most recent call last):
   File "/x/run.py", line 34, in main
     result = sync(job)
-  File "/x/spark_jobs/sync.py", line {line}, in _land
+  File "/x/spark_jobs/driver/run_batch.py", line {line}, in _land
     raise IndexError("of 4711")
 IndexError: of 4711
 """
@@ -49,13 +52,13 @@ def judged(ledger: Ledger, error: UnavailableError) -> Any:
 def test_a_second_crash_at_the_same_place_is_not_worth_another_try(tmp_path: Path) -> None:
     ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db")
     here, there = crash(tmp_path, TRACEBACK.format(line=12)), crash(tmp_path, TRACEBACK.format(line=99))
-    assert here.where == {"batch": "shop 1", "place": "sync.py:12 in _land, IndexError"}
+    assert here.where == {"batch": "shop 1", "place": "run_batch.py:12 in _land, IndexError"}
     assert isinstance(judged(ledger, here), Transient)
     assert isinstance(judged(ledger, there), Transient)
     assert isinstance(judged(ledger, here), Transient)
     again = judged(ledger, here)
     assert isinstance(again, Terminal) and again.code == "engine.crashed"
-    assert "twice at the same place" in str(again) and "does not help" in again.hint
+    assert "twice at the same location" in str(again) and "does not help" in again.hint
     with ledger.lease("shop", "test", 60) as lease:
         assert ledger.commit(lease, 1, {"status": "done"}).result == {"status": "done"}
 
@@ -68,5 +71,6 @@ def test_a_process_that_was_killed_may_be_run_again(tmp_path: Path) -> None:
 
 
 def test_an_answer_is_no_crash(tmp_path: Path) -> None:
-    (tmp_path / "result.json").write_text(json.dumps({"status": "done"}))
-    assert read_result(Task(tmp_path), [], 0) == {"status": "done"}  # type: ignore[arg-type]
+    result = Result("shop", 1, ResultStatus.DONE, records=5)
+    (tmp_path / "result.json").write_text(json.dumps(result.document()))
+    assert read_result(Task(tmp_path), [], 0) == result  # type: ignore[arg-type]

@@ -1,10 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a batch's job document says of the format: nothing that only the planning machine can read."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from airflow_provider_cdc.batch import _Run
+from airflow_provider_cdc.batch.runner import _Run
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.ledger import SYNC, Ledger
 from airflow_provider_cdc.engine import Stopper

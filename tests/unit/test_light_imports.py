@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is imported when: nothing heavy before it is needed."""
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ def loaded(code: str, tmp_path: Path) -> set[str]:
         "airflow_provider_cdc.get_provider_info",
         "airflow_provider_cdc.cli",
         "airflow_provider_cdc.commands.sync",
-        "airflow_provider_cdc.batch",
-        "airflow_provider_cdc.planner",
+        "airflow_provider_cdc.batch.runner",
+        "airflow_provider_cdc.batch.planner",
         "airflow_provider_cdc.hooks.kafka_log",
     ],
 )
@@ -64,7 +65,7 @@ def test_operators_and_sensors_load_no_data_library(module: str, tmp_path: Path)
 def test_a_task_on_a_worker_loads_no_pandas(tmp_path: Path) -> None:
     worker = (
         "import pickle\n"
-        "from spark_jobs.carrying import carried\n"
+        "from spark_jobs.workers.task_transport import carried\n"
         "import importlib\n"
         "sent = pickle.dumps(carried(importlib.import_module, pandas=False))\n"
         "assert 'pyarrow' not in sys.modules\n"

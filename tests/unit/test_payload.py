@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The payload: the same bytes for the same content, nothing but what Spark needs, enough to start."""
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.commands.printing import exit_code
+from airflow_provider_cdc.commands.output import exit_code
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, UnavailableError
-from airflow_provider_cdc.payload import archive, payload
+from airflow_provider_cdc.engine.payload import archive, payload
 
 
 def test_it_is_built_once_per_content(tmp_path: Path) -> None:
@@ -34,9 +35,11 @@ def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:
 
 def test_it_holds_the_kernel_and_the_spark_side_and_nothing_else(tmp_path: Path) -> None:
     names = zipfile.ZipFile(payload(tmp_path).archive).namelist()
-    assert {"airflow_provider_cdc/__init__.py", "spark_jobs/sync.py", "airflow_provider_cdc/core/errors.py"} <= set(
-        names
-    )
+    assert {
+        "airflow_provider_cdc/__init__.py",
+        "spark_jobs/driver/run_batch.py",
+        "airflow_provider_cdc/core/errors.py",
+    } <= set(names)
     foreign = [
         name
         for name in names
@@ -50,7 +53,7 @@ def test_it_holds_the_kernel_and_the_spark_side_and_nothing_else(tmp_path: Path)
 def test_it_is_enough_to_start(tmp_path: Path) -> None:
     built = payload(tmp_path)
     for path in (built.archive, built.folder):
-        code = "import airflow_provider_cdc.core.documents as d, spark_jobs.sync; print(d.__file__)"
+        code = "import airflow_provider_cdc.core.documents as d, spark_jobs.driver.run_batch; print(d.__file__)"
         run = subprocess.run(
             [sys.executable, "-c", code], env={"PYTHONPATH": str(path)}, cwd=tmp_path, capture_output=True, text=True
         )
@@ -62,7 +65,10 @@ def test_it_is_enough_to_start(tmp_path: Path) -> None:
 
 def test_files_that_are_missing_or_differ_are_written_again(tmp_path: Path) -> None:
     built = payload(tmp_path)
-    whole = {path: path.read_bytes() for path in (built.archive, built.main, built.folder / "spark_jobs" / "sync.py")}
+    whole = {
+        path: path.read_bytes()
+        for path in (built.archive, built.main, built.folder / "spark_jobs" / "driver" / "run_batch.py")
+    }
     for harm in (Path.unlink, lambda path: path.write_bytes(b"print('evil')"), lambda path: path.write_bytes(b"")):
         for path in whole:
             harm(path)
@@ -102,7 +108,7 @@ def test_a_link_to_a_folder_elsewhere_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (tmp_path / "cache").mkdir(mode=0o700)
     (tmp_path / "cache" / "payload").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ConfigurationError, match="no folder"):
+    with pytest.raises(ConfigurationError, match="not a folder"):
         payload(tmp_path / "cache")
 
 

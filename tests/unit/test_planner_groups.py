@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A range ends where no group of records is open; the rest of the log comes with the next batch."""
 
 from __future__ import annotations
@@ -7,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.formats.contract import Headers, Part
+from airflow_provider_cdc.batch.planner import end_between_groups
+from airflow_provider_cdc.core.formats.contract import Headers, SliceInfo
 from airflow_provider_cdc.core.plan.ranges import Range
-from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, Place
-from airflow_provider_cdc.planner import end_between_groups
+from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, TopicPartition
 
 
 class Wire:
     """Records such as ``0/2``, place and total; header ``sender``."""
 
-    def part_of(self, value: bytes | None, headers: Headers) -> Part | None:
+    def part_of(self, value: bytes | None, headers: Headers) -> SliceInfo | None:
         place, total = (value or b"").decode().split("/")
-        return Part((dict(headers or ()).get("sender") or b"").decode(), None, int(place), int(total))
+        return SliceInfo((dict(headers or ()).get("sender") or b"").decode(), None, int(place), int(total))
 
 
 class Log:
@@ -28,7 +29,9 @@ class Log:
         self.partitions = [list(texts) for texts in partitions]
         self.reads: list[int] = []
 
-    def read(self, windows: Mapping[Place, tuple[int, int]], count: int) -> dict[Place, list[KafkaRecord]]:
+    def read(
+        self, windows: Mapping[TopicPartition, tuple[int, int]], count: int
+    ) -> dict[TopicPartition, list[KafkaRecord]]:
         self.reads.append(count)
         return {place: self._records(place[1], *window)[:count] for place, window in windows.items()}
 

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes and timeline to what one table must become."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resolve: the changes of one table and its timeline to the delta that makes the table equal to the source."""
 
 from __future__ import annotations
@@ -10,21 +11,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.apply.beside import taken_beside
-from airflow_provider_cdc.core.apply.changes import Changes, StoredPieces, ascending
-from airflow_provider_cdc.core.apply.clocks import order_unknown, unordered_with
-from airflow_provider_cdc.core.apply.contested import settle
-from airflow_provider_cdc.core.apply.delta import Delta, ImagesLack, LaterRows, Part
-from airflow_provider_cdc.core.apply.mapping import Mapper, barriers
-from airflow_provider_cdc.core.apply.partial import Completion, StoredRows, key_events, laid_over
-from airflow_provider_cdc.core.apply.repeats import KeyedRows, settled_without_repeats
-from airflow_provider_cdc.core.apply.rows import Places, group_numbers, newest
-from airflow_provider_cdc.core.apply.stored import ReadRows, Stored
-from airflow_provider_cdc.core.apply.typing_rows import RowTyper
-from airflow_provider_cdc.core.ddl.timeline import TableTimeline
+from airflow_provider_cdc.core.apply.clock_conflicts import settle
+from airflow_provider_cdc.core.apply.clock_order import order_unknown, unordered_with
+from airflow_provider_cdc.core.apply.key_conflicts import taken_beside
+from airflow_provider_cdc.core.apply.merge_plan import Delta, ImagesLack, LaterRows, Part
+from airflow_provider_cdc.core.apply.ordered_changes import Changes, StoredPieces, ascending
+from airflow_provider_cdc.core.apply.partial_images import Completion, StoredRows, key_events, laid_over
+from airflow_provider_cdc.core.apply.repeated_rows import KeyedRows, settled_without_repeats
+from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
+from airflow_provider_cdc.core.apply.row_typing import RowTyper
+from airflow_provider_cdc.core.apply.schema_mapping import Mapper
+from airflow_provider_cdc.core.apply.stored_rows import ReadRows, Stored
+from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.model.schema import TableSchema
-from airflow_provider_cdc.core.values.field import KEYLESS_SNAPSHOT_ROW
+from airflow_provider_cdc.core.timeline.barriers import barriers
+from airflow_provider_cdc.core.timeline.timeline import TableTimeline
+from airflow_provider_cdc.core.values.fields import KEYLESS_SNAPSHOT_ROW
 from airflow_provider_cdc.core.values.types import TypeOptions
 
 # what resolving needs of a change
@@ -62,24 +65,28 @@ def resolve(
     :raises RewindNeeded: partial images came too late for the stored rows.
     """
     if applied is not None:
-        changes = pa.concat_tables([changes, applied])
+        changes = pa.concat_tables([_marked(changes, applied=False), _marked(applied, applied=True)])
     sorted_changes = Changes(changes, stored_images)
-    rows, epochs = sorted_changes.rows, epochs_of(sorted_changes.rows, timeline)
+    rows, versions = sorted_changes.rows, versions_of(sorted_changes.rows, timeline)
     lossy = Counter[str]()
     typer = RowTyper(
         sorted_changes,
-        epochs,
+        versions,
         timeline,
         wire,
         options,
-        Mapper(timeline.epochs, timeline.fills, options, lossy),
+        Mapper(timeline.versions, timeline.fills, options, lossy),
         lossy=lossy,
     )
     typer.check()
-    epochs = typer.epochs
+    versions = typer.versions
     known = pa.chunked_array([], pa.string()) if applied is None else applied.column("position")
     stored = Stored(
-        None if base is None else read, base, known, Mapper(timeline.epochs, timeline.fills, options), timeline.epochs
+        None if base is None else read,
+        base,
+        known,
+        Mapper(timeline.versions, timeline.fills, options),
+        timeline.versions,
     )
     ops = rows.column("op").cast(pa.string())
     cleared = _last_clear(rows, timeline) if truncates else None
@@ -93,45 +100,49 @@ def resolve(
     places = np.flatnonzero(keep.to_numpy(zero_copy_only=False))
     counts = {str(v["values"]): v["counts"] for v in ops.value_counts().to_pylist()}
     delta = Delta([], typer.failures, lossy, counts)
-    first = 0 if base is None else _epoch_of(base, timeline, base_position)
-    clear_epoch = None if cleared is None else timeline.epoch_at(cleared)
-    ends = _part_ends(timeline, first, clear_epoch)
+    first = 0 if base is None else _version_of(base, timeline, base_position)
+    clear_version = None if cleared is None else timeline.version_at(cleared)
+    ends = _part_ends(timeline, first, clear_version)
     later = stored_images is not None and len(ends) == 1
     for last in ends:
-        begin = delta.parts[-1].epoch + 1 if delta.parts else 0
-        chosen = places[(epochs[places] >= begin) & (epochs[places] <= last)]
-        clear = clear_epoch is not None and not delta.parts
-        if timeline.epochs[last].schema.key:
+        begin = delta.parts[-1].version + 1 if delta.parts else 0
+        chosen = places[(versions[places] >= begin) & (versions[places] <= last)]
+        clear = clear_version is not None and not delta.parts
+        if timeline.versions[last].schema.key:
             before = partial(stored.before, tuple(delta.parts), clear, last)
             part = _keyed(typer, chosen, last, clear, before, stored, later)
         else:
-            chosen = _without_passed_over(typer, chosen, snapshot_position or timeline.epochs[0].position)
+            chosen = _without_passed_over(typer, chosen, snapshot_position or timeline.versions[0].position)
             part = _multiset(typer, chosen, last, clear, later)
         delta.parts.append(part)
     return delta
 
 
-def _part_ends(timeline: TableTimeline, first: int, clear_epoch: int | None) -> list[int]:
-    """Return the last epoch of each part: one before each barrier after the stored rows' epoch, and the newest."""
-    if clear_epoch is not None:
-        first = max(first, clear_epoch)  # stored rows are gone: what was before the clear needs no settling
-    ends = [place - 1 for place in barriers(timeline.epochs) if place > first]
-    return [*ends, len(timeline.epochs) - 1]
+def _marked(rows: pa.Table, *, applied: bool) -> pa.Table:
+    return rows.append_column("applied", pa.chunked_array([pa.repeat(applied, rows.num_rows)]))
 
 
-def _epoch_of(base: TableSchema, timeline: TableTimeline, position: str) -> int:
-    """Return the epoch of the stored rows: of several with the same schema the newest that they went through."""
-    places = [place for place, epoch in enumerate(timeline.epochs) if epoch.schema == base]
-    passed = [place for place in places if timeline.epochs[place].position <= position]
+def _part_ends(timeline: TableTimeline, first: int, clear_version: int | None) -> list[int]:
+    """Return the last version of each part: one before each barrier after the stored rows' version, and the newest."""
+    if clear_version is not None:
+        first = max(first, clear_version)  # stored rows are gone: what was before the clear needs no settling
+    ends = [place - 1 for place in barriers(timeline.versions) if place > first]
+    return [*ends, len(timeline.versions) - 1]
+
+
+def _version_of(base: TableSchema, timeline: TableTimeline, position: str) -> int:
+    """Return the stored rows' schema version: of several with the same schema the newest that they went through."""
+    places = [place for place, version in enumerate(timeline.versions) if version.schema == base]
+    passed = [place for place in places if timeline.versions[place].position <= position]
     return max(passed or places, default=0)
 
 
-def epochs_of(rows: pa.Table, timeline: TableTimeline) -> Places:
-    """Return the epoch of each row."""
-    epochs: Places = np.zeros(rows.num_rows, dtype=np.int64)
-    for epoch in timeline.epochs[1:]:
-        epochs += pc.greater_equal(rows.column("position"), epoch.position).to_numpy().astype(np.int64)
-    return epochs
+def versions_of(rows: pa.Table, timeline: TableTimeline) -> IntArray:
+    """Return the schema version of each row."""
+    versions: IntArray = np.zeros(rows.num_rows, dtype=np.int64)
+    for version in timeline.versions[1:]:
+        versions += pc.greater_equal(rows.column("position"), version.position).to_numpy().astype(np.int64)
+    return versions
 
 
 def _last_clear(rows: pa.Table, timeline: TableTimeline) -> str | None:
@@ -140,9 +151,9 @@ def _last_clear(rows: pa.Table, timeline: TableTimeline) -> str | None:
 
 
 def _keyed(
-    typer: RowTyper, places: Places, last: int, clear: bool, stored_rows: StoredRows, stored: Stored, later: bool
+    typer: RowTyper, places: IntArray, last: int, clear: bool, stored_rows: StoredRows, stored: Stored, later: bool
 ) -> Part:
-    schema, wire = typer.timeline.epochs[last].schema, typer.wire
+    schema, wire = typer.timeline.versions[last].schema, typer.wire
     if wire.partial_images:
         # a key left twice would seem to have lost its row
         places = _without_repeats(typer.changes, places, wire.snapshot_rows == "numbered")
@@ -151,17 +162,17 @@ def _keyed(
         return Part(last, schema, clear, typer.mapper.rows({}, 0, last, last), keys)
     groups = group_numbers(keys.columns)
     winners = newest(groups)
-    if wire.order == "second":
+    if wire.order == "clock":
 
-        def settled(some: Places) -> Places:
+        def settled(some: IntArray) -> IntArray:
             mine, numbers = keys.take(pa.array(some)), np.unique(groups[some], return_inverse=True)[1]
             found = settle(typer, mine, newest(numbers), numbers, where[some], fills[some], stored_rows, stored)
-            chosen: Places = some[found]
+            chosen: IntArray = some[found]
             return chosen
 
-        older = typer.flags("older")[where]
-        # older rows are compared with: a key that no other row takes or leaves stays as it is stored
-        winners = winners[np.isin(groups[winners], groups[~older])]
+        older, applied = typer.flags("older")[where], typer.flags("applied")[where]
+        # others are compared with: a key that none of the new rows takes or leaves stays as it is stored
+        winners = winners[np.isin(groups[winners], groups[~applied])]
         winners = settled_without_repeats(typer, KeyedRows(groups, where, fills), winners, settled)
         winners = winners[~older[winners]]
     elif wire.updates_move_keys:
@@ -177,12 +188,12 @@ def _keyed(
         positions = typer.changes.rows.column("position")
         return Part(last, schema, clear, upserts.rows, deletes, partial(positions.take, pa.array(upserts.places)))
     events = key_events(typer, keys, where, fills)
-    applied = stored.went_through(typer.changes.rows.column("position").take(pa.array(where)))
-    completion = Completion(typer, events, keys, last, stored_rows, applied)
+    went_through = stored.went_through(typer.changes.rows.column("position").take(pa.array(where)))
+    completion = Completion(typer, events, keys, last, stored_rows, went_through)
     return Part(last, schema, clear, completion.completed(upserts, where[filled]), deletes)
 
 
-def _key_events(typer: RowTyper, places: Places, last: int) -> tuple[pa.Table, Places, np.ndarray]:
+def _key_events(typer: RowTyper, places: IntArray, last: int) -> tuple[pa.Table, IntArray, np.ndarray]:
     """Return every key that a row takes or leaves, the row's place, and whether it takes it; in source order."""
     wire, ops = typer.wire, typer.changes.rows.column("op").cast(pa.string()).take(pa.array(places))
     deleting = pc.equal(ops, "delete").to_numpy(zero_copy_only=False) if len(places) else np.zeros(0, dtype=bool)
@@ -202,7 +213,7 @@ def _key_events(typer: RowTyper, places: Places, last: int) -> tuple[pa.Table, P
     return keys.take(pa.array(order)), where[order], fills[order]
 
 
-def _later(typer: RowTyper, places: Places, last: int, *, partial: bool) -> LaterRows:
+def _later(typer: RowTyper, places: IntArray, last: int, *, partial: bool) -> LaterRows:
     """Leave rows to be typed a portion of their stored images at a time.
 
     :param partial: whether updates may lack columns.
@@ -218,12 +229,12 @@ def _later(typer: RowTyper, places: Places, last: int, *, partial: bool) -> Late
     return LaterRows(len(places), typer.changes.images["after"].row_bytes, pieces)
 
 
-def _multiset(typer: RowTyper, places: Places, last: int, clear: bool, later: bool) -> Part:
+def _multiset(typer: RowTyper, places: IntArray, last: int, clear: bool, later: bool) -> Part:
     places = _without_repeats(typer.changes, places, typer.wire.snapshot_rows == "numbered")
     ops = typer.changes.rows.column("op").cast(pa.string()).take(pa.array(places))
     added = pc.is_in(ops, pa.array(["snapshot", "insert", "update"])).to_numpy(zero_copy_only=False)
     removed = pc.is_in(ops, pa.array(["delete", "update"])).to_numpy(zero_copy_only=False)
-    schema, none = typer.timeline.epochs[last].schema, typer.mapper.rows({}, 0, last, last)
+    schema, none = typer.timeline.versions[last].schema, typer.mapper.rows({}, 0, last, last)
     if later and not removed.any():
         return Part(last, schema, clear, none, none, later=_later(typer, places[added], last, partial=False))
     adds = typer.typed(places[added], "after", last, partial=typer.wire.partial_images)
@@ -232,7 +243,7 @@ def _multiset(typer: RowTyper, places: Places, last: int, clear: bool, later: bo
     return Part(last, schema, clear, laid_over(typer, adds, removes).rows, removes.rows)
 
 
-def identities(rows: pa.Table) -> Places:
+def identities(rows: pa.Table) -> IntArray:
     """Return a number per row that only the same change sent again shares.
 
     Position and operation alone are not enough: a tool that spreads the rows of one event over partitions counts them
@@ -242,7 +253,7 @@ def identities(rows: pa.Table) -> Places:
     return group_numbers([rows.column("position"), rows.column("op").cast(pa.string()), *images])
 
 
-def _without_passed_over(typer: RowTyper, places: Places, begins: str) -> Places:
+def _without_passed_over(typer: RowTyper, places: IntArray, begins: str) -> IntArray:
     """Leave out, and count, snapshot rows of a table without key that the content does not begin with.
 
     They are of snapshots that were asked for while changes were streamed: nothing tells them from rows that are there.
@@ -258,11 +269,11 @@ def _without_passed_over(typer: RowTyper, places: Places, begins: str) -> Places
     passed_over = pc.or_(pc.equal(ops, "incremental"), other).to_numpy(zero_copy_only=False)
     if count := int(passed_over.sum()):
         typer.lossy[KEYLESS_SNAPSHOT_ROW] = typer.lossy.get(KEYLESS_SNAPSHOT_ROW, 0) + count
-    kept: Places = places[~passed_over]
+    kept: IntArray = places[~passed_over]
     return kept
 
 
-def _without_repeats(changes: Changes, places: Places, numbered: bool) -> Places:
+def _without_repeats(changes: Changes, places: IntArray, numbered: bool) -> IntArray:
     """Drop rows sent again.
 
     :param numbered: whether each snapshot row has a position of its own; if not, none of them is dropped.

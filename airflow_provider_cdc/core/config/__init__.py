@@ -1,4 +1,5 @@
-"""The four nouns of a pipeline (source, tables, sink, policy) and the pipeline itself; plain data, cheap to import."""
+# SPDX-License-Identifier: Apache-2.0
+"""Define a pipeline and its parts (source, tables, sink, policy) as plain data that is cheap to import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Collecting what is wrong with a configuration: one sentence per problem, each beginning with its YAML key."""
+# SPDX-License-Identifier: Apache-2.0
+"""Collect the problems of a configuration: one sentence per problem, each beginning with its YAML key."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Any
 
 from airflow_provider_cdc.core.errors import ConfigurationError
 
-# Keys whose value is a secret in any of the systems we pass options to (librdkafka, object stores, Spark, Hadoop),
+# Keys whose value is a secret in any of the systems that get options (librdkafka, object stores, Spark, Hadoop),
 # with or without separators: api.key, api_key, apiKey.
 _SECRET_KEY = re.compile(
     r"passw|passphrase|passcode|secret|jaas|(?:^|[._-])(?:pwd|pass|pw)$|token$|credentials?$|(?:^|[._-])sas(?:[._-]|$)"
@@ -19,13 +20,13 @@ _SECRET_KEY = re.compile(
     r"|ssl[._-]key[._-]pem",
     re.IGNORECASE,
 )
-# Kubernetes options of these families name a secret object, files name a place: neither is the secret itself.
+# Kubernetes options of these families name a secret object, files name a path: neither is the secret itself.
 _SECRET_REFERENCE = re.compile(
     r"^spark\.kubernetes\..*\.(secrets\.|secretKeyRef\.)|ssl\..*privateKey$|[._-](file|location|path|provider)$",
     re.IGNORECASE,
 )
 _SECRET_VALUE = re.compile(
-    # user:password@ as SQLAlchemy reads it: up to the "@", whatever stands in the password
+    # user:password@ as SQLAlchemy reads it: up to the "@", whatever the password contains
     r"://[^:/@\s]*:[^@]+@|\bhttps?://[^/@\s]+@|-----BEGIN [A-Z ]*PRIVATE KEY"
     r"|^(?:bearer|basic|token|negotiate)\s+\S|\bauthorization\s*:"
     # by their form: ids of AWS keys, JSON web tokens, tokens of GitHub, GitLab, Slack and Google
@@ -38,12 +39,12 @@ _ASSIGNMENT = re.compile(r"([A-Za-z][\w.-]*)\s*=\s*[^\s&;,]")
 
 
 def names_secret(key: str, value: object) -> bool:
-    """Tell whether an option is, or carries, a secret."""
+    """Return whether an option is, or carries, a secret."""
     return (_is_secret(key) and not isinstance(value, bool)) or carries_secret(value)
 
 
 def carries_secret(value: object) -> bool:
-    """Tell whether a text holds a secret: a password in an address, a private key, a token, ``password=...``."""
+    """Return whether a text holds a secret: a password in an address, a private key, a token, ``password=...``."""
     if not isinstance(value, str):
         return False
     return _SECRET_VALUE.search(value) is not None or any(map(_is_secret, _ASSIGNMENT.findall(value)))
@@ -56,7 +57,7 @@ def _is_secret(key: str) -> bool:
 
 
 def kind_of(value: object) -> str:
-    """Name a value's type in the words of YAML, never the value itself."""
+    """Return the name of a value's type in the words of YAML, never the value itself."""
     words: list[tuple[type, str]] = [
         (bool, "true/false"), (int, "a whole number"), (float, "a number"), (str, "text"), (list, "a list"),
         (tuple, "a list"), (Mapping, "a mapping"),
@@ -84,9 +85,9 @@ class Checks:
         """Note what is wrong with one field."""
         self.problems.append(f"{self.key(name)}: {sentence}")
 
-    def unknown(self, given: Collection[Any], known: Collection[str]) -> None:
-        """Note keys that do not exist, with those that do and the closest one first."""
-        for key in given:
+    def unknown(self, keys: Collection[Any], known: Collection[str]) -> None:
+        """Note keys that do not exist, with the closest known key and all known keys."""
+        for key in keys:
             if key in known:
                 continue
             near = difflib.get_close_matches(str(key), list(known), n=1)
@@ -94,7 +95,7 @@ class Checks:
             self.problem(str(key), f"unknown key; {guess}known: {', '.join(sorted(known))}")
 
     def text(self, name: str, value: object, *, optional: bool = False) -> bool:
-        """Note a field that is not non-empty text; tell whether it is text."""
+        """Note a field that is not text or is empty; return whether it is usable."""
         if optional and value is None:
             return False
         if not isinstance(value, str):
@@ -106,7 +107,7 @@ class Checks:
         return True
 
     def connection(self, name: str, value: object, *, optional: bool = False) -> bool:
-        """Note a field that is no id of an Airflow connection; tell whether it may be one."""
+        """Note a field that is not the id of an Airflow connection; return whether it is usable."""
         if not self.text(name, value, optional=optional):
             return False
         if carries_secret(value):
@@ -115,7 +116,7 @@ class Checks:
         return True
 
     def choice(self, name: str, value: object, known: Collection[str]) -> None:
-        """Note a field that is none of the known words."""
+        """Note a field that is not one of the known words."""
         if not isinstance(value, str) or value not in known:
             shown = repr(value) if isinstance(value, (str, bool, int)) else kind_of(value)
             self.problem(name, f"{shown} is not known; known: {', '.join(known)}")
@@ -137,35 +138,35 @@ class Checks:
     def options(self, name: str, value: object, *, home: str) -> None:
         """Note a mapping that is not flat, or that carries a secret.
 
-        :param home: where secrets belong instead.
+        :param home: the right place for secrets.
         """
         if not isinstance(value, Mapping):
             self.problem(name, f"expected a mapping, got {kind_of(value)}")
             return
         for key, item in value.items():
-            place = f"{name}.{key}"
+            path = f"{name}.{key}"
             if not isinstance(key, str):
-                self.problem(place, f"expected text as key, got {kind_of(key)}")
+                self.problem(path, f"expected text as key, got {kind_of(key)}")
             elif not isinstance(item, (str, int, float, bool)):
-                self.problem(place, f"expected text, a number or true/false, got {kind_of(item)}")
+                self.problem(path, f"expected text, a number or true/false, got {kind_of(item)}")
             elif names_secret(key, item):
-                self.problem(place, f"looks like a secret; it belongs into {home}")
+                self.problem(path, f"looks like a secret; it belongs in {home}")
 
     def texts(self, name: str, value: object, *, least: int = 0) -> bool:
-        """Note a field that is not a list of distinct, non-empty texts."""
+        """Note a field that is not a list of distinct, non-empty texts; return whether it is usable."""
         if not isinstance(value, (list, tuple)):
             self.problem(name, f"expected a list of texts, got {kind_of(value)}")
             return False
         if len(value) < least:
             self.problem(name, "is empty")
             return False
-        good = [self.text(f"{name}[{place}]", item) for place, item in enumerate(value)]
+        good = [self.text(f"{name}[{index}]", item) for index, item in enumerate(value)]
         doubled = sorted({item for item in value if isinstance(item, str) and list(value).count(item) > 1})
         if doubled:
             self.problem(name, f"named twice: {', '.join(doubled)}")
         return all(good) and not doubled
 
     def raise_any(self) -> None:
-        """Raise one error with every problem, if there are any."""
+        """Raise one error with all problems, if there are any."""
         if self.problems:
             raise ConfigurationError(self.problems)

@@ -1,4 +1,5 @@
-"""One pipeline as written: read from Python or YAML, checked as a whole, and told apart by its fingerprint."""
+# SPDX-License-Identifier: Apache-2.0
+"""Describe one pipeline: read it from Python or YAML, check it as a whole, compute its fingerprint."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from airflow_provider_cdc.core.config.source import KafkaSource
 from airflow_provider_cdc.core.config.tables import TableRules
 from airflow_provider_cdc.core.errors import ConfigurationError
 
-# The name stands in application ids, paths and metrics: no separators of theirs.
+# The name is part of application ids, paths and metrics: none of their separators.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _SECTIONS: dict[str, type[Any]] = {
     "source": KafkaSource,
@@ -56,12 +57,8 @@ class CdcPipeline:
         checks.raise_any()
 
     def selects(self, table: object) -> bool:
-        """Tell whether a table (``database.table`` or a TableName) takes part."""
+        """Return whether a table (``database.table`` or a TableName) takes part."""
         return self.tables.selects(table)
-
-    def table_policy(self, table: object) -> RunPolicy:
-        """Return the policy as it holds for one table."""
-        return self.tables.policy(table, self.policy)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON data from which :meth:`from_dict` builds an equal pipeline."""
@@ -69,7 +66,7 @@ class CdcPipeline:
         return {"name": self.name, "ledger": self.ledger, **sections}
 
     def fingerprint(self) -> str:
-        """Return a digest of everything that decides what the tables become, and of nothing else."""
+        """Return a digest of exactly the settings that decide the content of the tables."""
         deciding = {
             "name": self.name,
             "source": {key: value for key, value in self.source.document().items() if key != "connection"},
@@ -84,7 +81,7 @@ class CdcPipeline:
     def from_dict(cls, data: Mapping[str, Any]) -> CdcPipeline:
         """Build from plain data.
 
-        :raises ConfigurationError: with every problem at once.
+        :raises ConfigurationError: names all problems at once.
         """
         if not isinstance(data, Mapping):
             raise ConfigurationError([f"a pipeline is a mapping, got {kind_of(data)}"])
@@ -102,9 +99,9 @@ class CdcPipeline:
     def from_yaml(cls, path_or_text: str | Path) -> CdcPipeline:
         """Build from a YAML file, or from YAML text.
 
-        :param path_or_text: a path, or text: whatever has a line break or does not end in ``.yaml`` or ``.yml`` is text
+        :param path_or_text: a path or text: what has a line break or does not end in ``.yaml`` or ``.yml`` is text
             unless a file of that name exists.
-        :raises ConfigurationError: with every problem at once.
+        :raises ConfigurationError: names all problems at once.
         """
         from airflow_provider_cdc.core.config.reading import read_yaml
 
@@ -122,30 +119,30 @@ def _check_own(checks: Checks, name: object, ledger: object) -> None:
         checks.problem("ledger", "carries a password; put the database into an Airflow connection and name its id here")
 
 
-def _section(checks: Checks, name: str, given: object) -> Any:
+def _section(checks: Checks, name: str, data: object) -> Any:
     """Build one section, noting its problems; None when it cannot be built."""
     kind = _SECTIONS[name]
-    if given is None:
+    if data is None:
         if name in _REQUIRED:
             checks.problem(name, f"is missing; it needs {', '.join(_REQUIRED[name])}")
             return None
         return kind()
-    if not isinstance(given, Mapping):
-        checks.problem(name, f"expected a mapping, got {kind_of(given)}")
+    if not isinstance(data, Mapping):
+        checks.problem(name, f"expected a mapping, got {kind_of(data)}")
         return None
     if name == "tables":
-        return _collect(checks, lambda: TableRules.from_document(given))
+        return _collect(checks, lambda: TableRules.from_document(data))
     known = [f.name for f in fields(kind)]
     mine = Checks(name)
-    mine.unknown(given, known)
-    missing = [key for key in _REQUIRED.get(name, ()) if key not in given]
+    mine.unknown(data, known)
+    missing = [key for key in _REQUIRED.get(name, ()) if key not in data]
     for key in missing:
         mine.problem(key, "is missing")
     checks.problems.extend(mine.problems)
     # Stand-ins let the section check what is there, so that missing keys do not hide other problems.
     values = {"topics": "x", "format": "x", "root": "/"} if missing else {}
     values = {key: value for key, value in values.items() if key in missing}
-    return _collect(checks, lambda: kind(**values, **{key: value for key, value in given.items() if key in known}))
+    return _collect(checks, lambda: kind(**values, **{key: value for key, value in data.items() if key in known}))
 
 
 def _collect(checks: Checks, build: Callable[[], T]) -> T | None:

@@ -1,13 +1,14 @@
-"""How a pipeline runs, and what it does where the source leaves a choice."""
+# SPDX-License-Identifier: Apache-2.0
+"""Define how a pipeline runs, and its choices where the source leaves one."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 from airflow_provider_cdc.core.config.checks import Checks
 
-# Fields that change what a table becomes; the others only change how fast or where the work is done.
+# Fields that change the content of tables; the others only change how fast or where the work is done.
 DECIDING = ("on_cascade", "on_drop_table", "on_truncate", "tinyint1_as_boolean", "zero_dates")
 _POSITIVE = ("apply_bytes", "chunk_records", "land_deadline_seconds", "lease_seconds", "spark_writer_rows")
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -28,18 +29,18 @@ class RunPolicy:
     :param engine: ``spark``, or ``inline``: the same tasks in the worker's own process.
     :param reader: who reads Kafka: ``task`` (librdkafka), ``spark`` (Spark's source), ``auto``.
     :param writer: who writes tables: ``task`` (delta-rs), ``spark`` (MERGE), ``auto`` by size.
-    :param quarantine_limit: records of one table that a batch may set aside before the table is parked, and likewise
-        rows that do not fit; of records whose table cannot be told, how many before the batch fails.
+    :param quarantine_limit: records of one table that a batch may quarantine before the table is parked; the same
+        limit holds for its rows that do not fit, and for records of an unknown table, beyond which the batch fails.
     :param on_cascade: ``park`` a table whose rows a foreign key changed without row events, or ``ignore`` that.
     :param on_drop_table: ``keep`` the content and mark it dropped, or ``apply`` (empty it).
     :param on_truncate: ``apply`` or ``ignore``.
-    :param ddl_grace_seconds: how long a table waits for a schema change that its rows announce, before it is parked.
+    :param ddl_grace_seconds: seconds that a table waits for a schema change its rows announce, before it is parked.
     :param chunk_records: records one landing task reads.
-    :param apply_bytes: images of one table's changes that a task holds at once; of more, rows are made and written in
+    :param apply_bytes: bytes of row images of one table that a task holds at once; more are converted and written in
         pieces.
-    :param parallelism: tasks at a time; None leaves it to the engine.
-    :param land_deadline_seconds: time one landing task may take from its first request to its last record.
-    :param lease_seconds: how long a pipeline stays taken after its holder died.
+    :param parallelism: number of tasks at a time; None leaves it to the engine.
+    :param land_deadline_seconds: seconds that one landing task may take from its first request to its last record.
+    :param lease_seconds: seconds that a pipeline stays leased after its holder died.
     :param spark_writer_rows: rows of one table and batch from which ``writer: auto`` takes the Spark writer.
     :param tinyint1_as_boolean: TINYINT(1) becomes BOOLEAN; values above 1 are counted as lost.
     :param zero_dates: zero and invalid dates become ``null``, or the column becomes ``text``.
@@ -60,7 +61,7 @@ class RunPolicy:
     lease_seconds: int = 60
     spark_writer_rows: int = 2_000_000
     tinyint1_as_boolean: bool = False
-    zero_dates: str = "null"
+    zero_dates: Literal["null", "text"] = "null"
 
     def __post_init__(self) -> None:
         checks = Checks("policy")
@@ -84,13 +85,13 @@ class RunPolicy:
         return asdict(self)
 
     def deciding(self) -> dict[str, Any]:
-        """Return the choices that change what a table becomes."""
+        """Return the choices that change the content of tables."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name in DECIDING}
 
 
 @dataclass(frozen=True)
 class SparkSettings:
-    """Where Spark runs.
+    """Settings of the Spark application.
 
     :param connection: Airflow connection of type ``spark``; None means ``local[*]``.
     :param conf: Spark configuration; no secrets.

@@ -1,4 +1,5 @@
-"""Reading YAML as people expect it: one document, no key twice, no code; the only module that imports yaml."""
+# SPDX-License-Identifier: Apache-2.0
+"""Read YAML as people expect it: one document, no duplicate keys, no code; only this module imports yaml."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from airflow_provider_cdc.core.errors import ConfigurationError
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe loader that refuses a key given twice, which plain YAML readers settle in silence."""
+    """Load YAML safely and reject duplicate keys, of which plain YAML readers silently take one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()
@@ -33,7 +34,7 @@ def read_yaml(text: str) -> Any:
         return yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ConfigurationError([f"the text is not YAML{place}: {error.problem or error.context}"]) from None
+        position = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ConfigurationError([f"the text is not YAML{position}: {error.problem or error.context}"]) from None
     except yaml.YAMLError:
         raise ConfigurationError(["the text is not YAML"]) from None

@@ -1,4 +1,5 @@
-"""Where tables go: Delta tables by path under one root."""
+# SPDX-License-Identifier: Apache-2.0
+"""Describe the sink: Delta tables by path under one root."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ class DeltaSink:
     :param root: absolute local path, or ``file://``, ``s3://``, ``s3a://``.
     :param storage_connection: Airflow connection of type ``aws`` with the object store's address and secrets.
     :param storage_options: further options of the store; no secrets.
-    :param type: kind of the sink as YAML states it.
+    :param type: kind of the sink.
     """
 
     root: str
@@ -39,11 +40,11 @@ class DeltaSink:
 
     def _check_root(self, checks: Checks) -> None:
         if names_secret("root", self.root):
-            checks.problem("root", "carries a secret; it belongs into the connection named by sink.storage_connection")
+            checks.problem("root", "carries a secret; it belongs in the connection named by sink.storage_connection")
             return
         parts = _SCHEME.fullmatch(self.root)
         if parts is None:
-            # The worker and Spark stand in different directories: a relative path would mean two places.
+            # The worker and Spark have different working directories: a relative path would name two folders.
             if not self.root.startswith("/"):
                 checks.problem(
                     "root", f"{self.root!r} is neither an absolute path nor an address such as s3://bucket/lake"
@@ -52,7 +53,7 @@ class DeltaSink:
             known = ", ".join(f"{scheme}://" for scheme in SCHEMES)
             checks.problem("root", f"{parts[1]!r} is not a known scheme; known: a local path, {known}")
         elif not parts[2].strip("/") or (parts[1].lower() != "file" and parts[2].startswith("/")):
-            checks.problem("root", f"{self.root!r} names no place")
+            checks.problem("root", f"{self.root!r} names no folder or bucket")
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""

@@ -1,4 +1,5 @@
-"""Where changes come from: topics of a Kafka cluster and the format of their records."""
+# SPDX-License-Identifier: Apache-2.0
+"""Describe the source: topics of a Kafka cluster and the format of their records."""
 
 from __future__ import annotations
 
@@ -59,12 +60,12 @@ class KafkaSource:
                 except re.error as error:
                     checks.problem("topics", f"is not a regular expression: {error}")
         elif checks.texts("topics", self.topics, least=1):
-            for place, name in enumerate(self.topics):
+            for index, name in enumerate(self.topics):
                 if not _TOPIC.fullmatch(name):
-                    checks.problem(f"topics[{place}]", f"{name!r} is not a topic name (a list holds no patterns)")
+                    checks.problem(f"topics[{index}]", f"{name!r} is not a topic name (a list holds no patterns)")
 
     def data_topics(self, existing: list[str]) -> list[str]:
-        """Return, sorted, the names among ``existing`` that carry rows; the schema and the heartbeat topic never do."""
+        """Return the topics among ``existing`` that carry rows, sorted; schema and heartbeat topic never do."""
         special = {self.schema_topic, self.heartbeat_topic}
         if isinstance(self.topics, str):
             pattern = re.compile(self.topics)

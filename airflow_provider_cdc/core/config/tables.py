@@ -1,4 +1,5 @@
-"""Which tables a pipeline keeps, and what is different for one of them."""
+# SPDX-License-Identifier: Apache-2.0
+"""Select the tables of a pipeline, and override its policy for single ones."""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ PATTERNS = ("include", "exclude")
 
 @dataclass(frozen=True)
 class TableRule:
-    """What is different for one table; None takes the pipeline's policy.
+    """Overrides for one table; None takes the pipeline's policy.
 
-    :param create: CREATE TABLE statement, for logs that begin after the table did or carry no types.
-    :param quarantine_limit: of the table's own records and rows.
+    :param create: CREATE TABLE statement, for logs that begin after the table was created, or that carry no types.
+    :param quarantine_limit: limit for the table's own records and rows.
     """
 
     create: str | None = None
@@ -31,7 +32,7 @@ class TableRule:
     zero_dates: str | None = None
 
     def check(self, checks: Checks) -> None:
-        """Note what is wrong with this rule."""
+        """Note the problems of this rule."""
         checks.text("create", self.create, optional=True)
         checks.integer("quarantine_limit", self.quarantine_limit, optional=True)
         if self.tinyint1_as_boolean is not None:
@@ -48,9 +49,9 @@ class TableRule:
 
 @dataclass(frozen=True)
 class TableRules:
-    """Which tables take part, and rules for single ones.
+    """Patterns for the tables that take part, and rules for single tables.
 
-    In YAML ``include`` and ``exclude`` stand beside the tables; a table's key always has a dot, so they cannot clash::
+    In YAML, ``include`` and ``exclude`` are keys next to the tables; a table's key has a dot, so they cannot clash::
 
         tables:
           include: ["shop.*"]
@@ -81,27 +82,27 @@ class TableRules:
         checks.raise_any()
 
     @staticmethod
-    def _rule(checks: Checks, key: object, given: object) -> TableRule:
+    def _rule(checks: Checks, key: object, data: object) -> TableRule:
         database, dot, table = str(key).partition(".")
         if not isinstance(key, str) or not (database and dot and table):
             checks.problem(str(key), f"is neither database.table nor one of {', '.join(PATTERNS)}")
         mine = Checks(f"tables.{key}")
         rule = TableRule()
-        if isinstance(given, TableRule):
-            rule = given
-        elif isinstance(given, Mapping):
+        if isinstance(data, TableRule):
+            rule = data
+        elif isinstance(data, Mapping):
             known = [f.name for f in fields(TableRule)]
-            mine.unknown(given, known)
+            mine.unknown(data, known)
             words: dict[str, Any] = {"zero_dates": "null"}  # YAML reads an unquoted null as nothing
-            rule = TableRule(**{n: words.get(n) if v is None else v for n, v in given.items() if n in known})
+            rule = TableRule(**{n: words.get(n) if v is None else v for n, v in data.items() if n in known})
         else:
-            checks.problem(str(key), f"expected a mapping, got {kind_of(given)}")
+            checks.problem(str(key), f"expected a mapping, got {kind_of(data)}")
         rule.check(mine)
         checks.problems.extend(mine.problems)
         return rule
 
     def selects(self, table: object) -> bool:
-        """Tell whether a table (``database.table`` or a TableName) takes part."""
+        """Return whether a table (``database.table`` or a TableName) takes part."""
         name = str(table)
         return any(fnmatchcase(name, p) for p in self.include) and not any(fnmatchcase(name, p) for p in self.exclude)
 
@@ -110,7 +111,7 @@ class TableRules:
         return self.tables.get(str(table)) or TableRule()
 
     def policy(self, table: object, policy: RunPolicy) -> RunPolicy:
-        """Return the pipeline's policy as it holds for one table."""
+        """Return the pipeline's policy with the overrides of one table."""
         changes = {name: value for name, value in self.rule(table).document().items() if name != "create"}
         return replace(policy, **changes)
 

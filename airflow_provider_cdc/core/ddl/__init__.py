@@ -1,1 +1,2 @@
-"""What a DDL statement means: text to statements, statements to a timeline of schema changes."""
+# SPDX-License-Identifier: Apache-2.0
+"""Parse DDL text to statements: the grammars of MySQL, MariaDB, TiDB and Oracle. Timelines are in ``core/timeline``."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read ALTER TABLE."""
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ def _drop(reader: TokenReader) -> list[AlterAction]:
         return [read_drop_index(reader)]
     if reader.accept("FOREIGN", "KEY"):
         reader.accept("IF", "EXISTS")
-        return [DropForeignKey(reader.column_name())]  # old servers allow the table in front of it
+        return [DropForeignKey(reader.column_name())]  # old servers allow the table name before it
     if reader.accept("CHECK"):
         reader.accept("IF", "EXISTS")
         reader.name("a constraint name")
@@ -152,7 +153,7 @@ def read_drop_index(reader: TokenReader) -> DropIndex | DropPrimaryKey:
     """Read the name of an index to drop; the primary key is the index of that name."""
     if reader.accept("PRIMARY"):
         return DropPrimaryKey()
-    name = reader.column_name()  # old servers allow the table in front of it
+    name = reader.column_name()  # old servers allow the table name before it
     return DropPrimaryKey() if name.upper() == "PRIMARY" else DropIndex(name)
 
 
@@ -239,8 +240,8 @@ def _without_effect(reader: TokenReader) -> AlterAction:
         return NoEffect("ALGORITHM or LOCK")
     if accept_partitioning(reader):
         return NoEffect("PARTITION BY")
-    found, _ = accept_table_options(reader)
-    if not found:
+    has_options, _ = accept_table_options(reader)
+    if not has_options:
         raise reader.error("a clause of ALTER TABLE")
     return NoEffect("table options")
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read data types and reduce the many spellings of one type to one."""
 
 from __future__ import annotations
@@ -74,31 +75,32 @@ def read_type(reader: TokenReader) -> ColumnType:
     if spelling == "serial":
         return ColumnType("bigint", unsigned=True)
     if spelling in ("enum", "set"):
-        kind = ColumnType(spelling, labels=_labels(reader))
+        column_type = ColumnType(spelling, labels=_labels(reader))
     elif spelling == "year":
         _arguments(reader, 1)
-        kind = ColumnType("year")
+        column_type = ColumnType("year")
     else:
         national = spelling in ("nchar", "nvarchar")
-        kind = _sized(reader, spelling)
-        kind = replace(kind, charset="utf8") if national else kind
-    return _attributes(reader, kind)
+        column_type = _sized(reader, spelling)
+        column_type = replace(column_type, charset="utf8") if national else column_type
+    return _attributes(reader, column_type)
 
 
-def settle(kind: ColumnType, table_charset: str | None) -> ColumnType:
-    """Return the type the server makes of a declaration: ``text(n)`` by its size, text of charset binary as bytes.
+def settle(column_type: ColumnType, table_charset: str | None) -> ColumnType:
+    """Return the type that the server derives from a declaration.
 
-    Where no character set is stated, utf8mb4 is taken.
+    ``text(n)`` gets the type for its size; text with the character set binary becomes bytes. Without a stated character
+    set it is utf8mb4.
     """
-    charset = (kind.charset or table_charset or "utf8mb4").lower()
-    if kind.name in ("text", "blob") and kind.length is not None:
-        width = _BYTES_PER_CHARACTER.get(charset, 1) if kind.name == "text" else 1
-        size = kind.length * width
+    charset = (column_type.charset or table_charset or "utf8mb4").lower()
+    if column_type.name in ("text", "blob") and column_type.length is not None:
+        width = _BYTES_PER_CHARACTER.get(charset, 1) if column_type.name == "text" else 1
+        size = column_type.length * width
         prefix = next((name for limit, name in _SIZES if size <= limit), "long") if size else ""
-        kind = replace(kind, name=prefix + kind.name, length=None)
-    if charset == "binary" and kind.name in _OF_CHARSET_BINARY:
-        kind = replace(kind, name=_OF_CHARSET_BINARY[kind.name], charset=None)
-    return kind
+        column_type = replace(column_type, name=prefix + column_type.name, length=None)
+    if charset == "binary" and column_type.name in _OF_CHARSET_BINARY:
+        column_type = replace(column_type, name=_OF_CHARSET_BINARY[column_type.name], charset=None)
+    return column_type
 
 
 def read_charset(reader: TokenReader) -> str | None:
@@ -110,7 +112,7 @@ def read_charset(reader: TokenReader) -> str | None:
 
 
 def read_collation(reader: TokenReader) -> str | None:
-    """Read the value after COLLATE and return the character set it belongs to, if its name tells."""
+    """Read the value after COLLATE; return its character set if the name begins with one."""
     collation = read_charset(reader)
     if collation is None or collation.startswith("uca1400"):
         return None
@@ -205,21 +207,21 @@ def _label(reader: TokenReader) -> str:
     return reader.string().rstrip(" ")
 
 
-def _attributes(reader: TokenReader, kind: ColumnType) -> ColumnType:
+def _attributes(reader: TokenReader, column_type: ColumnType) -> ColumnType:
     while True:
-        if kind.name in _NUMBERS and reader.accept("SIGNED"):
+        if column_type.name in _NUMBERS and reader.accept("SIGNED"):
             continue
-        if kind.name in _NUMBERS and reader.accept_any(("UNSIGNED", "ZEROFILL")):
-            kind = replace(kind, unsigned=True)
-        elif kind.name not in WITH_CHARSET:
-            return kind
+        if column_type.name in _NUMBERS and reader.accept_any(("UNSIGNED", "ZEROFILL")):
+            column_type = replace(column_type, unsigned=True)
+        elif column_type.name not in WITH_CHARSET:
+            return column_type
         elif reader.accept("BYTE"):
-            kind = replace(kind, charset="binary")
+            column_type = replace(column_type, charset="binary")
         elif reader.accept("ASCII"):
-            kind = replace(kind, charset="latin1")
+            column_type = replace(column_type, charset="latin1")
         elif reader.accept("UNICODE"):
-            kind = replace(kind, charset="ucs2")
+            column_type = replace(column_type, charset="ucs2")
         elif accept_charset(reader):
-            kind = replace(kind, charset=read_charset(reader))
+            column_type = replace(column_type, charset=read_charset(reader))
         elif not reader.accept("BINARY"):
-            return kind
+            return column_type

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read column definitions."""
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from airflow_provider_cdc.core.ddl.options import accept_setting
 from airflow_provider_cdc.core.ddl.reader import TokenReader
 from airflow_provider_cdc.core.ddl.statement import ColumnDefinition, ForeignKey
 
-# what a foreign key does to the rows of its table, and whether it changes them
+# actions of a foreign key on the rows of its table, and whether they change them
 _REFERENCE_ACTIONS = {
     ("RESTRICT",): False,
     ("NO", "ACTION"): False,
@@ -31,19 +32,19 @@ _NO_EFFECT = frozenset({"VISIBLE", "INVISIBLE", "VIRTUAL", "STORED", "PERSISTENT
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """FIRST or AFTER of an added or changed column."""
+    """Hold FIRST or AFTER of an added or changed column."""
 
     first: bool = False
     after: str | None = None
 
 
 def read_column(reader: TokenReader) -> ColumnDefinition:
-    """Read a column's name and definition, its type settled without a table character set."""
+    """Read a column's name and definition; complete its type without a table character set."""
     return settled(read_raw_column(reader), None)
 
 
 def read_raw_column(reader: TokenReader) -> ColumnDefinition:
-    """Read a column's name and definition; the type still waits for :func:`settled`."""
+    """Read a column's name and definition; complete its type later with :func:`settled`."""
     name = reader.column_name()
     serial = reader.at("SERIAL")
     column = ColumnDefinition(name, read_type(reader))
@@ -102,7 +103,7 @@ def read_check(reader: TokenReader) -> None:
 
 
 def _attribute(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition | None:
-    """Return the column with the next attribute, None where no attribute comes next."""
+    """Return the column with the next attribute, None if no attribute comes next."""
     for words, read in _ATTRIBUTES.items():
         if reader.accept(*words):
             return read(reader, column)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read CREATE TABLE."""
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _QUERY = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "("})
 
 @dataclass(slots=True)
 class _Body:
-    """What stands between the parentheses."""
+    """Hold the definitions between the parentheses."""
 
     columns: list[ColumnDefinition] = field(default_factory=list)
     key: tuple[str, ...] = ()
@@ -117,7 +118,7 @@ def _set_key(reader: TokenReader, body: _Body, columns: tuple[str, ...]) -> None
 
 
 def _free_name(name: str, taken: dict[str, int]) -> str:
-    """An index name as the server gives it: ``a``, ``a_2``, ``a_3`` for indexes that begin with column ``a``."""
+    """Return an index name as the server gives it: ``a``, ``a_2``, ``a_3`` for indexes that begin with column ``a``."""
     free, number = name, taken.get(name.lower(), 1)
     while free.lower() in taken:
         number += 1

@@ -1,7 +1,8 @@
-"""Generated columns: which expressions can be computed for stored rows, and when the server computes them again.
+# SPDX-License-Identifier: Apache-2.0
+"""Parse expressions of generated columns; find those that the server computes again for stored rows.
 
-Computed are whole and DECIMAL numbers and columns under ``+``, ``-``, ``*`` and parentheses, which MySQL and MariaDB
-evaluate exactly and alike, and the bare name of a column of the same type.
+Whole and DECIMAL numbers and columns with ``+``, ``-``, ``*`` and parentheses are computed, which MySQL and MariaDB
+evaluate exactly and equally, and the bare name of a column of the same type.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ _MOST_DIGITS, _MOST_FRACTION_DIGITS, _MOST_COLUMN_DIGITS = 65, 30, 38
 
 
 class NotComputed(Exception):
-    """An expression whose values the server alone knows; the text says why."""
+    """Signal an expression whose values only the server knows; the text states why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """The expression of a generated column.
+    """Hold the expression of a generated column.
 
-    :param text: its SQL; None where only a tool's account says that the column is generated.
+    :param text: its SQL; None if only the tool's account states that the column is generated.
     :param columns: ids of the columns that it names.
-    :param formula: None where it is not computed, for a reason.
+    :param formula: None if it is not computed; then ``reason`` states why.
     """
 
     text: str | None
@@ -49,13 +50,13 @@ class Expression:
         return f"({text if len(text) <= _SHOWN else text[:_SHOWN] + '...'})"
 
 
-_UNTOLD = Expression(None, reason="its expression is not known")
+_UNSTATED = Expression(None, reason="its expression is not known")
 
 
 def read_expression(text: str, schema: TableSchema) -> Expression:
-    """Read the expression of a generated column.
+    """Parse the expression of a generated column.
 
-    :param schema: of the table once the statement is carried out: that is what it names columns of.
+    :param schema: of the table after the statement: the expression names its columns.
     """
     try:
         tokens = tokenize(text)
@@ -79,11 +80,11 @@ def read_expression(text: str, schema: TableSchema) -> Expression:
 def recomputed(
     before: TableSchema, after: TableSchema, was: Mapping[int, Expression], now: Mapping[int, Expression]
 ) -> tuple[list[Computed], list[tuple[Column, str]]]:
-    """Return the columns that a statement made the server compute for stored rows, and those that nobody can tell.
+    """Return the columns that a statement made the server compute for stored rows, and those with unknown values.
 
     :param was: expressions of generated columns before the statement, by column id.
     :param now: expressions after it.
-    :return: computed columns, each behind those that it is made of; other columns, each with the reason.
+    :return: computed columns, each after the columns that it uses; unknown columns, each with the reason.
     """
     if not any(_is_computed(column) for column in after.columns):
         return [], []
@@ -91,14 +92,14 @@ def recomputed(
     computed: list[Computed] = []
     unknown: list[tuple[Column, str]] = []
     order = _in_order(after, now)
-    for place, column in enumerate(order):
-        expression, old = now.get(column.id, _UNTOLD), before.column(column.id)
-        same = old is not None and expression.text == was.get(column.id, _UNTOLD).text
+    for index, column in enumerate(order):
+        expression, old = now.get(column.id, _UNSTATED), before.column(column.id)
+        same = old is not None and expression.text == was.get(column.id, _UNSTATED).text
         type_is_same = old is not None and old.type == column.type
         if same and type_is_same and not expression.columns & altered.keys():
             continue
         try:
-            if expression.columns & {later.id for later in order[place + 1 :]}:
+            if expression.columns & {later.id for later in order[index + 1 :]}:
                 raise NotComputed("generated columns are made of each other")
             computed.append(Computed(column.id, _checked(expression, column, after)))
         except NotComputed as error:
@@ -111,33 +112,33 @@ def recomputed(
 
 
 def _is_computed(column: Column) -> bool:
-    return column.generated and not column.auto_increment  # Debezium calls those generated, too
+    return column.generated and not column.auto_increment  # Debezium also calls those generated
 
 
 def _in_order(schema: TableSchema, expressions: Mapping[int, Expression]) -> list[Column]:
-    """Return the generated columns, each behind those that it is made of as far as that can be."""
+    """Return the generated columns, each after the columns that it uses, unless they form a cycle."""
     generated = {column.id: column for column in schema.columns if _is_computed(column)}
-    made_of = {i: (expressions.get(i, _UNTOLD).columns - {i}) & generated.keys() for i in generated}
+    operands = {i: (expressions.get(i, _UNSTATED).columns - {i}) & generated.keys() for i in generated}
     try:
-        order = [*TopologicalSorter(made_of).static_order()]
+        order = [*TopologicalSorter(operands).static_order()]
     except CycleError:  # no server has such a table
         order = [*generated]
     return [generated[i] for i in order]
 
 
 def _altered(before: TableSchema, after: TableSchema) -> dict[int, bool]:
-    """Return the columns that a statement changed, and whether it may have changed stored values by that."""
-    found = {}
+    """Map the ids of columns that a statement changed to whether it may have changed their stored values."""
+    altered = {}
     for column in after.columns:
         old = before.column(column.id)
         filled = old is not None and old.nullable and not column.nullable
         if old is not None and (filled or old.type != column.type):
-            found[column.id] = filled or not _keeps(old.type, column.type)
-    return found
+            altered[column.id] = filled or not _keeps(old.type, column.type)
+    return altered
 
 
 def _keeps(old: ColumnType, new: ColumnType) -> bool:
-    """Return whether no expression can have another value where a column has the second type in place of the first."""
+    """Return whether every expression has the same value if a column has the new type instead of the old one."""
     if old == new:
         return True
     if (old.unsigned, old.scale, old.charset) != (new.unsigned, new.scale, new.charset):
@@ -152,7 +153,7 @@ def _keeps(old: ColumnType, new: ColumnType) -> bool:
 
 
 def _checked(expression: Expression, column: Column, schema: TableSchema) -> Formula:
-    """Return the formula of a column; NotComputed if the types are not those that are computed."""
+    """Return the formula of a column; raise NotComputed if its types are not supported."""
     formula = expression.formula
     if formula is None:
         raise NotComputed(expression.reason)
@@ -168,9 +169,9 @@ def _checked(expression: Expression, column: Column, schema: TableSchema) -> For
 
 
 class _Digits(NamedTuple):
-    """How many digits a number has at most, in all and behind the point.
+    """Hold the largest number of digits of a value, in all and after the point.
 
-    :param whole: whether the server computes it as a BIGINT, and not as a DECIMAL.
+    :param whole: whether the server computes it as a BIGINT, not as a DECIMAL.
     """
 
     all: int
@@ -182,28 +183,28 @@ _BIGINT = _Digits(20, 0, whole=True)
 
 
 def _digits(formula: Formula, schema: TableSchema) -> _Digits:
-    """Return the digits of a formula's values; NotComputed if they are not exact within MySQL's limits."""
+    """Return the digits of a formula's values; raise NotComputed if they are not exact within MySQL's limits."""
     match formula:
         case Number():
             whole, point, fraction = formula.text.partition(".")
-            found = _Digits(len(whole) + len(fraction), len(fraction), not point)
+            digits = _Digits(len(whole) + len(fraction), len(fraction), not point)
         case ColumnValue():
-            found = _column_digits(schema.column(formula.column_id))
+            digits = _column_digits(schema.column(formula.column_id))
         case Arithmetic(left=None):
-            found = _digits(formula.right, schema)
+            digits = _digits(formula.right, schema)
         case Arithmetic(left=left):
             assert left is not None  # the case before
             first, second = _digits(left, schema), _digits(formula.right, schema)
             if first.whole and second.whole:
-                return _BIGINT  # more would have been an error at the source
+                return _BIGINT  # a larger result would have been an error at the source
             if formula.operator == "*":
-                found = _Digits(first.all + second.all + 1, first.fraction + second.fraction)
+                digits = _Digits(first.all + second.all + 1, first.fraction + second.fraction)
             else:
-                behind = max(first.fraction, second.fraction)
-                found = _Digits(max(first.all - first.fraction, second.all - second.fraction) + behind + 1, behind)
-    if found.all > _MOST_DIGITS or found.fraction > _MOST_FRACTION_DIGITS:
+                decimals = max(first.fraction, second.fraction)
+                digits = _Digits(max(first.all - first.fraction, second.all - second.fraction) + decimals + 1, decimals)
+    if digits.all > _MOST_DIGITS or digits.fraction > _MOST_FRACTION_DIGITS:
         raise NotComputed("its numbers may have more digits than a DECIMAL")
-    return found
+    return digits
 
 
 def _column_digits(column: Column | None) -> _Digits:
@@ -215,24 +216,24 @@ def _column_digits(column: Column | None) -> _Digits:
 
 
 def _sum(reader: TokenReader, schema: TableSchema) -> Formula:
-    found = _product(reader, schema)
+    formula = _product(reader, schema)
     while operator := reader.accept_any(("+", "-")):
-        found = Arithmetic("+" if operator == "+" else "-", found, _product(reader, schema))
-    return found
+        formula = Arithmetic("+" if operator == "+" else "-", formula, _product(reader, schema))
+    return formula
 
 
 def _product(reader: TokenReader, schema: TableSchema) -> Formula:
-    found = _operand(reader, schema)
+    formula = _operand(reader, schema)
     while reader.accept("*"):
-        found = Arithmetic("*", found, _operand(reader, schema))
-    return found
+        formula = Arithmetic("*", formula, _operand(reader, schema))
+    return formula
 
 
 def _operand(reader: TokenReader, schema: TableSchema) -> Formula:
     if reader.accept("("):
-        found = _sum(reader, schema)
+        formula = _sum(reader, schema)
         reader.expect(")")
-        return found
+        return formula
     if reader.accept("-"):
         return Arithmetic("-", None, _operand(reader, schema))
     token = reader.peek()
@@ -248,7 +249,7 @@ def _operand(reader: TokenReader, schema: TableSchema) -> Formula:
 
 
 def _number(text: str) -> Number:
-    """Return a literal; MySQL takes a whole number beyond BIGINT UNSIGNED as a DECIMAL."""
+    """Return a literal; raise beyond BIGINT UNSIGNED, where MySQL reads a whole number as a DECIMAL."""
     whole, point, fraction = text.partition(".")
     if not point and int(whole) >= 1 << 64:
         raise NotComputed("a whole number is beyond BIGINT")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read table-level keys, indexes and constraints."""
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from airflow_provider_cdc.core.ddl.tokens import Kind
 
 @dataclass(frozen=True, slots=True)
 class Unbinding:
-    """An index or constraint that makes no column values unique; ``index`` is the name it takes, if it is an index."""
+    """Hold an index or constraint that does not make values unique; ``index`` is its name if it is an index."""
 
     clause: str
     index: str | None = None
@@ -28,7 +29,7 @@ _INDEX_VALUES = frozenset({"USING", "TYPE", "KEY_BLOCK_SIZE", "CLUSTERING", "COM
 
 
 def at_constraint(reader: TokenReader) -> bool:
-    """Whether a key, an index or a constraint comes next, not a column."""
+    """Return whether a key, an index or a constraint comes next, not a column."""
     if reader.at("PERIOD", "FOR") or reader.at("VECTOR", "INDEX") or reader.at("VECTOR", "KEY"):
         return True
     return reader.at_any(_STARTS)
@@ -86,7 +87,7 @@ def read_index_parts(reader: TokenReader) -> tuple[str, ...] | None:
 
 
 def read_index_options(reader: TokenReader) -> None:
-    """Skip what may stand before or after the parts of an index."""
+    """Skip the options before or after the parts of an index."""
     while True:
         if reader.accept("WITH", "PARSER"):
             reader.name("a parser name")

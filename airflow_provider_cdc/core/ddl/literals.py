@@ -1,7 +1,8 @@
-"""What MySQL and MariaDB store in a column for a literal, as the text that the column then prints.
+# SPDX-License-Identifier: Apache-2.0
+"""Convert a literal to the value that MySQL and MariaDB store in a column, as the text that the column prints.
 
-Where the two servers differ, or settings of the session decide, the value is not certain. Literals that a server
-refuses as a default are not certain either: they cannot be in a log. Sources are MySQL's manual, "Data Types", "Date
+If the two servers differ, or settings of the session decide, the value is not certain. Literals that a server rejects
+as a default are not certain either: they cannot be in a log. Sources are MySQL's manual, "Data Types", "Date
 and Time Literals", "Two-Digit Years in Dates" and "Type Conversion in Expression Evaluation".
 """
 
@@ -19,7 +20,7 @@ from airflow_provider_cdc.core.model.schema import ColumnType
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _CLOCK = r"(?P<hour>[0-9]{1,2}):(?P<minute>[0-9]{1,2})(?::(?P<second>[0-9]{1,2})(?:\.(?P<fraction>[0-9]{1,6}))?)?"
 _DATE = r"(?P<year>[0-9]{4}|[0-9]{2})(?P<mark>[-/])(?P<month>[0-9]{1,2})(?P=mark)(?P<day>[0-9]{1,2})"
-_MOMENT = re.compile(rf"{_DATE}(?:[ T]{_CLOCK})?")
+_DATETIME = re.compile(rf"{_DATE}(?:[ T]{_CLOCK})?")
 _TIME = re.compile(rf"(?P<sign>-?)(?:(?P<days>[0-9]{{1,2}}) )?{_CLOCK.replace('{1,2}', '{1,3}', 1)}")
 _COMPACT_TIME = re.compile(r"(-?)([0-9]{1,7})(?:\.([0-9]{1,6}))?")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -30,7 +31,7 @@ _SAME_JSON = frozenset({"{}", "[]", "null", "true", "false"})  # JSON texts that
 
 
 class Literal(NamedTuple):
-    """A literal as it is written.
+    """Hold a literal as it is written.
 
     :param text: a string's content, or a number's digits with sign.
     :param number: whether it is written without quotes.
@@ -40,13 +41,13 @@ class Literal(NamedTuple):
     number: bool = False
 
 
-def stored_text(literal: Literal, kind: ColumnType) -> str | None:
-    """Return what the server stores for a literal in a column of a type, None where that is not certain."""
-    return _RULES.get(kind.name, _as_written)(literal, kind)
+def stored_text(literal: Literal, column_type: ColumnType) -> str | None:
+    """Return the value that the server stores for a literal in a column of a type, None if that is not certain."""
+    return _RULES.get(column_type.name, _as_written)(literal, column_type)
 
 
 def _value(literal: Literal) -> Decimal | None:
-    """Return the number that a literal is; one with an exponent is a double, unless a string holds it."""
+    """Return the number of a literal; with an exponent it is a double, unless it is in a string."""
     text = literal.text
     if not _NUMBER.fullmatch(text):
         return None
@@ -63,44 +64,44 @@ def _is_double(literal: Literal) -> bool:
     return literal.number and "e" in literal.text.lower()
 
 
-def _integer(literal: Literal, kind: ColumnType) -> str | None:
+def _integer(literal: Literal, column_type: ColumnType) -> str | None:
     value = _value(literal)
-    if value is None or (kind.unsigned and value < 0):
+    if value is None or (column_type.unsigned and value < 0):
         return None
     if _is_double(literal) and abs(value % 1) == Decimal("0.5"):
         return None  # servers round a double's half to different sides
     return str(int(value.to_integral_value(ROUND_HALF_UP)))
 
 
-def _bit(literal: Literal, kind: ColumnType) -> str | None:
-    """Return the number; of a string the characters' codes would be stored."""
-    number = _integer(literal, kind) if literal.number else None
-    return number if number is not None and 0 <= int(number) < 1 << (kind.length or 1) else None
+def _bit(literal: Literal, column_type: ColumnType) -> str | None:
+    """Return the number; for a string the server would store the codes of its characters."""
+    number = _integer(literal, column_type) if literal.number else None
+    return number if number is not None and 0 <= int(number) < 1 << (column_type.length or 1) else None
 
 
-def _decimal(literal: Literal, kind: ColumnType) -> str | None:
+def _decimal(literal: Literal, column_type: ColumnType) -> str | None:
     """Return the number rounded half away from zero to the column's digits."""
-    value, precision, scale = _value(literal), kind.length or 10, kind.scale or 0
-    if value is None or (kind.unsigned and value < 0):
+    value, precision, scale = _value(literal), column_type.length or 10, column_type.scale or 0
+    if value is None or (column_type.unsigned and value < 0):
         return None
     rounded = value.quantize(Decimal((0, (1,), -scale)), context=_WIDE)
     fits = abs(rounded) < Decimal((0, (1,), precision - scale))
     return f"{abs(rounded) if rounded.is_zero() else rounded:f}" if fits else None
 
 
-def _floating(literal: Literal, kind: ColumnType) -> str | None:
+def _floating(literal: Literal, column_type: ColumnType) -> str | None:
     """Return the digits of the double, or of the float as a double, after rounding it to the declared digits."""
     if not _NUMBER.fullmatch(literal.text):
         return None
     double = float(literal.text)
-    if not math.isfinite(double) or (kind.unsigned and double < 0):
+    if not math.isfinite(double) or (column_type.unsigned and double < 0):
         return None
-    if kind.scale is not None:
-        power, whole = 10.0**kind.scale, math.floor(double)
+    if column_type.scale is not None:
+        power, whole = 10.0**column_type.scale, math.floor(double)
         double = whole + round((double - whole) * power) / power
-        if abs(double) > 10.0 ** ((kind.length or 0) - kind.scale) - 1 / power:
+        if abs(double) > 10.0 ** ((column_type.length or 0) - column_type.scale) - 1 / power:
             return None
-    if kind.name == "float":
+    if column_type.name == "float":
         try:
             (double,) = struct.unpack("<f", struct.pack("<f", double))
         except OverflowError:
@@ -108,10 +109,10 @@ def _floating(literal: Literal, kind: ColumnType) -> str | None:
     return repr(double)
 
 
-def _year(literal: Literal, kind: ColumnType) -> str | None:
-    """Return the year: 1 to 69 is of 2000, 70 to 99 of 1900; 0 is 0000 as a number, 2000 as a string."""
+def _year(literal: Literal, column_type: ColumnType) -> str | None:
+    """Return the year: 1 to 69 are 2001 to 2069, 70 to 99 are 1970 to 1999; 0 is 0000 as a number, 2000 as a string."""
     value = _value(literal)
-    if value is None or kind.length == 2 or value != value.to_integral_value() or value.is_signed():
+    if value is None or column_type.length == 2 or value != value.to_integral_value() or value.is_signed():
         return None
     year = int(value)
     if not literal.number and (len(literal.text) not in (1, 2, 4) or not literal.text.isdecimal()):
@@ -124,24 +125,24 @@ def _year(literal: Literal, kind: ColumnType) -> str | None:
     return str(year) if 1901 <= year <= 2155 else None
 
 
-def _text(literal: Literal, kind: ColumnType) -> str | None:
-    """Return a string, or a number as the server prints it; a string's trailing spaces may be cut off."""
+def _text(literal: Literal, column_type: ColumnType) -> str | None:
+    """Return a string, cut only by trailing spaces, or a number as the server prints it."""
     if literal.number:
-        return _printed(literal, kind)
-    text, longest = literal.text, _longest(kind)
+        return _printed(literal, column_type)
+    text, longest = literal.text, _longest(column_type)
     if longest is None or len(text) <= longest or text[longest:].strip(" "):
         return text
     return text[:longest]
 
 
-def _bytes(literal: Literal, kind: ColumnType) -> str | None:
-    """Return a string's characters; other than ASCII have the codes of the session's character set."""
+def _bytes(literal: Literal, column_type: ColumnType) -> str | None:
+    """Return a string if it is ASCII; other characters depend on the session's character set."""
     if literal.number:
-        return _printed(literal, kind)
+        return _printed(literal, column_type)
     return literal.text if literal.text.isascii() else None
 
 
-def _printed(literal: Literal, kind: ColumnType) -> str | None:
+def _printed(literal: Literal, column_type: ColumnType) -> str | None:
     value = _value(literal)
     if value is None:
         return None
@@ -154,74 +155,76 @@ def _printed(literal: Literal, kind: ColumnType) -> str | None:
         if literal.text.strip("-0"):
             return None
         value = abs(value)
-    text, longest = f"{value:f}", _longest(kind)
+    text, longest = f"{value:f}", _longest(column_type)
     return text if longest is None or len(text) <= longest else None
 
 
-def _longest(kind: ColumnType) -> int | None:
-    if kind.name in ("char", "binary"):
-        return kind.length or 1
-    return kind.length if kind.name in ("varchar", "varbinary") else None
+def _longest(column_type: ColumnType) -> int | None:
+    if column_type.name in ("char", "binary"):
+        return column_type.length or 1
+    return column_type.length if column_type.name in ("varchar", "varbinary") else None
 
 
-def _enum(literal: Literal, kind: ColumnType) -> str | None:
-    """Return the label; a number must be both place and text of one, as servers look for either."""
+def _enum(literal: Literal, column_type: ColumnType) -> str | None:
+    """Return the label; a number must be both index and text of one label, as servers look for either."""
     if literal.number:
-        place = int(literal.text) if literal.text.isdecimal() and len(literal.text) < 6 else 0
-        return literal.text if 0 < place <= len(kind.labels) and kind.labels[place - 1] == literal.text else None
-    return _label(literal.text.rstrip(" "), kind.labels)
+        index = int(literal.text) if literal.text.isdecimal() and len(literal.text) < 6 else 0
+        labels = column_type.labels
+        return literal.text if 0 < index <= len(labels) and labels[index - 1] == literal.text else None
+    return _label(literal.text.rstrip(" "), column_type.labels)
 
 
-def _set(literal: Literal, kind: ColumnType) -> str | None:
-    """Return the members in the type's order; a number must be both bit and text of one."""
+def _set(literal: Literal, column_type: ColumnType) -> str | None:
+    """Return the members in the type's order; a number must be both bit and text of one member."""
     if literal.number:
         label = literal.text
-        bit = 1 << kind.labels.index(label) if label in kind.labels else 0
+        bit = 1 << column_type.labels.index(label) if label in column_type.labels else 0
         return label if bit and label == str(bit) else None
-    chosen = {_label(text, kind.labels) for text in literal.text.rstrip(" ").split(",")} if literal.text else set()
-    return None if None in chosen else ",".join(label for label in kind.labels if label in chosen)
+    texts = literal.text.rstrip(" ").split(",") if literal.text else []
+    members = {_label(text, column_type.labels) for text in texts}
+    return None if None in members else ",".join(label for label in column_type.labels if label in members)
 
 
 def _label(text: str, labels: tuple[str, ...]) -> str | None:
-    """Find a label; a statement the server accepted may differ from it in case, if only one label is like it."""
+    """Find a label; a statement that the server accepted may differ in case, if only one label then matches."""
     if text in labels:
         return text
-    alike = [label for label in labels if label.casefold() == text.casefold()]
-    return alike[0] if len(alike) == 1 else None
+    matches = [label for label in labels if label.casefold() == text.casefold()]
+    return matches[0] if len(matches) == 1 else None
 
 
-def _date(literal: Literal, kind: ColumnType) -> str | None:
-    moment = _moment(literal, 0)
-    return None if moment is None else moment[:10]
+def _date(literal: Literal, column_type: ColumnType) -> str | None:
+    text = _date_and_time(literal, 0)
+    return None if text is None else text[:10]
 
 
-def _datetime(literal: Literal, kind: ColumnType) -> str | None:
-    return _moment(literal, kind.length or 0)
+def _datetime(literal: Literal, column_type: ColumnType) -> str | None:
+    return _date_and_time(literal, column_type.length or 0)
 
 
-def _timestamp(literal: Literal, kind: ColumnType) -> str | None:
-    """Return the zero date; every other literal is of the session's time zone, which no log tells."""
-    moment = _moment(literal, kind.length or 0)
-    return moment if moment is not None and moment.startswith("0000-00-00") else None
+def _timestamp(literal: Literal, column_type: ColumnType) -> str | None:
+    """Return the zero date; every other literal is in the session's time zone, which no log states."""
+    text = _date_and_time(literal, column_type.length or 0)
+    return text if text is not None and text.startswith("0000-00-00") else None
 
 
-def _moment(literal: Literal, digits: int) -> str | None:
-    """Return a date with time; the digits that a column has no place for must be zeros."""
-    found = _MOMENT.fullmatch(_spread(literal) or "")
-    if found is None:
+def _date_and_time(literal: Literal, digits: int) -> str | None:
+    """Return a date with time; fraction digits beyond those of the column must be zeros."""
+    match = _DATETIME.fullmatch(_spread(literal) or "")
+    if match is None:
         return None
-    year, month, day = int(found["year"]), int(found["month"]), int(found["day"])
-    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "second"))
-    if len(found["year"]) == 2 and any((year, month, day)):
+    year, month, day = int(match["year"]), int(match["month"]), int(match["day"])
+    hour, minute, second = (int(match[part] or 0) for part in ("hour", "minute", "second"))
+    if len(match["year"]) == 2 and any((year, month, day)):
         year += 2000 if year < 70 else 1900
-    fraction = _fraction(found["fraction"], digits)
+    fraction = _fraction(match["fraction"], digits)
     if month > 12 or day > 31 or hour > 23 or minute > 59 or second > 59 or fraction is None:
         return None
     return f"{year:04d}-{month:02d}-{day:02d} {hour:02d}:{minute:02d}:{second:02d}{fraction}"
 
 
 def _spread(literal: Literal) -> str | None:
-    """Return a date of digits alone with delimiters, and any other text as it is."""
+    """Insert delimiters into a date that has only digits; return any other text unchanged."""
     text = literal.text
     if not (text.isascii() and text.isdecimal()):
         return None if literal.number else text
@@ -234,13 +237,13 @@ def _spread(literal: Literal) -> str | None:
         text = "000000"
     if len(text) not in (6, 8, 12, 14):
         return None
-    century, rest = (text[:2], text[2:]) if len(text) in (8, 14) else ("", text)
-    parts = [rest[i : i + 2] for i in range(0, len(rest), 2)]
+    century, pairs = (text[:2], text[2:]) if len(text) in (8, 14) else ("", text)
+    parts = [pairs[i : i + 2] for i in range(0, len(pairs), 2)]
     clock = " " + ":".join(parts[3:]) if parts[3:] else ""
     return f"{century}{'-'.join(parts[:3])}{clock}"
 
 
-def _time(literal: Literal, kind: ColumnType) -> str | None:
+def _time(literal: Literal, column_type: ColumnType) -> str | None:
     """Return a time; digits without a colon are seconds, then minutes, then hours."""
     text = literal.text
     compact = _COMPACT_TIME.fullmatch(text)
@@ -249,35 +252,35 @@ def _time(literal: Literal, kind: ColumnType) -> str | None:
         text = f"{compact[1]}{clock[:3]}:{clock[3:5]}:{clock[5:]}{fraction}"
     elif literal.number:
         return None
-    found = _TIME.fullmatch(text)
-    if found is None:
+    match = _TIME.fullmatch(text)
+    if match is None:
         return None
-    hour = int(found["days"] or 0) * 24 + int(found["hour"])
-    minute, second = int(found["minute"]), int(found["second"] or 0)
-    fraction_text = _fraction(found["fraction"], kind.length or 0)
+    hour = int(match["days"] or 0) * 24 + int(match["hour"])
+    minute, second = int(match["minute"]), int(match["second"] or 0)
+    fraction_text = _fraction(match["fraction"], column_type.length or 0)
     if hour > 838 or minute > 59 or second > 59 or fraction_text is None:
         return None
-    return f"{found['sign']}{hour:02d}:{minute:02d}:{second:02d}{fraction_text}"
+    return f"{match['sign']}{hour:02d}:{minute:02d}:{second:02d}{fraction_text}"
 
 
 def _fraction(text: str | None, digits: int) -> str | None:
-    """Return the fraction of a second with its point, None where it must be rounded, which servers do differently."""
-    kept, beyond = (text or "")[:digits], (text or "")[digits:]
+    """Return the fraction of a second with its point, None if it must be rounded, as servers differ in that."""
+    fraction, beyond = (text or "")[:digits], (text or "")[digits:]
     if beyond.strip("0"):
         return None
-    return f".{kept}" if kept else ""
+    return f".{fraction}" if fraction else ""
 
 
-def _json(literal: Literal, kind: ColumnType) -> str | None:
-    """Return texts that MySQL, which writes JSON in its own way, and MariaDB, which keeps the text, print alike."""
+def _json(literal: Literal, column_type: ColumnType) -> str | None:
+    """Return texts that MySQL, which rewrites JSON, and MariaDB, which keeps the text, print equally."""
     return literal.text if literal.text in _SAME_JSON or re.fullmatch(r"0|[1-9][0-9]{0,17}", literal.text) else None
 
 
-def _uuid(literal: Literal, kind: ColumnType) -> str | None:
+def _uuid(literal: Literal, column_type: ColumnType) -> str | None:
     return literal.text.lower() if _UUID.fullmatch(literal.text) else None
 
 
-def _as_written(literal: Literal, kind: ColumnType) -> str | None:
+def _as_written(literal: Literal, column_type: ColumnType) -> str | None:
     return None if literal.number else literal.text
 
 

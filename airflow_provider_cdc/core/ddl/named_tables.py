@@ -1,4 +1,5 @@
-"""Which tables a statement names that is not understood."""
+# SPDX-License-Identifier: Apache-2.0
+"""Find the tables that a statement names if it cannot be parsed."""
 
 from __future__ import annotations
 
@@ -7,11 +8,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from airflow_provider_cdc.core.ddl.oracle import tokens as oracle
 from airflow_provider_cdc.core.ddl.tokens import DdlError, Kind, Token, tokenize
 from airflow_provider_cdc.core.model.schema import TableName
 
-# a table's name stands after one of these, or after the comma behind another table's name
+# a table's name follows one of these, or a comma after another table's name
 _BEFORE_TABLE = frozenset({"TABLE", "TABLES", "TO", "TRUNCATE", "UPDATE", "INTO", "FROM", "JOIN", "ON"})
 _BETWEEN = frozenset({"IF", "NOT", "EXISTS"})
 _NO_TABLE = frozenset({"COLUMN", "INDEX", "KEY"})  # RENAME COLUMN a TO b
@@ -22,7 +22,7 @@ _ORACLE_WORD = re.compile(r'"[^"]+"|[\w$#]+')
 
 @dataclass(frozen=True, slots=True)
 class _Mention:
-    """A whole identifier, qualified or not, and whether it stands where a table's name does."""
+    """Hold an identifier, qualified or not, and whether it is where a table's name is expected."""
 
     database: str | None
     table: str
@@ -40,10 +40,10 @@ def named_tables(
 ) -> list[TableName]:
     """Return the known tables that a statement names.
 
-    Those that stand where a table's name does, after TABLE for instance; where none stands there, every known table
-    whose whole name the text holds outside of strings and comments.
+    These are the names where a table's name is expected, for example after TABLE. If there are none, it is every known
+    table whose whole name the text has outside of strings and comments.
 
-    :param database: what unqualified names mean; empty where the tool does not say it: then every database.
+    :param database: the database of unqualified names; empty if the tool does not state it: then every database.
     :param upper_case: whether the server stores names that are not quoted in upper case, as Oracle and Db2 do.
     :param lower_case: whether the server stores names in lower case.
     """
@@ -51,9 +51,9 @@ def named_tables(
     by_table: dict[str, list[TableName]] = {}
     for name in known:
         by_table.setdefault(name.table, []).append(name)
-    found = {marked: _known(mentions, marked, by_table, database) for marked in (True, False)}
+    known_names = {marked: _known(mentions, marked, by_table, database) for marked in (True, False)}
     head = any(mention.marked for mention in mentions)
-    return list(dict.fromkeys(found[True] if head else found[False]))
+    return list(dict.fromkeys(known_names[True] if head else known_names[False]))
 
 
 def _known(
@@ -76,19 +76,23 @@ def _mentions(statement: str, upper_case: bool) -> tuple[_Mention, ...]:
 
 def _tokens(statement: str, upper_case: bool) -> list[Token]:
     try:
-        return oracle.tokenize(statement) if upper_case else tokenize(statement)
-    except DdlError:  # a quoted text without end, say: what stands before it is read all the same
+        if not upper_case:
+            return tokenize(statement)
+        from airflow_provider_cdc.core.ddl.oracle.tokens import tokenize as tokenize_oracle  # most logs have no Oracle
+
+        return tokenize_oracle(statement)
+    except DdlError:  # for example a quoted text without an end: the tokens before it still count
         if upper_case:
             return [_oracle_token(match) for match in _ORACLE_WORD.finditer(statement)]
         return [_token(match) for match in _WORD.finditer(statement)]
 
 
 def _read_mentions(tokens: Sequence[Token]) -> Iterator[_Mention]:
-    place, after_table = 0, False
+    index, after_table = 0, False
     before = leader = ""
-    while place < len(tokens):
-        token = tokens[place]
-        place += 1
+    while index < len(tokens):
+        token = tokens[index]
+        index += 1
         if token.word in _BETWEEN:
             continue
         if token.kind not in _NAMES or token.word in _BEFORE_TABLE:
@@ -96,9 +100,9 @@ def _read_mentions(tokens: Sequence[Token]) -> Iterator[_Mention]:
             before = "" if token.word == "TO" and leader in _NO_TABLE else token.word
             continue
         parts = [_text(token)]
-        while place + 1 < len(tokens) and tokens[place].word == "." and tokens[place + 1].kind in _NAMES:
-            parts.append(_text(tokens[place + 1]))
-            place += 2
+        while index + 1 < len(tokens) and tokens[index].word == "." and tokens[index + 1].kind in _NAMES:
+            parts.append(_text(tokens[index + 1]))
+            index += 2
         after_table = before in _BEFORE_TABLE or (before == "," and after_table)
         yield _Mention(parts[-2] if len(parts) > 1 else None, parts[-1], after_table)
         leader, before = before, token.word

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read table options and partition clauses."""
 
 from __future__ import annotations
@@ -6,7 +7,7 @@ from airflow_provider_cdc.core.ddl.column_types import accept_charset, read_char
 from airflow_provider_cdc.core.ddl.reader import TokenReader, words
 from airflow_provider_cdc.core.ddl.tokens import Kind
 
-# Options that may stand without "="; with "=" every name is an option, as storage engines define their own.
+# Options that do not need "=". With "=" every name is an option, as storage engines define their own.
 _WITH_VALUE = words(
     """ENGINE TYPE AUTO_INCREMENT AUTOEXTEND_SIZE AVG_ROW_LENGTH CHECKSUM TABLE_CHECKSUM PAGE_CHECKSUM COMMENT
     COMPRESSION CONNECTION DELAY_KEY_WRITE ENCRYPTION ENGINE_ATTRIBUTE SECONDARY_ENGINE SECONDARY_ENGINE_ATTRIBUTE
@@ -18,13 +19,13 @@ _SELECT = frozenset({"SELECT", "AS", "IGNORE", "REPLACE", "WITH", "VALUES", "TAB
 
 
 def accept_table_options(reader: TokenReader, *, commas: bool = False) -> tuple[bool, str | None]:
-    """Read table options; return whether there were any and the default character set they state.
+    """Read table options; return whether there were any, and the default character set that they state.
 
-    :param commas: whether commas may stand between them; in ALTER TABLE they begin another clause.
+    :param commas: whether commas may separate them; in ALTER TABLE a comma begins another clause.
     """
-    found, charset, collation = False, None, None
+    any_read, charset, collation = False, None, None
     while True:
-        if commas and found:
+        if commas and any_read:
             reader.accept(",")
         default = reader.at("DEFAULT") and reader.peek(1).word in ("CHARACTER", "CHAR", "CHARSET", "COLLATE")
         if default:
@@ -34,8 +35,8 @@ def accept_table_options(reader: TokenReader, *, commas: bool = False) -> tuple[
         elif reader.accept("COLLATE"):
             collation = read_collation(reader)
         elif not _accept_option(reader):
-            return found, charset or collation
-        found = True
+            return any_read, charset or collation
+        any_read = True
 
 
 def accept_setting(reader: TokenReader) -> bool:

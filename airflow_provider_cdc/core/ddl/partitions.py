@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read the partition and tablespace clauses of ALTER TABLE."""
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ _MAINTENANCE = frozenset({"QUICK", "EXTENDED", "FAST", "MEDIUM", "CHANGED", "USE
 
 
 def at_partition_clause(reader: TokenReader) -> bool:
-    """Whether a clause about partitions or the tablespace comes next."""
+    """Return whether a clause about partitions or the tablespace comes next."""
     return reader.at_any(_VERBS) and reader.peek(1).word in ("PARTITION", "TABLE", "TABLESPACE")
 
 
 def read_partition_clause(reader: TokenReader) -> AlterAction:
-    """Read a clause about partitions: those that take away or bring rows have no row events."""
+    """Read a clause about partitions; clauses that remove or add rows write no row events."""
     verb = reader.take().word
     if verb == "CONVERT":
         return _convert(reader)
@@ -48,7 +49,7 @@ def read_partition_clause(reader: TokenReader) -> AlterAction:
 
 
 def _convert(reader: TokenReader) -> AlterAction:
-    """MariaDB: a table becomes a partition, or a partition a table of its own."""
+    """Read CONVERT of MariaDB: a table becomes a partition, or a partition becomes a table."""
     if reader.accept("TABLE"):
         other = reader.table_name()
         reader.expect("TO", "PARTITION")

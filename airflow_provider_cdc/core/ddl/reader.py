@@ -1,4 +1,5 @@
-"""A cursor over the tokens of one statement."""
+# SPDX-License-Identifier: Apache-2.0
+"""Read the tokens of one statement with a cursor."""
 
 from __future__ import annotations
 
@@ -9,11 +10,11 @@ from airflow_provider_cdc.core.ddl.tokens import DdlError, Kind, Token, unescape
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text as a set."""
+    """Return the words of a text as a set."""
     return frozenset(text.split())
 
 
-# Words that no server takes as an unquoted name; meeting one in the place of a name means a clause we do not know.
+# Words that no server accepts as an unquoted name. One of them where a name is expected means an unknown clause.
 RESERVED = words(
     """ADD ALL ALTER ANALYZE AND AS ASC BETWEEN BY CASCADE CASE CHANGE CHARACTER CHECK COLLATE COLUMN CONSTRAINT
     CONVERT CREATE CROSS DATABASE DEFAULT DELETE DESC DISTINCT DROP ELSE EXISTS FALSE FOR FOREIGN FROM FULLTEXT GRANT
@@ -26,7 +27,7 @@ _SHOWN = 20
 
 
 class TokenReader:
-    """Reads tokens from left to right; words are compared without regard to case, quoted names are never words."""
+    """Read tokens from left to right; words compare without regard to case, quoted names are never words."""
 
     def __init__(
         self,
@@ -50,12 +51,12 @@ class TokenReader:
 
     @property
     def at_end(self) -> bool:
-        """Whether every token was read."""
+        """True when every token was read."""
         return self._index >= len(self._tokens)
 
     @property
     def last_end(self) -> int:
-        """Where the token read last ends in the text."""
+        """The end offset in the text of the token that was read last."""
         return self._tokens[self._index - 1].end if self._index else 0
 
     @property
@@ -77,13 +78,13 @@ class TokenReader:
         return token
 
     def at(self, *words: str) -> bool:
-        """Whether these words come next, in this order."""
-        if self.peek().word != words[0]:  # mostly so, and asked for dozens of words at each token
+        """Return whether these words come next, in this order."""
+        if self.peek().word != words[0]:  # the usual case, and tested for dozens of words at each token
             return False
         return all(self.peek(ahead).word == word for ahead, word in enumerate(words))
 
     def at_any(self, words: Collection[str]) -> bool:
-        """Whether one of these words comes next."""
+        """Return whether one of these words comes next."""
         return self.peek().word in words
 
     def accept(self, *words: str) -> bool:
@@ -98,17 +99,17 @@ class TokenReader:
         return self.take().word if self.at_any(words) else ""
 
     def expect(self, *words: str) -> None:
-        """Read these words or fail."""
+        """Read these words or raise."""
         if not self.accept(*words):
             raise self.error(" ".join(words))
 
     def expect_end(self) -> None:
-        """Fail if anything is left."""
+        """Raise if tokens are left."""
         if not self.at_end:
             raise self.error("the end of the statement")
 
     def at_name(self, ahead: int = 0) -> bool:
-        """Whether the token can be a name."""
+        """Return whether the token can be a name."""
         token = self.peek(ahead)
         return token.kind in _NAMES or (token.kind is Kind.NAME and token.word not in self._reserved)
 
@@ -124,7 +125,7 @@ class TokenReader:
         return Name(first, self._member()) if self.accept(".") else Name(None, first)
 
     def column_name(self) -> str:
-        """Read a column name; old servers allow the table and the database in front of it."""
+        """Read a column name; old servers allow the table and the database before it."""
         name = self.name("a column name")
         while self.accept("."):
             name = self._member()
@@ -143,7 +144,7 @@ class TokenReader:
         return name
 
     def at_string(self, ahead: int = 0) -> bool:
-        """Whether a string literal comes next (a double-quoted text counts as one where a value stands)."""
+        """Return whether a string literal comes next; where a value is expected, a double-quoted text is one."""
         return self.peek(ahead).kind in (Kind.STRING, Kind.DOUBLE_QUOTED)
 
     def string(self) -> str:
@@ -175,13 +176,13 @@ class TokenReader:
         return self.text[start : token.start].strip()
 
     def rest(self) -> None:
-        """Skip everything that is left."""
+        """Skip all tokens that are left."""
         self._index = len(self._tokens)
 
     def error(self, expected: str) -> DdlError:
-        """Return an error that tells what was expected and what stands here."""
+        """Return an error that states what was expected and which token comes next."""
         token = self.peek()
-        found = token.kind.value
+        actual = token.kind.value
         if token.kind in (Kind.NAME, Kind.OPERATOR):
-            found = repr(token.value if len(token.value) <= _SHOWN else token.value[:_SHOWN] + "...")
-        return DdlError(f"expected {expected}, found {found}", self.text, token.start)
+            actual = repr(token.value if len(token.value) <= _SHOWN else token.value[:_SHOWN] + "...")
+        return DdlError(f"expected {expected}, found {actual}", self.text, token.start)

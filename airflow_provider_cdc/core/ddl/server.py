@@ -1,4 +1,5 @@
-"""Settings of the source's server that decide what its statements mean and that no record tells."""
+# SPDX-License-Identifier: Apache-2.0
+"""Hold the settings of the source's server that its statements depend on and that no record states."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _VALUES: Mapping[str, Mapping[str, bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What is known of the source's server; None where the pipeline does not state it.
+    """Hold the known settings of the source's server; None if the pipeline does not state one.
 
     :param lower_case_names: names in statements mean tables whose names are in lower case.
     :param explicit_timestamps: a TIMESTAMP column has no NOT NULL and no default that it does not state.
@@ -43,5 +44,5 @@ class Server:
         ]
         if problems:
             raise ConfigurationError(problems)
-        found = [known.get(options.get(name, "")) for name, known in _VALUES.items()]
-        return Server(*found)
+        values = [known.get(options.get(name, "")) for name, known in _VALUES.items()]
+        return Server(*values)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cut tokens into statements at semicolons, but not inside the bodies of stored programs."""
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def split(tokens: list[Token]) -> Iterator[list[Token]]:
 
 
 def _change(token: Token, before: str) -> int:
-    """How a token of a stored program changes the depth of its blocks."""
+    """Return by how much a token of a stored program changes the depth of its blocks."""
     if before == "END":
         return 0
     if token.word == "END":

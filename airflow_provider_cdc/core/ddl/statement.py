@@ -1,4 +1,5 @@
-"""What a parsed DDL statement says, independent of how it was written."""
+# SPDX-License-Identifier: Apache-2.0
+"""Define parsed DDL statements, independent of how they were written."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from airflow_provider_cdc.core.model.schema import ColumnType, Default
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A table name in a statement; ``database`` is None when it was not qualified."""
+    """Hold a table name of a statement; ``database`` is None if it was not qualified."""
 
     database: str | None
     table: str
@@ -19,8 +20,8 @@ class Name:
 class ForeignKey:
     """FOREIGN KEY (columns) REFERENCES parent (parent_columns).
 
-    :param names: by which it can be dropped; empty where the server makes the name.
-    :param parent_columns: empty where they are the parent's primary key.
+    :param names: names by which it can be dropped; empty if the server makes the name.
+    :param parent_columns: empty if they are the parent's primary key.
     :param cascades: whether deleting or changing a parent's row changes rows of this table without row events:
         CASCADE, SET NULL or SET DEFAULT, ON DELETE or ON UPDATE; never so in Oracle.
     :param empties: whether Oracle's TRUNCATE ... CASCADE of the parent empties this table: ON DELETE CASCADE.
@@ -36,11 +37,11 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """A column as CREATE or ALTER defines it.
+    """Hold a column as CREATE or ALTER defines it.
 
-    :param nullable: None where the statement does not say it.
-    :param any_scale: a number of any scale, which is kept as text: equal numbers may be spelled in two ways.
-    :param expression: SQL of a generated column, None where it is generated in another way.
+    :param nullable: None if the statement does not state it.
+    :param any_scale: a number of any scale, which is stored as text: equal numbers may be spelled in two ways.
+    :param expression: SQL of a generated column, None if it is generated in another way.
     :param on_update: ON UPDATE CURRENT_TIMESTAMP.
     :param versioned: WITH SYSTEM VERSIONING, which makes the table a versioned one.
     :param references: the foreign key that REFERENCES in the definition makes (MariaDB, MySQL 9).
@@ -96,7 +97,7 @@ class ChangeColumn:
 
 @dataclass(frozen=True, slots=True)
 class ModifyColumn:
-    """Oracle's MODIFY: what is None stays as it was."""
+    """MODIFY of Oracle; a property that is None stays as it was."""
 
     name: str
     type: ColumnType | None = None
@@ -117,7 +118,7 @@ class RenameColumn:
 class SetDefault:
     """ALTER COLUMN SET DEFAULT, or DROP DEFAULT with None.
 
-    :param default: its SQL: what the column stores for it depends on the type, which the statement does not tell.
+    :param default: its SQL; the stored value depends on the column's type, which the statement does not state.
     """
 
     name: str
@@ -128,7 +129,7 @@ class SetDefault:
 class AddPrimaryKey:
     """ADD PRIMARY KEY.
 
-    :param name: by which it can be dropped, where the server takes one (Oracle).
+    :param name: by which it can be dropped, if the server accepts one (Oracle).
     """
 
     columns: tuple[str, ...]
@@ -142,7 +143,7 @@ class DropPrimaryKey:
 
 @dataclass(frozen=True, slots=True)
 class AddUnique:
-    """ADD UNIQUE KEY; ``index`` is its name, the first column's where none is given."""
+    """ADD UNIQUE KEY; ``index`` is its name, by default that of the first column."""
 
     index: str
     columns: tuple[str, ...]
@@ -157,7 +158,7 @@ class DropIndex:
 
 @dataclass(frozen=True, slots=True)
 class DropConstraint:
-    """Oracle's DROP CONSTRAINT, of whatever kind it is."""
+    """DROP CONSTRAINT of Oracle, for a constraint of any kind."""
 
     name: str
 
@@ -178,7 +179,7 @@ class DropForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class RenameIndex:
-    """RENAME INDEX or KEY; of interest where a unique key is dropped by its new name later."""
+    """RENAME INDEX or KEY; a unique key may later be dropped by its new name."""
 
     old_name: str
     new_name: str
@@ -200,7 +201,7 @@ class ConvertCharset:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRows:
-    """A partition or tablespace clause that changes rows without row events.
+    """Hold a partition or tablespace clause that changes rows without row events.
 
     ``kind`` is ``drop``, ``truncate``, ``exchange``, ``discard``, ``import``; or ``detach``: the partition becomes the
     table ``other``; ``attach``: the table ``other`` becomes a partition.
@@ -212,14 +213,14 @@ class PartitionRows:
 
 @dataclass(frozen=True, slots=True)
 class Versioning:
-    """MariaDB's ADD or DROP SYSTEM VERSIONING: between them the log has rows of the table's history too."""
+    """ADD or DROP SYSTEM VERSIONING of MariaDB: between them the log also has rows of the table's history."""
 
     added: bool
 
 
 @dataclass(frozen=True, slots=True)
 class NoEffect:
-    """A clause that changes neither columns, key, name nor rows (index, engine, comment, ...)."""
+    """Mark a clause that changes neither columns, key, name nor rows (index, engine, comment, ...)."""
 
     clause: str
 
@@ -251,10 +252,10 @@ AlterAction = (
 class CreateTable:
     """CREATE TABLE; either columns, or ``like``, or ``as_select`` (columns then may be incomplete).
 
-    :param key_name: name of the primary key, where the server takes one (Oracle).
+    :param key_name: name of the primary key, if the server accepts one (Oracle).
     :param versioned: WITH SYSTEM VERSIONING.
     :param references: its foreign keys.
-    :param unknown: why its columns or what tells its rows apart cannot be known from the text.
+    :param unknown: why its columns, or what tells its rows apart, cannot be known from the text.
     """
 
     name: Name
@@ -298,7 +299,7 @@ class DropTable:
 class TruncateTable:
     """TRUNCATE [TABLE].
 
-    :param cascade: Oracle's CASCADE: tables with a foreign key to this one are emptied, too.
+    :param cascade: Oracle's CASCADE: tables with a foreign key to this one are also emptied.
     """
 
     name: Name
@@ -307,7 +308,7 @@ class TruncateTable:
 
 @dataclass(frozen=True, slots=True)
 class RenameTable:
-    """RENAME TABLE pairs, carried out one after the other in one atomic step."""
+    """RENAME TABLE pairs, applied one after the other in one atomic step."""
 
     pairs: tuple[tuple[Name, Name], ...]
 
@@ -344,7 +345,7 @@ class UseDatabase:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """A statement without effect on tables that rows live in (views, routines, users, temporary tables, SET, FLUSH)."""
+    """Mark a statement without effect on tables (views, routines, users, temporary tables, SET, FLUSH)."""
 
     text: str
 

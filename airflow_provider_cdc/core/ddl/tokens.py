@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cut MySQL and MariaDB statement text into tokens, in one pass from left to right."""
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from airflow_provider_cdc.core.errors import DataError
 
 
 class DdlError(DataError):
-    """A statement that may concern tables and is not fully understood; it is never guessed."""
+    """Signal a statement that may concern tables and is not fully understood; it is never guessed."""
 
-    def __init__(self, message: str, text: str, place: int) -> None:
-        line = text.count("\n", 0, place) + 1
-        column = place - (text.rfind("\n", 0, place) + 1) + 1
+    def __init__(self, message: str, text: str, offset: int) -> None:
+        line = text.count("\n", 0, offset) + 1
+        column = offset - (text.rfind("\n", 0, offset) + 1) + 1
         super().__init__(
             "ddl.not_understood",
             message,
@@ -23,7 +24,7 @@ class DdlError(DataError):
 
 
 class Kind(Enum):
-    """What a token is."""
+    """Name the kinds of tokens."""
 
     NAME = "name"
     QUOTED = "quoted name"
@@ -36,7 +37,11 @@ class Kind(Enum):
 
 
 class Token(NamedTuple):
-    """One token; ``word`` is the upper-case text of unquoted names and operators, ``value`` the text without quotes."""
+    """Hold one token.
+
+    :param word: upper-case text of unquoted names and operators.
+    :param value: text without quotes.
+    """
 
     kind: Kind
     word: str
@@ -46,9 +51,9 @@ class Token(NamedTuple):
 
 
 LONGEST = 1_000_000
-"""Characters of a text that is read. Reading costs microseconds a character, and again in each later batch."""
+"""Longest text that is parsed, in characters. Parsing costs microseconds a character, again in each later batch."""
 MOST_TOKENS = 250_000
-"""Tokens of a text that is read; an ENUM with all its 65,535 labels has 131,000."""
+"""Most tokens of a text that is parsed; an ENUM with all its 65,535 labels has 131,000."""
 
 _NAME_CHARACTER = r"[0-9A-Za-z_$\u0080-\U0010ffff]"
 _TOKEN = re.compile(
@@ -85,43 +90,43 @@ _KINDS = {
 
 
 def tokenize(text: str) -> list[Token]:
-    """Return the tokens of ``text``: comments are dropped, the content of executable comments is kept.
+    """Return the tokens of ``text`` without comments, but with the content of executable comments.
 
     :raises DdlError: the text is too long, or has no tokens that MySQL or MariaDB would find.
     """
     if len(text) > LONGEST:
         raise DdlError(f"a statement text of more than {LONGEST} characters is not read", text, 0)
     tokens: list[Token] = []
-    executable = place = 0
-    while place < len(text):
+    executable = offset = 0
+    while offset < len(text):
         if len(tokens) > MOST_TOKENS:
-            raise DdlError(f"a statement text of more than {MOST_TOKENS} tokens is not read", text, place)
-        match = _MEMBER.match(text, place) if _after_dot(tokens, place) else None
+            raise DdlError(f"a statement text of more than {MOST_TOKENS} tokens is not read", text, offset)
+        match = _MEMBER.match(text, offset) if _after_dot(tokens, offset) else None
         group = "name" if match else ""
         if match is None:
-            match = _TOKEN.match(text, place)
+            match = _TOKEN.match(text, offset)
             group = (match.lastgroup or "") if match else "unfinished"
         if match is None or group == "unfinished":
-            raise DdlError("a quoted text or comment has no end, or a character is unknown", text, place)
+            raise DdlError("a quoted text or comment has no end, or a character is unknown", text, offset)
         end = match.end()
         if group == "opening":
             executable += 1
         elif group == "closing" and executable:
             executable -= 1
         elif group == "closing":  # "*" before an ordinary comment
-            end = place + 1
-            tokens.append(Token(Kind.OPERATOR, "*", "*", place, end))
+            end = offset + 1
+            tokens.append(Token(Kind.OPERATOR, "*", "*", offset, end))
         elif group not in ("space", "remark"):
-            tokens.append(_token(group, match.group(), place, end))
-        place = end
+            tokens.append(_token(group, match.group(), offset, end))
+        offset = end
     if executable:
         raise DdlError("an executable comment has no end", text, len(text))
     return tokens
 
 
-def _after_dot(tokens: list[Token], place: int) -> bool:
-    """After ``name.`` digits begin a name, too: ``db.2024``."""
-    if len(tokens) < 2 or tokens[-1].word != "." or tokens[-1].end != place:
+def _after_dot(tokens: list[Token], offset: int) -> bool:
+    """Return whether ``name.`` precedes: then digits also begin a name (``db.2024``)."""
+    if len(tokens) < 2 or tokens[-1].word != "." or tokens[-1].end != offset:
         return False
     return tokens[-2].end == tokens[-1].start and tokens[-2].kind in (Kind.NAME, Kind.QUOTED, Kind.DOUBLE_QUOTED)
 
@@ -138,7 +143,7 @@ def _token(group: str, raw: str, start: int, end: int) -> Token:
 
 
 def unescape(content: str, quote: str) -> str:
-    """Return what a string literal stands for, given the text between its quotes."""
+    """Return the value of a string literal from the text between its quotes."""
 
     def replacement(match: re.Match[str]) -> str:
         letter = match.group(1)

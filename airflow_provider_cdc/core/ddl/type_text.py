@@ -1,4 +1,5 @@
-"""A column type on its own, as structured messages spell it."""
+# SPDX-License-Identifier: Apache-2.0
+"""Parse a column type alone, as structured messages spell it."""
 
 from __future__ import annotations
 
@@ -15,6 +16,6 @@ def parse_type(text: str, charset: str | None = None) -> ColumnType:
     :raises DdlError: the text spells no type.
     """
     reader = TokenReader(text, list(tokenize(text)))
-    kind = settle(read_type(reader), charset)
+    column_type = settle(read_type(reader), charset)
     reader.expect_end()
-    return kind
+    return column_type

@@ -1,10 +1,11 @@
-"""What a wire format is: a pure function from records to changes, and what it knows of its own values."""
+# SPDX-License-Identifier: Apache-2.0
+"""Define a wire format: a pure function from records to changes, with knowledge of its own values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -14,7 +15,7 @@ from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 # One flat schema for all formats; the contract between decoders, change log and apply (DESIGN section 5).
 # ``tool_time`` is when the tool built the record, by its own clock: only formats without positions give it, it orders
 # their records across partitions. ``tool_batch`` is the number of the records that the tool built side by side, for
-# several topics at once: their tool times tell no order between those topics.
+# several topics at once: their tool times do not order those topics.
 # ``dialect`` is that of ``statement`` (``core.ddl.parser.parse``).
 CHANGE_SCHEMA = pa.schema(
     [
@@ -50,18 +51,18 @@ CHANGE_SCHEMA = pa.schema(
 Headers = Sequence[tuple[str, bytes | None]] | None
 
 
-class Part(NamedTuple):
+class SliceInfo(NamedTuple):
     """One record as part of a group: records that only make sense together.
 
     :param sender: the records of one sender follow and count on each other, those of others may stand between them.
     :param number: running number that the sender gave the record in its partition, None where it gave none.
-    :param place: place in the group, from 0.
+    :param slice_index: index in the group, from 0.
     :param total: records in the group.
     """
 
     sender: str
     number: int | None
-    place: int
+    slice_index: int
     total: int
 
 
@@ -90,7 +91,7 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What one record says: everything before ``source_time_ms`` was sent to its partition."""
+    """Progress of one record: everything before ``source_time_ms`` was sent to its partition."""
 
     source_time_ms: int
     heartbeat: bool
@@ -98,11 +99,11 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a record says of its columns.
+    """Columns as a record describes them.
 
     :param names: member names of its images, in order.
     :param key: names of the key's columns; None when the record does not say.
-    :param details: per column name what the format knows beyond the name, None without types.
+    :param details: per column name what the format knows in addition to the name, None without types.
     :param complete: whether ``names`` are all columns of the table; a partial image names those it has.
     """
 
@@ -116,19 +117,19 @@ class Format(Protocol):
     """One wire format.
 
     ``name`` is what a pipeline states, ``summary`` one line for people.
-    ``order`` is ``exact`` where records carry positions of the source's log, ``second`` where they carry none: then
+    ``order`` is ``exact`` where records carry positions of the source's log, ``clock`` where they carry none: then
     ``position`` is null in what :meth:`decode` gives, and landing makes one of tool time, partition and offset.
     ``carries`` names what the format has: ``rows``, ``ddl``, ``progress``, ``transactions``, ``types``.
     """
 
     name: str
     summary: str
-    order: str
+    order: Literal["exact", "clock"]
     carries: frozenset[str]
     options: Mapping[str, str]
     updates_move_keys: bool  # whether an update may carry another key before than after
     ddl_among_rows: bool  # whether schema changes come in the data topics, not in a topic of their own
-    splits_partitions: bool  # whether pieces of one partition may be read apart; never where ``order`` is ``second``
+    splits_partitions: bool  # whether pieces of one partition may be read apart; never where ``order`` is ``clock``
     partial_images: bool  # whether a column that an update's after image lacks is unchanged; else such a row fails
     inserts_lack_defaults: bool  # whether a column that an insert's image lacks has its default; else such a row fails
     # positions of snapshot rows: ``shared`` by all rows of one snapshot, ``numbered`` each with its own, so that a
@@ -151,7 +152,7 @@ class Format(Protocol):
         ...
 
     def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
-        """Return how a column of this source type stands in the images."""
+        """Return the encoding of a column of this source type in the images."""
         ...
 
     def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:
@@ -165,11 +166,12 @@ class Format(Protocol):
 
 @runtime_checkable
 class Grouped(Protocol):
-    """What a format has besides, if some of its records only make sense together.
+    """Extend a format some of whose records only make sense together.
 
-    ``decode`` then needs whole groups (:func:`core.formats.groups.whole_groups`), and a range never ends inside one.
+    ``decode`` then needs whole groups (:func:`core.formats.common.record_groups.whole_groups`), and a range never ends
+    inside one.
     """
 
-    def part_of(self, value: bytes | None, headers: Headers) -> Part | None:
-        """Return which part of a group a record is, or None where it is no part of any."""
+    def part_of(self, value: bytes | None, headers: Headers) -> SliceInfo | None:
+        """Return the place of a record in its group, None if it does not belong to a group."""
         ...

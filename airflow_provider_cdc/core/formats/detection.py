@@ -1,4 +1,5 @@
-"""Which format records are in: what each registered format makes of them, and what they show of their tool."""
+# SPDX-License-Identifier: Apache-2.0
+"""Detect the format of records: by decoding them with each format, and by evidence of their tool."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _MEANING = frozenset({"row", "schema", "progress", "transaction"})
 
 @dataclass(frozen=True)
 class Candidate:
-    """What speaks for a format.
+    """A format with the evidence for it.
 
     :param share: of the records that it does not pass over, how many it reads; None where it cannot be tried.
     :param evidence: sentences for people.
@@ -34,7 +35,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Detection:
-    """The answer.
+    """Result of a detection.
 
     :param format: None where the records do not decide.
     :param candidates: the likeliest first; of formats that read none of the records only those that cannot be tried.
@@ -48,7 +49,7 @@ class Detection:
 
 @dataclass
 class _Tally:
-    """What a format made of the records."""
+    """Count how a format decoded the records."""
 
     kinds: Counter[str] = field(default_factory=Counter)
     read: int = 0
@@ -57,8 +58,8 @@ class _Tally:
     against_it: Counter[str] = field(default_factory=Counter)
 
     def candidate(self, name: str) -> Candidate:
-        told = [f"{count} {kind}" for kind, count in self.kinds.most_common() if kind in _MEANING]
-        sentences = [f"read {', '.join(told)}" + (f"; {self.failed} records failed" if self.failed else "")]
+        counts = [f"{count} {kind}" for kind, count in self.kinds.most_common() if kind in _MEANING]
+        sentences = [f"read {', '.join(counts)}" + (f"; {self.failed} records failed" if self.failed else "")]
         sentences += [f"for it: {text} ({count} records)" for text, count in self.for_it.most_common(2)]
         sentences += [f"against it: {text} ({count} records)" for text, count in self.against_it.most_common(2)]
         share = self.read / (self.read + self.failed)
@@ -67,7 +68,7 @@ class _Tally:
 
 
 def detect(partitions: Sequence[Records]) -> Detection:
-    """Return the format of records, if they tell.
+    """Return the format of records, if they show it.
 
     A format that cannot read nine in ten records, or that more records contradict than speak for, is out. Of several
     that are left the one that records speak for is the answer.
@@ -78,42 +79,42 @@ def detect(partitions: Sequence[Records]) -> Detection:
     candidates: list[Candidate] = []
     untried: list[Candidate] = []
     for name in format_names():
-        wire = _opened(name)
-        if isinstance(wire, str):
-            untried.append(Candidate(name, None, wire))
+        fmt = _opened(name)
+        if isinstance(fmt, str):
+            untried.append(Candidate(name, None, fmt))
             continue
-        tally = _tally(wire, partitions)
+        tally = _tally(fmt, partitions)
         if tally.read:
             candidates.append(tally.candidate(name))
-    candidates.sort(key=lambda found: (found.contradicted, -(found.share or 0), not found.fitting))
+    candidates.sort(key=lambda candidate: (candidate.contradicted, -(candidate.share or 0), not candidate.fitting))
     answer = _answer(candidates)
     return Detection(answer, (*candidates, *untried) if answer is None else tuple(candidates), count)
 
 
 def _answer(candidates: Sequence[Candidate]) -> str | None:
-    likely = [found for found in candidates if (found.share or 0) >= _LIKELY and not found.contradicted]
+    likely = [candidate for candidate in candidates if (candidate.share or 0) >= _LIKELY and not candidate.contradicted]
     if len(likely) > 1:
-        likely = [found for found in likely if found.fitting]
+        likely = [candidate for candidate in likely if candidate.fitting]
     return likely[0].format if len(likely) == 1 else None
 
 
 def _opened(name: str) -> Format | str:
     """Return the format, or why it cannot be tried."""
     try:
-        wire = open_format(name)
+        fmt = open_format(name)
     except ConfigurationError as error:
         return f"cannot be tried alone: {'; '.join(error.problems)}"
-    files = [option for option in wire.options if option.endswith("_file")]
+    files = [option for option in fmt.options if option.endswith("_file")]
     if files:
         return f"cannot be tried alone: it is read with what source.options.{files[0]} names"
-    return wire
+    return fmt
 
 
-def _tally(wire: Format, partitions: Sequence[Records]) -> _Tally:
+def _tally(fmt: Format, partitions: Sequence[Records]) -> _Tally:
     tally = _Tally()
-    evidence: Find | None = getattr(wire, "evidence", None)
+    evidence: Find | None = getattr(fmt, "evidence", None)
     for records in partitions:
-        batch = wire.decode(records)
+        batch = fmt.decode(records)
         kinds_at: dict[int, set[str]] = {}
         for offset, kind in zip(batch.column("offset").to_pylist(), batch.column("kind").to_pylist(), strict=True):
             kinds_at.setdefault(offset, set()).add(kind)
@@ -129,7 +130,7 @@ def _said(evidence: Find | None, records: Records) -> Iterator[Evidence]:
     if evidence is None:
         return
     headers = records.headers or [None] * len(records)
-    for key, value, given in zip(records.keys, records.values, headers, strict=True):
-        said = None if value is None else evidence(key, value, given)
+    for key, value, header in zip(records.keys, records.values, headers, strict=True):
+        said = None if value is None else evidence(key, value, header)
         if said is not None:
             yield said

@@ -1,4 +1,5 @@
-"""What one record shows of the tool that wrote it, where several formats could read it.
+# SPDX-License-Identifier: Apache-2.0
+"""Define evidence of the tool that wrote a record, where several formats could read it.
 
 A format that has lookalikes has a static method ``evidence(key, value, headers)``.
 """

@@ -1,4 +1,5 @@
-"""The formats by name; modules are imported when first asked for."""
+# SPDX-License-Identifier: Apache-2.0
+"""Open formats by name; modules are imported on first use."""
 
 from __future__ import annotations
 
@@ -46,14 +47,14 @@ def open_format(name: str, options: Mapping[str, str] | None = None) -> Format:
         raise KnownValuesError("format", name, format_names())
     kind = importlib.import_module(FORMATS[name]).WireFormat
     Server.of(options or {})
-    given = {key: value for key, value in (options or {}).items() if key not in SERVER_OPTIONS}
+    own = {key: value for key, value in (options or {}).items() if key not in SERVER_OPTIONS}
     known = ", ".join(sorted({*kind.options, *SERVER_OPTIONS}))
     unknown = [
-        f"source.options: unknown option {key!r} for {name}; known: {known}" for key in given if key not in kind.options
+        f"source.options: unknown option {key!r} for {name}; known: {known}" for key in own if key not in kind.options
     ]
     if unknown:
         raise ConfigurationError(unknown)
-    opened: Format = kind(given)
+    opened: Format = kind(own)
     return opened
 
 

@@ -1,4 +1,5 @@
-"""The ledger's database: connecting, one transaction at a time, its clock, and what its errors mean."""
+# SPDX-License-Identifier: Apache-2.0
+"""Connect to the ledger's database: one transaction at a time, its clock, and its errors explained."""
 
 from __future__ import annotations
 
@@ -107,10 +108,10 @@ class Database:
 
 
 def _explained(error: Exception, url: URL, where: dict[str, Any]) -> CdcError:
-    """Return what an error of SQLAlchemy, of the driver, or of a stored document means."""
+    """Return the CdcError for an error of SQLAlchemy, of the driver, or of a stored document."""
     reason = _reason(error, url)
     if any(words in reason for words in _REFUSALS):
-        return ConfigurationError([f"the ledger's database refuses us: {reason}"], where=where)
+        return ConfigurationError([f"the ledger's database rejects the connection: {reason}"], where=where)
     state = getattr(getattr(error, "orig", None), "sqlstate", None)
     if isinstance(error, _UNREADABLE) or state in _DAMAGED_STATES or any(words in reason for words in _DAMAGE):
         return LedgerError(
@@ -120,16 +121,16 @@ def _explained(error: Exception, url: URL, where: dict[str, Any]) -> CdcError:
     if isinstance(error, (exc.OperationalError, exc.InterfaceError, exc.InternalError, exc.TimeoutError)):
         return UnavailableError(
             "ledger.unavailable", f"the ledger's database does not answer: {reason}", where=where,
-            hint="check that it runs, can be reached from here and has room",
+            hint="check that it runs, can be reached from here and has free space",
         )  # fmt: skip
     if isinstance(error, (exc.DataError, UnicodeError)):
         return LedgerError(
             "ledger.value_refused", f"the ledger's database cannot hold a name or a document: {reason}", where=where,
-            hint="a name in the log has characters that this database refuses; leave its table out with tables.exclude",
+            hint="a name in the log has characters that this database rejects; leave its table out with tables.exclude",
         )  # fmt: skip
     return LedgerError(
-        "ledger.fault", f"the ledger's database refuses a statement: {type(error).__name__}: {reason}", where=where,
-        hint="check that nobody changed its tables; otherwise report this with the release's number",
+        "ledger.fault", f"the ledger's database rejects a statement: {type(error).__name__}: {reason}", where=where,
+        hint="check that nobody changed its tables; otherwise report this with the version of the release",
     )  # fmt: skip
 
 
@@ -137,7 +138,7 @@ def _checked(url: str) -> URL:
     try:
         parsed = make_url(url)
     except exc.ArgumentError:
-        # The text may hold a password: it is not repeated.
+        # The text may contain a password: do not repeat it.
         raise ConfigurationError(["ledger: is not a database URL such as sqlite:////data/cdc.db"]) from None
     driver = _DRIVERS.get(parsed.drivername)
     if driver is None:
@@ -159,11 +160,11 @@ def _reason(error: Exception, url: URL) -> str:
 
 
 def _started(url: URL) -> Engine:
-    """Connect for the first time and see to it that the tables exist."""
+    """Connect for the first time and create missing tables."""
     arguments: dict[str, Any] = {"connect_timeout": 10}
     if url.drivername == "sqlite":
         arguments = {"timeout": BUSY_SECONDS}
-        with suppress(OSError):  # connecting tells what is wrong
+        with suppress(OSError):  # connecting reports the problem
             Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
     try:
         engine = create_engine(url, poolclass=pool.NullPool, connect_args=arguments)
@@ -178,12 +179,12 @@ def _started(url: URL) -> Engine:
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    # Transactions begin where we say (see _begin), not where the driver guesses.
+    # Transactions begin in _begin, not where the driver guesses.
     connection.isolation_level = None
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
-            # Readers and a writer side by side. Changing the mode does not wait for locks as other statements do.
+            # WAL allows readers during a write. Changing the mode does not wait for locks as other statements do.
             if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
                 connection.execute("PRAGMA journal_mode = WAL")
             break
@@ -197,8 +198,8 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
 
 def _begin(connection: Connection) -> None:
     if connection.dialect.name == "sqlite":
-        # A transaction that reads first and writes later fails at once when another one wrote in between;
-        # IMMEDIATE waits for its turn instead.
+        # A deferred transaction that reads first and writes later fails if another one wrote in between;
+        # IMMEDIATE waits for the lock instead.
         writes = connection.get_execution_options().get("cdc_writes", True)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
@@ -219,17 +220,17 @@ def _create(connection: Connection) -> None:
 
 
 def _mark(connection: Connection) -> None:
-    """Write the tables' version and the ledger's id."""
+    """Insert the tables' version and the ledger's id."""
     connection.execute(insert(schema.versions).values(version=schema.VERSION, ledger_id=uuid.uuid4().hex))
 
 
 def _upgrade(connection: Connection) -> None:
-    """Rebuild the tables of version 1 that version 2 changed: SQLite cannot alter a check."""
+    """Rebuild the tables of version 1 that differ in version 2: SQLite cannot alter a check."""
     connection.execute(text("CREATE TEMPORARY TABLE cdc_batches_1 AS SELECT * FROM cdc_batches"))
     changed = [schema.batches, schema.versions]
     schema.metadata.drop_all(connection, tables=changed)
     schema.metadata.create_all(connection, tables=changed)
-    kept = table("cdc_batches_1", *(column(c.name) for c in schema.batches.c if c.name not in ("topics", "lost")))
-    connection.execute(insert(schema.batches).from_select(kept.c.keys(), select(kept)))
+    old = table("cdc_batches_1", *(column(c.name) for c in schema.batches.c if c.name not in ("topics", "lost")))
+    connection.execute(insert(schema.batches).from_select(old.c.keys(), select(old)))
     connection.execute(text("DROP TABLE cdc_batches_1"))
     _mark(connection)

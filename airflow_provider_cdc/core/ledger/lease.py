@@ -1,4 +1,5 @@
-"""A lease: one holder per pipeline, renewed while the holder lives, lost when somebody else took over."""
+# SPDX-License-Identifier: Apache-2.0
+"""Lease a pipeline: one holder, renewed while it lives, lost when somebody else takes over."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ from airflow_provider_cdc.core.errors import BusyError, CdcError, Transient
 
 
 class LeaseKeeper(Protocol):
-    """What a lease needs of the ledger."""
+    """The part of the ledger that a lease needs."""
 
     def renew_lease(self, pipeline: str, token: int, seconds: float) -> datetime | None:
-        """Move the lease's end; None when it is no longer ours."""
+        """Extend the lease and return its new end; None when another holder has it."""
 
     def release_lease(self, pipeline: str, token: int) -> None:
-        """Give the lease back, if it is still ours."""
+        """Free the lease, if it is still the current one."""
 
 
 def lease_lost(pipeline: str, owner: str, why: str) -> BusyError:
@@ -30,10 +31,10 @@ def lease_lost(pipeline: str, owner: str, why: str) -> BusyError:
 
 
 class Lease:
-    """The right to plan and commit for one pipeline; a context manager that gives it back.
+    """The right to plan and commit for one pipeline; a context manager that releases it.
 
     :param token: grows with every new holder; every write of the ledger compares it.
-    :param seconds: how long the lease outlives its holder; it is renewed every third of that.
+    :param seconds: time that the lease outlives its holder; it is renewed every third of it.
     :param until: end of the lease by the database's clock, as last renewed.
     """
 
@@ -56,7 +57,7 @@ class Lease:
         self._keeper = keeper
         self._lost = ""
         self._stop = threading.Event()
-        # Counted on our own monotonic clock from before the last successful renewal was asked for: never too long.
+        # On our monotonic clock, from before the last successful renewal was requested: never too long.
         self._good_until = time.monotonic() + seconds
         self._thread = threading.Thread(target=self._renew, name=f"cdc-lease-{pipeline}", daemon=True)
         self._thread.start()
@@ -70,19 +71,19 @@ class Lease:
         try:
             self.release()
         except CdcError:
-            # The work's own error says more; the lease ends by itself after its seconds.
+            # The error of the work is more important; the lease ends by itself after its seconds.
             if kind is None:
                 raise
 
     @property
     def lost(self) -> str:
-        """Why the lease is lost; empty while it is held."""
+        """Return the reason why the lease is lost; empty while it is held."""
         if not self._lost and time.monotonic() > self._good_until:
             return f"it could not be renewed for {self.seconds:g} s"
         return self._lost
 
     def check(self) -> None:
-        """Raise when the lease is lost; cheap, asks no database.
+        """Raise when the lease is lost; cheap, without the database.
 
         :raises BusyError: code ``ledger.lease_lost``.
         """
@@ -90,7 +91,7 @@ class Lease:
             raise lease_lost(self.pipeline, self.owner, self.lost)
 
     def release(self) -> None:
-        """Stop renewing and free the pipeline at once; harmless when repeated."""
+        """Stop renewing and free the pipeline at once; a repeated call has no effect."""
         if self._stop.is_set():
             return
         self._stop.set()
@@ -106,7 +107,7 @@ class Lease:
             try:
                 until = self._keeper.renew_lease(self.pipeline, self.token, self.seconds)
             except Exception as error:
-                # A short outage is survived: check() tells when it became too long.
+                # A short outage does no harm: check() raises when it becomes too long.
                 if isinstance(error, CdcError) and not isinstance(error, Transient):
                     self._lost = f"it could not be renewed: {error}"
                     return

@@ -1,4 +1,5 @@
-"""What the ledger hands out: batches, and offsets as JSON can carry them."""
+# SPDX-License-Identifier: Apache-2.0
+"""Describe batches, and offsets and times as JSON data."""
 
 from __future__ import annotations
 
@@ -7,24 +8,19 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-Offsets = dict[str, dict[int, int]]
-"""Offsets by topic and partition; as an end they are exclusive."""
+from airflow_provider_cdc.core.model.offsets import Offsets
+from airflow_provider_cdc.core.model.status import BatchStatus
 
 SYNC = "sync"
 """Kind of the batches that follow the log; each starts where the last of them ended."""
 
-PLANNED = "planned"
-COMMITTED = "committed"
-ABANDONED = "abandoned"
-
 
 @dataclass(frozen=True)
 class Batch:
-    """One numbered, immutable range of a pipeline and what came of it.
+    """One numbered, immutable range of a pipeline, and its result.
 
     :param seq: number in the pipeline, from 1 without gaps.
-    :param kind: what was asked for, e.g. ``sync``.
-    :param status: ``planned``, ``committed``, or ``abandoned``: nothing of it was read and nothing will be.
+    :param kind: kind of the request, e.g. ``sync``.
     :param start: first offsets.
     :param end: offsets after the last, exclusive.
     :param until: source time the request named; None is "what is there now".
@@ -36,7 +32,7 @@ class Batch:
     pipeline: str
     seq: int
     kind: str
-    status: str
+    status: BatchStatus
     start: Offsets
     end: Offsets
     until: datetime | None
@@ -48,12 +44,12 @@ class Batch:
 
     @property
     def committed(self) -> bool:
-        """Whether the tables hold this batch."""
-        return self.status == COMMITTED
+        """Return whether the tables hold this batch."""
+        return self.status == BatchStatus.COMMITTED
 
     @property
     def records(self) -> int:
-        """Offsets in the range; control records and compacted ones included."""
+        """Return the number of offsets in the range; control records and compacted ones included."""
         return sum(
             end - self.start.get(topic, {}).get(partition, end)
             for topic, partitions in self.end.items()
@@ -66,7 +62,7 @@ class Batch:
             "pipeline": self.pipeline,
             "seq": self.seq,
             "kind": self.kind,
-            "status": self.status,
+            "status": self.status.value,
             "start": offsets_document(self.start),
             "end": offsets_document(self.end),
             "until": time_text(self.until),
@@ -84,7 +80,7 @@ class Batch:
             pipeline=data["pipeline"],
             seq=data["seq"],
             kind=data["kind"],
-            status=data["status"],
+            status=BatchStatus(data["status"]),
             start=parse_offsets(data["start"]),
             end=parse_offsets(data["end"]),
             until=parse_time(data["until"]),
@@ -98,7 +94,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class LakeBatch:
-    """A batch as the lake has it, for a ledger that does not.
+    """A batch that the lake has and the ledger lacks.
 
     :param start: first offsets, as JSON data.
     :param end: offsets after the last, as JSON data.
@@ -128,12 +124,12 @@ def offsets_document(offsets: Mapping[str, Mapping[int, int]]) -> dict[str, dict
 
 
 def parse_offsets(data: Mapping[str, Mapping[str, int]]) -> Offsets:
-    """Return offsets with numbers as partitions again."""
+    """Rebuild offsets from :func:`offsets_document`."""
     return {topic: {int(p): int(offset) for p, offset in partitions.items()} for topic, partitions in data.items()}
 
 
 def time_text(value: datetime | None) -> str | None:
-    """Return an instant as ISO text in UTC, always equally long, so that texts compare as instants do.
+    """Return an instant as ISO text in UTC, of fixed length, so that texts compare as instants do.
 
     :raises ValueError: the time has no zone.
     """

@@ -1,4 +1,5 @@
-"""Single statements of the ledger, each inside a transaction of the caller."""
+# SPDX-License-Identifier: Apache-2.0
+"""Execute single statements of the ledger, each inside a transaction of the caller."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ Document = Mapping[str, Any]
 
 
 def ensure_pipeline(connection: Connection, pipeline: str) -> None:
-    """Make the pipeline's row unless it is there; two may try at once."""
-    # only the dialect in use: each takes longer to import than all of the ledger
+    """Insert the pipeline's row unless it exists; two processes may try at once."""
+    # Import only the dialect in use: each takes longer to import than all of the ledger.
     dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")
     connection.execute(dialect.insert(schema.pipelines).values(name=pipeline, lease_token=0).on_conflict_do_nothing())
 
@@ -33,7 +34,7 @@ def locked_pipeline(connection: Connection, pipeline: str) -> Row[Any] | None:
 def fence(connection: Connection, lease: Lease) -> None:
     """Raise unless the lease is the current one, and keep it so until the transaction ends.
 
-    The token alone decides: a lease that ran out, but that nobody took over, still excludes everybody else here.
+    Only the token decides: a lease that ran out, but that nobody took over, still excludes others here.
     """
     row = locked_pipeline(connection, lease.pipeline)
     if row is None or row.lease_token != lease.token:
@@ -43,11 +44,11 @@ def fence(connection: Connection, lease: Lease) -> None:
 
 
 def busy(pipeline: str, row: Row[Any]) -> BusyError:
-    """Return the error of somebody who comes second."""
+    """Return the error for a request while another holder has the lease."""
     where = {"pipeline": pipeline, "holder": row.lease_owner, "since": row.lease_since, "until": row.lease_until}
     return BusyError(
         "ledger.busy", f"the pipeline is taken by {row.lease_owner!r}", where=where,
-        hint="try again later; a holder that died loses it at the time given as until",
+        hint="try again later; the lease of a holder that died ends at the time in until",
     )  # fmt: skip
 
 
@@ -57,7 +58,7 @@ def as_batch(row: Row[Any]) -> Batch:
 
 
 def newest_first(pipeline: str, kind: str | None = None) -> Select[Any]:
-    """Return the query of a pipeline's batches, the highest number first; of one kind if it is given."""
+    """Return the query of a pipeline's batches, highest number first; of one kind, or of all if None."""
     query = select(schema.batches).where(schema.batches.c.pipeline == pipeline)
     if kind is not None:
         query = query.where(schema.batches.c.kind == kind)
@@ -71,7 +72,7 @@ def last_batch(connection: Connection, pipeline: str) -> Batch | None:
 
 
 def store_tables(connection: Connection, pipeline: str, seq: int, tables: Mapping[str, Document | None]) -> None:
-    """Write the new state of tables, and keep each as a version."""
+    """Write the new states of tables, and append each as a version."""
     if not tables:
         return
     c = schema.tables.c
@@ -85,7 +86,7 @@ def store_tables(connection: Connection, pipeline: str, seq: int, tables: Mappin
 
 
 def store_schema_changes(connection: Connection, pipeline: str, seq: int, changes: Sequence[Document]) -> None:
-    """Append schema changes; one whose id is known keeps its place and takes the new document."""
+    """Append schema changes; one with a known id keeps its number and takes the new document."""
     if not changes:
         return
     c = schema.schema_changes.c

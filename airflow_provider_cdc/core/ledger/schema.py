@@ -1,4 +1,5 @@
-"""Tables of the ledger. The prefix lets them live beside others in one database."""
+# SPDX-License-Identifier: Apache-2.0
+"""Define the tables of the ledger; their prefix allows other tables in the same database."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ from sqlalchemy import (
 )
 
 VERSION = 2
-"""Version of these tables. Older ones are upgraded; a newer one in the database is refused, never guessed."""
+"""Version of these tables. Older tables are upgraded; newer ones are rejected."""
 
 metadata = MetaData()
 
 _NAME = Text()
-_TIME = String(27)  # ISO, UTC, always equally long: texts compare as instants do
-# Long for PostgreSQL; SQLite's one integer type is long already.
+_TIME = String(27)  # ISO, UTC, fixed length: texts compare as instants do
+# 64 bits: PostgreSQL needs BIGINT for it, SQLite's one integer type has them.
 _LONG = BigInteger().with_variant(Integer, "sqlite")
 _DOCUMENT = JSON(none_as_null=True)
 
@@ -31,7 +32,7 @@ versions = Table(
     "cdc_version",
     metadata,
     Column("version", Integer, primary_key=True, autoincrement=False),
-    Column("ledger_id", String(32), nullable=False),  # made once with the tables; a backup keeps it
+    Column("ledger_id", String(32), nullable=False),  # created once with the tables; a backup keeps it
 )
 
 pipelines = Table(
@@ -39,7 +40,7 @@ pipelines = Table(
     metadata,
     Column("name", _NAME, primary_key=True),
     Column("fingerprint", String(64)),
-    # The token only grows: who holds an older one has lost the lease, whatever the clocks say.
+    # The token only grows: the holder of an older one has lost the lease, whatever the clocks say.
     Column("lease_token", _LONG, nullable=False),
     Column("lease_owner", Text),
     Column("lease_since", _TIME),

@@ -1,4 +1,5 @@
-"""The ledger's operations. Every write carries the lease's token and fails when it is not the current one."""
+# SPDX-License-Identifier: Apache-2.0
+"""Read and write the ledger. Every write carries the lease's token and fails if it is not the current one."""
 
 from __future__ import annotations
 
@@ -13,24 +14,22 @@ from airflow_provider_cdc.core.ledger import rows, schema
 from airflow_provider_cdc.core.ledger.database import Database, now
 from airflow_provider_cdc.core.ledger.lease import Lease
 from airflow_provider_cdc.core.ledger.records import (
-    ABANDONED,
-    COMMITTED,
-    PLANNED,
     SYNC,
     Batch,
     LakeBatch,
-    Offsets,
     offsets_document,
     time_text,
 )
+from airflow_provider_cdc.core.model.offsets import Offsets
+from airflow_provider_cdc.core.model.status import BatchStatus, ResultStatus
 
 Document = Mapping[str, Any]
 
 
 class Ledger:
-    """What was planned and done for each pipeline, in one SQLite file or PostgreSQL database.
+    """The planned and committed batches of pipelines, in one SQLite file or PostgreSQL database.
 
-    Nothing is opened before the first call; the tables are made then. SQLite serves several processes of one machine
+    The first call opens the database and creates the tables. SQLite serves several processes of one machine
     (not a network file system); several machines need PostgreSQL. Leases are timed by the database's clock.
 
     :param url: ``sqlite:////data/cdc.db`` or ``postgresql://user@host/database``.
@@ -44,19 +43,19 @@ class Ledger:
 
     @property
     def id(self) -> str:
-        """The ledger's id: made once with its tables, the same after a backup was restored."""
+        """Return the ledger's id: created once with its tables, unchanged after a restore."""
         with self._database.reading() as connection:
             return str(connection.execute(select(schema.versions.c.ledger_id)).scalar_one())
 
     # ---- lease
 
     def lease(self, pipeline: str, owner: str, seconds: float = 60, *, fingerprint: str | None = None) -> Lease:
-        """Take the pipeline, atomically.
+        """Take the lease of a pipeline, atomically.
 
-        :param owner: who takes it, in words an operator understands (DAG, run, host).
-        :param seconds: how long the pipeline stays taken after the holder died.
+        :param owner: the new holder, in words that an operator understands (DAG, run, host).
+        :param seconds: time that the pipeline stays leased after the holder died.
         :param fingerprint: of the pipeline's configuration; remembered for :meth:`fingerprint`.
-        :raises BusyError: code ``ledger.busy``; says who holds it, since when and until when.
+        :raises BusyError: code ``ledger.busy``; names the holder, and since and until when.
         """
         with self._database.writing() as connection:
             rows.ensure_pipeline(connection, pipeline)
@@ -83,7 +82,7 @@ class Ledger:
         return Lease(self, pipeline, owner, row.lease_token + 1, seconds, since, until)
 
     def renew_lease(self, pipeline: str, token: int, seconds: float) -> datetime | None:
-        """Move the end of a lease; return it, or None when the lease is no longer the current one."""
+        """Extend a lease; return its new end, or None when the lease is no longer the current one."""
         with self._database.writing() as connection:
             until = now(connection) + timedelta(seconds=seconds)
             changed = connection.execute(
@@ -130,9 +129,9 @@ class Ledger:
         c = schema.batches.c
         query = select(schema.batches).where(c.pipeline == pipeline)
         if until is None:
-            query = query.where(c.status == PLANNED)
+            query = query.where(c.status == BatchStatus.PLANNED)
         else:
-            query = query.where(c.kind == kind, c.until == time_text(until), c.status != ABANDONED)
+            query = query.where(c.kind == kind, c.until == time_text(until), c.status != BatchStatus.ABANDONED)
         return self._batch(query.order_by(c.seq).limit(1))
 
     def open(self, pipeline: str) -> Batch | None:
@@ -144,7 +143,7 @@ class Ledger:
         query = select(schema.batches).where(
             schema.batches.c.pipeline == pipeline,
             schema.batches.c.kind == kind,
-            schema.batches.c.status == COMMITTED,
+            schema.batches.c.status == BatchStatus.COMMITTED,
             schema.batches.c.until >= time_text(until),
         )
         return self._batch(query.order_by(schema.batches.c.seq).limit(1))
@@ -156,7 +155,9 @@ class Ledger:
         :param abandoned: whether it may be one that was abandoned.
         """
         query = rows.newest_first(pipeline, kind)
-        return self._batch((query if abandoned else query.where(schema.batches.c.status != ABANDONED)).limit(1))
+        return self._batch(
+            (query if abandoned else query.where(schema.batches.c.status != BatchStatus.ABANDONED)).limit(1)
+        )
 
     def batch(self, pipeline: str, seq: int) -> Batch | None:
         """Return one batch by its number."""
@@ -193,7 +194,7 @@ class Ledger:
         with self._database.writing() as connection:
             rows.fence(connection, lease)
             previous = rows.last_batch(connection, lease.pipeline)
-            if previous is not None and previous.status == PLANNED:
+            if previous is not None and previous.status == BatchStatus.PLANNED:
                 if (previous.start, previous.end, previous.until, previous.kind) == (start, end, until, kind):
                     return previous
                 raise BusyError(
@@ -204,7 +205,7 @@ class Ledger:
                 "pipeline": lease.pipeline,
                 "seq": 1 if previous is None else previous.seq + 1,
                 "kind": kind,
-                "status": PLANNED,
+                "status": BatchStatus.PLANNED,
                 "start": offsets_document(start),
                 "end": offsets_document(end),
                 "until": time_text(until),
@@ -237,23 +238,27 @@ class Ledger:
             rows.fence(connection, lease)
             mine = (schema.batches.c.pipeline == lease.pipeline, schema.batches.c.seq == seq)
             row = connection.execute(select(schema.batches).where(*mine)).one_or_none()
-            if row is None or row.status == ABANDONED:
+            if row is None or row.status == BatchStatus.ABANDONED:
                 raise ConfigurationError([f"batch {seq} of pipeline {lease.pipeline!r} is not planned"])
-            if row.status != COMMITTED:
+            if row.status != BatchStatus.COMMITTED:
                 rows.store_tables(connection, lease.pipeline, seq, tables or {})
                 rows.store_schema_changes(connection, lease.pipeline, seq, schema_changes)
-                done = {"status": COMMITTED, "committed_at": time_text(now(connection)), "result": dict(result)}
+                done = {
+                    "status": BatchStatus.COMMITTED,
+                    "committed_at": time_text(now(connection)),
+                    "result": dict(result),
+                }
                 connection.execute(update(schema.batches).where(*mine).values(**done))
                 row = connection.execute(select(schema.batches).where(*mine)).one()
             return rows.as_batch(row)
 
-    def crashed(self, lease: Lease, seq: int, place: str) -> bool:
-        """Note where the engine of a planned batch crashed; return whether it crashed there the time before, too.
+    def crashed(self, lease: Lease, seq: int, site: str) -> bool:
+        """Note where the engine of a planned batch crashed; return whether the last crash was there too.
 
-        :param place: where in the code, the same for the same fault.
+        :param site: location in the code, the same for the same fault.
         :raises BusyError: the lease is lost.
         """
-        crash = {"status": "crashed", "place": place}
+        crash = {"status": ResultStatus.CRASHED, "place": site}
         return self._annotate(lease, seq, crash) == crash
 
     def refused(self, lease: Lease, seq: int, error: Document) -> None:
@@ -262,7 +267,7 @@ class Ledger:
         :param error: document of the error.
         :raises BusyError: the lease is lost.
         """
-        self._annotate(lease, seq, {"status": "refused", "error": dict(error)})
+        self._annotate(lease, seq, {"status": ResultStatus.REFUSED, "error": dict(error)})
 
     def _annotate(self, lease: Lease, seq: int, note: Document) -> Document | None:
         """Store a note with a planned batch, in the place of its result; return the note before."""
@@ -270,7 +275,7 @@ class Ledger:
         with self._database.writing() as connection:
             rows.fence(connection, lease)
             c = schema.batches.c
-            mine = (c.pipeline == lease.pipeline, c.seq == seq, c.status == PLANNED)
+            mine = (c.pipeline == lease.pipeline, c.seq == seq, c.status == BatchStatus.PLANNED)
             before: Document | None = connection.execute(select(c.result).where(*mine)).scalar_one_or_none()
             connection.execute(update(schema.batches).where(*mine).values(result=dict(note)))
         return before
@@ -285,8 +290,8 @@ class Ledger:
         with self._database.writing() as connection:
             rows.fence(connection, lease)
             mine = (schema.batches.c.pipeline == lease.pipeline, schema.batches.c.seq == seq)
-            given_up = update(schema.batches).where(*mine, schema.batches.c.status != COMMITTED)
-            if connection.execute(given_up.values(status=ABANDONED)).rowcount != 1:
+            given_up = update(schema.batches).where(*mine, schema.batches.c.status != BatchStatus.COMMITTED)
+            if connection.execute(given_up.values(status=BatchStatus.ABANDONED)).rowcount != 1:
                 raise ConfigurationError([f"batch {seq} of pipeline {lease.pipeline!r} is not planned"])
             return rows.as_batch(connection.execute(select(schema.batches).where(*mine)).one())
 
@@ -312,7 +317,7 @@ class Ledger:
                     "pipeline": lease.pipeline,
                     "seq": batch.seq,
                     "kind": SYNC,
-                    "status": COMMITTED if done else PLANNED,
+                    "status": BatchStatus.COMMITTED if done else BatchStatus.PLANNED,
                     "start": batch.start,
                     "end": batch.end,
                     "until": time_text(batch.until),

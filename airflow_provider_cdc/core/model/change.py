@@ -1,4 +1,5 @@
-"""Words for changes: the kinds and operations one decoded event can have (DESIGN section 5)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Define the kinds and operations of changes, the decoded events (docs/design/change-record.md)."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What a change is."""
+    """Name the kinds of changes."""
 
     ROW = "row"
     SCHEMA = "schema"
@@ -17,9 +18,9 @@ class Kind(StrEnum):
 
 
 class Op(StrEnum):
-    """What a row change did, or which end of a transaction a mark stands for.
+    """Name the operation of a row change, or the end of a transaction that a mark reports.
 
-    A schema change with ``snapshot`` was written by a snapshot: it describes a structure and did not happen.
+    A schema change with ``snapshot`` was written by a snapshot: it describes a structure, the table did not change.
     ``incremental`` is a row that a snapshot read while changes were streamed.
     """
 

@@ -1,8 +1,9 @@
-"""Positions of formats whose records carry none: by the tool's clock, then by partition and offset.
+# SPDX-License-Identifier: Apache-2.0
+"""Define positions for formats whose records carry none: by the tool's clock, then by partition and offset.
 
 A position is ``c.<tool time>.<source time>.<partition>.<offset>.<index>.<tool batch>``, each number padded with zeros.
-Comparing the texts orders the changes of one partition exactly, and those of several as well as the tool's clock can:
-:func:`unordered` says which two changes it cannot order.
+Comparing the texts orders the changes of one partition exactly, and those of several as well as the tool's clock can.
+:func:`unordered` returns whether it cannot order two changes.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ OFFSET_DIGITS, INDEX_DIGITS = 19, 10
 BATCH_DIGITS = 9
 WIDTHS = (TOOL_DIGITS, SOURCE_DIGITS, TOPIC_DIGITS + PARTITION_DIGITS, OFFSET_DIGITS, INDEX_DIGITS, BATCH_DIGITS)
 
-# where each number stands in the text, each after a dot
+# slices of the text for each number, each after a dot
 TOOL = slice(2, 2 + TOOL_DIGITS)
 SOURCE = slice(TOOL.stop + 1, TOOL.stop + 1 + SOURCE_DIGITS)
 TOPIC = slice(TOOL.stop + SOURCE_DIGITS + 2, TOOL.stop + SOURCE_DIGITS + 2 + TOPIC_DIGITS)
 PARTITION = slice(TOPIC.start, TOPIC.stop + PARTITION_DIGITS)
 BATCH = slice(PARTITION.stop + OFFSET_DIGITS + INDEX_DIGITS + 3, PARTITION.stop + OFFSET_DIGITS + INDEX_DIGITS + 12)
 
-# A tool counts its batches anew when it starts again. Records of one batch are built within this time: Canal was seen
-# to take 50 ms, and it builds the next batch only after the broker has the one before.
+# A tool counts its batches from the beginning when it restarts. It builds the records of one batch within this time:
+# Canal was seen to take 50 ms, and it builds the next batch only after the broker has the one before.
 BATCH_MS = 60_000
 
-# A change that comes again within this time may be another one of the same second, or one that the tool sends again
-# before it goes on. Changes of one second of the source are sent closer to each other, unless the tool pauses in it.
+# An equal change within this time may be another one of the same second, or one that the tool sends again before it
+# goes on. Changes of one second of the source are sent closer to each other, unless the tool pauses in that second.
 REPEAT_MS = 10_000
 
 
@@ -39,7 +40,7 @@ def is_clock_position(position: str) -> bool:
 
 
 def partition_number(topic: str, partition: int) -> int:
-    """Return a number for a partition, the same in every batch; those of one topic ascend."""
+    """Return a number for a topic-partition: the same in every batch, ascending within a topic."""
     digest = int.from_bytes(hashlib.blake2b(topic.encode(), digest_size=8).digest(), "big")
     number: int = digest % 10**TOPIC_DIGITS * 10**PARTITION_DIGITS + partition
     return number
@@ -59,31 +60,31 @@ def unordered(one: str, other: str) -> bool:
 def one_instant(one: str, other: str) -> bool:
     """Return whether changes from one position to another may be unordered with a change at one of the two.
 
-    For what is known of many changes only by their lowest and highest positions.
+    It serves for sets of changes of which only the lowest and the highest position are known.
     """
     return _comparable(one, other) and (one[TOOL] == other[TOOL] or _one_batch(one, other))
 
 
 def is_stale(position: str, tool_time: int | None) -> bool:
-    """Return whether a tool built a record before others that its partition had before it: it was sent before.
+    """Return whether a tool built a record before others that precede it on its partition, so it was sent before.
 
-    :param tool_time: when the tool built it, in milliseconds, None where it does not say.
+    :param tool_time: when the tool built it, in milliseconds since the epoch, None if the record does not state it.
     """
     return tool_time is not None and is_clock_position(position) and tool_time < int(position[TOOL])
 
 
 def reaches(end: str, position: str) -> bool:
-    """Return whether changes up to ``end`` may hold some that belong after a position."""
+    """Return whether changes up to ``end`` may include some that belong after a position."""
     return end >= position or one_instant(end, position)
 
 
 def sent_apart(one: str, other: str) -> bool:
-    """Return whether so much of the tool's time lies between two changes that they are not of one second."""
+    """Return whether two changes are so far apart in the tool's time that they are not of one second."""
     return _comparable(one, other) and abs(int(one[TOOL]) - int(other[TOOL])) > REPEAT_MS
 
 
 def same_millisecond(position: str) -> str:
-    """Return a text that is not above any position of the same millisecond; another position as it is."""
+    """Return a text that is not above any position of the same millisecond; other positions unchanged."""
     return position[: TOOL.stop] if is_clock_position(position) else position
 
 

@@ -1,4 +1,5 @@
-"""How a tool writes a value: the closed set of encodings that formats name and ``core/values`` converts."""
+# SPDX-License-Identifier: Apache-2.0
+"""Define how tools write values: the closed set of encodings that formats name and ``core/values`` converts."""
 
 from __future__ import annotations
 
@@ -7,26 +8,26 @@ from enum import StrEnum
 
 
 class Encoding(StrEnum):
-    """How one JSON token of an image stands for a value of the source."""
+    """Name how one JSON token of an image encodes a value of the source."""
 
     TEXT = "text"  # JSON string with the value as the database prints it
-    NUMBER = "number"  # JSON number; a string with one in it is taken slowly: TEXT where a tool always writes strings
+    NUMBER = "number"  # JSON number; a string with a number is slower: use TEXT if a tool always writes strings
     BOOLEAN = "boolean"  # JSON true or false
     BASE64 = "base64"
     BASE64_URL = "base64_url"
     HEX = "hex"  # with or without 0x before it
     EPOCH_DAYS = "epoch_days"
-    EPOCH_MILLIS = "epoch_millis"  # civil time as if UTC
+    EPOCH_MILLIS = "epoch_millis"  # local time as if UTC
     EPOCH_MICROS = "epoch_micros"
     EPOCH_NANOS = "epoch_nanos"
     TIME_MILLIS = "time_millis"  # signed duration, TIME may be negative or above 24 h
     TIME_MICROS = "time_micros"
     TIME_NANOS = "time_nanos"
     TIME_MICROS_UNSCALED = "time_micros_unscaled"  # the declared fraction digits taken for µs: 1.5 s are 1000005
-    ISO_TEXT = "iso_text"  # ISO 8601 date, time or date-time without a zone, or with Z meaning civil time
+    ISO_TEXT = "iso_text"  # ISO 8601 date, time or date-time without a zone, or with Z meaning local time
     ZONED_TEXT = "zoned_text"  # ISO 8601 with an offset: an instant; for a TIMESTAMP, Go's zero time is a zero date
-    YEAR_SINCE_1900 = "year_since_1900"  # YEAR less 1900; what is below 100 then made a year again as MySQL would
-    DECIMAL_BASE64 = "decimal_base64"  # big-endian two's complement, scale beside it
+    YEAR_SINCE_1900 = "year_since_1900"  # YEAR less 1900; a result below 100 was made a year again as MySQL would
+    DECIMAL_BASE64 = "decimal_base64"  # big-endian two's complement; the scale is in ``Encoded``
     BITS_LE = "bits_le"  # base64, little-endian
     WRAPPED_UNSIGNED = "wrapped_unsigned"  # unsigned 64-bit number written as signed
     GEOMETRY = "geometry"  # object with base64 member wkb
@@ -38,25 +39,25 @@ class Encoding(StrEnum):
     BITS_BE = "bits_be"  # base64, big-endian
     EPOCH_SECONDS = "epoch_seconds"  # seconds since the epoch, maybe with a fraction, JSON number or string
     EPOCH_MILLIS_TEXT = "epoch_millis_text"  # milliseconds since the epoch, as for seconds
-    # a date-time in one of several forms: JSON string with civil time, maybe a zone's name or offset behind a blank, or
+    # a date-time in one of several forms: JSON string with local time, maybe a zone's name or offset after a blank, or
     # with seconds since the epoch; JSON number of milliseconds since the epoch
-    MOMENT_TEXT = "moment_text"
+    MIXED_DATETIME = "mixed_datetime"
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """One column as a record carries it.
+    """Describe one column as a record carries it.
 
     :param name: member name in the image.
-    :param encoding: how its tokens stand for values.
+    :param encoding: how its tokens encode values.
     :param scale: fraction digits for ``decimal_base64``.
     :param charset: MySQL's name of the character set for ``charset_bytes``, None is UTF-8.
-    :param zone: time zone (IANA name or offset such as ``+08:00``) between civil time and instants, None is UTC: of the
-        civil texts (``text``, ``iso_text``, ``charset_bytes``) of a TIMESTAMP column, and of the civil time that a
-        DATETIME or DATE column's epoch numbers were made from. Of a civil time that the clocks showed twice the earlier
+    :param zone: time zone (IANA name or offset such as ``+08:00``) between local time and instants, None is UTC: of the
+        local time texts (``text``, ``iso_text``, ``charset_bytes``) of a TIMESTAMP column, and of the local time that a
+        DATETIME or DATE column's epoch numbers were made from. Of a local time that the clocks showed twice the earlier
         instant is taken and counted as ``ambiguous_time``; one that they never showed fails.
-    :param labels: members that the numbers of ``enum_index`` and ``set_bitmask`` count, where the record states them;
-        empty is the column's. Of a record that stands a little off its schema change only they are right.
+    :param labels: members that the integers of ``enum_index`` and ``set_bitmask`` refer to, if the record states them;
+        empty means the column's. For a record next to its schema change only they are certain to be right.
     """
 
     name: str

@@ -1,4 +1,5 @@
-"""Formulas of generated columns: what a server computes from other columns of the same row."""
+# SPDX-License-Identifier: Apache-2.0
+"""Define formulas of generated columns: computations by the server from other columns of the same row."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class ColumnValue:
-    """The value of a column of the same row.
+    """Refer to the value of a column of the same row.
 
     :param column_id: id of that column in the table's schema.
     """
@@ -17,22 +18,22 @@ class ColumnValue:
 
     @property
     def columns(self) -> frozenset[int]:
-        """Ids of the columns that it is made of."""
+        """Ids of the columns that it uses."""
         return frozenset({self.column_id})
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """An exact number literal.
+    """Hold an exact number literal.
 
-    :param text: digits, with a point where it is a DECIMAL.
+    :param text: digits, with a point for a DECIMAL.
     """
 
     text: str
 
     @property
     def columns(self) -> frozenset[int]:
-        """Ids of the columns that it is made of."""
+        """Ids of the columns that it uses."""
         return frozenset()
 
 
@@ -46,7 +47,7 @@ class Arithmetic:
 
     @property
     def columns(self) -> frozenset[int]:
-        """Ids of the columns that it is made of."""
+        """Ids of the columns that it uses."""
         return self.right.columns if self.left is None else self.left.columns | self.right.columns
 
 
@@ -55,7 +56,7 @@ Formula = ColumnValue | Number | Arithmetic
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A column that the server computed for every stored row.
+    """Describe a column that the server computed for every stored row.
 
     :param column_id: id of the generated column.
     """

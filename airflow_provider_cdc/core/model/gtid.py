@@ -1,4 +1,5 @@
-"""Global transaction identifiers of MySQL and MariaDB."""
+# SPDX-License-Identifier: Apache-2.0
+"""Parse global transaction identifiers (GTID) of MySQL and MariaDB."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ _MARIADB = re.compile(r"([0-9]{1,10})-[0-9]{1,10}-([0-9]{1,20})")
 
 
 class Gtid(NamedTuple):
-    """One GTID.
+    """Hold one GTID.
 
     :param flavour: ``mysql`` or ``mariadb``.
-    :param stream: what its numbers count in: server UUID with the tag, or MariaDB's domain.
+    :param stream: the scope of its numbers: server UUID with the tag, or MariaDB's domain.
     """
 
     flavour: str
@@ -23,7 +24,7 @@ class Gtid(NamedTuple):
 
 
 def parse_gtid(text: str | None) -> Gtid | None:
-    """Return the GTID that a text is, None where it is none."""
+    """Parse a GTID; return None if the text is not a GTID."""
     if text is None:
         return None
     if match := _MYSQL.fullmatch(text):

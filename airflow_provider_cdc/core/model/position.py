@@ -1,4 +1,9 @@
-"""Positions in the source's log, written so that comparing the texts is comparing source order."""
+# SPDX-License-Identifier: Apache-2.0
+"""Encode positions in the source's log as texts that compare like the positions.
+
+A position is ``<generation>.<binlog file>.<byte offset>.<row>``, each number padded with zeros;
+:mod:`core.model.position_columns` reads its parts a whole column at once.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +13,17 @@ FILE_DIGITS = 10
 POS_DIGITS = 20
 ROW_DIGITS = 10
 GENERATION_DIGITS = 4
+WIDTHS = (FILE_DIGITS, POS_DIGITS, ROW_DIGITS)  # of what follows the generation
+FIRST_GENERATION = "0" * GENERATION_DIGITS
 
 
 def binlog_position(file_number: int, pos: int, row: int = 0, *, generation: int = 0) -> str:
-    """Encode a binlog place.
+    """Encode a position in a binlog.
 
     :param file_number: number at the end of the binlog file's name (``mariadb-bin.000012`` -> 12).
-    :param pos: byte place of the event in the file.
-    :param row: row inside the event.
-    :param generation: how often the source's log started anew.
+    :param pos: byte offset of the event in the file.
+    :param row: index of the row in the event.
+    :param generation: how many times the source's log was restarted.
     :raises ValueError: a part is negative or too wide.
     """
     parts = ((generation, GENERATION_DIGITS), (file_number, FILE_DIGITS), (pos, POS_DIGITS), (row, ROW_DIGITS))
@@ -35,7 +42,7 @@ def generation_of(position: str) -> int:
 
 
 def in_generation(position: str, generation: int) -> str:
-    """Return the same place in the log of a generation."""
+    """Return the same position in another generation of the log."""
     return f"{generation:0{GENERATION_DIGITS}d}{position[GENERATION_DIGITS:]}"
 
 

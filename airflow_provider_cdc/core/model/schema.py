@@ -1,4 +1,5 @@
-"""What a source table looks like: column types, columns with ids that survive a rename, keys."""
+# SPDX-License-Identifier: Apache-2.0
+"""Define the structure of a source table: column types, columns with ids that survive a rename, keys."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ _NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "deci
 
 
 class TableName(NamedTuple):
-    """A table's name as the source wrote it, never trimmed or folded."""
+    """Hold a table's name as the source wrote it, never trimmed or folded."""
 
     database: str
     table: str
@@ -26,7 +27,7 @@ class TableName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """A column type of the MySQL family.
+    """Hold a column type of the MySQL family.
 
     :param name: lower-case base name without arguments: ``int``, ``varchar``, ``enum``; synonyms resolved
         (``integer`` -> ``int``, ``numeric``, ``dec`` and ``fixed`` -> ``decimal``, ``real`` and ``double precision`` ->
@@ -47,7 +48,7 @@ class ColumnType:
 
     @property
     def implicit_default(self) -> str:
-        """What a NOT NULL column without default holds where a statement gave it no value, or NULL."""
+        """The value of a NOT NULL column without default if a statement stated no value for it, or NULL."""
         if self.name in _ZERO_TIMES:
             return _ZERO_TIMES[self.name]
         if self.name in _NUMBERS:
@@ -67,7 +68,7 @@ class ColumnType:
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """A column's default.
+    """Hold a column's default.
 
     :param kind: ``constant`` (``text`` is the unquoted value, None is NULL), ``now`` (CURRENT_TIMESTAMP and synonyms)
         or ``expression`` (``text`` is the SQL; its value cannot be known here).
@@ -79,9 +80,9 @@ class Default:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table.
+    """Hold one column of a table.
 
-    :param id: stays the same over renames and type changes; a dropped and re-added name gets a new one.
+    :param id: stays the same over renames and type changes; a name that is dropped and added again gets a new one.
     """
 
     id: int
@@ -95,7 +96,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """Columns in the source's order and the key as column ids (empty: the table is a multiset)."""
+    """Hold columns in the source's order and the key as column ids (empty: the table is a multiset)."""
 
     columns: tuple[Column, ...]
     key: tuple[int, ...] = ()
@@ -106,7 +107,7 @@ class TableSchema:
         return self._ids().get(column_id)
 
     def _ids(self) -> dict[int, Column]:
-        # filled when it is first asked for: while a DDL is carried out, schemas are made for one look at their names
+        # filled on first use: while a DDL is applied, many schemas are made only to look up a name
         if not self._by_id:
             self._by_id.update({column.id: column for column in self.columns})
         return self._by_id
@@ -125,11 +126,6 @@ class TableSchema:
         """The key's columns in key order."""
         return tuple(self._ids()[i] for i in self.key)
 
-    @property
-    def next_id(self) -> int:
-        """An id above every id of this schema (not above those of dropped columns: the timeline counts those)."""
-        return 1 + max((column.id for column in self.columns), default=0)
-
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
         return {"columns": [_column_document(column) for column in self.columns], "key": list(self.key)}
@@ -139,26 +135,26 @@ class TableSchema:
         """Rebuild from :meth:`document`."""
         columns = []
         for item in data["columns"]:
-            kind = dict(item["type"])
-            kind["labels"] = tuple(kind["labels"])
+            column_type = dict(item["type"])
+            column_type["labels"] = tuple(column_type["labels"])
             default = Default(**item["default"]) if item["default"] else None
-            columns.append(replace(Column(**{**item, "type": ColumnType(**kind)}), default=default))
+            columns.append(replace(Column(**{**item, "type": ColumnType(**column_type)}), default=default))
         return TableSchema(tuple(columns), tuple(data["key"]))
 
 
 def _column_document(column: Column) -> dict[str, Any]:
     # written out: ``dataclasses.asdict`` copies deeply and took a quarter of a batch of many tables
-    kind, default = column.type, column.default
+    column_type, default = column.type, column.default
     return {
         "id": column.id,
         "name": column.name,
         "type": {
-            "name": kind.name,
-            "length": kind.length,
-            "scale": kind.scale,
-            "unsigned": kind.unsigned,
-            "labels": list(kind.labels),
-            "charset": kind.charset,
+            "name": column_type.name,
+            "length": column_type.length,
+            "scale": column_type.scale,
+            "unsigned": column_type.unsigned,
+            "labels": list(column_type.labels),
+            "charset": column_type.charset,
         },
         "nullable": column.nullable,
         "default": None if default is None else {"kind": default.kind, "text": default.text},

@@ -1,1 +1,2 @@
-"""What to read next, and how far the source is known to be; pure functions, no I/O."""
+# SPDX-License-Identifier: Apache-2.0
+"""Compute the next range to read, the source's progress and the lag; pure functions without I/O."""

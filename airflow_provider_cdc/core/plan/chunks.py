@@ -1,56 +1,68 @@
-"""Cutting a range into tasks of similar size: large partitions are split, small ones share a task."""
+# SPDX-License-Identifier: Apache-2.0
+"""Cut a batch's offsets into chunks of similar size, and group the chunks into landing tasks."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
-from airflow_provider_cdc.core.plan.ranges import Range, Slice
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from airflow_provider_cdc.core.plan.ranges import Range
 
 LEAST = 20_000
 """Records below which a task costs more than it saves."""
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """What one landing task reads, by topic, partition and offset.
-
-    :param number: place among the batch's chunks, from 0; stable for the same range and settings.
-    """
-
-    number: int
-    slices: tuple[Slice, ...]
-
-    @property
-    def records(self) -> int:
-        """Offsets to read."""
-        return sum(part.records for part in self.slices)
-
-
-def chunks(planned: Range, chunk_records: int, *, parallelism: int | None = None, split: bool = True) -> list[Chunk]:
+def cut_range(
+    planned: Range, chunk_records: int, *, parallelism: int | None = None, split: bool = True
+) -> list[OffsetRange]:
     """Cut a range into chunks; the same arguments always give the same chunks.
 
     :param chunk_records: most records of one chunk.
     :param parallelism: tasks that can run at a time; a small range is then cut finer, so that none is idle.
-    :param split: whether a partition may be cut into several pieces.
+    :param split: whether a partition may be cut into several chunks.
     """
+    if not split:
+        return planned.offset_ranges()
     size = chunk_records
     if parallelism:
         size = min(size, max(LEAST, -(-planned.records // parallelism)))
-    groups: list[list[Slice]] = []
-    filled = size
-    for part in planned.slices():
-        for piece in _pieces(part, size) if split else [part]:
-            if filled + piece.records > size:
-                groups.append([])
-                filled = 0
-            groups[-1].append(piece)
-            filled += piece.records
-    return [Chunk(number, tuple(group)) for number, group in enumerate(groups)]
+    return [chunk for whole in planned.offset_ranges() for chunk in _cut_evenly(whole, size)]
 
 
-def _pieces(part: Slice, size: int) -> list[Slice]:
-    """Split one partition's offsets evenly into as few pieces as fit."""
-    count = -(-part.records // size)
-    cuts = [part.start + part.records * place // count for place in range(count + 1)]
-    return [Slice(part.topic, part.partition, low, high) for low, high in pairwise(cuts)]
+def _cut_evenly(whole: OffsetRange, size: int) -> list[OffsetRange]:
+    """Split one partition's offsets evenly into as few chunks as fit."""
+    count = -(-whole.records // size)
+    cuts = [whole.start + whole.records * index // count for index in range(count + 1)]
+    return [OffsetRange(whole.topic, whole.partition, low, high) for low, high in pairwise(cuts)]
+
+
+def group_chunks(chunks: Sequence[OffsetRange], parallelism: int, chunk_records: int) -> list[list[OffsetRange]]:
+    """Group chunks into landing tasks; small ones share a task and its consumer, never two of one partition."""
+    total = sum(chunk.records for chunk in chunks)
+    groups = [_Group() for _ in range(max(1, min(len(chunks), max(parallelism, -(-total // chunk_records)))))]
+    for chunk in sorted(chunks, key=lambda chunk: -chunk.records):
+        free = [group for group in groups if (chunk.topic, chunk.partition) not in group.partitions]
+        if not free:
+            free = [_Group()]
+            groups += free
+        min(free, key=lambda group: group.records).add(chunk)
+    return [group.chunks for group in groups if group.chunks]
+
+
+@dataclass(slots=True)
+class _Group:
+    """Chunks of one landing task.
+
+    :ivar partitions: their topic-partitions.
+    """
+
+    chunks: list[OffsetRange] = field(default_factory=list)
+    partitions: set[tuple[str, int]] = field(default_factory=set)
+    records: int = 0
+
+    def add(self, chunk: OffsetRange) -> None:
+        self.chunks.append(chunk)
+        self.partitions.add((chunk.topic, chunk.partition))
+        self.records += chunk.records

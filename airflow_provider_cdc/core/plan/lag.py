@@ -1,4 +1,5 @@
-"""How far the tables are behind: in seconds of source time and in records."""
+# SPDX-License-Identifier: Apache-2.0
+"""Compute the lag of the tables, in seconds of source time and in records."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ OffsetMap = Mapping[str, Mapping[int, int]]
 
 @dataclass(frozen=True)
 class Lag:
-    """Distance between what is applied and what there is.
+    """Distance between the applied and the present end of the log.
 
     :param seconds: reference time minus applied progress, never negative; None when progress is unknown.
-    :param records: offsets not applied yet, control records included.
+    :param records: number of offsets not applied yet, control records included.
     :param skewed: the source's clock is ahead of ours: the seconds would have been negative.
     :param partitions: records by ``topic/partition``, only those above zero.
     """
@@ -37,13 +38,13 @@ class Lag:
 def lag(
     reference_ms: int, applied_ms: int | None, ends: OffsetMap, applied: OffsetMap, lows: OffsetMap | None = None
 ) -> Lag:
-    """Return the lag.
+    """Return the lag of applied offsets and time.
 
-    :param reference_ms: now, or received progress; milliseconds since the epoch.
+    :param reference_ms: now, or received progress; milliseconds since 1970.
     :param applied_ms: source time up to which the tables are complete.
     :param ends: present ends, exclusive.
     :param applied: end of the last committed batch.
-    :param lows: first offsets left; a partition no batch has read lags by what it still has.
+    :param lows: first offsets that Kafka still has; a partition that no batch has read lags by all it still has.
     """
     partitions = {}
     for topic in sorted(ends):

@@ -1,4 +1,5 @@
-"""Up to which source time the log is known to be complete, partition by partition (DESIGN section 7)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Compute the source time up to which the log is known to be complete, partition by partition."""
 
 from __future__ import annotations
 
@@ -6,19 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 SLACK_MS = 10_000
-"""Source clocks and the tool's clock differ: a mark counts only when it is this much beyond the time asked for."""
+"""Source clocks and the tool's clock differ: a mark counts only if it is this much beyond the requested time."""
 
 NEAR_MS = 1_000
-"""Rows written this shortly before a heartbeat still tell whether the tool lagged then."""
+"""Rows written this shortly before a heartbeat still show whether the tool lagged at its time."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """What one record says about time.
+    """The source time that one record states.
 
-    :param source_time_ms: everything before it was sent to the record's partition; milliseconds since the epoch.
-    :param kafka_time_ms: when the record was written, None when Kafka does not say.
-    :param heartbeat: a progress mark, not a row.
+    :param source_time_ms: everything before it was sent to the record's partition; milliseconds since 1970.
+    :param kafka_time_ms: time at which Kafka stored the record, None if unknown.
+    :param heartbeat: the record is a heartbeat, not a row.
     """
 
     offset: int
@@ -29,11 +30,11 @@ class Mark:
 
 @dataclass(frozen=True)
 class PartitionFacts:
-    """What was seen at the end of one partition.
+    """Offsets and times at the end of one partition.
 
-    :param low: first offset it still has.
+    :param low: first offset that Kafka still has.
     :param end: its end when it was read, exclusive.
-    :param marks: times found in the records read, in offset order.
+    :param marks: times stated by the records read, in offset order.
     """
 
     topic: str
@@ -47,7 +48,7 @@ class PartitionFacts:
 class Hold:
     """A partition that holds progress back.
 
-    :param progress_ms: how far it is known, None when nothing is known.
+    :param progress_ms: source time up to which it is complete, None if unknown.
     :param why: one sentence for the log and the error.
     """
 
@@ -59,11 +60,12 @@ class Hold:
 
 @dataclass(frozen=True)
 class Received:
-    """Whether everything the source committed before a time is in Kafka.
+    """Progress of the log against a requested time.
 
+    :param reached: whether everything the source committed before the time is in Kafka.
     :param progress_ms: source time up to which every partition is complete, slack deducted; None when one is unknown.
-    :param holds: the partitions that are not there yet, the furthest behind first.
-    :param proven: ``topic -> partition -> offset`` (exclusive) by which each partition is known to hold it all.
+    :param holds: the partitions that have not reached it, the furthest behind first.
+    :param proven: ``topic -> partition -> offset`` (exclusive) that proves each partition complete up to the time.
     """
 
     reached: bool
@@ -79,12 +81,12 @@ def received(
     *,
     slack_ms: int = SLACK_MS,
 ) -> Received:
-    """Tell whether all partitions hold everything committed before a time.
+    """Return whether all partitions hold everything that the source committed before a time.
 
-    :param until_ms: the time asked for, milliseconds since the epoch.
+    :param until_ms: the requested time, milliseconds since 1970.
     :param facts: ends of every partition that can carry rows of the pipeline.
-    :param heartbeats: ends of the heartbeat topic's partitions, read *before* ``facts``: what a heartbeat vouches for
-        was sent before it, and so is below ends that were read after it.
+    :param heartbeats: ends of the heartbeat topic's partitions, read *before* ``facts``: records that a
+        heartbeat covers were sent before it, and so are below ends that are read after it.
     """
     needed = until_ms + slack_ms
     rows = [mark for fact in facts for mark in fact.marks if not mark.heartbeat]
@@ -109,21 +111,21 @@ def received(
 
 
 def heartbeat_progress(heartbeats: Sequence[Mark], rows: Sequence[Mark], slack_ms: int = SLACK_MS) -> int | None:
-    """Return how far heartbeats vouch for, None without any.
+    """Return the source time that heartbeats prove, None without heartbeats.
 
-    A tool that is hours behind still beats with the time of its own clock. Rows written at the time of the beat, or
-    later, that were already old when written give that away: then the beat vouches for no more than they do.
+    A tool that is hours behind still sends heartbeats with the time of its own clock. Rows written at the time of the
+    heartbeat or later that were already old when written reveal the delay: the heartbeat then proves no more than they.
     """
     best: int | None = None
     for beat in heartbeats:
-        vouched = beat.source_time_ms
+        proven = beat.source_time_ms
         if beat.kafka_time_ms is not None:
             for row in rows:
                 if row.kafka_time_ms is None or row.kafka_time_ms < beat.kafka_time_ms - NEAR_MS:
                     continue
                 if row.kafka_time_ms - row.source_time_ms > slack_ms:
-                    vouched = min(vouched, row.source_time_ms)
-        best = vouched if best is None else max(best, vouched)
+                    proven = min(proven, row.source_time_ms)
+        best = proven if best is None else max(best, proven)
     return best
 
 
@@ -137,7 +139,7 @@ def _own_progress(fact: PartitionFacts, rows: Sequence[Mark], slack_ms: int) -> 
 def _why(fact: PartitionFacts, own: int | None, beats: bool) -> str:
     if own is not None:
         idle = "" if beats else "; if it is idle, set source.heartbeat_topic"
-        return f"its newest record is older than the time asked for{idle}"
+        return f"its newest record is older than the requested time{idle}"
     state = "is empty" if fact.low >= fact.end else "has no record with a time at its end"
     remedy = "the heartbeat topic is not there yet" if beats else "set source.heartbeat_topic to follow idle partitions"
     return f"it {state}; {remedy}"

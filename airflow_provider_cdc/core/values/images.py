@@ -1,4 +1,5 @@
-"""Row images, JSON object texts, into typed Arrow columns."""
+# SPDX-License-Identifier: Apache-2.0
+"""Convert row images (JSON objects) to typed Arrow columns."""
 
 from __future__ import annotations
 
@@ -9,20 +10,20 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from airflow_provider_cdc.core.values.block import Block
-from airflow_provider_cdc.core.values.constants import constant
-from airflow_provider_cdc.core.values.field import Field, Reason
-from airflow_provider_cdc.core.values.reading import texts_of
+from airflow_provider_cdc.core.values.alter.default_values import constant
+from airflow_provider_cdc.core.values.blocks import Block
+from airflow_provider_cdc.core.values.fields import Field, Reason
+from airflow_provider_cdc.core.values.image_structs import texts_of
 
 __all__ = ["Failure", "Field", "Reason", "Typed", "constant", "type_images"]
 
 _BLOCK = 16_384  # rows; their objects stay in the processor's cache
-_BLOCK_BYTES = 32 << 20  # of images: each is held three times while a block is read
+_BLOCK_BYTES = 32 << 20  # of images: a block holds each of them three times while it is read
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A value, or with column ``""`` a whole image, that could not be converted.
+    """Describe a value, or with column ``""`` a whole image, that could not be converted.
 
     :param row: index into the images.
     :param column: member name.
@@ -36,12 +37,12 @@ class Failure:
 
 @dataclass
 class Typed:
-    """Columns of a batch of images.
+    """Hold the columns of a batch of images.
 
     :param columns: one per field, NULL where the member is absent, null or failed.
-    :param absent: per field a boolean per row, None where it is always there.
+    :param absent: per field a boolean per row, None if the member is in every image.
     :param failures: rows that belong in quarantine.
-    :param lossy: how many values were given up by an allowed loss, by kind.
+    :param lossy: counts of values with an allowed loss, by kind.
     """
 
     columns: list[pa.Array]
@@ -51,20 +52,20 @@ class Typed:
 
 
 class ImageTexts(Protocol):
-    """JSON object texts, no nulls: an Arrow array, or what makes one of a stretch when it is asked for."""
+    """Supply JSON object texts without nulls: an Arrow array, or an object that makes its slices on demand."""
 
     def __len__(self) -> int: ...
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all images, about."""
+        """Approximate size of all images in bytes."""
 
     def slice(self, offset: int, length: int, /) -> pa.Array:
-        """Return a stretch."""
+        """Return the images of a range of rows."""
 
 
 def type_images(images: ImageTexts, fields: Sequence[Field]) -> Typed:
-    """Convert images; never raises for what is in them."""
+    """Convert images; their content never raises, failures are listed."""
     rows = min(_BLOCK, max(1, _BLOCK_BYTES * len(images) // max(1, images.nbytes)))
     blocks = [
         Block(texts_of(images.slice(start, rows)), fields, start).run() for start in range(0, max(len(images), 1), rows)

@@ -1,4 +1,5 @@
-"""Which Arrow type holds a source type without loss."""
+# SPDX-License-Identifier: Apache-2.0
+"""Map source types to the Arrow types that hold them without loss."""
 
 from __future__ import annotations
 
@@ -43,14 +44,14 @@ _DATES = {"date": pa.date32(), "datetime": pa.timestamp("us"), "timestamp": pa.t
 
 @dataclass(frozen=True, slots=True)
 class TypeOptions:
-    """The lossy or unusual choices a pipeline may make.
+    """Hold the lossy or unusual choices of a pipeline.
 
     :param tinyint1_as_boolean: TINYINT(1) becomes a boolean; other values than 0 and 1 are counted as lost.
-    :param zero_dates: what stands for ``0000-00-00``: NULL, or the text in a column that is a string then.
+    :param zero_dates: how to store ``0000-00-00``: as NULL, or as text in a column that is then a string.
     """
 
     tinyint1_as_boolean: bool = False
-    zero_dates: Literal["null", "string"] = "null"
+    zero_dates: Literal["null", "text"] = "null"
 
 
 _DEFAULTS = TypeOptions()
@@ -59,7 +60,7 @@ _DEFAULTS = TypeOptions()
 def arrow_type(column: ColumnType, options: TypeOptions = _DEFAULTS) -> pa.DataType:
     """Return the Arrow type that holds every value of a column.
 
-    :raises DataError: no database has a column of this type; what told of it is damaged.
+    :raises DataError: no database has a column of this type; its description is damaged.
     """
     name = column.name
     if _is_impossible(column):
@@ -85,12 +86,12 @@ def _is_impossible(column: ColumnType) -> bool:
     if column.name == "decimal":
         precision, scale = decimal_digits(column)
         return not 0 <= scale <= precision
-    # MySQL pads these to their full length, so that a damaged one would fill the memory
+    # MySQL pads these to their full length: a damaged length would fill the memory
     return column.name == "binary" and not 0 <= (column.length or 0) <= _MAX_BINARY
 
 
 def decimal_digits(column: ColumnType) -> tuple[int, int]:
-    """Return precision and scale of a DECIMAL; without arguments MySQL means (10,0)."""
+    """Return precision and scale of a DECIMAL; without arguments it is (10,0) in MySQL."""
     return column.length or 10, column.scale or 0
 
 

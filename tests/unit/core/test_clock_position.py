@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Positions by the tool's clock say themselves which changes they cannot order."""
 
 from __future__ import annotations

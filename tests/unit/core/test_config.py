@@ -1,4 +1,5 @@
-"""A pipeline as people write it: what they get, and what they are told when it cannot work."""
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines as people write them: their meaning, and the errors of those that cannot work."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ policy:
 
 
 def minimal(**changes: Any) -> dict[str, Any]:
-    """The smallest pipeline, as plain data."""
+    """Return the smallest pipeline, as plain data."""
     return {
         "name": "shop",
         "source": {"topics": "t", "format": "debezium-json"},
@@ -124,8 +125,8 @@ assert not heavy, heavy
 # ---- problems
 
 
-def test_every_problem_is_told_at_once_with_its_key() -> None:
-    found = problems_of(
+def test_every_problem_is_reported_at_once_with_its_key() -> None:
+    problems = problems_of(
         {
             "nam": "x",
             "source": {"topics": "*bad", "formt": 3, "schema_topic": "a b"},
@@ -136,7 +137,7 @@ def test_every_problem_is_told_at_once_with_its_key() -> None:
             "ledger": 7,
         }
     )
-    assert [problem.split(": ")[0] for problem in found] == [
+    assert [problem.split(": ")[0] for problem in problems] == [
         "nam", "name", "ledger", "source.formt", "source.format", "source.topics", "source.schema_topic", "sink.root",
         "tables.orders", "tables.a.b.creat", "tables.a.b.on_drop_table", "policy.engine", "policy.chunk_records",
         "policy.parallelism", "policy.tinyint1_as_boolean", "spark",
@@ -161,7 +162,7 @@ def test_every_problem_is_told_at_once_with_its_key() -> None:
             {"sink": {"root": "gs://bucket"}},
             "sink.root: 'gs' is not a known scheme; known: a local path, file://, s3://, s3a://",
         ),
-        ({"sink": {"root": "s3://"}}, "sink.root: 's3://' names no place"),
+        ({"sink": {"root": "s3://"}}, "sink.root: 's3://' names no folder or bucket"),
         ({"policy": {"engine": True}}, "policy.engine: True is not known; known: spark, inline"),
         ({"policy": {"lease_seconds": "60"}}, "policy.lease_seconds: expected a whole number, got text"),
         ({"policy": {"quarantine_limit": -1}}, "policy.quarantine_limit: -1 is below 0"),
@@ -177,7 +178,7 @@ def test_each_problem_is_one_sentence_that_helps(change: dict[str, Any], sentenc
 
 
 @pytest.mark.parametrize("data", [None, [], "shop", 3])
-def test_what_is_no_mapping_is_told(data: Any) -> None:
+def test_what_is_not_a_mapping_is_reported(data: Any) -> None:
     assert "a pipeline is a mapping" in problems_of(data)[0]
 
 
@@ -321,7 +322,8 @@ def test_tables_are_chosen_by_patterns_over_the_full_name() -> None:
 
 def test_a_tables_rule_overrides_the_policy_for_it_alone() -> None:
     pipeline = CdcPipeline.from_yaml(SHOP)
-    orders, others = pipeline.table_policy(TableName("shop", "orders")), pipeline.table_policy("shop.items")
+    orders = pipeline.tables.policy(TableName("shop", "orders"), pipeline.policy)
+    others = pipeline.tables.policy("shop.items", pipeline.policy)
     assert (orders.on_drop_table, orders.zero_dates) == ("apply", "null")
     assert (others.on_drop_table, others.zero_dates) == ("keep", "text")
     assert orders.parallelism == others.parallelism == 4

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GTIDs of MySQL and MariaDB, as their manuals write them."""
 
 from __future__ import annotations

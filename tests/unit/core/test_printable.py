@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names from a log are hostile: nothing of them moves a cursor, turns text around or begins a line of its own."""
 
 from __future__ import annotations
@@ -56,5 +57,5 @@ def test_an_error_is_printable_and_its_document_keeps_the_name() -> None:
     assert all(line.startswith("  ") for line in lines[1:])
     assert not any(unicodedata.category(c) == "Cc" or c in "\u202e\u2028" for line in lines for c in line)
     assert error.document()["where"] == {"table": FORGED}
-    assert CdcError.text(error.document()) == str(error)
+    assert str(CdcError.from_document(error.document())) == str(error)
     assert "\x1b" not in str(ConfigurationError([f"topic {FORGED}"]))

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batches of a pipeline for tests of planning: statements, row groups and table states, without Kafka or a lake.
 
 A place in the source's log is a number here: ``statement(100, ...)`` and ``rows("t", 110, 120)`` are of one log.
@@ -6,17 +7,19 @@ A place in the source's log is a number here: ``statement(100, ...)`` and ``rows
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from airflow_provider_cdc.core.config import RunPolicy
-from airflow_provider_cdc.core.ddl.fold import build_timeline
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline, Timeline
-from airflow_provider_cdc.core.documents import JobDocument, TableState
+from airflow_provider_cdc.core.config import RunPolicy, TableRules
+from airflow_provider_cdc.core.documents import JobDocument, Result, TableState
 from airflow_provider_cdc.core.model.schema import TableName
-from spark_jobs.change_log import Group, Manifest, Unreadable
-from spark_jobs.history import History
-from spark_jobs.storage import table_location
+from airflow_provider_cdc.core.model.status import ResultStatus
+from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
+from spark_jobs.driver.batch_history import History
+from spark_jobs.lake.batch_log import StoredResult
+from spark_jobs.lake.change_log import Group, Manifest, Unreadable
+from spark_jobs.lake.storage import table_location
 
 DATABASE = "shop"
 ROOT = "lake"
@@ -73,7 +76,7 @@ def rows(
 
 def unreadable(table: str, count: int) -> Unreadable:
     """Return records of a table that could not be decoded."""
-    return Unreadable(DATABASE, table, count, "topic", 0, 7, "record.malformed", "not JSON")
+    return Unreadable(DATABASE, table, "topic", 0, 7, "record.malformed", "not JSON", count)
 
 
 def table_of(changes: Sequence[SchemaChange], table: str) -> TableTimeline:
@@ -93,7 +96,7 @@ def applied(changes: Sequence[SchemaChange], table: str, *, seq: int, place: int
     :param version: version of the target.
     """
     timeline = table_of(changes, table)
-    schema = timeline.epochs[timeline.epoch_at(position(place))].schema
+    schema = timeline.versions[timeline.version_at(position(place))].schema
     return TableState(
         timeline.table_id,
         DATABASE,
@@ -126,10 +129,11 @@ def history_of(batches: Sequence[Batch]) -> History:
         newest = max([newest, *(group.max_position for group in batch.groups)])
         reached.append(newest)
 
-    def result(seq: int) -> dict[str, Any]:
-        return {"max_position": reached[seq - 1], "states": [asdict(state) for state in batches[seq - 1].states]}
+    def result(seq: int) -> StoredResult:
+        left = Result("pipeline", seq, ResultStatus.DONE, states=list(batches[seq - 1].states))
+        return StoredResult(left, max_position=reached[seq - 1])
 
-    return History(range(1, len(batches) + 1), lambda seq: Manifest(seq, list(batches[seq - 1].groups)), result)
+    return History(range(1, len(batches) + 1), lambda seq: Manifest(list(batches[seq - 1].groups), seq=seq), result)
 
 
 def job_of(
@@ -153,8 +157,8 @@ def job_of(
         "schema-changes",
         {},
         [],
-        RunPolicy(**(policy or {})).document(),
-        dict(tables or {}),
+        RunPolicy(**(policy or {})),
+        TableRules.from_document(tables or {}),
         list(range(1, seq)),
         [change.document() for change in known],
         list(states),

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two batches of records of 8 MB into one table, in a process of their own that tells how much memory it took."""
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_cdc.core.config import RunPolicy
-from airflow_provider_cdc.core.documents import Chunk, JobDocument, TableState
+from airflow_provider_cdc.core.config import RunPolicy, TableRules
+from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.formats.contract import Records
-from spark_jobs.sync import sync
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from spark_jobs.driver.run_batch import sync
 from spark_jobs.tasks import land
 
 RECORDS, SIZE = 20, 8_000_000
@@ -24,7 +26,7 @@ def text(batch: int, number: int) -> str:
     return random.Random(f"{batch} {number}").randbytes(SIZE // 2).hex()
 
 
-def records(chunks: Sequence[Chunk], *_: Any, **__: Any) -> Iterator[Records]:
+def records(chunks: Sequence[OffsetRange], *_: Any, **__: Any) -> Iterator[Records]:
     """Give the records of a batch one by one; every batch has the same keys."""
     (chunk,) = chunks
     for offset in range(chunk.start, chunk.end):
@@ -38,14 +40,14 @@ def records(chunks: Sequence[Chunk], *_: Any, **__: Any) -> Iterator[Records]:
 def carry_out(root: str, key: str) -> None:
     """Land and apply both batches."""
     land.read_chunks = records
-    create = {"shop.t": {"create": f"CREATE TABLE shop.t (id INT {key}, v LONGTEXT)"}}
+    rules = TableRules.from_document({"shop.t": {"create": f"CREATE TABLE shop.t (id INT {key}, v LONGTEXT)"}})
     states: list[TableState] = []
     for seq in (1, 2):
-        chunk = Chunk("t", 0, (seq - 1) * RECORDS, seq * RECORDS)
+        chunk = OffsetRange("t", 0, (seq - 1) * RECORDS, seq * RECORDS)
         span = {"start": {"t": {"0": chunk.start}}, "end": {"t": {"0": chunk.end}}}
-        time, policy, earlier = "2026-01-01T00:00:00+00:00", RunPolicy().document(), list(range(1, seq))
+        time, policy, earlier = "2026-01-01T00:00:00+00:00", RunPolicy(), list(range(1, seq))
         job = JobDocument(
-            "p", seq, time, root, "debezium-json", {}, None, {}, [chunk], policy, create, earlier, [], states, **span
+            "p", seq, time, root, "debezium-json", {}, None, {}, [chunk], policy, rules, earlier, [], states, **span
         )
         result = sync(job, {}, lambda function, items: [function(item) for item in items], lambda line: None)
         assert result.status == "done", result.tables

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Examples of base states: the state of a table that a batch's changes go onto, and the changes that it needs.
 
 The rule: rows that a table holds are right only if they went through every schema change and TRUNCATE below their
@@ -11,10 +12,10 @@ from dataclasses import replace
 
 import pytest
 
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange
 from airflow_provider_cdc.core.documents import TableState
-from spark_jobs.change_log import Group, Manifest
-from spark_jobs.starting_points import Start, StartingPoints, groups_by_name
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange
+from spark_jobs.driver.base_states import Start, StartingPoints, groups_by_name
+from spark_jobs.lake.change_log import Group, Manifest
 from spark_jobs.tasks.table_task import Span
 from tests.unit.spark_jobs.batches import (
     Batch,
@@ -59,7 +60,7 @@ class Planned:
         """
         was, now = timelines(known, read)
         seq = len(earlier) + 1
-        by_name = groups_by_name(Manifest(seq, list(groups)))
+        by_name = groups_by_name(Manifest(list(groups), seq=seq))
         points = StartingPoints(was, now, seq, by_name, history_of(earlier), True)
         timeline = now.tables[table_of([*known, *read], table).table_id]
         spans = points.spans(timeline)
@@ -208,7 +209,7 @@ def test_rows_of_a_name_that_was_created_again_belong_to_the_table_of_their_posi
     was, now = timelines([CREATE], statements[1:])
     history = history_of([])
     group = rows("t", 250, 350)
-    points = StartingPoints(was, now, 1, groups_by_name(Manifest(1, [group])), history, True)
+    points = StartingPoints(was, now, 1, groups_by_name(Manifest([group], seq=1)), history, True)
     ids = {"old": table_of([CREATE], "t").table_id, "new": table_of(statements, "t").table_id}
     assert points.spans(now.tables[ids[table]]) == [Span([group], *span)]
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of the change log: row groups of one table each, none longer than is good to hold."""
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
-from spark_jobs import change_log
-from spark_jobs.change_log import Group, LogWriter, read_groups
-from spark_jobs.storage import Storage
+from spark_jobs.lake import change_log
+from spark_jobs.lake.change_log import Group, LogWriter, read_groups
+from spark_jobs.lake.storage import Storage
 
 
 def batch(tables: list[str], first: int = 0) -> pa.RecordBatch:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Examples of tables that a pipeline knows and no longer selects: by ``tables.exclude``, or by a RENAME."""
 
 from __future__ import annotations
@@ -5,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange
 from airflow_provider_cdc.core.documents import TableState
-from spark_jobs.between import Between
-from spark_jobs.change_log import Manifest
-from spark_jobs.states import still_parked
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange
+from spark_jobs.driver.table_planning import Between
+from spark_jobs.driver.table_states import still_parked
+from spark_jobs.lake.change_log import Manifest
 from tests.unit.spark_jobs.batches import Batch, applied, history_of, job_of, parked, rows, statement
 
 T = statement(100, "CREATE TABLE t (id INT PRIMARY KEY)")
@@ -24,7 +25,7 @@ def after(state: TableState, read: Sequence[SchemaChange], tables: Mapping[str, 
     """
     job = job_of(seq=2, known=[T], states=[state], tables=tables, fingerprint="other")
     history = history_of([Batch([rows("t", 110, 190)], [state])])
-    work = Between(job, Manifest(2), read, [], history, {}).work()
+    work = Between(job, Manifest(seq=2), read, [], history, {}).work()
     assert work.tasks == []
     return [*work.settled, *still_parked(job, work.settled)]
 

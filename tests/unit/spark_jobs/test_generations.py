@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Positions lead with the generation of their partition, but for records that are sent again from a log before."""
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import pytest
 
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from airflow_provider_cdc.core.model.position import binlog_position, generation_of
-from spark_jobs.generations import Begin, Begins
+from spark_jobs.driver.generations import Begin, Begins
 
 SECOND = 1_000_000
 

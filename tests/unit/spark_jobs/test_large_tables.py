@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes too large to be held at once: a task's memory is bounded, and the table is what it would have been."""
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_cdc.core.errors import UnavailableError
-from spark_jobs.writers.contract import Action
-from spark_jobs.writers.delta_location import Commit, DeltaLocation
-from spark_jobs.writers.task_writer import TaskWriter
+from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.delta.table import Commit, DeltaLocation
+from spark_jobs.sinks.delta.task_writer import TaskWriter
 from tests.spark.test_writers import in_pieces, rows
 from tests.unit.spark_jobs import large_records
 from tests.unit.spark_jobs.large_records import RECORDS, SIZE, text

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running out of memory has a code of its own, names the place, and stops no other table."""
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_cdc.core.config import RunPolicy
-from airflow_provider_cdc.core.documents import Chunk, JobDocument, Result
+from airflow_provider_cdc.core.config import RunPolicy, TableRules
+from airflow_provider_cdc.core.documents import JobDocument, Result
 from airflow_provider_cdc.core.errors import DataError, Terminal
 from airflow_provider_cdc.core.formats.contract import Records
-from spark_jobs.sync import sync
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from spark_jobs.driver.run_batch import sync
 from spark_jobs.tasks import apply as apply_module
 from spark_jobs.tasks import land as land_module
 
@@ -34,9 +36,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Result]
     """Carry out a batch of two tables."""
     monkeypatch.setattr(land_module, "read_chunks", lambda *_, **__: iter([records("a", "b")]))
     create = {f"shop.{name}": {"create": f"CREATE TABLE shop.{name} (id INT PRIMARY KEY)"} for name in "ab"}
-    time, chunks = "2026-01-01T00:00:00+00:00", [Chunk("t", 0, 0, 2)]
-    policy = RunPolicy().document()
-    job = JobDocument("p", 1, time, str(tmp_path), "debezium-json", {}, None, {}, chunks, policy, create, [], [], [])
+    time, chunks = "2026-01-01T00:00:00+00:00", [OffsetRange("t", 0, 0, 2)]
+    rules, policy = TableRules.from_document(create), RunPolicy()
+    job = JobDocument("p", 1, time, str(tmp_path), "debezium-json", {}, None, {}, chunks, policy, rules, [], [], [])
     return lambda: sync(job, {}, lambda function, items: [function(item) for item in items], lambda line: None)
 
 

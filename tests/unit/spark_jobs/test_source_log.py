@@ -1,10 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which records show that the source's log began again, and which do not."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,12 +13,12 @@ import pytest
 
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from airflow_provider_cdc.core.model.position import binlog_position
-from spark_jobs import source_log
-from spark_jobs.approval import NewGenerationError
-from spark_jobs.change_log import LogWriter
-from spark_jobs.generations import Begin
-from spark_jobs.source_log import SourceLog, Stretches, greatest_gtids, new_begins
-from spark_jobs.storage import Storage
+from spark_jobs.driver import source_log
+from spark_jobs.driver.approval import NewGenerationError
+from spark_jobs.driver.generations import Begin
+from spark_jobs.driver.source_log import SourceLog, Stretches, greatest_gtids, new_begins
+from spark_jobs.lake.change_log import LandReport, LogWriter
+from spark_jobs.lake.storage import Storage
 
 A, B = "861d4b0d-e67c-11f1-beee-02fc00000001", "8900a153-e67c-11f1-9de0-02fc00000001"
 
@@ -44,7 +44,7 @@ class Pipeline:
     def batch(self, partitions: dict[int, Sequence[At]], pieces: int = 1) -> list[Begin]:
         """Land records behind those before, each partition in so many tasks; return what shows another log."""
         self.seq += 1
-        landed: dict[str, Any] = {"groups": [], "stretches": [], "statements": []}
+        landed = LandReport()
         for partition, records in partitions.items():
             size = -(-len(records) // pieces)
             for start in range(0, len(records), size or 1):
@@ -53,7 +53,7 @@ class Pipeline:
         self.log = SourceLog.from_document(self.log.after(landed).document())
         return seen
 
-    def _land(self, landed: dict[str, Any], partition: int, records: Sequence[At]) -> None:
+    def _land(self, landed: LandReport, partition: int, records: Sequence[At]) -> None:
         writer = LogWriter(self.storage, f"log/{self.seq}")
         stretches = Stretches()
         for some in (records[: len(records) // 2], records[len(records) // 2 :]):
@@ -61,9 +61,9 @@ class Pipeline:
                 changes = self._changes(partition, some)
                 stretches.add(changes)
                 writer.add(changes.filter(pa.compute.equal(changes.column("kind").cast("string"), "row")))
-        landed["groups"] += [asdict(group) for group in writer.close()]
-        landed["stretches"] += stretches.documents()
-        landed["statements"] += stretches.statements
+        landed.groups += writer.close()
+        landed.stretches += stretches.documents()
+        landed.statements += stretches.statements
 
     def _changes(self, partition: int, records: Sequence[At]) -> pa.RecordBatch:
         first = self.offsets.get(partition, 0)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names from outside as parts of paths, and documents that appear whole."""
 
 from __future__ import annotations
@@ -6,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_jobs.storage import Storage, path_part, table_location
+from spark_jobs.lake.storage import Storage, path_part, table_location
 
 
 @pytest.mark.parametrize("name", ["orders", "Order Items", "größe", "日本語", "t.1", "a-b_c", "a=b", "x(1)"])

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Examples of table planning: which tables a batch resolves, which ones stay, wait, park or are emptied."""
 
 from __future__ import annotations
@@ -8,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError
 from airflow_provider_cdc.core.model.schema import TableName
-from spark_jobs.between import Between, Work
-from spark_jobs.change_log import Group, Manifest, Unreadable
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange
+from spark_jobs.driver.table_planning import Between, Work
+from spark_jobs.lake.change_log import Group, Manifest, Unreadable
 from spark_jobs.tasks.table_task import ApplyTask
 from tests.unit.spark_jobs.batches import (
     Batch,
@@ -61,7 +62,7 @@ def planned(
             raise broken
 
         history = replace(history, manifest=manifest)
-    return Between(job, Manifest(2, list(groups), list(undecoded)), read, [], history, {}).work()
+    return Between(job, Manifest(list(groups), list(undecoded), seq=2), read, [], history, {}).work()
 
 
 def all_applied(known: Sequence[SchemaChange]) -> list[TableState]:

@@ -1,18 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
 """Examples of table states: what is known of a table after a batch, and when it is tried again."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from airflow_provider_cdc.core.documents import JobDocument, TableState
+from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.model.schema import TableName
-from spark_jobs.between import Unowned, Work, is_waiting_name, unowned_id
-from spark_jobs.states import state_after, still_parked, unowned
+from airflow_provider_cdc.core.model.status import ApplyStatus
+from spark_jobs.driver.table_planning import Unowned, Work, is_waiting_name, unowned_id
+from spark_jobs.driver.table_states import state_after, still_parked, unowned
+from spark_jobs.driver.unsettled import may_go_on, set_aside, waiting
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
-from spark_jobs.unsettled import may_go_on, set_aside, waiting
 from tests.unit.spark_jobs.batches import applied, job_of, parked, position, statement
 
 KNOWN = [statement(100, "CREATE TABLE t (id INT PRIMARY KEY)")]
@@ -25,18 +28,17 @@ def task(rewind_to: str | None = None) -> ApplyTask:
 
 def after(job: JobDocument, status: str, old: TableState | None = BEFORE, **report: Any) -> TableState:
     """Return the state after batch 2, of which the table's task reports a status."""
-    reported = asdict(ApplyReport(BEFORE.table_id, status, **report))
-    return state_after(job, task(), reported, old)
+    return state_after(job, task(), ApplyReport(BEFORE.table_id, ApplyStatus(status), **report), old)
 
 
 def test_a_committed_table_has_the_state_that_its_task_reports_with_the_new_version() -> None:
     reported = replace(BEFORE, applied_seq=2, applied_position=position(250), version=None)
-    state = after(job_of(seq=2), "committed", state=asdict(reported), version=5)
+    state = after(job_of(seq=2), "committed", state=reported, version=5)
     assert state == replace(reported, version=5)
 
 
 def test_a_table_that_needed_no_commit_keeps_its_version() -> None:
-    state = after(job_of(seq=2), "unchanged", state=asdict(replace(BEFORE, applied_seq=2, version=None)))
+    state = after(job_of(seq=2), "unchanged", state=replace(BEFORE, applied_seq=2, version=None))
     assert (state.version, state.applied_seq) == (4, 2)
 
 
@@ -61,7 +63,7 @@ def test_a_table_waits_no_longer_than_the_grace_time_counted_from_the_first_batc
 
 
 def test_a_parked_table_records_the_error_and_the_configuration_it_was_tried_with() -> None:
-    error = {"code": "apply.quarantine_exceeded"}
+    error = SinkError("apply.quarantine_exceeded", "2 rows do not fit")
     job = job_of(seq=2, fingerprint="c1")
     state = after(job, "parked", reason="2 rows do not fit", error=error, version=4)
     assert (state.state, state.code, state.tried_with, state.seen_version) == (
@@ -74,14 +76,14 @@ def test_a_parked_table_records_the_error_and_the_configuration_it_was_tried_wit
 
 
 def test_a_new_table_that_parks_has_no_version() -> None:
-    state = after(job_of(), "parked", old=None, reason="no", error={"code": "sink.not_ours"}, version=3)
+    state = after(job_of(), "parked", old=None, reason="no", error=SinkError("sink.not_ours", "no"), version=3)
     assert state.version is None
     assert state.seen_version == 3, "of the table that somebody else made there"
 
 
 def test_a_table_that_could_not_go_back_has_to_do_so_in_the_next_batch() -> None:
     """Its rows do not know a late ALTER yet. Without this note nothing would apply it any more."""
-    reported = asdict(ApplyReport(BEFORE.table_id, "waiting", reason="a column is missing"))
+    reported = ApplyReport(BEFORE.table_id, ApplyStatus.WAITING, reason="a column is missing")
     state = state_after(job_of(seq=2), task(rewind_to=position(120)), reported, BEFORE)
     assert state.rewind_to == position(120)
 

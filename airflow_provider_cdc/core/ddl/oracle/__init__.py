@@ -1,1 +1,2 @@
-"""DDL of Oracle and of OceanBase's Oracle tenants."""
+# SPDX-License-Identifier: Apache-2.0
+"""Parse DDL of Oracle and of OceanBase's Oracle tenants."""

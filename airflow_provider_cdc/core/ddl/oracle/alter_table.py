@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read Oracle's ALTER TABLE."""
 
 from __future__ import annotations
@@ -176,7 +177,7 @@ def _skip_cascade(reader: TokenReader) -> None:
 
 
 def _set(reader: TokenReader) -> list[AlterAction]:
-    """SET UNUSED: as DROP COLUMN for whoever reads the table."""
+    """Read SET UNUSED; for readers of the table it is the same as DROP COLUMN."""
     reader.expect("UNUSED")
     return _drop_columns(reader)
 

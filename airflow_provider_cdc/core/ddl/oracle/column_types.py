@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read Oracle's data types; what they mean is as :mod:`core.formats.oms.columns` has it for rows."""
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ _LENGTH_UNITS = words("BYTE CHAR")
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A type as a statement declares it.
+    """Hold a type as a statement declares it.
 
-    :param type: what its values are here.
-    :param family: ``number``, ``binary`` (floating point), ``char`` (padded with blanks), ``text``, ``civil`` (date and
-        time without zone) or ``other``: what its default may be.
+    :param type: the column type of its values.
+    :param family: ``number``, ``binary`` (floating point), ``char`` (padded with blanks), ``text``, ``datetime``
+        (without a zone) or ``other``; it decides which defaults are possible.
     :param length: characters or bytes of a padded text.
     """
 
@@ -38,14 +39,14 @@ class Declared:
 
     @property
     def any_scale(self) -> bool:
-        """Whether it is a decimal number of any scale: it is kept as text, in the digits that the tool writes."""
+        """True for a decimal number of any scale: it is stored as text, with the digits that the tool writes."""
         return self.family == "number" and self.type == _TEXT
 
 
 def read_type(reader: TokenReader) -> Declared:
     """Read a data type.
 
-    :raises DdlError: it is one of the user's own, or none that is known.
+    :raises DdlError: it is a user-defined or an unknown type.
     """
     if _accept_geometry(reader):
         return Declared(ColumnType("geometry"), "other")
@@ -57,7 +58,7 @@ def read_type(reader: TokenReader) -> Declared:
     if word in _PADDED or word == "NATIONAL":
         return _padded(reader)
     if word in ("DATE", "TIMESTAMP", "INTERVAL"):
-        return _moment(reader)
+        return _date_or_interval(reader)
     reader.take()
     if word in _VARYING:
         _length(reader)
@@ -103,7 +104,7 @@ def _number(reader: TokenReader) -> ColumnType:
     reader.expect(")")
     if every and not stated:
         return _TEXT
-    # a negative scale rounds to tens, hundreds, ...; a scale above the precision leaves zeros behind the point
+    # a negative scale rounds to tens, hundreds, ...; a scale above the precision leaves zeros after the point
     digits, scale = (precision - scale, 0) if scale < 0 else (max(precision, scale), scale)
     return ColumnType("decimal", digits, scale) if digits <= _PRECISION else _TEXT
 
@@ -117,9 +118,9 @@ def _padded(reader: TokenReader) -> Declared:
     return Declared(_TEXT, "text") if varying else Declared(_TEXT, "char", 1 if length is None else length)
 
 
-def _moment(reader: TokenReader) -> Declared:
+def _date_or_interval(reader: TokenReader) -> Declared:
     if reader.accept("DATE"):
-        return Declared(ColumnType("datetime"), "civil")  # it has a time of day, in seconds
+        return Declared(ColumnType("datetime"), "datetime")  # it has a time of day, in seconds
     if reader.accept("INTERVAL"):
         for _ in range(2):
             if not reader.accept_any(("YEAR", "MONTH", "DAY", "SECOND")):
@@ -131,7 +132,7 @@ def _moment(reader: TokenReader) -> Declared:
     digits = _length(reader)
     fraction = _MICROSECONDS if digits is None else min(digits, _MICROSECONDS)
     if not reader.accept("WITH"):
-        return Declared(ColumnType("datetime", fraction), "civil")
+        return Declared(ColumnType("datetime", fraction), "datetime")
     local = reader.accept("LOCAL")
     reader.expect("TIME", "ZONE")
     return Declared(ColumnType("timestamp", fraction) if local else _TEXT, "other")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read Oracle's column definitions and constraints."""
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ _UNSTATED = ColumnType("")
 
 @dataclass(slots=True)
 class OracleColumn:
-    """A column's definition, or in MODIFY the part of it that is stated.
+    """Collect a column's definition, or in MODIFY the stated part of it.
 
-    :ivar declared: its type, None where it is not stated.
-    :ivar keys: those that constraints in the definition make.
+    :ivar declared: its type, None if it is not stated.
+    :ivar keys: keys from constraints in the definition.
     """
 
     definition: ColumnDefinition
@@ -59,7 +60,7 @@ def read_modified_column(reader: TokenReader) -> OracleColumn:
 
 
 def at_constraint(reader: TokenReader) -> bool:
-    """Whether a constraint of the table comes next, not a column."""
+    """Return whether a constraint of the table comes next, not a column."""
     return (
         reader.at_any(("CONSTRAINT", "UNIQUE", "CHECK"))
         or reader.at("PRIMARY", "KEY")
@@ -69,9 +70,9 @@ def at_constraint(reader: TokenReader) -> bool:
 
 
 def read_constraint(reader: TokenReader) -> Key | None:
-    """Read a constraint of the table; return the key that it makes, None where it makes none.
+    """Read a constraint of the table; return its key, None if it has none.
 
-    Rows that ON DELETE CASCADE or SET NULL changes are in Oracle's log as every other row.
+    Rows that ON DELETE CASCADE or SET NULL changes are in Oracle's log like every other row.
     """
     if reader.accept("SUPPLEMENTAL", "LOG"):
         skip_supplemental_log(reader)
@@ -94,7 +95,7 @@ def read_constraint(reader: TokenReader) -> Key | None:
 
 
 def unnamed(columns: tuple[str, ...]) -> str:
-    """Return what stands for the name that the server gives a UNIQUE constraint over these columns."""
+    """Return a substitute for the name that the server makes for a UNIQUE constraint over these columns."""
     return f"({', '.join(columns)})"
 
 
@@ -149,7 +150,7 @@ def _skip_insert_or_update(reader: TokenReader) -> None:
 
 
 def _generated(reader: TokenReader, column: OracleColumn) -> None:
-    """Read what follows GENERATED: an expression, or an identity, which the server numbers."""
+    """Read the clause after GENERATED: an expression, or an identity column, which the server numbers."""
     if reader.accept("BY", "DEFAULT"):
         reader.accept("ON", "NULL")
     else:

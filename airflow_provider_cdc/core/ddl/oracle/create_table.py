@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read Oracle's CREATE TABLE."""
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _HINT = "state its columns under tables.<name>.create"
 
 @dataclass(slots=True)
 class _Body:
-    """What stands between the parentheses."""
+    """Hold the definitions between the parentheses."""
 
     columns: list[OracleColumn] = field(default_factory=list)
     keys: list[AddPrimaryKey] = field(default_factory=list)
@@ -68,14 +69,14 @@ def _read_body(reader: TokenReader, body: _Body) -> None:
     reader.expect("(")
     while True:
         if at_constraint(reader):
-            found = [read_constraint(reader)]
+            keys = [read_constraint(reader)]
         else:
             column = read_column(reader)
             body.columns.append(column)
-            found = [*column.keys]
-        body.keys += [key for key in found if isinstance(key, AddPrimaryKey)]
-        body.unique += [key for key in found if isinstance(key, AddUnique)]
-        body.references += [key.key for key in found if isinstance(key, AddForeignKey)]
+            keys = [*column.keys]
+        body.keys += [key for key in keys if isinstance(key, AddPrimaryKey)]
+        body.unique += [key for key in keys if isinstance(key, AddUnique)]
+        body.references += [key.key for key in keys if isinstance(key, AddForeignKey)]
         if not reader.accept(","):
             reader.expect(")")
             return

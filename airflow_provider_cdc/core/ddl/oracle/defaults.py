@@ -1,4 +1,5 @@
-"""Read what follows DEFAULT, and say what Oracle stores for it."""
+# SPDX-License-Identifier: Apache-2.0
+"""Read the clause after DEFAULT, and convert a literal to the value that Oracle stores."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _SECOND = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?", re.ASCII)
 
 
 def read_default(reader: TokenReader, declared: Declared | None) -> Default:
-    """Read a default value; what it is depends on the column's type and, if that is not stated, cannot be known."""
+    """Read a default value; if the column's type is not stated, its value is not known."""
     start = reader.peek().start
     tokens: list[Token] = []
     while not reader.at_end and (not tokens or not reader.at_any(_BEHIND)):
@@ -38,15 +39,15 @@ def read_default(reader: TokenReader, declared: Declared | None) -> Default:
 
 
 def _constant(tokens: list[Token], declared: Declared) -> Default | None:
-    """Return what a literal is in a column of this type, None where that depends on settings of the server."""
+    """Return the stored value of a literal in a column of this type, None if it depends on settings of the server."""
     sign = tokens[0].word if tokens[0].word in ("-", "+") else ""
-    rest = tokens[1:] if sign else tokens
-    if len(rest) == 1 and rest[0].kind is Kind.NUMBER:
-        return _of_number(sign + rest[0].value, declared)
+    unsigned = tokens[1:] if sign else tokens
+    if len(unsigned) == 1 and unsigned[0].kind is Kind.NUMBER:
+        return _of_number(sign + unsigned[0].value, declared)
     if len(tokens) == 1 and tokens[0].kind is Kind.STRING:
         return _of_string(tokens[0].value, declared)
-    if len(tokens) == 2 and tokens[1].kind is Kind.STRING and declared.family == "civil":
-        return _of_moment(tokens[0].word, tokens[1].value, declared)
+    if len(tokens) == 2 and tokens[1].kind is Kind.STRING and declared.family == "datetime":
+        return _of_datetime(tokens[0].word, tokens[1].value, declared)
     return None
 
 
@@ -59,8 +60,8 @@ def _of_number(text: str, declared: Declared) -> Default | None:
         number = Decimal(text.strip())
     except InvalidOperation:
         return None
-    kind = declared.type
-    if kind.name == "decimal" and -int(number.normalize().as_tuple().exponent) > (kind.scale or 0):
+    column_type = declared.type
+    if column_type.name == "decimal" and -int(number.normalize().as_tuple().exponent) > (column_type.scale or 0):
         return None  # Oracle rounds it
     plain = format(number, "f")
     plain = plain.rstrip("0").rstrip(".") if "." in plain else plain
@@ -77,7 +78,7 @@ def _of_string(text: str, declared: Declared) -> Default | None:
     return _of_number(text, declared) if declared.family == "number" else None
 
 
-def _of_moment(word: str, text: str, declared: Declared) -> Default | None:
+def _of_datetime(word: str, text: str, declared: Declared) -> Default | None:
     if word == "DATE" and _DAY.fullmatch(text):
         return Default("constant", f"{text} 00:00:00")
     if word == "TIMESTAMP" and declared.type.length and _SECOND.fullmatch(text):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read DDL text of Oracle as statements; what is not fully understood is an error, never a guess."""
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _HARMLESS_OBJECTS = words(
 _PROGRAMS = words("TRIGGER PROCEDURE FUNCTION PACKAGE TYPE LIBRARY JAVA")
 _ADJECTIVES = words("FORCE NOFORCE EDITIONABLE NONEDITIONABLE EDITIONING PUBLIC SHARED")
 
-_HEAD = 12  # words of a statement among which its kind of object is
+_HEAD = 12  # words before the type of object in a statement
 
 
 def read_statements(text: str) -> Iterator[Statement]:
@@ -136,7 +137,7 @@ def _drop_table(reader: TokenReader) -> DropTable:
 
 
 def _drop_user(reader: TokenReader) -> list[Statement]:
-    """DROP USER drops the user's schema, which must be empty without CASCADE."""
+    """Read DROP USER: it drops the user's schema, which must be empty without CASCADE."""
     reader.accept("IF", "EXISTS")
     user = reader.name("a user name")
     if not reader.accept("CASCADE"):

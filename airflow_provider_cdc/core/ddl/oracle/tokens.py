@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cut Oracle statement text into tokens."""
 
 from __future__ import annotations
@@ -42,17 +43,17 @@ def tokenize(text: str) -> list[Token]:
     if len(text) > LONGEST:
         raise DdlError(f"a statement text of more than {LONGEST} characters is not read", text, 0)
     tokens: list[Token] = []
-    place = 0
-    while place < len(text):
+    offset = 0
+    while offset < len(text):
         if len(tokens) > MOST_TOKENS:
-            raise DdlError(f"a statement text of more than {MOST_TOKENS} tokens is not read", text, place)
-        match = _TOKEN.match(text, place)
+            raise DdlError(f"a statement text of more than {MOST_TOKENS} tokens is not read", text, offset)
+        match = _TOKEN.match(text, offset)
         if match is None or match["unfinished"]:
-            raise DdlError("a quoted text or comment has no end", text, place)
+            raise DdlError("a quoted text or comment has no end", text, offset)
         token = _token(match)
         if token is not None:
             tokens.append(token)
-        place = match.end()
+        offset = match.end()
     return tokens
 
 

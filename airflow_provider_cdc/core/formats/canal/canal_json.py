@@ -1,25 +1,25 @@
-"""Canal's flat JSON (``flatMessage=true``), as Canal, TiCDC and others write it (docs/wire/canal.md 5, 9.1)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Decode Canal's flat JSON (``flatMessage=true``), as Canal, TiCDC and others write it (docs/wire/canal.md 5, 9.1)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 
-from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.canal import columns as canal_columns
 from airflow_provider_cdc.core.formats.canal.evidence import of_canal
 from airflow_provider_cdc.core.formats.canal.images import Former, Table, read_images
 from airflow_provider_cdc.core.formats.canal.statements import changes_one_table, changes_tables, session_database
-from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilder
+from airflow_provider_cdc.core.formats.common.described_tables import DescribedTables
+from airflow_provider_cdc.core.formats.common.epoch_times import EpochMillis
+from airflow_provider_cdc.core.formats.common.interning import Interner
+from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord, decode_each
+from airflow_provider_cdc.core.formats.common.timezone_option import timezone_of
 from airflow_provider_cdc.core.formats.contract import Progress, Records
-from airflow_provider_cdc.core.formats.record_by_record import Refused, decode_each
-from airflow_provider_cdc.core.values.zones import is_zone
-
-# milliseconds up to the year 9999: what a timestamp column can hold
-_Millis = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
 
 # INIT are the rows of a full load
 _ROW_OPS: Mapping[str | None, str] = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "INIT": "snapshot"}
@@ -29,7 +29,6 @@ _PROTOBUF = (b"\x18\x07", b"\x10\x01\x18\x07")  # how a Packet begins (docs/wire
 # another way and name types in no order at all (docs/wire/canal.md 9.1)
 _CANAL = b'{"data":['
 _BATCHES = 1 << 63  # one more than the highest number of a batch
-_REMEMBERED = 4096  # distinct descriptions by their bytes; TiCDC's order is random (docs/wire/canal.md 9.1)
 
 
 class _Extension(msgspec.Struct, gc=False):
@@ -44,7 +43,7 @@ class _Message(msgspec.Struct, gc=False):
 
     data: list[msgspec.Raw] | None = None
     database: str | None = None
-    es: _Millis | None = None
+    es: EpochMillis | None = None
     id: Any = None
     isDdl: bool | None = None
     mysqlType: msgspec.Raw = msgspec.Raw()
@@ -53,18 +52,18 @@ class _Message(msgspec.Struct, gc=False):
     sql: str | None = None
     sqlType: msgspec.Raw = msgspec.Raw()
     table: str | None = None
-    ts: _Millis | None = None
+    ts: EpochMillis | None = None
     type: str | None = None
     extension: _Extension | None = msgspec.field(default=None, name="_tidb")
 
 
 class _Time(msgspec.Struct, gc=False):
     type: str | None = None
-    es: _Millis | None = None
+    es: EpochMillis | None = None
 
 
-class _Told(msgspec.Struct, gc=False):
-    """What a message tells of its table, whatever else in it cannot be read."""
+class _TableOnly(msgspec.Struct, gc=False):
+    """Members that name the table of a message, whatever else in it cannot be read."""
 
     database: str | None = None
     table: str | None = None
@@ -75,12 +74,9 @@ class _Told(msgspec.Struct, gc=False):
 
 
 _WITHOUT_ROWS = tuple(map(msgspec.Raw, (b"", b"null", b"[]")))
-_told = msgspec.json.Decoder(_Told)
+_read_table = msgspec.json.Decoder(_TableOnly)
 _read = msgspec.json.Decoder(_Message).decode
 _time = msgspec.json.Decoder(_Time)
-_texts = msgspec.json.Decoder(dict[str, str | None] | None)
-_names = msgspec.json.Decoder(list[str] | None)
-_numbers = msgspec.json.Decoder(dict[str, int] | None)
 
 
 class WireFormat(canal_columns.CanalFormat):
@@ -89,12 +85,12 @@ class WireFormat(canal_columns.CanalFormat):
     name = "canal-json"
     summary = "Canal flat JSON (MySQL, MariaDB), also as written by TiCDC"
     evidence = staticmethod(of_canal)
-    order = "second"
+    order = "clock"
     carries = frozenset({"rows", "ddl", "progress", "types"})
     updates_move_keys = True
     ddl_among_rows = True
     splits_partitions = False
-    partial_images = False  # nothing tells an image that lacks unchanged columns from one older than a column
+    partial_images = False  # an image that lacks unchanged columns looks like one older than a column
     inserts_lack_defaults = False
     snapshot_rows = "unnumbered"
     options: Mapping[str, str] = {
@@ -102,20 +98,15 @@ class WireFormat(canal_columns.CanalFormat):
     }
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
-        self._zone = (options or {}).get("timezone")
-        if self._zone is not None and not is_zone(self._zone):
-            raise ConfigurationError([f"source.options.timezone: {self._zone!r} is no time zone"])
-        self._columns_texts: list[str] = []
-        self._columns_numbers: dict[str, int] = {}
-        self._tables: dict[tuple[bytes, bytes], Table] = {}
-        self._newest = Table({}, None, {})  # of the row before, with what tells it as that row has it
-        self._types = self._key = self._sql_types = msgspec.Raw()
+        self._zone = timezone_of(options)
+        self._texts = Interner[str]()
+        self._tables = DescribedTables(Table.described)
 
     def decode(self, records: Records) -> pa.RecordBatch:
-        """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        return decode_each(records, self._columns_texts, self._record, "Canal message", _table_of)
+        """Return the changes of these records, in order; bytes that are not a message become ``error`` changes."""
+        return decode_each(records, self._texts.values, self._record, "a Canal message", _table_of)
 
-    def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
+    def _record(self, out: ChangeBuilder, index: int, value: bytes) -> None:
         """Add the changes of one record."""
         try:
             message = _read(value)
@@ -124,10 +115,10 @@ class WireFormat(canal_columns.CanalFormat):
                 raise ValueError("this is Canal's protobuf form (canal.mq.flatMessage=false)") from None
             raise
         if type(message.id) is int and 0 < message.id < _BATCHES:  # TiCDC writes 0
-            out.tool_batches[place] = message.id
+            out.tool_batches[index] = message.id
         op = _ROW_OPS.get(message.type)
         if op is None:
-            _other(out, place, message)
+            _other(out, index, message)
             return
         images, ordered = message.data, value.startswith(_CANAL)
         if not images or message.isDdl or not message.database or not message.table or message.extension:
@@ -135,14 +126,14 @@ class WireFormat(canal_columns.CanalFormat):
         formers: Sequence[Former | None] | None = _former_values(message) if op == "update" else None
         if len(images) == 1:  # as in nearly all records
             former = None if formers is None else formers[0]
-            out.changes.append(self._change(place, 0, message, op, images[0], former, ordered))
+            out.changes.append(self._change(index, 0, message, op, images[0], former, ordered))
             return
         rows = enumerate(zip(images, formers or [None] * len(images), strict=True))
-        out.changes += [self._change(place, number, message, op, *row, ordered) for number, row in rows]
+        out.changes += [self._change(index, number, message, op, *row, ordered) for number, row in rows]
 
     def _change(
         self,
-        place: int,
+        index: int,
         number: int,
         message: _Message,
         op: str,
@@ -154,10 +145,9 @@ class WireFormat(canal_columns.CanalFormat):
 
         :param ordered: whether the message names its columns in the table's order.
         """
-        table = self._newest
-        known = message.mysqlType == self._types and message.pkNames == self._key
-        if not known or (table.json and message.sqlType != self._sql_types):
-            table = self._table(message)
+        table = self._tables.find(message.mysqlType, message.pkNames)
+        if table.json:
+            table = table.with_sql_types(message.sqlType)
         images, columns = table.full_images(image, former, op) if ordered else None, table.full_columns.get(op)
         if images is None:
             images, names = read_images(image, former, op, table)
@@ -167,7 +157,7 @@ class WireFormat(canal_columns.CanalFormat):
         before, after = images
         time, database, name = None if message.es is None else message.es * 1000, message.database, message.table
         return (
-            place,
+            index,
             number,
             "row",
             op,
@@ -184,20 +174,6 @@ class WireFormat(canal_columns.CanalFormat):
             columns,
         )
 
-    def _table(self, message: _Message) -> Table:
-        mark = (bytes(message.mysqlType), bytes(message.pkNames))
-        table = self._tables.get(mark)
-        if table is None:
-            types, key = _texts.decode(mark[0] or b"null"), _names.decode(mark[1] or b"null")
-            if len(self._tables) >= _REMEMBERED:
-                self._tables.clear()
-            table = self._tables[mark] = Table(types or {}, tuple(key) if key else None, {})
-        if table.json:
-            table = table.with_sql_types((_numbers.decode(message.sqlType) if message.sqlType else None) or {})
-        self._newest, self._types, self._key = table, message.mysqlType, message.pkNames
-        self._sql_types = message.sqlType
-        return table
-
     def _columns(self, table: Table, names: tuple[str, ...], op: str) -> int:
         """Return the number of the ``columns`` text for an image with these members."""
         only_key = op == "delete" and table.key is not None and set(names) == set(table.key)
@@ -205,10 +181,7 @@ class WireFormat(canal_columns.CanalFormat):
         if number is None:
             details = canal_columns.details_of(names, table.types, table.sql_types)
             text = canal_columns.columns_text(details, table.key, complete=not only_key)
-            number = self._columns_numbers.setdefault(text, len(self._columns_texts))
-            if number == len(self._columns_texts):
-                self._columns_texts.append(text)
-            table.numbers[names, only_key] = number
+            number = table.numbers[names, only_key] = self._texts.id_of(text)
         return number
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
@@ -224,11 +197,11 @@ class WireFormat(canal_columns.CanalFormat):
 
 def _table_of(value: bytes) -> tuple[str | None, str | None]:
     """Return the table of a row change."""
-    told = _told.decode(value)
-    by_statement = bool(told.sql) and told.data in _WITHOUT_ROWS
-    if told.type not in _ROW_OPS or told.isDdl or (by_statement and not changes_one_table(told.sql or "")):
+    message = _read_table.decode(value)
+    by_statement = bool(message.sql) and message.data in _WITHOUT_ROWS
+    if message.type not in _ROW_OPS or message.isDdl or (by_statement and not changes_one_table(message.sql or "")):
         raise ValueError("no row change")
-    return told.database, told.table
+    return message.database, message.table
 
 
 def _checked_images(message: _Message, op: str) -> list[msgspec.Raw]:
@@ -236,15 +209,16 @@ def _checked_images(message: _Message, op: str) -> list[msgspec.Raw]:
     if not message.data:
         if message.sql:
             text = "rows were changed by a statement, which cannot be applied: set binlog_format=ROW in the source"
-            raise Refused("record.statement_format", text)
+            raise UnsupportedRecord("record.statement_format", text)
         raise ValueError("a row change without rows")
     if message.isDdl or not message.database or not message.table:
         raise ValueError("rows without database or table, or marked as DDL")
     if message.extension is not None:
         if message.extension.claimCheckLocation:
-            raise Refused("record.rows_elsewhere", "TiCDC put the row into a storage of its own (claim-check)")
+            text = "TiCDC put the row into a storage of its own (claim-check)"
+            raise UnsupportedRecord("record.rows_elsewhere", text)
         if message.extension.onlyHandleKey and op != "delete":
-            raise Refused("record.partial_image", "TiCDC left out all columns but the key of a large row")
+            raise UnsupportedRecord("record.partial_image", "TiCDC left out all columns but the key of a large row")
     return message.data
 
 
@@ -252,33 +226,33 @@ def _former_values(message: _Message) -> Sequence[Former]:
     """Return for each row of an update the values that it had before."""
     old = message.old or ()
     if len(old) != len(message.data or ()):
-        text = "old does not have an entry for each row, so none can be told its former values (Canal before 1.1.7)"
-        raise Refused("record.old_incomplete", text)
-    found = [values for values in old if values is not None]
-    if len(found) != len(old):
-        raise ValueError("an entry of old is no object")
-    return found
+        text = "old does not have an entry for each row, so the former values of a row are unknown (Canal before 1.1.7)"
+        raise UnsupportedRecord("record.old_incomplete", text)
+    entries = [values for values in old if values is not None]
+    if len(entries) != len(old):
+        raise ValueError("an entry of old is not an object")
+    return entries
 
 
-def _other(out: ChangeColumns, place: int, message: _Message) -> None:
-    """Add what is no row change."""
+def _other(out: ChangeBuilder, index: int, message: _Message) -> None:
+    """Add the change of a record without rows."""
     time = None if message.es is None else message.es * 1000
     sql, database = message.sql or "", message.database or ""
     if message.data:
         raise ValueError("rows of an unknown type of change")
     if message.type == "TIDB_WATERMARK":
-        out.add(place, "progress", source_time=time, tool_time=message.ts)
+        out.add(index, "progress", source_time=time, tool_time=message.ts)
     elif message.type == "XACOMMIT":
         name = sql.removeprefix("XA COMMIT").strip()
-        out.add(place, "transaction", op="commit", transaction_id=name, source_time=time, tool_time=message.ts)
+        out.add(index, "transaction", op="commit", transaction_id=name, source_time=time, tool_time=message.ts)
     elif message.type == "XAROLLBACK":
-        text = "a prepared XA transaction was rolled back; its rows were sent before and cannot be told from others"
-        raise Refused("record.xa_rollback", text)
+        text = "a prepared XA transaction was rolled back; its rows were sent before and cannot be identified"
+        raise UnsupportedRecord("record.xa_rollback", text)
     elif message.type == "QUERY" and not message.isDdl and sql and not changes_tables(sql, database):
-        out.add(place, "ignored")  # the statement that rows of other records come from
+        out.add(index, "ignored")  # the statement that rows of other records come from
     elif sql and (message.isDdl or message.type in _DDL or message.type == "QUERY"):
         out.add(
-            place,
+            index,
             "schema",
             database=database,
             table=message.table or None,

@@ -1,32 +1,32 @@
-"""Canal's protobuf records (``flatMessage=false``), of every server version (docs/wire/canal.md 1, 2, 4, 5.1)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Decode Canal's protobuf records (``flatMessage=false``) of every server version (docs/wire/canal.md 1, 2, 4, 5.1)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from google.protobuf.message import DecodeError
 
-from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.formats.canal import columns as canal_columns
 from airflow_provider_cdc.core.formats.canal.changes import changes_of
 from airflow_provider_cdc.core.formats.canal.entries import meanings
 from airflow_provider_cdc.core.formats.canal.packets import PacketReader
 from airflow_provider_cdc.core.formats.canal.rows import RowReader
-from airflow_provider_cdc.core.formats.change_arrays import change_batch
+from airflow_provider_cdc.core.formats.common.change_batch import change_batch
+from airflow_provider_cdc.core.formats.common.timezone_option import timezone_of
 from airflow_provider_cdc.core.formats.contract import Progress, Records
 from airflow_provider_cdc.core.formats.generated.canal_entry_pb2 import HEARTBEAT, Entry
 from airflow_provider_cdc.core.formats.generated.canal_packet_pb2 import Messages, Packet
-from airflow_provider_cdc.core.values.zones import is_zone
 
 _TOGETHER = 12 << 20  # bytes of records decoded at once: what is computed of them stays in the processor's cache
 
 
 class WireFormat(canal_columns.CanalFormat):
-    """``canal-protobuf``: rows, DDL and transaction marks in the data topics, all with their place in the binlog."""
+    """``canal-protobuf``: rows, DDL and transaction marks in the data topics, all with their position in the binlog."""
 
     name = "canal-protobuf"
     summary = "Canal protobuf packets (MySQL, MariaDB)"
@@ -43,14 +43,12 @@ class WireFormat(canal_columns.CanalFormat):
     }
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
-        self._zone = (options or {}).get("timezone")
-        if self._zone is not None and not is_zone(self._zone):
-            raise ConfigurationError([f"source.options.timezone: {self._zone!r} is no time zone"])
+        self._zone = timezone_of(options)
         self._packets = PacketReader()
         self._rows = RowReader()
 
     def decode(self, records: Records) -> pa.RecordBatch:
-        """Return the changes of these records, in their order; bytes that are no packet become ``error`` changes."""
+        """Return the changes of these records, in their order; bytes that are not a packet become ``error`` changes."""
         parts = [self._part(records, begin, end) for begin, end in _spans(records)]
         table = pa.concat_tables(parts, promote_options="default").unify_dictionaries()
         columns = {name: table.column(name).combine_chunks() for name in table.column_names}
@@ -62,8 +60,8 @@ class WireFormat(canal_columns.CanalFormat):
         rows = self._rows.read(entries.rows, entries.tables_of_rows())
         entries.refuse(values, entries.of_rows()[rows.unreadable])
         changes = changes_of(values, entries, rows, meanings(entries, rows), self._rows.texts)
-        place = changes.schema.get_field_index("record")
-        return changes.set_column(place, "record", pa.array(changes.column(place).to_numpy() + begin))
+        column_index = changes.schema.get_field_index("record")
+        return changes.set_column(column_index, "record", pa.array(changes.column(column_index).to_numpy() + begin))
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
         """Return the oldest source time in a record."""
@@ -84,5 +82,5 @@ class WireFormat(canal_columns.CanalFormat):
 def _spans(records: Records) -> Iterator[tuple[int, int]]:
     """Cut records into stretches of about :data:`_TOGETHER` bytes, at least one record each."""
     ends = np.cumsum(np.array([len(value or b"") for value in records.values], np.int64))
-    cuts: np.ndarray[Any, np.dtype[np.int64]] = np.flatnonzero(np.diff(ends // _TOGETHER)) + 1
+    cuts: IntArray = np.flatnonzero(np.diff(ends // _TOGETHER)) + 1
     yield from pairwise([0, *cuts.tolist(), len(ends)])

@@ -1,4 +1,5 @@
-"""What Canal says of columns, and how it writes their values (docs/wire/canal.md 4.4, 5.2, 10.4)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Read Canal's descriptions of columns and the encodings of their values (docs/wire/canal.md 4.4, 5.2, 10.4)."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ class _Columns(msgspec.Struct, omit_defaults=True):
 
 
 class OpenDescription(Description):
-    """What a row says that may lack columns at the table's end: not complete, yet nearly always it is."""
+    """Describe a row that may lack columns at the table's end: nearly always, but not certainly, complete."""
 
 
 _columns = msgspec.json.Decoder(_Columns)
@@ -99,7 +100,7 @@ def _unquoted(name: str) -> str:
 
 
 def encoding_of(name: str, column: ColumnType, description: Description | None, zone: str | None) -> Encoded:
-    """Return how a column stands in the images.
+    """Return the encoding of a column in the images.
 
     The record's own ``mysqlType`` decides where there is one: it holds for its row wherever that stands among the DDL.
 
@@ -151,7 +152,7 @@ def inferred_schema(description: Description) -> TableSchema | None:
 
 
 class CanalFormat:
-    """What both of Canal's forms have in common: what they say of columns, and how values stand."""
+    """Share what both of Canal's forms have in common: descriptions of columns and encodings of values."""
 
     _zone: str | None
 
@@ -160,7 +161,7 @@ class CanalFormat:
         return describe(columns)
 
     def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
-        """Return how a column stands in the images."""
+        """Return the encoding of a column in the images."""
         return encoding_of(name, column, description, self._zone)
 
     def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:

@@ -1,4 +1,5 @@
-"""Images of Canal's flat JSON: nearly all have just the columns that their message names."""
+# SPDX-License-Identifier: Apache-2.0
+"""Read images of Canal's flat JSON; fast path: an image has exactly the columns that its message names."""
 
 from __future__ import annotations
 
@@ -8,21 +9,22 @@ from typing import Any
 import msgspec
 
 from airflow_provider_cdc.core.formats.canal import columns as canal_columns
-from airflow_provider_cdc.core.formats.exact_members import exact_members
-from airflow_provider_cdc.core.formats.record_by_record import Refused
+from airflow_provider_cdc.core.formats.common.exact_structs import ExactStruct, exact_struct
+from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord
+from airflow_provider_cdc.core.formats.common.row_images import Images, members_of
 
-Sides = tuple[bytes | None, bytes | None]
-"""A row's image before a change, and that after it."""
 Former = Mapping[str, msgspec.Raw]
-"""Of an update the members that had other values before (docs/wire/canal.md 5.2)."""
+"""The members of an update that had other values before (docs/wire/canal.md 5.2)."""
 
-_members: Any = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode: Any = msgspec.json.Encoder().encode
+_types = msgspec.json.Decoder(dict[str, str | None] | None)
+_names = msgspec.json.Decoder(list[str] | None)
+_sql_types = msgspec.json.Decoder(dict[str, int] | None)
 _PARTIAL_JSON = b'"JSON_'  # how the change to a JSON value begins that MySQL writes instead of the value
 
 
 class Table:
-    """What records of one table with the same description say.
+    """Hold what records of one table with the same description have in common.
 
     :param types: type text by column.
     :param key: names of the key's columns, None where the record does not say.
@@ -37,42 +39,50 @@ class Table:
         self.json = tuple(name for name, kind in types.items() if canal_columns.is_json(kind))
         self.numbers: dict[Any, int] = {}  # of the columns texts, by names of an image and whether it is the key alone
         self.full_columns: dict[str, int] = {}  # of those of images with all of them, by op
-        self._full: Any = None
-        self._fields: Mapping[str, str] = {}  # of the struct of a full image, by member
+        self._full: ExactStruct | None = None  # made when first needed: with TiCDC's random order it seldom is
         self._others: dict[tuple[int | None, ...], Table] = {}
+        self._latest: tuple[msgspec.Raw, Table] | None = None  # the latest of them, by the text of its types
 
-    def with_sql_types(self, sql_types: Mapping[str, int]) -> Table:
-        """Return the same table with these types of its JSON columns."""
+    @classmethod
+    def described(cls, types: bytes, key: bytes) -> Table:
+        """Return the table that the texts of ``mysqlType`` and ``pkNames`` describe."""
+        names = _names.decode(key or b"null")
+        return cls(_types.decode(types or b"null") or {}, tuple(names) if names else None, {})
+
+    def with_sql_types(self, text: msgspec.Raw) -> Table:
+        """Return the same table with the types of its JSON columns that the text of ``sqlType`` states."""
+        if self._latest is not None and self._latest[0] == text:
+            return self._latest[1]
+        sql_types = (_sql_types.decode(text) if text else None) or {}
         mark = tuple(map(sql_types.get, self.json))
-        return self._others.get(mark) or self._others.setdefault(mark, Table(self.types, self.key, sql_types))
+        table = self._others.get(mark) or self._others.setdefault(mark, Table(self.types, self.key, sql_types))
+        self._latest = text, table
+        return table
 
-    def full_images(self, image: msgspec.Raw, former: Former | None, op: str) -> Sides | None:
+    def full_images(self, image: msgspec.Raw, former: Former | None, op: str) -> Images | None:
         """Return what :func:`read_images` does of an image with just the columns of :attr:`types`, else None."""
         if self._full is None:
-            self._full, self._fields = (exact_members(self.names) if self.names else None) or (_refuse, {})
+            self._full = exact_struct(self.names)
+        decode, fields = self._full
         try:
-            row, text = self._full(image), bytes(image)
+            row, text = decode(image), bytes(image)
             if former is None:
                 return (text, None) if op == "delete" else (None, text)
             if (not former and self.key is None) or (self.json and _PARTIAL_JSON in text):
                 return None
             for name, value in former.items():
-                setattr(row, self._fields[name], value)
+                setattr(row, fields[name], value)
             return _encode(row), text
         except (ValueError, RecursionError, KeyError):
             return None
 
 
-def _refuse(image: msgspec.Raw) -> None:
-    raise ValueError("no image is known to be full")
-
-
-def read_images(image: msgspec.Raw, former: Former | None, op: str, table: Table) -> tuple[Sides, tuple[str, ...]]:
+def read_images(image: msgspec.Raw, former: Former | None, op: str, table: Table) -> tuple[Images, tuple[str, ...]]:
     """Return any row's image before its change and that after it, and the names of their members.
 
-    :raises Refused: the row that was updated, or its former values, cannot be told.
+    :raises UnsupportedRecord: the row that was updated, or its former values, are unknown.
     """
-    members, text = _members(image), bytes(image)
+    members, text = members_of(image), bytes(image)
     names = tuple(members)
     if former is not None:
         return (_before(members, former, table), text), names
@@ -82,11 +92,11 @@ def read_images(image: msgspec.Raw, former: Former | None, op: str, table: Table
 def _before(members: Mapping[str, msgspec.Raw], former: Former, table: Table) -> bytes:
     if not former and table.key is None:
         text = "neither a key nor a former value: the row cannot be found; set binlog_row_image=FULL in the source"
-        raise Refused("record.partial_image", text)
+        raise UnsupportedRecord("record.partial_image", text)
     if not former.keys() <= members.keys():
         raise ValueError("old has a column that data lacks")
     if any(bytes(members[name]).startswith(_PARTIAL_JSON) for name in table.json if name in members):
         text = "a JSON column comes as a change to its former value; set binlog_row_value_options='' in the source"
-        raise Refused("record.partial_json", text)
+        raise UnsupportedRecord("record.partial_json", text)
     before: bytes = _encode({**members, **former})
     return before

@@ -1,4 +1,5 @@
-"""Canal's lists of columns to images and descriptions (docs/wire/canal.md 1.1, 4.3, 4.4)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Convert Canal's lists of columns to images and descriptions (docs/wire/canal.md 1.1, 4.3, 4.4)."""
 
 from __future__ import annotations
 
@@ -8,54 +9,55 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.formats.canal import columns as canal_columns
-from airflow_provider_cdc.core.formats.canal.lists import AS_BYTES, KEY, ListReader, Lists, Told
-from airflow_provider_cdc.core.formats.canal.packets import Flags, Numbers
-from airflow_provider_cdc.core.formats.json_texts import object_texts
+from airflow_provider_cdc.core.formats.canal.column_lists import AS_BYTES, KEY, ColumnInfo, ListReader, Lists
+from airflow_provider_cdc.core.formats.common.interning import Interner
+from airflow_provider_cdc.core.formats.common.json_writer import object_texts
 
 
 @dataclass(slots=True)
 class Rows:
-    """What rows carry.
+    """Images and descriptions of rows.
 
-    :param before: the image, null where there is none; likewise ``after``.
+    :param before: the image, null where there is none; ``after`` is the image after the change.
     :param columns: number of the ``columns`` text.
     :param malformed: whether a column comes twice, or without a name.
     :param partial_json: whether a JSON column comes as a change to its former value.
-    :param unreadable: whether a column is no message.
+    :param unreadable: whether a column message cannot be read.
     """
 
     before: pa.StringArray
     after: pa.StringArray
-    columns: Numbers
-    malformed: Flags
-    partial_json: Flags
-    unreadable: Flags
+    columns: IntArray
+    malformed: BoolArray
+    partial_json: BoolArray
+    unreadable: BoolArray
 
 
 class _Layout(NamedTuple):
-    """What all rows with the same columns share.
+    """Description that all rows with the same columns share.
 
-    :param before: what is told of the columns; likewise ``after``.
+    :param before: columns of the image before; ``after`` of the image after.
     :param columns: number of the ``columns`` text; None if malformed.
     """
 
-    before: tuple[Told, ...]
-    after: tuple[Told, ...]
+    before: tuple[ColumnInfo, ...]
+    after: tuple[ColumnInfo, ...]
     columns: int | None
 
 
 class RowReader:
-    """Reads rows; remembers the texts of all layouts seen."""
+    """Read rows and remember the layouts of all rows seen."""
 
     def __init__(self) -> None:
-        self.texts: list[str] = []
-        self._numbers: dict[str, int] = {}
+        self._texts = Interner[str]()
+        self.texts = self._texts.values
         self._lists = ListReader()
         self._layouts: dict[tuple[int, int], _Layout] = {}
 
-    def read(self, rows: pa.StructArray, tables: Numbers) -> Rows:
-        """Return what RowData messages carry.
+    def read(self, rows: pa.StructArray, tables: IntArray) -> Rows:
+        """Return images and descriptions of RowData messages.
 
         :param tables: per row a number of its table.
         """
@@ -69,14 +71,14 @@ class RowReader:
                 return self._rows(len(rows), self._lists.read(sides, None, room))
 
     def _rows(self, count: int, lists: Lists) -> Rows:
-        layouts, which = self._find(lists.told[:count], lists.told[count:])
-        told = [column for layout in layouts for side in (layout.before, layout.after) for column in side]
+        layouts, which = self._find(lists.infos[:count], lists.infos[count:])
+        infos = [column for layout in layouts for side in (layout.before, layout.after) for column in side]
         sizes = np.array([(len(layout.before), len(layout.after)) for layout in layouts], np.int64).reshape(-1, 2)
         starts = (np.cumsum(sizes) - sizes.ravel()).reshape(-1, 2)[which]
         members = np.arange(len(lists.nulls)) + np.repeat(starts.T.ravel() - lists.offsets[:-1], lists.sizes)
-        names = [column.name for column in told]
+        names = [column.name for column in infos]
         images = object_texts(lists.sizes, names, members, lists.room, lists.bounds, lists.nulls)
-        there, partial = lists.sizes > 0, _partial_json(lists, told, members)
+        there, partial = lists.sizes > 0, _partial_json(lists, infos, members)
         return Rows(
             images[:count],
             images[count:],
@@ -86,12 +88,12 @@ class RowReader:
             lists.unreadable[:count] | lists.unreadable[count:],
         )
 
-    def _find(self, before: Numbers, after: Numbers) -> tuple[list[_Layout], Numbers]:
+    def _find(self, before: IntArray, after: IntArray) -> tuple[list[_Layout], IntArray]:
         """Return the distinct layouts and which of them each row has.
 
-        :param before: numbers of what is told of the columns; likewise ``after``.
+        :param before: numbers of the descriptions of the columns; ``after`` of the images after.
         """
-        known = self._lists.told
+        known = self._lists.infos
         distinct = pa.array(before * len(known) + after).dictionary_encode()
         layouts = []
         for number in distinct.dictionary.to_pylist():
@@ -102,14 +104,14 @@ class RowReader:
             layouts.append(layout)
         return layouts, distinct.indices.to_numpy()
 
-    def _layout(self, before: tuple[Told, ...], after: tuple[Told, ...]) -> _Layout:
+    def _layout(self, before: tuple[ColumnInfo, ...], after: tuple[ColumnInfo, ...]) -> _Layout:
         old, new = tuple(column.name for column in before), tuple(column.name for column in after)
         columns = [*after, *(column for column in before if column.name not in new)]
-        columns.sort(key=lambda column: column.place)
+        columns.sort(key=lambda column: column.ordinal)
         if not columns or any(len(set(names) - {""}) != len(names) for names in (old, new)):
             return _Layout(before, after, None)
         key = [column.name for column in columns if column.flags & KEY]
-        complete = all(column.place == place for side in (before, after) for place, column in enumerate(side))
+        complete = all(column.ordinal == ordinal for side in (before, after) for ordinal, column in enumerate(side))
         if before and after:
             complete = complete and old == new
         elif before:
@@ -119,18 +121,15 @@ class RowReader:
         text = canal_columns.columns_text(
             details, key if complete or key else None, complete=complete, open_end=complete
         )
-        number = self._numbers.setdefault(text, len(self.texts))
-        if number == len(self.texts):
-            self.texts.append(text)
-        return _Layout(before, after, number)
+        return _Layout(before, after, self._texts.id_of(text))
 
 
-def _partial_json(lists: Lists, told: list[Told], members: Numbers) -> Flags:
+def _partial_json(lists: Lists, infos: list[ColumnInfo], members: IntArray) -> BoolArray:
     """Return which images have an expression in place of JSON (docs/wire/canal.md 4.4, 6.9)."""
-    found: Flags = np.zeros(len(lists.told), bool)
-    is_json: Flags = np.array([canal_columns.is_json(column.type) for column in told], bool)
+    has_expression: BoolArray = np.zeros(len(lists.infos), bool)
+    is_json: BoolArray = np.array([canal_columns.is_json(column.type) for column in infos], bool)
     if is_json.any():
-        places: Numbers = np.flatnonzero(is_json[members])
-        chosen: Numbers = places[lists.beginning(b"JSON_", places)]
-        found[np.searchsorted(lists.offsets, chosen, "right") - 1] = True
-    return found
+        members_of_json: IntArray = np.flatnonzero(is_json[members])
+        expressions: IntArray = members_of_json[lists.beginning(b"JSON_", members_of_json)]
+        has_expression[np.searchsorted(lists.offsets, expressions, "right") - 1] = True
+    return has_expression

@@ -1,4 +1,5 @@
-"""What a statement in flat JSON means, which tells no session (docs/wire/canal.md 4.2, 5.2, 10.2)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Interpret statements in flat JSON, which does not name the session's database (docs/wire/canal.md 4.2, 5.2, 10.2)."""
 
 from __future__ import annotations
 
@@ -28,13 +29,13 @@ _ONE_TABLE = re.compile(
 
 
 def changes_one_table(statement: str) -> bool:
-    """Say whether a statement certainly changes rows of no table but the first one that it names."""
+    """Return whether a statement certainly changes rows of no table but the first one that it names."""
     first = _FIRST_WORD.match(statement)
     return first is not None and _ONE_TABLE.match(statement, first.start(1)) is not None
 
 
 def changes_tables(statement: str, database: str) -> bool:
-    """Say whether a QUERY that is not marked as DDL is one.
+    """Return whether a QUERY that is not marked as DDL is one.
 
     Servers before 1.1.5 marked no QUERY as DDL; annotations of rows are QUERY, too, and name no database.
     """
@@ -46,7 +47,7 @@ def changes_tables(statement: str, database: str) -> bool:
 def session_database(statement: str, database: str, table: str, dialect: str | None = None) -> str:
     """Return the database that unqualified names of a DDL mean, "" where that cannot be known.
 
-    Canal tells the database of the first table that the statement names (of a rename: of its new name). That is the
+    Canal states the database of the first table that the statement names (of a rename: of its new name). That is the
     session's unless that name is qualified.
 
     :param dialect: the statement's, as :func:`core.ddl.parser.parse` takes it.
@@ -57,8 +58,8 @@ def session_database(statement: str, database: str, table: str, dialect: str | N
         return database
     bare = {name.table for name in names if name.database is None}
     qualified = {name.table for name in names if name.database is not None}
-    told = not bare or not qualified or (table in bare and table not in qualified)
-    return database if told else ""
+    known = not bare or not qualified or (table in bare and table not in qualified)
+    return database if known else ""
 
 
 def _names(item: Any) -> Iterator[Name]:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers of binlog files by name; a log names few files in millions of records."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What records of Kafka Connect's JSON converter say of a row's columns: embedded schemas, keys, member names."""
+# SPDX-License-Identifier: Apache-2.0
+"""Read what records of Kafka Connect's JSON converter state about columns: embedded schemas, keys, member names."""
 
 from __future__ import annotations
 
@@ -8,8 +9,10 @@ from typing import Any
 
 import msgspec
 
+from airflow_provider_cdc.core.formats.common.exact_structs import exact_struct
+from airflow_provider_cdc.core.formats.common.interning import Interner
+from airflow_provider_cdc.core.formats.common.row_images import members_of
 from airflow_provider_cdc.core.formats.contract import Description
-from airflow_provider_cdc.core.formats.exact_members import exact_members
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 
 # parameters that say how values of a column are written; Connect writes every parameter as text
@@ -18,7 +21,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,9}")
 
 
 class _ColumnSchema(msgspec.Struct):
-    """What must hold of a column in an embedded schema for it to be used."""
+    """Check a column of an embedded schema before it is used."""
 
     field: str
     type: str = ""
@@ -29,7 +32,7 @@ class _ColumnSchema(msgspec.Struct):
     def __post_init__(self) -> None:
         for name in _NUMBERS if self.parameters else ():
             if not _NUMBER.fullmatch((self.parameters or {}).get(name, "0")):
-                raise ValueError(f"the parameter {name} of a column is no number")
+                raise ValueError(f"the parameter {name} of a column is not a number")
 
 
 class _Member(msgspec.Struct):
@@ -49,13 +52,12 @@ _decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _envelope_decoder = msgspec.json.Decoder(_Envelope)
 _key_decoder = msgspec.json.Decoder(_Key)
 _column_decoder = msgspec.json.Decoder(_ColumnSchema)
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _encode: Any = msgspec.json.Encoder().encode
 _ENVELOPE = {"schema", "payload"}
 
 
 def row_columns(schema: bytes) -> tuple[str, ...] | None:
-    """Return the row columns of an embedded envelope schema as JSON texts (hashable), None when it is no row's.
+    """Return the row columns of an embedded envelope schema as JSON texts (hashable), None for other schemas.
 
     :raises msgspec.MsgspecError: a column is not described as Connect does.
     """
@@ -68,20 +70,20 @@ def row_columns(schema: bytes) -> tuple[str, ...] | None:
 
 
 class KeyNames:
-    """Names of the columns of one table's keys, in key order; keys that are like the one before are not parsed.
+    """Read the column names of one table's keys, in key order; keys that are like the one before are not parsed.
 
     What a schema names counts, not what stands behind it: a key's values are those of its row.
     """
 
     def __init__(self) -> None:
-        self.head = b""  # all that stands before a key's payload, empty where only the whole key tells the names
+        self.head = b""  # all that stands before a key's payload, empty where only the whole key shows the names
         self._names: tuple[str, ...] | None = None
         self._read: Any = None  # reads keys with these members
 
     def names(self, key: bytes) -> tuple[str, ...]:
         """Return the names; the same object for the same names in a row.
 
-        :raises msgspec.MsgspecError: it is no JSON object.
+        :raises msgspec.MsgspecError: it is not a JSON object.
         """
         if self._names is not None and (key.startswith(self.head) if self.head else self._alike(key)):
             return self._names
@@ -90,14 +92,13 @@ class KeyNames:
         if not names:
             names = _by_members(key)
             if names == self._names and set(names) != _ENVELOPE:  # the second time: worth a struct
-                exact = exact_members(names)
-                self._read = exact and exact[0]
+                self._read = exact_struct(names).decode
         if names != self._names or self._names is None:
             self._names = names
         return self._names
 
     def _alike(self, key: bytes) -> bool:
-        """Say whether a key has the same members in the same order: a struct does not see it, its text does."""
+        """Return whether a key has the same members in the same order: a struct does not see it, its text does."""
         if self._read is None or self._names is None:
             return False
         try:
@@ -122,12 +123,12 @@ def _by_schema(key: bytes) -> tuple[bytes, tuple[str, ...]]:
 
 
 def _by_members(key: bytes) -> tuple[str, ...]:
-    members = _members.decode(key)
-    return tuple(_members.decode(members["payload"]) if set(members) == _ENVELOPE else members)
+    members = members_of(key)
+    return tuple(members_of(members["payload"]) if set(members) == _ENVELOPE else members)
 
 
 class MemberNames:
-    """Member names of one table's images, sorted.
+    """Read the member names of one table's images, sorted.
 
     Images like the one before are recognised by a struct, for a third of what listing their members costs: their
     order, which no one needs, is not seen by it.
@@ -140,7 +141,7 @@ class MemberNames:
     def names(self, image: bytes) -> tuple[str, ...]:
         """Return an image's member names; the same object for the same names.
 
-        :raises msgspec.MsgspecError: it is no JSON object.
+        :raises msgspec.MsgspecError: it is not a JSON object.
         """
         if self._read is not None:
             try:
@@ -148,26 +149,26 @@ class MemberNames:
                 return self._names
             except msgspec.ValidationError:
                 self._read = None
-        members = tuple(_members.decode(image))
+        members = tuple(members_of(image))
         names = tuple(sorted(members))
         if names == self._names:  # the second time: worth a struct
-            exact = exact_members(members)
-            self._read = exact and exact[0]
+            self._read = exact_struct(members).decode
             return self._names
         self._names = names
         return names
 
 
 class ColumnTexts:
-    """The ``columns`` texts of rows, numbered in the order they first came: they are long and repeat.
+    """Number the ``columns`` texts of rows in the order of first sight: they are long and repeat.
 
     :param no_key: the key's columns where a record has no key: none, or not known.
     """
 
     def __init__(self, no_key: tuple[str, ...] | None) -> None:
         self._no_key = no_key
-        self.texts: list[str] = []
-        self._numbers: dict[Any, int] = {}
+        self._texts = Interner[str]()
+        self.texts = self._texts.values
+        self._text_ids: dict[Any, int] = {}
         self._tables: dict[tuple[str, str], _Newest] = {}
         self._newest = _Newest()  # of the row before
 
@@ -181,16 +182,16 @@ class ColumnTexts:
     ) -> int:
         """Return the number of the text that a row has.
 
-        :param columns: as its embedded schema gives them; without one the members of ``image`` are told.
+        :param columns: as its embedded schema gives them; without one the members of ``image`` count.
         :param table: database and table.
-        :param snapshot: told with the columns where it changes how values are read.
-        :raises msgspec.MsgspecError: the key or the image is no JSON object.
+        :param snapshot: part of the text where it changes how values are read.
+        :raises msgspec.MsgspecError: the key or the image is not a JSON object.
         """
         newest = self._newest
         if columns is None or columns is not newest.columns or snapshot is not newest.snapshot:
             newest = self._newest = self._tables.get(table) or self._tables.setdefault(table, _Newest())
-        told = columns is not None and columns is newest.columns and snapshot is newest.snapshot
-        if told and newest.key_head and key is not None and key.startswith(newest.key_head):
+        alike = columns is not None and columns is newest.columns and snapshot is newest.snapshot
+        if alike and newest.key_head and key is not None and key.startswith(newest.key_head):
             return newest.number
         names, head = (self._no_key, b"") if key is None else (newest.key.names(key), newest.key.head)
         typed = columns is not None
@@ -200,17 +201,16 @@ class ColumnTexts:
             newest.key_head = head
             return newest.number
         mark = (columns, names, snapshot, typed)
-        number = self._numbers.get(mark)
+        number = self._text_ids.get(mark)
         if number is None:
-            number = self._numbers[mark] = len(self.texts)
-            self.texts.append(_text(columns, names, snapshot, typed))
+            number = self._text_ids[mark] = self._texts.id_of(_text(columns, names, snapshot, typed))
         newest.columns, newest.key_names, newest.key_head = columns, names, head
         newest.snapshot, newest.number = snapshot, number
         return number
 
 
 class _Newest:
-    """What the newest row of one table was told to have; rows that follow mostly have the same."""
+    """Hold the description of one table's newest row; the rows that follow usually have the same."""
 
     __slots__ = ("columns", "key", "key_head", "key_names", "members", "number", "snapshot")
 
@@ -231,7 +231,7 @@ def _text(columns: tuple[str, ...], key: tuple[str, ...] | None, snapshot: bool 
 
 
 def describe(columns: str) -> Description:
-    """Read a ``columns`` text; ``snapshot``, where it is told, is told of each column."""
+    """Read a ``columns`` text; ``snapshot``, where it is stated, becomes a detail of each column."""
     data = _decoder.decode(columns)
     more = {"snapshot": data["snapshot"]} if "snapshot" in data else {}
     details = {item["field"]: {**item, **more} for item in data["columns"]}

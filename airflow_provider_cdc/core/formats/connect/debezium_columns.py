@@ -1,4 +1,5 @@
-"""How Debezium writes the values of a column: by the embedded schema, or by the connector's handling modes."""
+# SPDX-License-Identifier: Apache-2.0
+"""Find the encodings of Debezium's values: by the embedded schema, or by the connector's handling modes."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ def described_encoding(name: str, column: ColumnType, detail: Mapping[str, Any],
     if kind == "bytes":
         return Encoded(name, Encoding.BASE64)
     if kind == "string":
-        # without a logical name only the source's type tells text from binary text
+        # without a logical name only the source's type distinguishes text from binary text
         return Encoded(name, _binary_text(modes) if column.name in BINARIES else Encoding.TEXT)
     if kind == "int64" and column.name == "bigint" and column.unsigned:
         return Encoded(name, Encoding.WRAPPED_UNSIGNED)

@@ -1,4 +1,5 @@
-"""Debezium's JSON envelope, with and without embedded schema (MySQL and MariaDB connectors, 0.8 to 3.x).
+# SPDX-License-Identifier: Apache-2.0
+"""Decode Debezium's JSON, with and without embedded schema (MySQL and MariaDB connectors, 0.8 to 3.x).
 
 Field lists and their history: docs/wire/debezium-dtle.md B1 to B4 and B9.
 """
@@ -12,7 +13,9 @@ import msgspec
 import pyarrow as pa
 
 from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilder
+from airflow_provider_cdc.core.formats.common.epoch_times import EpochMicros, EpochMillis
+from airflow_provider_cdc.core.formats.common.record_decoder import decode_each
 from airflow_provider_cdc.core.formats.connect import columns as connect_columns
 from airflow_provider_cdc.core.formats.connect import debezium_columns, debezium_table_changes
 from airflow_provider_cdc.core.formats.connect.binlog_files import FileNumbers
@@ -20,14 +23,10 @@ from airflow_provider_cdc.core.formats.connect.columns import ColumnTexts
 from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE, EnvelopeReader, Message, table_of
 from airflow_provider_cdc.core.formats.connect.evidence import of_debezium
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
-from airflow_provider_cdc.core.formats.record_by_record import decode_each
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-# milliseconds and microseconds up to the year 9999: what a timestamp column can hold
-_Millis = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
-_Micros = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999_999)]
 _RowCount = Annotated[int, msgspec.Meta(ge=0, le=9_999_999_999)]
 
 _ROW_OPS: Mapping[str | None, str] = {"r": "snapshot", "c": "insert", "u": "update", "d": "delete", "t": "truncate"}
@@ -43,11 +42,11 @@ class _Source(msgspec.Struct, gc=False):
     ``snapshot`` is a text, up to 0.9 a boolean (docs/wire/debezium-dtle.md B1).
     """
 
-    ts_ms: _Millis | None = None
-    ts_sec: _Millis | None = None
+    ts_ms: EpochMillis | None = None
+    ts_sec: EpochMillis | None = None
     snapshot: msgspec.Raw = msgspec.Raw()
     db: str | None = None
-    ts_us: _Micros | None = None
+    ts_us: EpochMicros | None = None
     table: str | None = None
     gtid: str | None = None
     file: str | None = None
@@ -62,7 +61,7 @@ class _Payload(Message, gc=False):
     after: msgspec.Raw = msgspec.Raw()
     source: _Source | None = None
     op: str | None = None
-    ts_ms: _Millis | None = None
+    ts_ms: EpochMillis | None = None
     ddl: str | None = None
     databaseName: str | None = None
     tableChanges: msgspec.Raw = msgspec.Raw()
@@ -109,34 +108,34 @@ class WireFormat:
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        return decode_each(records, self._columns.texts, self._record, "Debezium message", self._table_of)
+        return decode_each(records, self._columns.texts, self._record, "a Debezium message", self._table_of)
 
     def _table_of(self, value: bytes) -> tuple[str | None, str | None]:
         """Return the table of a row change."""
-        told = table_of(value)
-        if told.op not in _ROW_OPS:
+        message = table_of(value)
+        if message.op not in _ROW_OPS:
             raise ValueError("no row change")
-        return told.source.db, told.source.table
+        return message.source.db, message.source.table
 
-    def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
+    def _record(self, out: ChangeBuilder, index: int, value: bytes) -> None:
         """Add the change of one record."""
         if value == NO_VALUE:
-            out.add(place, "ignored")  # tombstone
+            out.add(index, "ignored")  # tombstone
             return
         columns, message = self._reader.read(value)
         op, source = _ROW_OPS.get(message.op), message.source
         if op is not None and source is not None:
-            out.changes.append(self._row(place, message, op, source, out.records.keys[place], columns))
+            out.changes.append(self._row(index, message, op, source, out.records.keys[index], columns))
         elif message.op is None or source is None:
-            self._other(out, place, message)
+            self._other(out, index, message)
         elif message.op == "m":
-            out.add(place, "ignored")  # logical decoding message: no row
+            out.add(index, "ignored")  # logical decoding message: no row
         else:
             raise ValueError("unknown op")
 
     def _row(
         self,
-        place: int,
+        index: int,
         message: _Payload,
         op: str,
         source: _Source,
@@ -150,7 +149,7 @@ class WireFormat:
         if lacks or source.table is None or source.db is None:
             raise ValueError(f"a row of op {message.op} without its image, database or table")
         if source.file is None or source.pos is None:
-            raise ValueError("a row without its place in a binlog")
+            raise ValueError("a row without its position in a binlog")
         file, pos, row = self._files[source.file], source.pos, source.row or 0
         database, table, time = source.db, source.table, source.ts_us or _source_time(source)
         image = before if after is None else after
@@ -158,9 +157,9 @@ class WireFormat:
         transaction = source.gtid or None
         if op == "snapshot" and source.snapshot == _INCREMENTAL:
             op = "incremental"
-        return (place, 0, "row", op, database, table, file, pos, row, time, None, transaction, before, after, number)
+        return (index, 0, "row", op, database, table, file, pos, row, time, None, transaction, before, after, number)
 
-    def _other(self, out: ChangeColumns, place: int, message: _Payload) -> None:
+    def _other(self, out: ChangeBuilder, index: int, message: _Payload) -> None:
         source = message.source
         if message.historyRecord is not None:
             # its tableChanges lack the labels of ENUM and SET in old versions; the statement says it all
@@ -168,10 +167,10 @@ class WireFormat:
             message.ddl, message.databaseName = history.ddl, history.databaseName
         if message.ddl is not None or message.tableChanges:
             if source is None or source.file is None or source.pos is None:
-                raise ValueError("a schema change without its place in a binlog")
+                raise ValueError("a schema change without its position in a binlog")
             changes = bytes(message.tableChanges)
             out.add(
-                place,
+                index,
                 "schema",
                 op=None if source.snapshot in _STREAMED else "snapshot",
                 database=message.databaseName or source.db or "",
@@ -190,7 +189,7 @@ class WireFormat:
             if op is None:
                 raise ValueError("unknown transaction status")
             time = None if message.ts_ms is None else message.ts_ms * 1000
-            out.add(place, "transaction", op=op, transaction_id=message.id, source_time=time)
+            out.add(index, "transaction", op=op, transaction_id=message.id, source_time=time)
         elif (
             message.ts_ms is not None
             and message.op is None
@@ -198,9 +197,9 @@ class WireFormat:
             and not message.before
             and not message.after
         ):
-            out.add(place, "progress", source_time=message.ts_ms * 1000)
+            out.add(index, "progress", source_time=message.ts_ms * 1000)
         elif message.aggregate_type is not None and message.id is not None:
-            out.add(place, "ignored")  # notification
+            out.add(index, "ignored")  # notification
         else:
             raise ValueError("neither row, schema change, transaction mark nor heartbeat")
 

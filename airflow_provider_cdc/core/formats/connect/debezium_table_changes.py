@@ -1,4 +1,5 @@
-"""Debezium's ``tableChanges``: the structure of tables after a schema change (docs/wire/debezium-dtle.md B4)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Read Debezium's ``tableChanges``: the structure of tables after a schema change (docs/wire/debezium-dtle.md B4)."""
 
 from __future__ import annotations
 
@@ -51,19 +52,19 @@ def _column(number: int, item: Mapping[str, Any]) -> Column:
 def _column_type(item: Mapping[str, Any]) -> ColumnType:
     """Return the type of a ``tableChanges`` column by writing it as SQL and reading that."""
     spelling = item["typeName"].split()
-    place = next(
+    index = next(
         (i for i, word in enumerate(spelling) if word.lower() in ("unsigned", "zerofill", "signed")), len(spelling)
     )
     arguments = [str(item[part]) for part in ("length", "scale") if item.get(part) is not None]
     labels = item.get("enumValues")
     if labels:
         arguments = ["'" + _label(text).replace("\\", "\\\\").replace("'", "''") + "'" for text in labels]
-    name, more = " ".join(spelling[:place]), spelling[place:]
+    name, more = " ".join(spelling[:index]), spelling[index:]
     try:
         kind = parse_type(
             " ".join([name + (f"({','.join(arguments)})" if arguments else ""), *more]), item.get("charsetName")
         )
-    except DataError:  # a length beside a type that takes none
+    except DataError:  # a length with a type that takes none
         kind = parse_type(" ".join([name, *more]), item.get("charsetName"))
     return replace(kind, charset=item.get("charsetName"))
 

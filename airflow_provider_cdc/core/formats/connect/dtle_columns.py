@@ -1,4 +1,5 @@
-"""How dtle writes the values of a column (docs/wire/debezium-dtle.md A3)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Find the encodings of dtle's values (docs/wire/debezium-dtle.md A3)."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ def encoding(
     """Return how a column stands in the images.
 
     :param detail: the column in the record's schema, with ``snapshot``.
-    :param zone: time zone of the civil times that DATETIME's numbers were made from, None is UTC.
+    :param zone: time zone of the local times that DATETIME's numbers were made from, None is UTC.
     :param text_as_base64: whether TEXT and JSON of binlog rows are base64.
     :raises DataError: dtle writes no usable values of this type.
     """
@@ -60,7 +61,7 @@ def inferred_schema(description: Description) -> TableSchema | None:
     schema = connect_columns.inferred_schema(description)
     if schema is None:
         return None
-    # a TIME's fraction is read with the declared digits only, which the record does not tell: one that has some fails
+    # a TIME's fraction is read with the declared digits only, which the record does not state: one that has some fails
     columns = tuple(
         replace(column, type=ColumnType("time")) if column.type.name == "time" else column for column in schema.columns
     )

@@ -1,4 +1,5 @@
-"""dtle's JSON: like Debezium 0.8, with types, times and DDL messages of its own (docs/wire/debezium-dtle.md A)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Decode dtle's JSON: like Debezium 0.8, with its own types, times and DDL messages (docs/wire/debezium-dtle.md A)."""
 
 from __future__ import annotations
 
@@ -9,20 +10,20 @@ import msgspec
 import pyarrow as pa
 
 from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilder
+from airflow_provider_cdc.core.formats.common.epoch_times import EpochSeconds
+from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord, decode_each
+from airflow_provider_cdc.core.formats.common.timezone_option import timezone_problems
 from airflow_provider_cdc.core.formats.connect import dtle_columns, dtle_statements
 from airflow_provider_cdc.core.formats.connect.binlog_files import FileNumbers
 from airflow_provider_cdc.core.formats.connect.columns import ColumnTexts, describe
 from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE, EnvelopeReader, Message, table_of
 from airflow_provider_cdc.core.formats.connect.evidence import of_dtle
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
-from airflow_provider_cdc.core.formats.record_by_record import Refused, decode_each
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
-from airflow_provider_cdc.core.values.zones import is_zone
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-_Seconds = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799)]
 _RowCount = Annotated[int, msgspec.Meta(ge=0, le=9_999_999_999)]
 
 OPTIONS: dict[str, str] = {
@@ -51,7 +52,7 @@ class _Position(msgspec.Struct, gc=False):
 
     file: str | None = None
     pos: _Count | None = None
-    ts_sec: _Seconds = 0
+    ts_sec: EpochSeconds = 0
     snapshot: bool = False
 
 
@@ -84,48 +85,46 @@ class WireFormat:
     options = OPTIONS
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
-        given = options or {}
-        zone, base64 = given.get("timezone"), given.get("text_as_base64", "false")
-        problems = []
-        if zone is not None and not is_zone(zone):
-            problems.append(f"source.options.timezone: {zone!r} is no time zone")
+        stated = options or {}
+        zone, base64 = stated.get("timezone"), stated.get("text_as_base64", "false")
+        problems = timezone_problems(stated)
         if base64 not in ("true", "false"):
             problems.append(f"source.options.text_as_base64: {base64!r} is not one of true, false")
-        if given.get("default_database") == "":
+        if stated.get("default_database") == "":
             problems.append("source.options.default_database: is empty")
         if problems:
             raise ConfigurationError(problems)
         self._zone, self._text_as_base64 = zone, base64 == "true"
-        self._default_database = given.get("default_database")
+        self._default_database = stated.get("default_database")
         self._reader = EnvelopeReader(_Message)
         self._columns = ColumnTexts(no_key=None)
         self._files = FileNumbers()
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        return decode_each(records, self._columns.texts, self._record, "dtle message", self._table_of)
+        return decode_each(records, self._columns.texts, self._record, "a dtle message", self._table_of)
 
     def _table_of(self, value: bytes) -> tuple[str | None, str | None]:
         """Return the table of a row change."""
-        told = table_of(value)
-        if told.op not in _ROW_OPS:
+        message = table_of(value)
+        if message.op not in _ROW_OPS:
             raise ValueError("no row change")
-        return told.source.db, told.source.table
+        return message.source.db, message.source.table
 
-    def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
+    def _record(self, out: ChangeBuilder, index: int, value: bytes) -> None:
         """Add the change of one record."""
         if value == NO_VALUE:
-            out.add(place, "ignored")  # tombstone
+            out.add(index, "ignored")  # tombstone
             return
         columns, message = self._reader.read(value)
         if message.ddl is not None:
-            self._statement(out, place, message)
+            self._statement(out, index, message)
         else:
-            out.changes.append(self._row(place, message, message.source, out.records.keys[place], columns))
+            out.changes.append(self._row(index, message, message.source, out.records.keys[index], columns))
 
     def _row(
         self,
-        place: int,
+        index: int,
         message: _Message,
         source: _Source | None,
         key: bytes | None,
@@ -147,31 +146,31 @@ class WireFormat:
             if op != "insert":
                 raise ValueError(f"a row of op {message.op} in a snapshot")
             op = "snapshot"
-        file, pos = self._place(source.file, source.pos, snapshot)
+        file, pos = self._position(source.file, source.pos, snapshot)
         number = self._columns.number(columns, key, (database, table), b"", snapshot)
         row, transaction = source.row or 0, source.gtid or None
-        return (place, 0, "row", op, database, table, file, pos, row, None, None, transaction, before, after, number)
+        return (index, 0, "row", op, database, table, file, pos, row, None, None, transaction, before, after, number)
 
-    def _place(self, file: str | None, pos: int | None, snapshot: bool) -> tuple[int, int]:
+    def _position(self, file: str | None, pos: int | None, snapshot: bool) -> tuple[int, int]:
         """Return where an event begins in the log; a snapshot is before it (docs/wire/debezium-dtle.md A2, A4)."""
         if file is None or pos is None or (not file and not snapshot):
             raise ValueError("an event without its place in a binlog")
         return (self._files[file], pos) if file else (0, 0)
 
-    def _statement(self, out: ChangeColumns, place: int, message: _Message) -> None:
+    def _statement(self, out: ChangeBuilder, index: int, message: _Message) -> None:
         position = message.position
         if position is None or message.op is not None:
             raise ValueError("DDL without its position, or with an op")
-        file, pos = self._place(position.file, position.pos, position.snapshot)
+        file, pos = self._position(position.file, position.pos, position.snapshot)
         statement = dtle_statements.without_mark(message.ddl or "")
         if not statement:
             raise ValueError("DDL without text")
         database = message.databaseName or self._default_database or ""
         if not database and dtle_statements.needs_database(statement):
             reason = "DDL with unqualified names and no database; source.options.default_database says which they mean"
-            raise Refused("record.database_unknown", reason)
+            raise UnsupportedRecord("record.database_unknown", reason)
         out.add(
-            place,
+            index,
             "schema",
             database=database,
             file=file,
@@ -210,4 +209,4 @@ def _image(raw: msgspec.Raw) -> bytes | None:
         return text
     if text in (b"", b"null"):
         return None
-    raise ValueError("an image that is no object")
+    raise ValueError("an image that is not an object")

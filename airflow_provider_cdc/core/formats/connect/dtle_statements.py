@@ -1,4 +1,5 @@
-"""What dtle leaves in DDL text, and what it leaves out (docs/wire/debezium-dtle.md A4)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Correct the text of dtle's DDL, which lacks parts and has too much (docs/wire/debezium-dtle.md A4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Kafka Connect's JSON envelope: the payload alone, or ``{"schema": ..., "payload": ...}``."""
+# SPDX-License-Identifier: Apache-2.0
+"""Read Kafka Connect's JSON envelope: the payload alone, or ``{"schema": ..., "payload": ...}``."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ NO_VALUE = b'{"schema":null,"payload":null}'
 _NULL = b"null"
 _END = ord("}")
 _PAYLOAD = b'"payload":'
-_MARK = 128  # bytes at the end of an embedded schema that tell it from most others: its name stands there
+_MARK = 128  # bytes at the end of an embedded schema that distinguish it from most others: its name is there
 _SCHEMAS = 4096  # remembered; a table's changes only with DDL
 
 
@@ -33,34 +34,34 @@ class _Where(msgspec.Struct, gc=False):
     table: str | None = None
 
 
-class _Told(msgspec.Struct, gc=False):
-    """What a message tells of its table, whatever else in it cannot be read."""
+class _TableOnly(msgspec.Struct, gc=False):
+    """Members that name the table of a message, whatever else in it cannot be read."""
 
     source: _Where = msgspec.field(default_factory=_Where)
     op: str | None = None
 
 
-class _Enveloped(_Told, gc=False):
-    payload: _Told | None = None
+class _Enveloped(_TableOnly, gc=False):
+    payload: _TableOnly | None = None
 
 
 _enveloped = msgspec.json.Decoder(_Enveloped)
 
 
-def table_of(value: bytes) -> _Told:
-    """Return what a message tells of its table, with or without an envelope.
+def table_of(value: bytes) -> _TableOnly:
+    """Return the members that name a message's table, with or without an envelope.
 
-    :raises msgspec.MsgspecError: it is no JSON, or tells it in another way.
+    :raises msgspec.MsgspecError: it is not JSON, or has other types.
     """
-    told = _enveloped.decode(value)
-    return told.payload or told
+    message = _enveloped.decode(value)
+    return message.payload or message
 
 
 M = TypeVar("M", bound=Message)
 
 
 class EnvelopeReader(Generic[M]):
-    """Reads messages; an embedded schema is parsed once, later messages that begin with the same bytes have it too.
+    """Read messages; an embedded schema is parsed once, later messages that begin with the same bytes share it.
 
     :param message: what to read payloads into.
     """
@@ -77,7 +78,7 @@ class EnvelopeReader(Generic[M]):
 
         The columns are None without a schema, or where it is none of a row; equal schemas give the same object.
 
-        :raises msgspec.MsgspecError: it is no message, or the schema is none of Connect.
+        :raises msgspec.MsgspecError: it is not a message, or the schema is not one of Connect.
         """
         if self._size and value.startswith(self._prefix) and value[-1] == _END:
             try:
@@ -120,5 +121,5 @@ def _mark(value: bytes, least: int = 0) -> bytes:
 
     :param least: as much stands before the payload and its name.
     """
-    place = value.find(_PAYLOAD, max(0, least - len(_PAYLOAD)))
-    return value[max(0, place - _MARK) : place] if place > 0 else b""
+    end = value.find(_PAYLOAD, max(0, least - len(_PAYLOAD)))
+    return value[max(0, end - _MARK) : end] if end > 0 else b""

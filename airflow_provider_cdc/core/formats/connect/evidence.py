@@ -1,4 +1,5 @@
-"""Debezium or dtle, which imitates it (docs/wire/debezium-dtle.md A2, A4, B1)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Distinguish Debezium and dtle, which imitates it (docs/wire/debezium-dtle.md A2, A4, B1)."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _decode = msgspec.json.Decoder(_Origin).decode
 
 
 def _origin(value: bytes) -> tuple[_Source, bool] | None:
-    """Return a record's source block and whether a position stands beside it; None without a source block."""
+    """Return a record's source block and whether a position is next to it; None without a source block."""
     try:
         message = _decode(value)
         if message.payload:
@@ -42,7 +43,7 @@ def of_debezium(key: bytes | None, value: bytes, headers: Headers) -> Evidence |
         case _Source(connector=str(connector)), _:
             return fits(f"source.connector is {connector}")
         case _, True:
-            return contradicts("a position beside source: Debezium's schema-change topic has it inside")
+            return contradicts("a position next to source: Debezium's schema-change topic has it inside")
         case _Source(version=str(version)), _:
             if version == _DTLE_VERSION:
                 return contradicts(f"source.version is {version} and there is no connector, as dtle writes it")

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Huawei DRS's formats: JSON, JSON-C and Avro."""

@@ -1,4 +1,5 @@
-"""Which field of a user's Avro schema says what: the options ``field.*`` of drs-avro, checked against the schema.
+# SPDX-License-Identifier: Apache-2.0
+"""Find the fields of a user's Avro schema by the options ``field.*`` of drs-avro, checked against the schema.
 
 DRS's schema is not public (docs/wire/huawei-drs.md 1), so nothing is taken for granted.
 """
@@ -36,7 +37,7 @@ _Get = Callable[[Any], Any]
 
 
 class Fields:
-    """Takes what a change needs out of a record.
+    """Read what a change needs from a record.
 
     :param symbols: what enum symbols mean among the values of images.
     """
@@ -66,16 +67,16 @@ class Fields:
         kind, steps = root, path.split(".")
         for step in steps:
             inner = [branch for branch in kind.branches if branch.kind in ("record", "map")]
-            found = (
+            next_kind = (
                 inner[0].fields.get(step, inner[0].parts[0] if inner[0].parts else None) if len(inner) == 1 else None
             )
-            if found is None:
+            if next_kind is None:
                 known = ", ".join(inner[0].fields) if len(inner) == 1 else "none"
                 return self._problem(role, f"the schema has no field {step!r} there; known: {known}")
-            kind = found
+            kind = next_kind
         allowed = ROLES[role][0]
         if allowed and not any(branch.kind in allowed for branch in kind.branches):
-            return self._problem(role, f"{path!r} is no {' or '.join(sorted(allowed))}")
+            return self._problem(role, f"{path!r} is not {' or '.join(sorted(allowed))}")
         self._get[role], self._types[role] = _getter(steps), kind
 
     def _image(self, side: str, symbols: Mapping[str, Token], named: bool) -> None:
@@ -95,7 +96,7 @@ class Fields:
             return lambda entry: entry
         if item.kind == "record" and "name" in item.fields:
             return lambda entry: entry["name"]
-        self._problem("columns", "is no list of texts or of records with a field 'name'")
+        self._problem("columns", "is not a list of texts or of records with a field 'name'")
         return None
 
     # ---- of one record
@@ -103,11 +104,11 @@ class Fields:
     def text(self, role: str, record: Any) -> str | None:
         """Return a text, None where it is null or nothing is stated for it.
 
-        :raises ValueError: it is no text.
+        :raises ValueError: it is not a text.
         """
         value = self._value(role, record)
         if value is not None and not isinstance(value, str):
-            raise ValueError(f"a {role} that is no text")
+            raise ValueError(f"a {role} that is not a text")
         return value
 
     def transaction(self, record: Any) -> str | None:
@@ -147,7 +148,7 @@ class Fields:
             if seen is listed:
                 return names
         if not isinstance(listed, list):
-            raise ValueError("columns that are no list")
+            raise ValueError("columns that are not a list")
         names = list(map(self._columns, listed))
         if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
             raise ValueError("a column twice, or without a name")
@@ -168,7 +169,7 @@ class Fields:
         if value is None:
             return None
         if isinstance(value, str) and not (value.isascii() and value.isdigit() and len(value) < 20):
-            raise ValueError(f"a {role} that is no number")
+            raise ValueError(f"a {role} that is not a number")
         return int(value)
 
 

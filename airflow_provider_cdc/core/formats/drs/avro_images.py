@@ -1,7 +1,8 @@
-"""Row images in Avro, in whichever of four shapes a schema has them, as members and their tokens.
+# SPDX-License-Identifier: Apache-2.0
+"""Read row images in Avro, in any of four shapes, as members and their tokens.
 
 A map or a record of columns; a list of such (several rows); a list of records with ``name`` and ``value``; a list of
-values beside a list of the columns' names.
+values with a list of the columns' names.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _Read = Callable[[Any, Sequence[str] | None], list[Row]]
 
 
 class Images:
-    """Reads images of one type.
+    """Read images of one type.
 
     :param kind: the type of the field that holds them.
     :param symbols: what enum symbols mean among values.
@@ -44,7 +45,7 @@ class Images:
         """Return the rows of an image, none for null.
 
         :param names: the columns' names, for a list of values.
-        :raises ValueError: it is no image; also :class:`core.values.field.Misfit`.
+        :raises ValueError: it is not an image; also :class:`core.values.fields.ConversionError`.
         """
         if value is None:
             return []
@@ -59,7 +60,7 @@ class Images:
             read = self._of_map or next(iter(self._of_record.values()), None)
             if read is not None:
                 return read(value)
-        raise ValueError("an image that is no list, map or record")
+        raise ValueError("an image that is not a list, map or record")
 
     def _map(self, kind: AvroType) -> Callable[[Mapping[str, Any]], Row]:
         tokens = renderer_of_all(kind.parts[0], self._symbols)
@@ -75,13 +76,13 @@ class Images:
             return lambda value, names: [row(entry) for entry in value]
         if item.kind == "record" and item.fields.keys() >= {"name", "value"}:
             tokens = renderer_of_all(item.fields["value"], self._symbols)
-            return lambda value, names: [_together(value, tokens)]
+            return lambda value, names: [_row_of_pairs(value, tokens)]
         self.needs_names = True
         tokens = renderer_of_all(item, self._symbols)
-        return lambda value, names: [_beside(value, names, tokens)]
+        return lambda value, names: [_row_of_values(value, names, tokens)]
 
 
-def _together(pairs: list[dict[str, Any]], tokens: RenderAll) -> Row:
+def _row_of_pairs(pairs: list[dict[str, Any]], tokens: RenderAll) -> Row:
     names = [pair["name"] for pair in pairs]
     plain = all(isinstance(name, str) for name in names)
     row = dict(zip(names, tokens([pair["value"] for pair in pairs]), strict=True)) if plain else {}
@@ -90,10 +91,10 @@ def _together(pairs: list[dict[str, Any]], tokens: RenderAll) -> Row:
     return row
 
 
-def _beside(values: list[Any], names: Sequence[str] | None, tokens: RenderAll) -> Row:
+def _row_of_values(values: list[Any], names: Sequence[str] | None, tokens: RenderAll) -> Row:
     # with one value too few or too many nothing says which column each belongs to
     if names is None or len(names) != len(values):
-        raise ValueError(f"an image of {len(values)} values beside {len(names or ())} columns")
+        raise ValueError(f"an image of {len(values)} values for {len(names or ())} columns")
     return dict(zip(names, tokens(values), strict=True))
 
 

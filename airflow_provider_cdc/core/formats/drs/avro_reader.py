@@ -1,4 +1,5 @@
-"""Avro records without a schema of their own, read by one that is stated: to their last byte, or not at all.
+# SPDX-License-Identifier: Apache-2.0
+"""Read Avro records without a schema of their own by a stated one: to their last byte, or not at all.
 
 Logical types are not left to fastavro: it rounds a decimal that has more digits than its schema says.
 """
@@ -23,7 +24,7 @@ _LOGICAL = "logical"  # our name for ``logicalType``, which fastavro does not kn
 
 
 class SchemaMismatch(ValueError):
-    """Bytes are no record of the stated schema."""
+    """Raise for bytes that are not a record of the stated schema."""
 
 
 @dataclass(frozen=True)
@@ -45,24 +46,24 @@ class AvroType:
 
     @property
     def branches(self) -> tuple[AvroType, ...]:
-        """What a value can be besides null."""
+        """Return the types that a value can have except null."""
         return tuple(part for part in (self.parts if self.kind == "union" else (self,)) if part.kind != "null")
 
 
 class AvroReader:
-    """Reads records.
+    """Read records.
 
     :param text: the schema, JSON as in an ``.avsc`` file.
     :param framing: one of :data:`FRAMINGS`.
     :param repeated: a field that mostly says what it said not long before; only where its bytes are others is it read.
-    :raises ValueError: the text is no schema, or one whose records cannot be read safely; the message says why.
+    :raises ValueError: the text is not a schema, or one whose records cannot be read safely; the message says why.
     """
 
     def __init__(self, text: str, framing: str, repeated: str | None = None) -> None:
         try:
             tree = msgspec.json.decode(text)
         except (ValueError, RecursionError):
-            raise ValueError("is no JSON") from None
+            raise ValueError("is not JSON") from None
         try:
             # expanded, because fastavro looks a name up after everything else that it may be
             schema: Any = fastavro.parse_schema(_renamed(tree), named_schemas={}, expand=True)
@@ -70,14 +71,14 @@ class AvroReader:
         except RecursionError:
             raise ValueError("is nested too deep") from None
         except Exception as error:  # fastavro raises whatever it stumbles on
-            raise ValueError(f"is no Avro schema: {str(error)[:200] or type(error).__name__}") from None
+            raise ValueError(f"is not an Avro schema: {str(error)[:200] or type(error).__name__}") from None
         self.root = _resolved(schema, {}, ())
         if self.root.kind != "record":
             raise ValueError(f"describes a {self.root.kind}, not a record")
         self._framing = framing
         fields = schema["fields"]
-        place = next((place for place, item in enumerate(fields) if item["name"] == repeated), len(fields))
-        parts = fields[:place], fields[place : place + 1], fields[place + 1 :]
+        index = next((index for index, item in enumerate(fields) if item["name"] == repeated), len(fields))
+        parts = fields[:index], fields[index : index + 1], fields[index + 1 :]
         # each part keeps fastavro's mark of a schema that is parsed already
         self._first, self._repeated, self._last = ({**schema, "fields": part} for part in parts)
         # bytes and value of the repeated field, for some tables in turn
@@ -107,9 +108,9 @@ class AvroReader:
             if value.startswith(raw, begin):
                 stream.seek(begin + len(raw))
                 return known
-        found: dict[str, Any] = _record(stream, self._repeated)
-        self._known.appendleft((value[begin : stream.tell()], found))
-        return found
+        record: dict[str, Any] = _record(stream, self._repeated)
+        self._known.appendleft((value[begin : stream.tell()], record))
+        return record
 
     def _begin(self, value: bytes) -> int:
         if self._framing == "single-object":

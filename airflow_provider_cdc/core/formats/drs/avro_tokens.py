@@ -1,6 +1,7 @@
-"""Values of Avro as members of a JSON image: text as it is, numbers and times as text, bytes as base64; all exact.
+# SPDX-License-Identifier: Apache-2.0
+"""Write Avro values as members of a JSON image: text as it is, numbers and times as text, bytes as base64; all exact.
 
-Records that stand for one value are told by their fields: those of docs/wire/huawei-drs.md A. Other records,
+Records that stand for one value are recognised by their fields: those of docs/wire/huawei-drs.md A. Other records,
 arrays and maps are refused when they are met.
 """
 
@@ -13,11 +14,12 @@ from math import isfinite
 from operator import gt, itemgetter
 from typing import Any
 
+from airflow_provider_cdc.core.formats.common.epoch_times import MAX_SECONDS
 from airflow_provider_cdc.core.formats.drs.avro_reader import AvroType
-from airflow_provider_cdc.core.values import charsets, civil
-from airflow_provider_cdc.core.values.field import Misfit, Reason
+from airflow_provider_cdc.core.values.fields import ConversionError, Reason
+from airflow_provider_cdc.core.values.shared import calendar, charsets
 
-# bytes become base64 when the image is written, and until then tell which columns are bytes
+# bytes become base64 when the image is written, and until then show which columns are bytes
 Token = str | bytes | bool | None
 Render = Callable[[Any], Token]
 RenderAll = Callable[[Iterable[Any]], list[Token]]
@@ -35,25 +37,24 @@ _PYTHON: dict[str, type] = {
     "map": dict,
 }
 _is_number = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?").fullmatch
-# the largest parts of a civil time, the hour as MySQL's TIME has it
+# the largest parts of a local time, the hour as MySQL's TIME has it
 _PARTS = {"year": 9999, "month": 12, "day": 31, "hour": 838, "minute": 59, "second": 59}
 _DATE, _CLOCK = "%04d-%02d-%02d", "%02d:%02d:%02d"
 # which of the parts are there -> where they stand, and their text
-_CIVIL = {
+_LOCAL = {
     (True, True, True, True, True, True): (slice(0, 6), f"{_DATE} {_CLOCK}"),
     (True, True, True, False, False, False): (slice(0, 3), _DATE),
     (False, False, False, True, True, True): (slice(3, 6), _CLOCK),
     (True, False, False, False, False, False): (slice(0, 1), "%d"),
 }
 _LARGEST = tuple(_PARTS.values())
-_civil_parts = itemgetter(*_PARTS, "millis")
+_local_parts = itemgetter(*_PARTS, "millis")
 _INSTANT = frozenset({"timestamp", "millis"})
-_MAX_SECONDS = 253_402_300_799  # the year 9999; larger numbers are other units
 _UNREADABLE = frozenset({"timestamp-nanos", "local-timestamp-nanos", "duration", "big-decimal"})
 
 
 def renderer(kind: AvroType, symbols: Mapping[str, Token]) -> Render:
-    """Return what makes tokens of a type's values; it raises ValueError or Misfit for a value it does not understand.
+    """Return a function that makes tokens of a type's values; it raises ValueError or ConversionError.
 
     :param symbols: what enum symbols mean: None for NULL, :data:`ABSENT`.
     """
@@ -99,7 +100,7 @@ def has_instants(kind: AvroType) -> bool:
 
 
 def _branches(kind: AvroType, symbols: Mapping[str, Token]) -> tuple[dict[str, Render], dict[type, Render]]:
-    """Return renderers of a union by the named type, which stands beside the value, and by the value's own class."""
+    """Return renderers of a union by the named type, which is next to the value, and by the value's own class."""
     named: dict[str, Render] = {}
     plain: dict[type, Render] = {}
     for branch in kind.parts:
@@ -107,7 +108,7 @@ def _branches(kind: AvroType, symbols: Mapping[str, Token]) -> tuple[dict[str, R
             named[branch.name] = renderer(branch, symbols)
             continue
         like = _PYTHON[branch.kind]
-        # of an int and a long only one may mean more than a number, else the value does not tell which it is
+        # of an int and a long only one may mean more than a number, else the value does not show which it is
         twice = any(_PYTHON.get(b.kind) is like and b.logical != branch.logical for b in kind.parts if not b.name)
         plain[like] = partial(_refused, branch) if twice else renderer(branch, symbols)
     return named, plain
@@ -120,7 +121,7 @@ def _record(kind: AvroType, symbols: Mapping[str, Token]) -> Render:
     if names == _INSTANT and whole:
         return _instant
     if names == {*_PARTS, "millis"} and whole:
-        return _civil
+        return _local_time
     if names == {"charset", "value"} and kinds["charset"] == {"string"} and kinds["value"] == {"bytes"}:
         return _characters
     if "value" in names and names <= {"value", "precision", "scale", "type"}:
@@ -173,7 +174,7 @@ def _number(text: Token) -> Token:
     if isinstance(text, str) and ((text.isdecimal() and text.isascii()) or _is_number(text)):
         return text
     if text is not None:
-        raise ValueError("a number that is none")
+        raise ValueError("an invalid number")
     return None
 
 
@@ -195,39 +196,40 @@ def _utf8(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        raise Misfit(Reason.TEXT) from None
+        raise ConversionError(Reason.TEXT) from None
 
 
 def _instant(datum: Mapping[str, Any]) -> Token:
     seconds, millis = datum["timestamp"], datum["millis"] or 0
-    if seconds is None or not 0 <= seconds <= _MAX_SECONDS or not 0 <= millis <= 999:
-        raise ValueError("a time stamp that is none")
+    # a larger number is of another unit
+    if seconds is None or not 0 <= seconds <= MAX_SECONDS or not 0 <= millis <= 999:
+        raise ValueError("an invalid time stamp")
     return f"{seconds}.{millis:03d}" if millis else str(seconds)
 
 
-def _civil(datum: Mapping[str, Any]) -> Token:
+def _local_time(datum: Mapping[str, Any]) -> Token:
     """Return a date, a time, both, or a year alone, by what is there."""
-    return _civil_text(*_civil_parts(datum))
+    return _local_text(*_local_parts(datum))
 
 
 @lru_cache(maxsize=4096)  # dates are few, and an update has most times twice
-def _civil_text(*parts: int | None) -> str:
+def _local_text(*parts: int | None) -> str:
     there = tuple([part is not None for part in parts[:6]])
     millis = parts[6] or 0
-    if there not in _CIVIL or not 0 <= millis <= 999 or (millis and not there[5]):
-        raise ValueError("a civil time of which parts are missing")
-    where, form = _CIVIL[there]
-    given: Any = parts[where]
-    if min(given) < 0 or any(map(gt, given, _LARGEST[where])):
-        raise ValueError("a civil time that is none")
-    text = form % given
+    if there not in _LOCAL or not 0 <= millis <= 999 or (millis and not there[5]):
+        raise ValueError("a local time of which parts are missing")
+    where, form = _LOCAL[there]
+    stated: Any = parts[where]
+    if min(stated) < 0 or any(map(gt, stated, _LARGEST[where])):
+        raise ValueError("an invalid local time")
+    text = form % stated
     return f"{text}.{millis:03d}" if millis else text
 
 
 def _date(days: int) -> str:
-    if not civil.FIRST_DAY <= days <= civil.LAST_DAY:
+    if not calendar.FIRST_DAY <= days <= calendar.LAST_DAY:
         raise ValueError("a date out of range")
-    return civil.date_text(days)
+    return calendar.date_text(days)
 
 
 def _seconds(per_second: int, value: int) -> str:
@@ -238,10 +240,10 @@ def _seconds(per_second: int, value: int) -> str:
 
 _WHOLE: dict[str, Render] = {
     "date": _date,
-    "time-millis": lambda value: civil.time_text(value * 1000, 3),
-    "time-micros": lambda value: civil.time_text(value, 6),
+    "time-millis": lambda value: calendar.time_text(value * 1000, 3),
+    "time-micros": lambda value: calendar.time_text(value, 6),
     "timestamp-millis": partial(_seconds, 1000),
     "timestamp-micros": partial(_seconds, 1_000_000),
-    "local-timestamp-millis": lambda value: civil.moment_text(civil.in_range(value * 1000), 3),
-    "local-timestamp-micros": lambda value: civil.moment_text(civil.in_range(value), 6),
+    "local-timestamp-millis": lambda value: calendar.datetime_text(calendar.in_range(value * 1000), 3),
+    "local-timestamp-micros": lambda value: calendar.datetime_text(calendar.in_range(value), 6),
 }

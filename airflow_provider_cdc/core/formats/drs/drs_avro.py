@@ -1,7 +1,8 @@
-"""Huawei DRS in its format Avro, by the schema that the vendor gives its customers (docs/wire/huawei-drs.md 1).
+# SPDX-License-Identifier: Apache-2.0
+"""Decode Huawei DRS's format Avro by the schema that the vendor gives its customers (docs/wire/huawei-drs.md 1).
 
 The schema is not public, so it is stated, and with it which of its fields says what. Avro does not describe itself: a
-wrong schema is recognised by bytes that are left over, unknown operations, and names, times and values that are none.
+wrong schema is recognised by bytes that are left over, unknown operations, and invalid names, times and values.
 """
 
 from __future__ import annotations
@@ -14,19 +15,20 @@ import msgspec
 import pyarrow as pa
 
 from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilder
+from airflow_provider_cdc.core.formats.common.interning import Interner
+from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord, decode_each
+from airflow_provider_cdc.core.formats.common.timezone_option import timezone_problems
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
 from airflow_provider_cdc.core.formats.drs.avro_fields import ROLES, Fields
 from airflow_provider_cdc.core.formats.drs.avro_images import Row, carried
 from airflow_provider_cdc.core.formats.drs.avro_reader import FRAMINGS, AvroReader, SchemaMismatch
 from airflow_provider_cdc.core.formats.drs.avro_tokens import ABSENT, Token, has_instants
 from airflow_provider_cdc.core.formats.drs.options import DIALECT, dialect_of
-from airflow_provider_cdc.core.formats.record_by_record import Refused, decode_each
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
-from airflow_provider_cdc.core.values.field import Misfit
+from airflow_provider_cdc.core.values.fields import ConversionError
 from airflow_provider_cdc.core.values.types import BINARIES, GEOMETRIES
-from airflow_provider_cdc.core.values.zones import is_zone
 
 # what a record is -> names of the operation that mean it; the first five are those of the vendor's JSON formats
 _OPERATIONS = {
@@ -59,7 +61,7 @@ def prepare(options: Mapping[str, str]) -> dict[str, str]:
         try:
             prepared["schema"] = Path(options["schema_file"]).read_text(encoding="utf-8-sig")
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or "is no UTF-8 text"
+            reason = getattr(error, "strerror", None) or "is not UTF-8 text"
             raise ConfigurationError([f"source.options.schema_file: {options['schema_file']}: {reason}"]) from None
     return prepared
 
@@ -89,45 +91,43 @@ class WireFormat:
         "null_symbols": "enum symbols, with commas, that stand for NULL among values",
         "absent_symbols": "enum symbols, with commas, that stand for a column that is not carried",
         "dialect": DIALECT,
-        "timezone": "time zone of TIMESTAMP values that are civil times; without it they are refused",
+        "timezone": "time zone of TIMESTAMP values that are local times; without it they are refused",
     }
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
-        given = prepare(options) if options else {}
-        self._zone = given.get("timezone")
-        self._dialect = dialect_of(given)
-        self._columns: list[str] = []
-        self._numbers: dict[Any, int] = {}
+        stated = prepare(options) if options else {}
+        self._zone = stated.get("timezone")
+        self._dialect = dialect_of(stated)
+        self._texts = Interner[str]()
+        self._text_ids: dict[Any, int] = {}
         self._operations = {
-            symbol: op for op, names in _OPERATIONS.items() for symbol in _listed(given.get(f"operation.{op}", names))
+            symbol: op for op, names in _OPERATIONS.items() for symbol in _listed(stated.get(f"operation.{op}", names))
         }
         self._reader: AvroReader | None = None
         if options:
-            self._open(given)
+            self._open(stated)
 
-    def _open(self, given: Mapping[str, str]) -> None:
-        problems = []
-        if self._zone is not None and not is_zone(self._zone):
-            problems.append(f"source.options.timezone: {self._zone!r} is no time zone")
-        framing = given.get("framing", FRAMINGS[0])
+    def _open(self, stated: Mapping[str, str]) -> None:
+        problems = timezone_problems(stated)
+        framing = stated.get("framing", FRAMINGS[0])
         if framing not in FRAMINGS:
             problems.append(f"source.options.framing: {framing!r} is not one of {', '.join(FRAMINGS)}")
         try:
-            self._reader = AvroReader(given["schema"], framing, given.get("field.columns"))
+            self._reader = AvroReader(stated["schema"], framing, stated.get("field.columns"))
         except ValueError as error:
             raise ConfigurationError([*problems, f"source.options.schema: the text {error}"]) from None
-        symbols: dict[str, Token] = dict.fromkeys(_listed(given.get("null_symbols", "")))
-        symbols.update(dict.fromkeys(_listed(given.get("absent_symbols", "")), ABSENT))
-        self._fields = Fields(self._reader.root, given, symbols)
+        symbols: dict[str, Token] = dict.fromkeys(_listed(stated.get("null_symbols", "")))
+        symbols.update(dict.fromkeys(_listed(stated.get("absent_symbols", "")), ABSENT))
+        self._fields = Fields(self._reader.root, stated, symbols)
         problems += self._fields.problems
         if problems:
             raise ConfigurationError(problems)
         self._instants = has_instants(self._reader.root)
 
     def decode(self, records: Records) -> pa.RecordBatch:
-        """Return the changes of these records, in their order; bytes that are no record become ``error`` changes."""
-        noun = "record as the options state it, or of another schema"
-        return decode_each(records, self._columns, self._record, noun, self._table_of)
+        """Return the changes of these records, in their order; bytes that are not a record become ``error`` changes."""
+        noun = "a record as the options state it, or one of another schema"
+        return decode_each(records, self._texts.values, self._record, noun, self._table_of)
 
     def _table_of(self, value: bytes) -> tuple[str | None, str | None]:
         """Return the table of a row change."""
@@ -136,41 +136,41 @@ class WireFormat:
             if record is None or self._operations.get(self._fields.text("operation", record) or "") not in _ROW_OPS:
                 raise ValueError("no row change")
             return self._fields.names(record)
-        except Misfit as error:
+        except ConversionError as error:
             raise ValueError(str(error)) from None
 
-    def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
+    def _record(self, out: ChangeBuilder, index: int, value: bytes) -> None:
         """Add the changes of one record."""
         if self._reader is None:
-            raise Refused("schema.missing", _UNSTATED)
+            raise UnsupportedRecord("schema.missing", _UNSTATED)
         try:
-            self._change(out, place, self._reader.read(value))
+            self._change(out, index, self._reader.read(value))
         except SchemaMismatch as error:
-            raise Refused("record.schema_mismatch", str(error)) from None
-        except Misfit as error:
+            raise UnsupportedRecord("record.schema_mismatch", str(error)) from None
+        except ConversionError as error:
             raise ValueError(str(error)) from None
 
-    def _change(self, out: ChangeColumns, place: int, record: Any) -> None:
+    def _change(self, out: ChangeBuilder, index: int, record: Any) -> None:
         fields = self._fields
         kind = self._operations.get(fields.text("operation", record) or "")
         if kind in _ROW_OPS:
-            self._rows(out, place, kind, record)
+            self._rows(out, index, kind, record)
         elif kind == "schema":
-            self._schema_change(out, place, record)
+            self._schema_change(out, index, record)
         elif kind == "progress":
             time = fields.time(record)
             if time is None:
                 raise ValueError("a progress mark without its time")
-            out.add(place, "progress", source_time=time)
+            out.add(index, "progress", source_time=time)
         elif kind in ("begin", "commit", "rollback"):
             time = fields.time(record)
-            out.add(place, "transaction", op=kind, transaction_id=fields.transaction(record), source_time=time)
+            out.add(index, "transaction", op=kind, transaction_id=fields.transaction(record), source_time=time)
         elif kind == "ignored":
-            out.add(place, "ignored")
+            out.add(index, "ignored")
         else:
             raise ValueError("an operation that no option names")
 
-    def _rows(self, out: ChangeColumns, place: int, op: str, record: Any) -> None:
+    def _rows(self, out: ChangeBuilder, index: int, op: str, record: Any) -> None:
         fields = self._fields
         (database, table), position, time = fields.names(record), fields.position(record), fields.time(record)
         columns = fields.columns(record)
@@ -185,7 +185,7 @@ class WireFormat:
             before = befores[row] if op in ("update", "delete") else None
             after = afters[row] if op != "delete" else None
             images = self._images(before, after)
-            changes.append((place, row, "row", op, database, table, 0, position, row, *when, *images))
+            changes.append((index, row, "row", op, database, table, 0, position, row, *when, *images))
         out.changes += changes
 
     def _images(self, before: Row | None, after: Row | None) -> tuple[bytes | None, bytes | None, int]:
@@ -207,16 +207,13 @@ class WireFormat:
     def _number(self, names: Sequence[str], raw: Sequence[str], complete: bool) -> int:
         """Return the number of the ``columns`` text."""
         mark = (names, raw, complete)
-        number = self._numbers.get(mark)
+        number = self._text_ids.get(mark)
         if number is None:
-            told = {"columns": sorted(names), "bytes": sorted(raw), "complete": complete}
-            text = msgspec.json.encode(told).decode()
-            if text not in self._columns:
-                self._columns.append(text)
-            number = self._numbers[mark] = self._columns.index(text)
+            description = {"columns": sorted(names), "bytes": sorted(raw), "complete": complete}
+            number = self._text_ids[mark] = self._texts.id_of(msgspec.json.encode(description).decode())
         return number
 
-    def _schema_change(self, out: ChangeColumns, place: int, record: Any) -> None:
+    def _schema_change(self, out: ChangeBuilder, index: int, record: Any) -> None:
         fields = self._fields
         statement = fields.text("statement", record)
         if not statement or not statement.strip():
@@ -225,7 +222,7 @@ class WireFormat:
         if database is None:
             database = (fields.text("name", record) or "").partition(".")[0]
         out.add(
-            place,
+            index,
             "schema",
             database=database or None,
             table=table or None,
@@ -251,7 +248,7 @@ class WireFormat:
             record = self._reader.read(value)
             kind = self._operations.get(self._fields.text("operation", record) or "")
             time = self._fields.time(record)
-        except (ValueError, Misfit):
+        except (ValueError, ConversionError):
             return None
         if time is None or not (kind in _ROW_OPS or kind in ("schema", "progress")):
             return None
@@ -259,8 +256,8 @@ class WireFormat:
 
     def describe(self, columns: str) -> Description:
         """Read the ``columns`` text of a change; details say of which columns the values are bytes."""
-        told = _texts.decode(columns)
-        return Description(tuple(told["columns"]), None, dict.fromkeys(told["bytes"], "bytes"), told["complete"])
+        data = _texts.decode(columns)
+        return Description(tuple(data["columns"]), None, dict.fromkeys(data["bytes"], "bytes"), data["complete"])
 
     def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
         """Return how a column stands in the images; a form that is not understood is one that is refused."""

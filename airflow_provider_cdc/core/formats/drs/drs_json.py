@@ -1,10 +1,11 @@
-"""Huawei DRS in its format JSON (docs/wire/huawei-drs.md 3)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Decode Huawei DRS's format JSON (docs/wire/huawei-drs.md 3)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from airflow_provider_cdc.core.formats.canal.evidence import of_drs_json
+from airflow_provider_cdc.core.formats.drs.evidence import of_json
 from airflow_provider_cdc.core.formats.drs.messages import DrsFormat
 from airflow_provider_cdc.core.formats.drs.options import DIALECT
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
@@ -15,7 +16,7 @@ class WireFormat(DrsFormat):
 
     name = "drs-json"
     summary = "Huawei DRS, JSON (MySQL, TaurusDB, DDM)"
-    evidence = staticmethod(of_drs_json)
+    evidence = staticmethod(of_json)
     options: Mapping[str, str] = {"dialect": DIALECT}
     deleted_in = "old"
 

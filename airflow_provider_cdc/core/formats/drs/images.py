@@ -1,22 +1,21 @@
-"""Images in DRS's messages: nearly all have just the columns that their message names."""
+# SPDX-License-Identifier: Apache-2.0
+"""Read images in DRS's messages; fast path: an image has exactly the columns that its message names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
-from airflow_provider_cdc.core.formats.exact_members import exact_members
+from airflow_provider_cdc.core.formats.common.exact_structs import exact_struct
+from airflow_provider_cdc.core.formats.common.row_images import Images, members_of
 
-Sides = tuple[bytes | None, bytes | None]
-"""A row's image before a change, and that after it."""
-
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_types = msgspec.json.Decoder(dict[str, str | None] | None)
+_names = msgspec.json.Decoder(list[str] | None)
 
 
 class Table:
-    """What messages with the same description say of their table's columns.
+    """Hold what messages with the same description state about their table's columns.
 
     :param types: per column the source's type name.
     :param key: names of the key's columns, None where messages do not say.
@@ -27,10 +26,14 @@ class Table:
     def __init__(self, types: Mapping[str, str | None], key: Sequence[str] | None) -> None:
         self.types, self.key = types, key
         self.columns = 0
-        exact = exact_members(tuple(types)) if types else None
-        self._full: Any = _refuse if exact is None else exact[0]
+        self._full = exact_struct(tuple(types)).decode
 
-    def full(self, before: msgspec.Raw | None, after: msgspec.Raw | None) -> Sides | None:
+    @classmethod
+    def described(cls, types: bytes, key: bytes) -> Table:
+        """Return the table that the texts of ``mysqlType`` and ``pkNames`` describe."""
+        return cls((_types.decode(types) if types else None) or {}, _names.decode(key) if key else None)
+
+    def full(self, before: msgspec.Raw | None, after: msgspec.Raw | None) -> Images | None:
         """Return the images of a row that have each of the columns and no other, None where one has not."""
         try:
             if before is None:
@@ -45,13 +48,9 @@ class Table:
         return bytes(before), bytes(after)
 
 
-def _refuse(image: msgspec.Raw) -> None:
-    raise ValueError("no image is known to be full")
-
-
-def uneven(before: msgspec.Raw | None, after: msgspec.Raw | None) -> tuple[Sides, Mapping[str, msgspec.Raw]]:
+def uneven(before: msgspec.Raw | None, after: msgspec.Raw | None) -> tuple[Images, Mapping[str, msgspec.Raw]]:
     """Return the images of a row that have other columns than its message names, and what they have together."""
-    was, now = (None if image is None else _members(image) for image in (before, after))
+    was, now = (None if image is None else members_of(image) for image in (before, after))
     together = {**(was or {}), **(now or {})}
     if not together:
         raise ValueError("a row without columns")

@@ -1,4 +1,5 @@
-"""What Huawei DRS writes as JSON and as JSON-C: the two differ in the image of a DELETE and in TIMESTAMP values.
+# SPDX-License-Identifier: Apache-2.0
+"""Decode Huawei DRS's JSON and JSON-C: they differ in the image of a DELETE and in TIMESTAMP values.
 
 docs/wire/huawei-drs.md 3; nothing in a message says which of the two it is.
 """
@@ -13,11 +14,13 @@ from typing import Annotated, Any
 import msgspec
 import pyarrow as pa
 
-from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilder
+from airflow_provider_cdc.core.formats.common.described_tables import DescribedTables
+from airflow_provider_cdc.core.formats.common.interning import Interner
+from airflow_provider_cdc.core.formats.common.record_decoder import decode_each
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
 from airflow_provider_cdc.core.formats.drs.images import Table, uneven
 from airflow_provider_cdc.core.formats.drs.options import dialect_of
-from airflow_provider_cdc.core.formats.record_by_record import decode_each
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 from airflow_provider_cdc.core.values.types import BINARIES, GEOMETRIES
@@ -29,7 +32,6 @@ _Millis = Annotated[int, msgspec.Meta(ge=0, lt=10**14)] | Annotated[str, msgspec
 _ROW_OPS: Mapping[str | None, str] = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete", "INIT": "snapshot"}
 _SCHEMA_CHANGES = frozenset({"DDL", "INIT_DDL"})
 _KNOWN = _ROW_OPS.keys() | _SCHEMA_CHANGES
-_KNOWN_TABLES = 1000  # described column sets remembered; HashMap order repeats, so a table has few
 
 # The smallest type for every value of a bare type name: no length, no sign (docs/wire/huawei-drs.md 3, 3.2).
 _WIDEST = {
@@ -44,7 +46,7 @@ _WIDEST = {
     "datetime": ColumnType("datetime", 6),
     "timestamp": ColumnType("timestamp", 6),
     "json": ColumnType("json"),
-    **dict.fromkeys(("decimal", "numeric"), ColumnType("longtext")),  # the scale is not told, and money is not rounded
+    **dict.fromkeys(("decimal", "numeric"), ColumnType("longtext")),  # no scale is stated, and money is not rounded
     **dict.fromkeys(("char", "varchar", "tinytext", "text", "mediumtext", "longtext"), ColumnType("longtext")),
     **dict.fromkeys(("enum", "set"), ColumnType("longtext")),
     **dict.fromkeys(BINARIES, ColumnType("longblob")),
@@ -74,25 +76,23 @@ class _Times(msgspec.Struct, gc=False):
     es: _Millis | None = None
 
 
-class _Told(msgspec.Struct, gc=False):
-    """What a message tells of its table, whatever else in it cannot be read."""
+class _TableOnly(msgspec.Struct, gc=False):
+    """Members that name the table of a message, whatever else in it cannot be read."""
 
     database: str | None = None
     table: str | None = None
     type: str | None = None
 
 
-_told = msgspec.json.Decoder(_Told)
+_read_table = msgspec.json.Decoder(_TableOnly)
 _NONE: tuple[msgspec.Raw | None, ...] = (None,)
 _message = msgspec.json.Decoder(_Message)
 _times = msgspec.json.Decoder(_Times)
-_types = msgspec.json.Decoder(dict[str, str | None] | None)
-_names = msgspec.json.Decoder(list[str] | None)
 _texts = msgspec.json.Decoder()
 
 
 class DrsFormat(ABC):
-    """Reads the messages; a format states where a DELETE's row stands and how a TIMESTAMP is written.
+    """Decode the messages; a format states where a DELETE's row stands and how a TIMESTAMP is written.
 
     :cvar deleted_in: which of ``data`` and ``old`` has the row of a DELETE; the other is taken if that has none.
     """
@@ -109,37 +109,34 @@ class DrsFormat(ABC):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._dialect = dialect_of(options)
-        self._columns: list[str] = []
-        self._numbers: dict[str, int] = {}
-        self._tables: dict[tuple[bytes, bytes], Table] = {}
-        self._newest = Table({}, None)  # of the row before, with what tells it as that row has it
-        self._types_text = self._key_text = msgspec.Raw()
+        self._texts = Interner[str]()
+        self._tables = DescribedTables(self._table)
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        return decode_each(records, self._columns, self._record, "DRS message", _table_of)
+        return decode_each(records, self._texts.values, self._record, "a DRS message", _table_of)
 
-    def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
+    def _record(self, out: ChangeBuilder, index: int, value: bytes) -> None:
         """Add the changes of one record."""
         message = _message.decode(value)
         op = _ROW_OPS.get(message.type)
         if op is not None:
             position, befores, afters = self._checked(message, op)
             if len(afters) == 1:  # as in nearly all messages
-                out.changes.append(self._change(place, position, 0, message, op, befores[0], afters[0]))
+                out.changes.append(self._change(index, position, 0, message, op, befores[0], afters[0]))
                 return
             images = enumerate(zip(befores, afters, strict=True))
-            out.changes += [self._change(place, position, row, message, op, *sides) for row, sides in images]
+            out.changes += [self._change(index, position, row, message, op, *sides) for row, sides in images]
         elif message.type in _SCHEMA_CHANGES:
-            self._schema_change(out, place, message)
+            self._schema_change(out, index, message)
         else:
             raise ValueError("unknown type")
 
-    def _schema_change(self, out: ChangeColumns, place: int, message: _Message) -> None:
+    def _schema_change(self, out: ChangeBuilder, index: int, message: _Message) -> None:
         if not message.sql or not message.sql.strip():
             raise ValueError("a schema change without its statement")
         out.add(
-            place,
+            index,
             "schema",
             database=message.database or None,
             table=message.table or None,
@@ -155,7 +152,7 @@ class DrsFormat(ABC):
     def _checked(
         self, message: _Message, op: str
     ) -> tuple[int, Sequence[msgspec.Raw | None], Sequence[msgspec.Raw | None]]:
-        """Return a message's place, and its images before and after, one of each a row (docs/wire/huawei-drs.md 3)."""
+        """Return a message's position, and the images before and after of each row (docs/wire/huawei-drs.md 3)."""
         if not message.database or not message.table:
             raise ValueError("a row without its database or table")
         position = _position(message)
@@ -178,7 +175,7 @@ class DrsFormat(ABC):
 
     def _change(
         self,
-        place: int,
+        index: int,
         position: int,
         row: int,
         message: _Message,
@@ -187,9 +184,7 @@ class DrsFormat(ABC):
         after: msgspec.Raw | None,
     ) -> tuple[Any, ...]:
         """Return the fields of a :class:`Change`."""
-        table = self._newest
-        if message.mysqlType != self._types_text or message.pkNames != self._key_text:
-            table = self._table(message)
+        table = self._tables.find(message.mysqlType, message.pkNames)
         images, columns = table.full(before, after), table.columns
         if images is None:
             images, together = uneven(before, after)
@@ -197,20 +192,12 @@ class DrsFormat(ABC):
         was, now = images
         time = None if message.es is None else int(message.es) * 1000
         database, name = message.database, message.table
-        return (place, row, "row", op, database, name, 0, position, row, time, None, None, was, now, columns)
+        return (index, row, "row", op, database, name, 0, position, row, time, None, None, was, now, columns)
 
-    def _table(self, message: _Message) -> Table:
-        mark = (bytes(message.mysqlType), bytes(message.pkNames))
-        table = self._tables.get(mark)
-        if table is None:
-            types = (_types.decode(mark[0]) if mark[0] else None) or {}
-            table = Table(types, _names.decode(mark[1]) if mark[1] else None)
-            if types:
-                table.columns = self._number(types, table)
-            if len(self._tables) >= _KNOWN_TABLES:
-                self._tables.clear()
-            self._tables[mark] = table
-        self._newest, self._types_text, self._key_text = table, message.mysqlType, message.pkNames
+    def _table(self, types: bytes, key: bytes) -> Table:
+        table = Table.described(types, key)
+        if table.types:
+            table.columns = self._number(table.types, table)
         return table
 
     def _number(self, names: Mapping[str, Any], table: Table) -> int:
@@ -218,11 +205,7 @@ class DrsFormat(ABC):
         columns = [(name, table.types.get(name)) for name in sorted(names)]
         complete = table.types.keys() <= names.keys()
         text = msgspec.json.encode({"columns": columns, "key": table.key, "complete": complete}).decode()
-        number = self._numbers.get(text)
-        if number is None:
-            number = self._numbers[text] = len(self._columns)
-            self._columns.append(text)
-        return number
+        return self._texts.id_of(text)
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
         """Return the source time of a row or schema change."""
@@ -238,13 +221,13 @@ class DrsFormat(ABC):
 
     def describe(self, columns: str) -> Description:
         """Read the ``columns`` text of a change."""
-        told = _texts.decode(columns)
-        types = {name: kind for name, kind in told["columns"] if kind is not None}
-        key = None if told["key"] is None else tuple(told["key"])
-        return Description(tuple(name for name, _ in told["columns"]), key, types or None, told["complete"])
+        data = _texts.decode(columns)
+        types = {name: kind for name, kind in data["columns"] if kind is not None}
+        key = None if data["key"] is None else tuple(data["key"])
+        return Description(tuple(name for name, _ in data["columns"]), key, types or None, data["complete"])
 
     def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
-        """Return how a column stands in the images, by the type that the record names (docs/wire/huawei-drs.md 3.2).
+        """Return the encoding of a column in the images, by the type in the record (docs/wire/huawei-drs.md 3.2).
 
         Of types whose form is not documented, text that does not read as such a value is refused; GEOMETRY always is.
         """
@@ -271,12 +254,12 @@ class DrsFormat(ABC):
         types, key = description.details or {}, description.key
         if not description.complete or key is None or not set(key) <= set(description.names):
             return None
-        found = [_WIDEST.get(_word(types.get(name))) for name in description.names]
-        if None in found:
+        inferred = [_WIDEST.get(_word(types.get(name))) for name in description.names]
+        if None in inferred:
             return None
         columns = tuple(
             Column(number, name, kind, nullable=name not in key)
-            for number, (name, kind) in enumerate(zip(description.names, found, strict=True), 1)
+            for number, (name, kind) in enumerate(zip(description.names, inferred, strict=True), 1)
             if kind is not None
         )
         ids = {column.name: column.id for column in columns}
@@ -285,10 +268,10 @@ class DrsFormat(ABC):
 
 def _table_of(value: bytes) -> tuple[str | None, str | None]:
     """Return the table of a row change."""
-    told = _told.decode(value)
-    if told.type not in _ROW_OPS:
+    message = _read_table.decode(value)
+    if message.type not in _ROW_OPS:
         raise ValueError("no row change")
-    return told.database, told.table
+    return message.database, message.table
 
 
 def _position(message: _Message) -> int:
@@ -303,5 +286,5 @@ def _source_time(message: _Message) -> int | None:
 
 def _word(kind: str | None) -> str:
     """Return the bare lower-case name of a type that may be spelled with a length."""
-    found = re.match(r"[a-z0-9_]+", (kind or "").lower())
-    return found.group() if found else ""
+    match = re.match(r"[a-z0-9_]+", (kind or "").lower())
+    return match.group() if match else ""

@@ -1,4 +1,5 @@
-"""The option that DRS's formats have in common."""
+# SPDX-License-Identifier: Apache-2.0
+"""Check the option that DRS's formats have in common."""
 
 from __future__ import annotations
 

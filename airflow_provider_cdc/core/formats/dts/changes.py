@@ -1,4 +1,5 @@
-"""Entries of Tencent DTS to changes, in columns."""
+# SPDX-License-Identifier: Apache-2.0
+"""Convert entries of Tencent DTS to changes, in columns."""
 
 from __future__ import annotations
 
@@ -9,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.formats.change_columns import binlog_positions
+from airflow_provider_cdc.core.formats.common.change_builder import binlog_positions
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Records
 from airflow_provider_cdc.core.formats.dts.columns import ColumnLists
 from airflow_provider_cdc.core.formats.dts.entries import Entries, counted
 from airflow_provider_cdc.core.formats.dts.images import Problem
-from airflow_provider_cdc.core.formats.dts.remarks import Remarks
+from airflow_provider_cdc.core.formats.dts.notices import Notices
 from airflow_provider_cdc.core.formats.dts.values import offsets_of
 from airflow_provider_cdc.core.formats.generated.dts_pb2 import MessageType
 from airflow_provider_cdc.core.model.change import Kind, Op
@@ -31,12 +32,12 @@ _KINDS: list[tuple[str, str | None]] = [
     (Kind.IGNORED, None),
     (Kind.ERROR, None),
 ]
-_IGNORED, _ERROR = len(_KINDS) - 2, len(_KINDS) - 1  # what a remark is
+_IGNORED, _ERROR = len(_KINDS) - 2, len(_KINDS) - 1  # what a notice is
 _ROW_OPS: list[str | None] = [Op.INSERT, Op.UPDATE, Op.DELETE]  # by the numbers of DMLType
 
 
 class Changes:
-    """The changes that the entries of some groups are, one after the other.
+    """The changes of some groups' entries, one after the other.
 
     :param items: list of ``Entry`` of each group.
     :param lists: takes the lists of columns.
@@ -60,7 +61,7 @@ class Changes:
         self._rows = np.flatnonzero((counts > 0)[self._entry])  # the changes that are rows
         within = counted(each)
         self._number = _before(each, entries.group)[self._entry] + within
-        self._place = (
+        self._row_in_event = (
             _before(np.where(_placed(entries), each, 0), entries.group, entries.sequence)[self._entry] + within
         )
         self._problems = {int(self._rows[row]): problem for row, problem in refused.items()}
@@ -86,22 +87,25 @@ class Changes:
         database, table = entries.database[entry].as_py(), entries.table[entry].as_py()
         return (database, table) if database and table else (None, None)
 
-    def batch(self, records: Records, places: Any, remarks: Remarks) -> pa.RecordBatch:
-        """Return the changes without problems, and the remarks among them where they belong.
+    def batch(self, records: Records, record_of_group: Any, notices: Notices) -> pa.RecordBatch:
+        """Return the changes without problems, and the notices among them where they belong.
 
-        :param places: the record of each group, in ``records``.
+        :param record_of_group: the record of each group, in ``records``.
         """
         there: Any = np.ones(len(self._entry), bool)
         there[list(self._problems)] = False
-        kept = np.flatnonzero(there)
-        told, numbers, is_error = remarks.places()
-        record = np.r_[places[self._entries.group[self._entry[kept]]], told]
-        number = np.r_[self._number[kept], numbers]
-        change, remark = np.r_[kept, np.full(len(told), -1)], np.r_[np.full(len(kept), -1), np.arange(len(told))]
-        code = np.r_[np.full(len(kept), -1), np.where(is_error, _ERROR, _IGNORED)]
-        if len(told):
+        valid = np.flatnonzero(there)
+        noticed, numbers, is_error = notices.locations()
+        record = np.r_[record_of_group[self._entries.group[self._entry[valid]]], noticed]
+        number = np.r_[self._number[valid], numbers]
+        change, notice = (
+            np.r_[valid, np.full(len(noticed), -1)],
+            np.r_[np.full(len(valid), -1), np.arange(len(noticed))],
+        )
+        code = np.r_[np.full(len(valid), -1), np.where(is_error, _ERROR, _IGNORED)]
+        if len(noticed):
             order = np.lexsort((number, record))
-            record, number, change, remark, code = (column[order] for column in (record, number, change, remark, code))
+            record, number, change, notice, code = (column[order] for column in (record, number, change, notice, code))
         at = pa.array(record)
         arrays = {
             "topic": pa.repeat(pa.scalar(records.topic), len(record)),
@@ -112,7 +116,7 @@ class Changes:
             **self._of_entries(change),
             **self._of_rows(change, code),
         }
-        for name, column in remarks.columns(remark).items():
+        for name, column in notices.columns(notice).items():
             arrays[name] = pc.coalesce(arrays[name].cast(pa.string()), column) if name in arrays else column
             if name in ("database", "table"):
                 arrays[name] = arrays[name].dictionary_encode()
@@ -153,35 +157,35 @@ class Changes:
         row[self._rows] = np.arange(len(self._rows))
         image = np.where(is_row, row[change], -1)
         op = np.where(is_row, len(_KINDS) + _with_none(entries.op)[entry], kind)
-        place = _with_none(self._place)[change]
+        row_in_event = _with_none(self._row_in_event)[change]
         is_placed = is_row | (kind == MessageType.DDL)
         texts = pa.array(self._lists.texts, pa.string())
         lists = pa.array(_with_none(entries.list)[entry], pa.int32(), mask=~is_row)
         return {
             "kind": _words([kind for kind, _ in _KINDS], kind),
             "op": _words([op for _, op in _KINDS] + _ROW_OPS, op),
-            "position": _positions(_with_none(entries.sequence)[entry], place, is_placed),
+            "position": _positions(_with_none(entries.sequence)[entry], row_in_event, is_placed),
             "before": _spread(self._before, image),
             "after": _spread(self._after, image),
             "columns": pa.DictionaryArray.from_arrays(lists, texts),
         }
 
 
-def _spread(texts: pa.Array, places: Any) -> pa.Array:
+def _spread(texts: pa.Array, row_indices: Any) -> pa.Array:
     """Return the texts at some places, null where a place is negative."""
-    there = places >= 0
-    if not np.array_equal(places[there], np.arange(len(texts))):
-        return texts.take(pa.array(places, mask=~there))
+    there = row_indices >= 0
+    if not np.array_equal(row_indices[there], np.arange(len(texts))):
+        return texts.take(pa.array(row_indices, mask=~there))
     # all of them in their order: the texts stay where they are, with nulls between them
     offsets = offsets_of(texts)[np.append(0, np.cumsum(there))]
     there[there] = texts.is_valid().to_numpy(zero_copy_only=False)
     buffers = [pa.array(there).buffers()[1], pa.py_buffer(offsets), texts.buffers()[2]]
-    return pa.Array.from_buffers(pa.string(), len(places), buffers)
+    return pa.Array.from_buffers(pa.string(), len(row_indices), buffers)
 
 
-def _positions(sequence: Any, place: Any, is_placed: Any) -> pa.Array:
+def _positions(sequence: Any, row_in_event: Any, is_placed: Any) -> pa.Array:
     file: Any = np.zeros(len(sequence), np.int64)
-    positions = binlog_positions(file, np.where(is_placed, sequence, np.uint64(0)).astype(np.int64), place)
+    positions = binlog_positions(file, np.where(is_placed, sequence, np.uint64(0)).astype(np.int64), row_in_event)
     return pc.if_else(pa.array(is_placed), positions, None)
 
 

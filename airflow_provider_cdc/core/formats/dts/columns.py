@@ -1,4 +1,5 @@
-"""What a record of Tencent DTS says of its columns: names, types as in DDL, the key's members.
+# SPDX-License-Identifier: Apache-2.0
+"""Read the columns that a record of Tencent DTS describes: names, types as in DDL, the key's members.
 
 Types and values: docs/wire/tencent-dts.md 3.
 """
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.ddl.type_text import parse_type
 from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.formats.common.interning import Interner
 from airflow_provider_cdc.core.formats.contract import Description
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
@@ -23,7 +25,7 @@ from airflow_provider_cdc.core.values.types import BINARIES, GEOMETRIES, INTEGER
 
 
 class Carrier(IntEnum):
-    """What a column's values look like in images."""
+    """Form of a column's values in images."""
 
     TEXT = 0
     NUMBER = 1
@@ -85,19 +87,18 @@ HEADS = ('{{{}:"', "{{{}:null", '",{}:"', '",{}:null', ',{}:"', ",{}:null")
 
 
 class ColumnLists:
-    """The distinct lists of columns met so far; their numbers are those of their ``columns`` texts."""
+    """Number the distinct lists of columns; a list's number is that of its ``columns`` text."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.problems: list[str | None] = []
-        self._numbers: dict[tuple[tuple[str, str, bool], ...], int] = {}
+        self._lists = Interner[tuple[tuple[str, str, bool], ...]]()
         self._tables: ColumnTables | None = None
 
     def number(self, columns: tuple[tuple[str, str, bool], ...]) -> int:
         """Return the number of a list of columns, each by name, type and whether it is part of the key."""
-        number = self._numbers.get(columns)
-        if number is None:
-            number = self._numbers[columns] = len(self.texts)
+        number = self._lists.id_of(columns)
+        if number == len(self.texts):
             self.texts.append(columns_text(columns))
             self.problems.append(_problem(columns))
             self._tables = None
@@ -107,7 +108,7 @@ class ColumnLists:
     def tables(self) -> ColumnTables:
         """All lists in columns of their own."""
         if self._tables is None:
-            lists = list(self._numbers)
+            lists = self._lists.values
             columns = [column for each in lists for column in each]
             counts: Any = np.array([len(each) for each in lists], np.int32)
             names = [msgspec.json.encode(name).decode() for name, _, _ in columns]
@@ -128,7 +129,7 @@ def _problem(columns: Sequence[tuple[str, str, bool]]) -> str | None:
         return "it names no columns"
     if len({name for name, _, _ in columns}) < len(columns):
         return "it names two columns alike"
-    return None if all(kind for _, kind, _ in columns) else "it does not tell the type of a column"
+    return None if all(kind for _, kind, _ in columns) else "it does not state the type of a column"
 
 
 def columns_text(columns: Sequence[tuple[str, str, bool]]) -> str:
@@ -145,7 +146,7 @@ def describe(columns: str) -> Description:
 
 
 def encoding_of(name: str, column: ColumnType, description: Description | None, zone: str | None) -> Encoded:
-    """Return how a column stands in the images: by the type that the record states, else by the timeline's.
+    """Return the encoding of a column in the images: by the type that the record states, else by the timeline's.
 
     :param zone: time zone of TIMESTAMP texts, None is UTC.
     """

@@ -1,4 +1,5 @@
-"""Tencent Cloud DTS, data subscription in Kafka, protobuf: slices, entries and all their events.
+# SPDX-License-Identifier: Apache-2.0
+"""Decode Tencent Cloud DTS, data subscription in Kafka, protobuf: slices, entries and all their events.
 
 Messages, headers and rules: docs/wire/tencent-dts.md.
 """
@@ -13,27 +14,26 @@ import numpy as np
 import pyarrow as pa
 from google.protobuf.message import DecodeError
 
-from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.core.formats.contract import Description, Headers, Part, Progress, Records
+from airflow_provider_cdc.core.formats.common.protobuf_columns import MessageReader
+from airflow_provider_cdc.core.formats.common.record_groups import piece
+from airflow_provider_cdc.core.formats.common.timezone_option import timezone_of
+from airflow_provider_cdc.core.formats.contract import Description, Headers, Progress, Records, SliceInfo
 from airflow_provider_cdc.core.formats.dts import columns as dts_columns
 from airflow_provider_cdc.core.formats.dts.changes import Changes
 from airflow_provider_cdc.core.formats.dts.columns import ColumnLists
-from airflow_provider_cdc.core.formats.dts.plain_rows import Unusual
-from airflow_provider_cdc.core.formats.dts.remarks import Remarks
-from airflow_provider_cdc.core.formats.dts.senders import sender_of
+from airflow_provider_cdc.core.formats.dts.fast_rows import NotPlain
+from airflow_provider_cdc.core.formats.dts.notices import Notices
+from airflow_provider_cdc.core.formats.dts.producers import sender_of
 from airflow_provider_cdc.core.formats.dts.slices import VERSION, Slices, part_of
 from airflow_provider_cdc.core.formats.generated.dts_pb2 import Entries, Envelope, MessageType
-from airflow_provider_cdc.core.formats.groups import piece
-from airflow_provider_cdc.core.formats.protobuf_reader import MessageReader
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
-from airflow_provider_cdc.core.values.zones import is_zone
 
 _UTC = ("UTC", "Etc/UTC", "+00:00")
 _TOGETHER = (
     8 << 20
 )  # bytes of records decoded at once, up to twice: what is computed of them stays in the processor's cache
-_PASSED = 8  # times that rows are read field by field before they are expected to be as most are again
+_PASSED = 8  # times that rows are read field by field before the fast path is tried again
 _FIELDS = {
     "Header": ("sourceType", "messageType", "timestamp", "gtid", "schemaName", "tableName", "seqId"),
     "RowChange": ("oldColumns", "newColumns"),
@@ -58,23 +58,21 @@ class WireFormat:
     }
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
-        zone = (options or {}).get("timezone", "UTC")
-        if not is_zone(zone):
-            raise ConfigurationError([f"source.options.timezone: {zone!r} is no time zone"])
+        zone = timezone_of(options) or "UTC"
         self._zone = None if zone in _UTC else zone
         self._lists = ColumnLists()
         self._envelopes, self._entries = MessageReader(Envelope), MessageReader(Entries, _FIELDS)
         self._plain = MessageReader(Entries, _FIELDS, {"RowChange": _FIELDS["RowChange"]})
         self._passed = 0  # how often plain rows need not be expected
 
-    def part_of(self, value: bytes | None, headers: Headers) -> Part | None:
+    def part_of(self, value: bytes | None, headers: Headers) -> SliceInfo | None:
         """Return which slice of which sender's group a record is."""
         try:
             envelope = Envelope.FromString(value or b"")
         except DecodeError:
             return None
         part = part_of(envelope.version, envelope.index, envelope.total, sender_of(headers))
-        return part if isinstance(part, Part) else None
+        return part if isinstance(part, SliceInfo) else None
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records; those of a group of slices stand with its last one."""
@@ -85,20 +83,20 @@ class WireFormat:
         while begin < len(records) or not parts:
             before = int(ends[begin - 1]) if begin else 0
             end = min(int(np.searchsorted(ends, before + together)) + 1, len(records))
-            part, remarks = piece(records, begin, end), Remarks()
-            slices = Slices(part, self._envelopes, remarks)
+            part, notices = piece(records, begin, end), Notices()
+            slices = Slices(part, self._envelopes, notices)
             while slices.open and end < len(records):
                 # no group may be cut
                 end = min(end + (end - begin) // 8 + 1, len(records))
-                part, remarks = piece(records, begin, end), Remarks()
-                slices = Slices(part, self._envelopes, remarks)
-            parts.append(self._part(part, slices, remarks))
+                part, notices = piece(records, begin, end), Notices()
+                slices = Slices(part, self._envelopes, notices)
+            parts.append(self._part(part, slices, notices))
             records, begin = replace(records, heard=slices.heard), end
         if len(parts) == 1:
             return parts[0]
         return pa.Table.from_batches(parts).unify_dictionaries().combine_chunks().to_batches()[0]
 
-    def _part(self, records: Records, slices: Slices, remarks: Remarks) -> pa.RecordBatch:
+    def _part(self, records: Records, slices: Slices, notices: Notices) -> pa.RecordBatch:
         """Return the changes of records that cut no group."""
         changes, malformed = self._changes(slices.joined())
         sizes = changes.sizes(len(slices.wholes))
@@ -107,8 +105,8 @@ class WireFormat:
             slices.refuse(group, 0, ("record.malformed", text))
         for group, number, problem, table in changes.problems():
             slices.refuse(group, number, problem, table)
-        slices.tell_lost(np.maximum(sizes, 1))
-        return changes.batch(records, slices.wholes, remarks)
+        slices.note_lost(np.maximum(sizes, 1))
+        return changes.batch(records, slices.wholes, notices)
 
     def _changes(self, contents: pa.Array) -> tuple[Changes, Any]:
         """Return the changes of groups, and which groups are malformed."""
@@ -117,7 +115,7 @@ class WireFormat:
             entries, malformed = self._plain.read(contents)
             try:
                 return Changes(entries.column("items"), self._lists, utc=utc), malformed
-            except Unusual:
+            except NotPlain:
                 self._passed = _PASSED
         self._passed -= 1
         entries, malformed = self._entries.read(contents)
@@ -149,7 +147,7 @@ class WireFormat:
         return dts_columns.describe(columns)
 
     def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
-        """Return how a column stands in the images, by the type that the record states or the source's."""
+        """Return the encoding of a column in the images, by the type that the record states or the source's."""
         return dts_columns.encoding_of(name, column, description, self._zone)
 
     def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:

@@ -1,4 +1,5 @@
-"""Entries of Tencent DTS, in columns: what each one is, where it stands, and the rows in it.
+# SPDX-License-Identifier: Apache-2.0
+"""Read entries of Tencent DTS in columns: type, position, and rows of each one.
 
 Messages and their traps: docs/wire/tencent-dts.md 2.
 """
@@ -14,8 +15,8 @@ import pyarrow.compute as pc
 from google.protobuf.message import DecodeError
 
 from airflow_provider_cdc.core.formats.dts.columns import ColumnLists
+from airflow_provider_cdc.core.formats.dts.fast_rows import FastRows, NotPlain
 from airflow_provider_cdc.core.formats.dts.images import Problem
-from airflow_provider_cdc.core.formats.dts.plain_rows import PlainRows, Unusual
 from airflow_provider_cdc.core.formats.dts.rows import Rows
 from airflow_provider_cdc.core.formats.dts.values import offsets_of
 from airflow_provider_cdc.core.formats.generated.dts_pb2 import Column, DMLType, MessageType, SourceType
@@ -40,7 +41,7 @@ _EMPTY = Problem("record.malformed", "an entry without the event that it announc
 _NO_PLACE = Problem(
     "record.without_position", "a row or DDL event without seqId, or a row event without its table's name"
 )
-_NO_COLUMN = Problem("record.malformed", "what a DML event says of its columns is no message")
+_NO_COLUMN = Problem("record.malformed", "what a DML event says of its columns cannot be read")
 _NO_ROWS = Problem("record.malformed", "a DML event without rows")
 _NO_STATEMENT = Problem("record.malformed", "a DDL event without its statement")
 _NOT_UTF8 = Problem("record.not_utf8", "the text of a DDL statement or of a column's type is not UTF-8")
@@ -87,21 +88,21 @@ class Entries:
         counts[list(self.problems)] = 0
         return counts
 
-    def row_changes(self) -> Iterator[Rows | PlainRows]:
+    def row_changes(self) -> Iterator[Rows | FastRows]:
         """Yield the rows of the DML events, one event's after the other's.
 
-        :raises Unusual: values were not read, and not all are as most are.
+        :raises NotPlain: the fast path cannot read all values.
         """
         counts, starts = self.rows, self._dml.field("rows").offsets.to_numpy()[:-1]
         entry: Any = np.repeat(np.arange(len(self)), counts)
-        chosen = starts[entry] + counted(counts)
+        rows = starts[entry] + counted(counts)
         messages, ops, lists = self._dml.field("rows").values, self.op[entry], self.list[entry]
-        kind = PlainRows if pa.types.is_binary(messages.type.field("oldColumns").type.value_type) else Rows
-        if kind is PlainRows and len(messages) != len(entry):
-            raise Unusual  # values that belong to no change may be no messages
+        kind = FastRows if pa.types.is_binary(messages.type.field("oldColumns").type.value_type) else Rows
+        if kind is FastRows and len(messages) != len(entry):
+            raise NotPlain  # values that belong to no change may be no messages
         for begin in range(0, len(entry), _STRETCH):
             some = slice(begin, begin + _STRETCH)
-            yield kind(messages, chosen[some], ops[some], lists[some], self._lists.tables)
+            yield kind(messages, rows[some], ops[some], lists[some], self._lists.tables)
 
     def transaction(self) -> pa.Array:
         """Return what names each entry's transaction."""
@@ -158,9 +159,9 @@ class Entries:
             return
         _, firsts, likes = np.unique(self._likeness()[entries], return_index=True, return_inverse=True)
         columns = self._dml.field("columns")
-        found = [self._number(columns[int(entry)].as_py()) for entry in entries[firsts]]
-        self.list[entries] = np.array([number for number, _ in found], np.int64)[likes]
-        for like, (_, problem) in enumerate(found):
+        numbered = [self._number(columns[int(entry)].as_py()) for entry in entries[firsts]]
+        self.list[entries] = np.array([number for number, _ in numbered], np.int64)[likes]
+        for like, (_, problem) in enumerate(numbered):
             if problem is not None:
                 self._refuse(entries[likes == like].tolist(), problem)
 

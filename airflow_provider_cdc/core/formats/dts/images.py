@@ -1,4 +1,5 @@
-"""Row images of Tencent DTS: values of many rows, in columns, to JSON object texts.
+# SPDX-License-Identifier: Apache-2.0
+"""Write row images of Tencent DTS: values of many rows, in columns, to JSON object texts.
 
 Values: docs/wire/tencent-dts.md 3.
 """
@@ -14,12 +15,12 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from airflow_provider_cdc.core.formats.common.json_writer import escaped, special_places
 from airflow_provider_cdc.core.formats.dts.columns import HEADS, Carrier, ColumnTables
 from airflow_provider_cdc.core.formats.dts.values import UNKNOWN, Values, data_of, holders_of, offsets_of
 from airflow_provider_cdc.core.formats.generated.dts_pb2 import DataType
-from airflow_provider_cdc.core.formats.json_texts import escaped, special_places
-from airflow_provider_cdc.core.values.charsets import decoder, is_utf8
-from airflow_provider_cdc.core.values.field import Misfit
+from airflow_provider_cdc.core.values.fields import ConversionError
+from airflow_provider_cdc.core.values.shared.charsets import decoder, is_utf8
 
 # what is to be done with a value
 NUMERAL, TEXT, _BASE64, _JSON, NULL, _REFUSE = range(6)
@@ -53,7 +54,7 @@ def no_numeral(data: Any) -> Any:
 
 
 class Problem(NamedTuple):
-    """Why a row is refused."""
+    """Code and message of a row that is refused."""
 
     code: str
     message: str
@@ -63,26 +64,32 @@ _WRONG_TYPE = Problem("value.wrong_type", "a value's type is none that its colum
 _MALFORMED = Problem("value.malformed", "a value is not what its type says")
 _NEGATIVE = Problem("value.malformed", "a negative number in an unsigned column")
 _NO_TEXT = Problem("value.not_text", "a text is not valid in its character set, or the character set is unknown")
-_NO_JSON = Problem("value.not_json", "a JSON value is no JSON text: MySQL's binary form is not read")
+_NO_JSON = Problem("value.not_json", "a JSON value is not a JSON text: MySQL's binary form is not read")
 
 
 class ImageWriter:
-    """Writes images of values.
+    """Write images of values.
 
     :param values: what there is to choose from.
-    :param chosen: the values to write, image after image.
-    :param starts: place in ``chosen`` of each image's first value, and at the end its length.
+    :param selected: the values to write, image after image.
+    :param starts: index in ``selected`` of each image's first value, and at the end its length.
     :param columns: column of each chosen value, in ``tables``.
     :param utc: whether TIMESTAMP texts are in UTC, so that one which says so means the same without.
     """
 
     def __init__(
-        self, values: Values, chosen: Any, starts: Any, columns: Any, tables: ColumnTables, *, utc: bool
+        self, values: Values, selected: Any, starts: Any, columns: Any, tables: ColumnTables, *, utc: bool
     ) -> None:
-        self._values, self._chosen, self._starts, self._columns, self._tables = values, chosen, starts, columns, tables
+        self._values, self._selected, self._starts, self._columns, self._tables = (
+            values,
+            selected,
+            starts,
+            columns,
+            tables,
+        )
         self._utc = utc
         # most often all values are chosen, as they are: then columns of values need not be rearranged
-        self._all = np.array_equal(chosen, np.arange(len(values)))
+        self._all = np.array_equal(selected, np.arange(len(values)))
         self._carriers = tables.carriers.take(columns)
         self._actions = ACTIONS.ravel().take(self._of(values.kinds) * len(Carrier) + self._carriers)
         self._charsets = self._of(values.charsets.indices.to_numpy())
@@ -91,12 +98,12 @@ class ImageWriter:
         self._made = [pa.array([b"", b'"}', b"}"])]
         self._first_made = 2 * len(values) + len(tables.heads)
         self._next_made = self._first_made + len(self._made[0])
-        self._pieces: Any = np.where(self._actions == NUMERAL, chosen, chosen + len(values))
+        self._pieces: Any = np.where(self._actions == NUMERAL, selected, selected + len(values))
         self.problems: dict[int, Problem] = {}  # by image
 
     def write(self) -> pa.Array:
         """Return the images, null where there is no value; those with a problem are not to be used."""
-        if not len(self._chosen):
+        if not len(self._selected):
             return pa.nulls(len(self._starts) - 1, pa.string())
         self._pieces[self._actions == NULL] = self._first_made
         self._refuse(np.flatnonzero(self._actions == _REFUSE), _WRONG_TYPE)
@@ -109,10 +116,10 @@ class ImageWriter:
 
     def _of(self, values: Any) -> Any:
         """Return what is given for each value for each chosen one."""
-        return values if self._all else values[self._chosen]
+        return values if self._all else values[self._selected]
 
-    def _refuse(self, places: Any, problem: Problem) -> None:
-        images: list[int] = np.atleast_1d(np.searchsorted(self._starts, places, "right")).tolist()
+    def _refuse(self, cells: Any, problem: Problem) -> None:
+        images: list[int] = np.atleast_1d(np.searchsorted(self._starts, cells, "right")).tolist()
         for image in images:
             self.problems.setdefault(image - 1, problem)
 
@@ -129,9 +136,9 @@ class ImageWriter:
         numerals = np.flatnonzero((self._actions == NUMERAL) & (self._of(offsets[:-1]) < len(data)))
         odd = no_numeral(data)
         if len(odd):
-            self._refuse(numerals[holders_of(offsets, odd)[self._chosen[numerals]]], _MALFORMED)
+            self._refuse(numerals[holders_of(offsets, odd)[self._selected[numerals]]], _MALFORMED)
         unsigned = numerals[self._carriers[numerals] == Carrier.UNSIGNED]
-        self._refuse(unsigned[data[offsets[self._chosen[unsigned]]] == ord("-")], _NEGATIVE)
+        self._refuse(unsigned[data[offsets[self._selected[unsigned]]] == ord("-")], _NEGATIVE)
 
     def _texts(self) -> None:
         texts = self._actions == TEXT
@@ -141,31 +148,31 @@ class ImageWriter:
         texts &= ~foreign
         if self._utc:
             stated = texts & (self._carriers == Carrier.TIMESTAMP)
-            stated[stated] = self._end_in_utc(self._chosen[stated])
+            stated[stated] = self._end_in_utc(self._selected[stated])
             self._each(stated, _without_zone, _NO_TEXT)
             texts &= ~stated
         if (self._actions == _BASE64).any():  # bytes have so much to escape that it is done for texts alone
             special = holders_of(offsets_of(self._values.contents), special_places(data_of(self._values.contents)))
-            self._escape(texts & special[self._chosen])
+            self._escape(texts & special[self._selected])
         else:
             self._contents = _escaped(self._values.contents)
 
     def _end_in_utc(self, values: Any) -> Any:
         offsets, data = offsets_of(self._values.contents), data_of(self._values.contents)
         signs = offsets[values + 1] - len("+00:00")
-        found = signs >= offsets[values]
-        found[found] = data[signs[found]] == ord("+")
-        return found
+        has_sign = signs >= offsets[values]
+        has_sign[has_sign] = data[signs[has_sign]] == ord("+")
+        return has_sign
 
     def _escape(self, which: Any) -> None:
         """Make the texts between quotes of some values in UTF-8."""
-        places = np.flatnonzero(which)
-        if not len(places):
+        cells = np.flatnonzero(which)
+        if not len(cells):
             return
-        self._put(places, _escaped(self._values.contents.take(pa.array(self._chosen[places]))))
+        self._put(cells, _escaped(self._values.contents.take(pa.array(self._selected[cells]))))
 
-    def _put(self, places: Any, made: pa.Array) -> None:
-        self._pieces[places] = np.arange(len(made)) + self._next_made
+    def _put(self, cells: Any, made: pa.Array) -> None:
+        self._pieces[cells] = np.arange(len(made)) + self._next_made
         self._made.append(made)
         self._next_made += len(made)
 
@@ -178,21 +185,21 @@ class ImageWriter:
             return
         names = self._values.charsets.dictionary.to_pylist()
         for charset in np.unique(self._charsets[which]).tolist():
-            places = np.flatnonzero(which & (self._charsets == charset))
+            cells = np.flatnonzero(which & (self._charsets == charset))
             try:
                 make = converter(names[charset])
-            except Misfit:
-                self._refuse(places, problem)
+            except ConversionError:
+                self._refuse(cells, problem)
                 continue
-            contents = self._values.contents.take(pa.array(self._chosen[places])).to_pylist()
+            contents = self._values.contents.take(pa.array(self._selected[cells])).to_pylist()
             made: list[bytes] = []
-            for place, content in zip(places.tolist(), contents, strict=True):
+            for cell, content in zip(cells.tolist(), contents, strict=True):
                 try:
                     made.append(make(content))
-                except (Misfit, ValueError, RecursionError):
-                    self._refuse([place], problem)
+                except (ConversionError, ValueError, RecursionError):
+                    self._refuse([cell], problem)
                     made.append(content)
-            self._put(places, pa.array(made, pa.binary()))
+            self._put(cells, pa.array(made, pa.binary()))
 
     def _joined(self) -> pa.Array:
         """Put the pieces together: a head and a value each, and an end for each image that has any."""

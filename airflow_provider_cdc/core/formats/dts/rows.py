@@ -1,4 +1,5 @@
-"""Row changes of Tencent DTS: which values make which image of which row.
+# SPDX-License-Identifier: Apache-2.0
+"""Read row changes of Tencent DTS: the values of each image of each row.
 
 Old and new values, and values that are not carried: docs/wire/tencent-dts.md 3.
 """
@@ -25,12 +26,12 @@ class Rows:
     """Some rows of DML events.
 
     :param messages: ``RowChange`` of all rows.
-    :param chosen: the rows to take, one at least.
+    :param rows: the rows to take, one at least.
     :param ops: ``DMLType`` of each chosen row.
     :param lists: number of each chosen row's list of columns, in ``tables``.
     """
 
-    def __init__(self, messages: pa.StructArray, chosen: Any, ops: Any, lists: Any, tables: ColumnTables) -> None:
+    def __init__(self, messages: pa.StructArray, rows: Any, ops: Any, lists: Any, tables: ColumnTables) -> None:
         self._ops, self._lists, self._tables = ops, lists, tables
         self.problems: dict[int, Problem] = {}  # by place in ``chosen``
         counts: list[Any] = []
@@ -39,22 +40,22 @@ class Rows:
         for name, without in (("oldColumns", DMLType.INSERT), ("newColumns", DMLType.DELETE)):
             values = messages.field(name)
             offsets = values.offsets.to_numpy()
-            begin, end = int(offsets[chosen[0]]), int(offsets[chosen[-1] + 1])
-            starts.append(offsets[chosen] + np.int32(sum(len(part) for part in parts) - begin))
-            counts.append(offsets[chosen + 1] - offsets[chosen])
+            begin, end = int(offsets[rows[0]]), int(offsets[rows[-1] + 1])
+            starts.append(offsets[rows] + np.int32(sum(len(part) for part in parts) - begin))
+            counts.append(offsets[rows + 1] - offsets[rows])
             parts.append(values.values.slice(begin, end - begin))
             self._refuse(np.flatnonzero(counts[-1] != np.where(ops == without, 0, tables.count[lists])), _SHIFTED)
         self._values = Values(parts)
-        whole: Any = np.ones(len(chosen), bool)
+        whole: Any = np.ones(len(rows), bool)
         whole[list(self.problems)] = False
         self._first_old = starts[0]
         # first all images before the rows' changes, then all after
         self._counts: Any = np.where(np.r_[whole, whole], np.concatenate(counts), 0)
-        self._images: Any = np.repeat(np.arange(2 * len(chosen), dtype=np.int32), self._counts)
-        self._places: Any = np.arange(len(self._images), dtype=np.int32)
-        self._places -= np.repeat(np.cumsum(self._counts, dtype=np.int32) - self._counts, self._counts)
-        self._cells = np.repeat(np.concatenate(starts), self._counts) + self._places
-        self._columns = np.repeat(tables.first[np.r_[lists, lists]], self._counts) + self._places
+        self._images: Any = np.repeat(np.arange(2 * len(rows), dtype=np.int32), self._counts)
+        self._ordinals: Any = np.arange(len(self._images), dtype=np.int32)
+        self._ordinals -= np.repeat(np.cumsum(self._counts, dtype=np.int32) - self._counts, self._counts)
+        self._cells = np.repeat(np.concatenate(starts), self._counts) + self._ordinals
+        self._columns = np.repeat(tables.first[np.r_[lists, lists]], self._counts) + self._ordinals
 
     def images(self, *, utc: bool) -> tuple[pa.Array, pa.Array]:
         """Return the images before and after; those of rows with a problem are not to be used.
@@ -83,7 +84,7 @@ class Rows:
         rows = self._images[absent] - count
         of_update = self._ops[rows] == DMLType.UPDATE
         absent, rows = absent[of_update], rows[of_update]
-        old = self._first_old[rows] + self._places[absent]
+        old = self._first_old[rows] + self._ordinals[absent]
         carried = self._values.kinds[old] != DataType.NA
         self._cells[absent[carried]] = old[carried]
 

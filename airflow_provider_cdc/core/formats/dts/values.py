@@ -1,4 +1,5 @@
-"""Values of Tencent DTS in columns: messages ``Data`` of many rows, one behind the other.
+# SPDX-License-Identifier: Apache-2.0
+"""Read values of Tencent DTS in columns: messages ``Data`` of many rows, one behind the other.
 
 Values: docs/wire/tencent-dts.md 3.
 """
@@ -42,10 +43,10 @@ def offsets_of(array: pa.Array) -> Any:
 def _distinct(texts: pa.Array) -> pa.DictionaryArray:
     """Return texts by number; most often they are one text or empty."""
     sizes = np.diff(offsets_of(texts))
-    given = np.flatnonzero(sizes)
+    not_empty = np.flatnonzero(sizes)
     data = data_of(texts)[offsets_of(texts)[0] :].tobytes()
-    one = data[: sizes[given[0]]] if len(given) else b""
-    if len(data) != len(one) * len(given) or data != one * len(given) or (sizes[given] != len(one)).any():
+    one = data[: sizes[not_empty[0]]] if len(not_empty) else b""
+    if len(data) != len(one) * len(not_empty) or data != one * len(not_empty) or (sizes[not_empty] != len(one)).any():
         return texts.dictionary_encode()
     return pa.DictionaryArray.from_arrays(
         pa.array((sizes > 0).view(np.int8)), pa.array(["", one.decode()], pa.string())
@@ -53,13 +54,13 @@ def _distinct(texts: pa.Array) -> pa.DictionaryArray:
 
 
 def data_of(array: pa.Array) -> Any:
-    """Return the bytes that :func:`offsets_of` tells of."""
+    """Return the bytes that the offsets of :func:`offsets_of` refer to."""
     buffer = array.buffers()[2]
     return np.frombuffer(b"" if buffer is None else buffer, np.uint8)[: offsets_of(array)[-1]]
 
 
-def holders_of(offsets: Any, places: Any) -> Any:
-    """Mark the values that hold the bytes at some places."""
+def holders_of(offsets: Any, byte_offsets: Any) -> Any:
+    """Return which values hold the bytes at some offsets."""
     marked: Any = np.zeros(len(offsets) - 1, bool)
-    marked[np.searchsorted(offsets, places, "right") - 1] = True
+    marked[np.searchsorted(offsets, byte_offsets, "right") - 1] = True
     return marked

@@ -1,4 +1,5 @@
-"""How OceanBase OMS writes values in its text formats, and its type names (docs/wire/oceanbase-oms.md 7)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Find the encodings and types of values in OMS's text formats (docs/wire/oceanbase-oms.md 7)."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _NUMBERS = _FLOATS | {*INTEGERS, "year", "decimal"}
 _BINARY_FLOATS = frozenset({"DOUBLE", "BINARY_FLOAT", "BINARY_DOUBLE"})
 
 # What a record's type name means where it states no length: the smallest type of ours that holds every value of that
-# name. Whether an integer is unsigned is not told, so the next wider one; BIGINT is Java's BigInteger, INT64 the long.
+# name. Nothing states whether an integer is unsigned: the next wider one; BIGINT is Java's BigInteger, INT64 the long.
 _TEXT = ColumnType("longtext")
 _MEANINGS: dict[str, ColumnType] = {
     "TINYINT": ColumnType("smallint"),
@@ -42,7 +43,7 @@ _MEANINGS: dict[str, ColumnType] = {
     "DATETIME": ColumnType("datetime", 6),
     "TIMESTAMP": ColumnType("timestamp", 6),
     "JSON": ColumnType("json"),
-    **dict.fromkeys(("DECIMAL", "NUMERIC", "NUMBER"), _TEXT),  # the scale is not told, and money is not rounded
+    **dict.fromkeys(("DECIMAL", "NUMERIC", "NUMBER"), _TEXT),  # the scale is not stated, and money is not rounded
     **dict.fromkeys(("ZONED_DATETIME", "INTERVAL_DAY_TO_SECOND", "INTERVAL_YEAR_TO_MONTH", "ROWID", "UROWID"), _TEXT),
     **dict.fromkeys(("CHAR", "NCHAR", "VARCHAR", "VARCHAR2", "NVARCHAR2", "CLOB", "NCLOB", "ENUM", "SET"), _TEXT),
     **dict.fromkeys(("TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"), _TEXT),
@@ -81,7 +82,7 @@ def encoding(
 
     :param said: the record's own name of its type, if it says one.
     :param oracle: whether the source speaks Oracle's dialect.
-    :param zone: time zone of civil times that stand for instants.
+    :param zone: time zone of local times that stand for instants.
     :raises DataError: OMS does not say how it writes this type, or the column's type would round its values.
     """
     kind = column.name
@@ -111,14 +112,14 @@ def encoding(
     if kind == "timestamp" and said is None and not oracle:
         return Encoded(name, Encoding.EPOCH_SECONDS, zone=zone)
     if kind in ("datetime", "timestamp"):
-        return Encoded(name, Encoding.MOMENT_TEXT, zone=zone)  # civil, civil with a zone, seconds, milliseconds
+        return Encoded(name, Encoding.MIXED_DATETIME, zone=zone)  # local time (maybe with zone), seconds or millis
     return Encoded(name, Encoding.NUMBER if word in _UNSCALED else Encoding.TEXT)
 
 
 def inferred_schema(
     names: Sequence[str], key: Sequence[str] | None, types: Mapping[str, str], *, oracle: bool = False
 ) -> TableSchema | None:
-    """Return a schema that holds every value of columns whose type names the record tells, None where none is sure.
+    """Return a schema for every value of columns whose type names the record states, None if one is not certain.
 
     :param key: the key's columns, empty without a key, None where the record's are not those of the row.
     :param types: type name by column; all columns must have one.

@@ -1,9 +1,11 @@
-"""OMS's methods Default and DefaultExtendColumnType (docs/wire/oceanbase-oms.md 11)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Distinguish OMS's methods from each other, and its method Canal from Canal (docs/wire/oceanbase-oms.md 4, 11)."""
 
 from __future__ import annotations
 
 import msgspec
 
+from airflow_provider_cdc.core.formats.common.canal_shape import read_canal_shape
 from airflow_provider_cdc.core.formats.contract import Headers
 from airflow_provider_cdc.core.formats.evidence import Evidence, contradicts, fits
 
@@ -20,7 +22,7 @@ _decode = msgspec.json.Decoder(_Message).decode
 
 
 def _is_typed(value: bytes) -> bool | None:
-    """Say whether a row's images name their types; None where there is no row."""
+    """Return whether a row's images name their types; None where there is no row."""
     try:
         message = _decode(value)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -49,3 +51,15 @@ def of_default_extended(key: bytes | None, value: bytes, headers: Headers) -> Ev
         case False:
             return contradicts("images lack __light_type")
     return None
+
+
+def of_canal_method(key: bytes | None, value: bytes, headers: Headers) -> Evidence | None:
+    """Return what speaks for or against OMS's method Canal."""
+    message = read_canal_shape(value)
+    if message is None:
+        return None
+    if message.id is not None or message.gtid is not None:
+        return contradicts("an id or a gtid, and OMS writes neither")
+    if message.has_lengths:
+        return contradicts("mysqlType has lengths, and OMS writes bare names")
+    return fits("no id, and numbers are JSON numbers" if message.has_numbers else "no id")

@@ -1,4 +1,5 @@
-"""What images of OMS's methods have in common: members, description, NULL in both images."""
+# SPDX-License-Identifier: Apache-2.0
+"""Read what images of OMS's methods have in common: members, description, NULL in both images."""
 
 from __future__ import annotations
 
@@ -8,31 +9,32 @@ from typing import Any
 
 import msgspec
 
+from airflow_provider_cdc.core.formats.common.exact_structs import NO_STRUCT, exact_struct
+from airflow_provider_cdc.core.formats.common.interning import Interner
+from airflow_provider_cdc.core.formats.common.row_images import members_of
 from airflow_provider_cdc.core.formats.contract import Description
-from airflow_provider_cdc.core.formats.exact_members import exact_members
 from airflow_provider_cdc.core.formats.oms import columns as oms_columns
 from airflow_provider_cdc.core.formats.oms.options import OmsOptions
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 
-members_of: Any = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _NULL = msgspec.Raw(b"null")
 _read: Any = msgspec.json.Decoder().decode
 
 
 @dataclass(frozen=True, slots=True)
 class OmsDescription(Description):
-    """A description whose details are type names; beside them, whether the source speaks Oracle's dialect."""
+    """A description whose details are type names, and whether the source speaks Oracle's dialect."""
 
     oracle: bool = False
 
 
 class Descriptions:
-    """The distinct ``columns`` texts; changes name them by number."""
+    """Number the distinct ``columns`` texts."""
 
     def __init__(self) -> None:
-        self.texts: list[str] = []
-        self._numbers: dict[str, int] = {}
+        self._texts = Interner[str]()
+        self.texts = self._texts.values
 
     def number(
         self,
@@ -50,24 +52,12 @@ class Descriptions:
             (docs/wire/oceanbase-oms.md 10.20, 10.31).
         """
         known = None if key is None or not set(key) <= set(names) else key
-        told = {name: types[name] for name in names if name in types}
-        text = msgspec.json.encode([names, known, told, oracle, complete]).decode()
-        if text not in self._numbers:
-            self._numbers[text] = len(self.texts)
-            self.texts.append(text)
-        return self._numbers[text]
-
-
-def _refuse(image: Any) -> Any:
-    raise msgspec.ValidationError
-
-
-REFUSE: tuple[Any, Mapping[str, str]] = _refuse, {}
-"""Stands for :func:`exact_members` where there is none: fits no image."""
+        own_types = {name: types[name] for name in names if name in types}
+        return self._texts.id_of(msgspec.json.encode([names, known, own_types, oracle, complete]).decode())
 
 
 class Images:
-    """Images of one table, recognised by their members without taking them apart.
+    """Recognise images of one table by their members without parsing their values.
 
     :param key: names of the key's columns, empty without a key.
     """
@@ -76,12 +66,12 @@ class Images:
         self._descriptions, self._key, self._oracle = descriptions, key, oracle
         self._types: Mapping[str, str] = {}
         self._names: tuple[str, ...] = ()
-        self._fits: Any = _refuse
+        self._fits = NO_STRUCT.decode
         self._number = 0
 
     def state_types(self, types: Mapping[str, str]) -> None:
         """Take the type names that later images go with."""
-        self._types, self._fits = types, _refuse
+        self._types, self._fits = types, NO_STRUCT.decode
 
     def described(self, before: bytes | None, after: bytes | None, null_is_unchanged: bool) -> tuple[bytes | None, int]:
         """Return a row's image after it and the number of its ``columns`` text.
@@ -106,7 +96,7 @@ class Images:
             self._names = tuple(members_of(image))
             if not self._names:
                 raise ValueError("an image without columns")
-            self._fits, _ = exact_members(self._names) or REFUSE
+            self._fits = exact_struct(self._names).decode
             self._number = self._descriptions.number(self._names, self._key, self._types, self._oracle, complete=True)
         if before is not None and not self._known(before) and not set(members_of(before)) <= set(self._names):
             raise ValueError("an image before an update with columns that the one after it lacks")
@@ -142,14 +132,14 @@ def describe(columns: str) -> OmsDescription:
 
 
 def encoding_of(name: str, column: ColumnType, description: Description | None, zone: str | None) -> Encoded:
-    """Return how a column stands in the images, by its type in the source and by what the record says of it."""
+    """Return the encoding of a column in the images, by its type in the source and by what the record says of it."""
     said = None if description is None or description.details is None else description.details.get(name)
     oracle = isinstance(description, OmsDescription) and description.oracle
     return oms_columns.encoding(name, column, said=said, oracle=oracle, zone=zone)
 
 
 def inferred_schema(description: Description) -> TableSchema | None:
-    """Return a schema made from the type names that a record tells."""
+    """Return a schema made from the type names that a record states."""
     oracle = isinstance(description, OmsDescription) and description.oracle
     if not description.complete:
         return None
@@ -157,7 +147,7 @@ def inferred_schema(description: Description) -> TableSchema | None:
 
 
 class OmsFormat:
-    """What the methods' images have in common, whatever envelope they come in."""
+    """Share what the methods' images have in common, whatever envelope they come in."""
 
     _options: OmsOptions
 
@@ -166,7 +156,7 @@ class OmsFormat:
         return describe(columns)
 
     def encoding_of(self, name: str, column: ColumnType, description: Description | None) -> Encoded:
-        """Return how a column stands in the images."""
+        """Return the encoding of a column in the images."""
         return encoding_of(name, column, description, self._options.zone)
 
     def structure(self, table_changes: str) -> list[tuple[str, str, TableSchema | None]]:

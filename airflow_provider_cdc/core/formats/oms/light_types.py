@@ -1,9 +1,11 @@
-"""``__light_type``, the types in an image of OMS's DefaultExtendColumnType (docs/wire/oceanbase-oms.md 3)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Read ``__light_type``, the types in an image of OMS's DefaultExtendColumnType (docs/wire/oceanbase-oms.md 3)."""
 
 from __future__ import annotations
 
 import msgspec
 
+from airflow_provider_cdc.core.formats.common.row_images import members_of
 from airflow_provider_cdc.core.formats.oms import images as oms_images
 
 LIGHT_TYPE = "__light_type"
@@ -17,7 +19,7 @@ _light_types = msgspec.json.Decoder(dict[str, _LightType])
 
 
 class TypedImages(oms_images.Images):
-    """Images of one table that may end in ``__light_type``, mostly always the same."""
+    """Images of one table that may end in ``__light_type``, usually always the same."""
 
     _tail = _light = _taken = b""
 
@@ -38,7 +40,7 @@ class TypedImages(oms_images.Images):
         """Return an image without its ``__light_type``, and that (empty where it has none)."""
         if self._tail and image.endswith(self._tail):  # unbalanced where it ends a nested object: then nothing fits
             return image[: -len(self._tail)] + b"}", self._light
-        members = oms_images.members_of(image)
+        members = members_of(image)
         light = bytes(members.pop(LIGHT_TYPE, b""))
         if not light:
             return image, light

@@ -1,4 +1,5 @@
-"""OMS's messages as JSON: the separator of key values may stand bare in their texts."""
+# SPDX-License-Identifier: Apache-2.0
+"""Read OMS's messages as JSON; the separator of key values may be unescaped in their texts."""
 
 from __future__ import annotations
 

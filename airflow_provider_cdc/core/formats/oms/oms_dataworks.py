@@ -1,20 +1,23 @@
-"""OceanBase OMS, serialization method Dataworks, version 2.0 (docs/wire/oceanbase-oms.md 5, 7, 8, 10)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Decode OceanBase OMS, serialization method Dataworks, version 2.0 (docs/wire/oceanbase-oms.md 5, 7, 8, 10)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 
-from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilder
+from airflow_provider_cdc.core.formats.common.described_tables import DescribedTables
+from airflow_provider_cdc.core.formats.common.epoch_times import EpochMillis
+from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord, decode_each
 from airflow_provider_cdc.core.formats.contract import Progress, Records
 from airflow_provider_cdc.core.formats.oms import images as oms_images
 from airflow_provider_cdc.core.formats.oms.columns import dialect_of, speaks_oracle
 from airflow_provider_cdc.core.formats.oms.options import NULL_IN_BOTH, TIMEZONE, OmsOptions
-from airflow_provider_cdc.core.formats.oms.positions import NOWHERE, Place, change_place, snapshot_place
-from airflow_provider_cdc.core.formats.record_by_record import Refused, decode_each
+from airflow_provider_cdc.core.formats.oms.positions import NOWHERE, BinlogPosition, change_position, snapshot_position
 
 _VERSION = "2.0"
 # ROW is OMS's word for a row of the full load, which the text on this method does not mention; UPDATE_AFTER with both
@@ -24,8 +27,6 @@ _WITH_BEFORE = ("update", "delete")
 _MARKS = {"TRANSACTION_BEGIN": "begin", "TRANSACTION_END": "commit", "XACOMMIT": "commit"}
 _SCHEMA_CHANGES = frozenset({"CREATE", "ALTER", "ERASE", "QUERY", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"})
 _SAID_BY_OP = {"TRUNCATE": "TRUNCATE TABLE", "ERASE": "DROP TABLE"}  # what is clear without the statement's text
-# milliseconds up to the year 9999: what a timestamp column can hold
-_Millis = Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_999)]
 
 
 class _Source(msgspec.Struct, gc=False):
@@ -51,10 +52,10 @@ class _Image(msgspec.Struct, gc=False):
 
 
 class _Times(msgspec.Struct, gc=False):
-    """Milliseconds; ``checkpointTime`` beside them is in seconds and not needed."""
+    """Milliseconds; ``checkpointTime`` next to them is in seconds and not needed."""
 
-    eventTime: _Millis | None = None
-    systemTime: _Millis | None = None
+    eventTime: EpochMillis | None = None
+    systemTime: EpochMillis | None = None
 
 
 class _Ddl(msgspec.Struct, gc=False):
@@ -84,27 +85,27 @@ class _Where(msgspec.Struct, gc=False):
     source: _Source
 
 
-class _Told(msgspec.Struct, gc=False):
-    """What a message tells of its table, whatever else in it cannot be read."""
+class _TableOnly(msgspec.Struct, gc=False):
+    """Members that name the table of a message, whatever else in it cannot be read."""
 
     payload: _Op
     schema: _Where
 
 
-_told = msgspec.json.Decoder(_Told)
+_read_table = msgspec.json.Decoder(_TableOnly)
 _message = msgspec.json.Decoder(_Message)
 _schema = msgspec.json.Decoder(_Schema | None)
 _NULL = msgspec.Raw(b"null")
 
 
 class _Table(oms_images.Images):
-    """What records with the same ``schema`` have in common."""
+    """Hold what records with the same ``schema`` have in common."""
 
     def __init__(self, descriptions: oms_images.Descriptions, schema: _Schema | None) -> None:
         source = _Source() if schema is None else schema.source
         key = () if schema is None else tuple(schema.pk or ())
         super().__init__(descriptions, key, speaks_oracle(source.dbType))
-        self.database = source.schema or source.dbName or ""  # where there are schemas, tables are told apart by them
+        self.database = source.schema or source.dbName or ""  # where there are schemas, they distinguish tables
         self.name = source.table or ""
         self.dialect = dialect_of(source.dbType)
         if schema is not None:
@@ -133,42 +134,41 @@ class WireFormat(oms_images.OmsFormat):
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self._options = OmsOptions(options or {}, sequenced=False)
         if not self._options.sequenced:
-            self.order, self.splits_partitions = "second", False
+            self.order, self.splits_partitions = "clock", False
         self.partial_images = self._options.null_is_unchanged
         self._descriptions = oms_images.Descriptions()
-        self._tables: dict[bytes, _Table] = {}
-        self._latest: tuple[msgspec.Raw, _Table] | None = None
+        self._tables = DescribedTables(self._table)
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        return decode_each(records, self._descriptions.texts, self._record, "OMS Dataworks message", _table_of)
+        return decode_each(records, self._descriptions.texts, self._record, "an OMS Dataworks message", _table_of)
 
-    def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
+    def _record(self, out: ChangeBuilder, index: int, value: bytes) -> None:
         """Add the change of one record."""
         message = _open(value)
         payload = message.payload
         op = _ROW_OPS.get(payload.op)
         if op is not None:
-            stamp = out.records.timestamps[place]
-            out.changes.append(self._row(place, op, payload, self._table(message.schema), stamp))
+            stamp = out.records.timestamps[index]
+            out.changes.append(self._row(index, op, payload, self._tables.find(message.schema), stamp))
         elif payload.op in _SCHEMA_CHANGES:
-            self._schema_change(out, place, payload, self._table(message.schema))
+            self._schema_change(out, index, payload, self._tables.find(message.schema))
         else:
-            self._mark(out, place, payload)
+            self._mark(out, index, payload)
 
-    def _row(self, place: int, op: str, payload: _Payload, table: _Table, written_ms: int | None) -> tuple[Any, ...]:
+    def _row(self, index: int, op: str, payload: _Payload, table: _Table, written_ms: int | None) -> tuple[Any, ...]:
         """Return the fields of a :class:`Change`."""
         before, after = _image(payload.before), _image(payload.after)
         if (before is None) is (op in _WITH_BEFORE) or (after is None) is (op != "delete"):
             raise ValueError(f"{op} with other images than it has")
         if not table.database or not table.name:
             raise ValueError("a row without database or table")
-        file, pos, row = self._place(payload, op, written_ms) if self._options.sequenced else NOWHERE
+        file, pos, row = self._position(payload, op, written_ms) if self._options.sequenced else NOWHERE
         (time, written), database, name = self._times(payload), table.database, table.name
         after, columns = table.described(before, after, self.partial_images)
-        return (place, 0, "row", op, database, name, file, pos, row, time, written, None, before, after, columns)
+        return (index, 0, "row", op, database, name, file, pos, row, time, written, None, before, after, columns)
 
-    def _schema_change(self, out: ChangeColumns, place: int, payload: _Payload, table: _Table) -> None:
+    def _schema_change(self, out: ChangeBuilder, index: int, payload: _Payload, table: _Table) -> None:
         statement = (payload.ddl.text if payload.ddl is not None else None) or ""
         dialect = table.dialect if statement.strip() else None
         if not statement.strip():
@@ -176,10 +176,10 @@ class WireFormat(oms_images.OmsFormat):
                 raise ValueError(f"{payload.op} without its text")
             names = ("`" + name.replace("`", "``") + "`" for name in (table.database, table.name))
             statement = f"{_SAID_BY_OP[payload.op]} {'.'.join(names)}"
-        file, pos, row = self._place(payload, "ddl", None)
+        file, pos, row = self._position(payload, "ddl", None)
         time, tool_time = self._times(payload)
         out.add(
-            place,
+            index,
             "schema",
             database=table.database,
             table=table.name or None,
@@ -193,24 +193,24 @@ class WireFormat(oms_images.OmsFormat):
             dialect=dialect,
         )
 
-    def _mark(self, out: ChangeColumns, place: int, payload: _Payload) -> None:
+    def _mark(self, out: ChangeBuilder, index: int, payload: _Payload) -> None:
         time, _ = self._times(payload)
         if payload.op in _MARKS:
-            out.add(place, "transaction", op=_MARKS[payload.op], source_time=time)
+            out.add(index, "transaction", op=_MARKS[payload.op], source_time=time)
         elif payload.op == "HEARTBEAT" and time is not None:
-            out.add(place, "progress", source_time=time)
+            out.add(index, "progress", source_time=time)
         elif payload.op in ("HEARTBEAT", "GTID"):
-            out.add(place, "ignored")
+            out.add(index, "ignored")
         elif payload.op == "XAROLLBACK":
-            text = "a prepared XA transaction was rolled back; its rows were sent before and cannot be told from others"
-            raise Refused("record.xa_rollback", text)
+            text = "a prepared XA transaction was rolled back; its rows were sent before and cannot be identified"
+            raise UnsupportedRecord("record.xa_rollback", text)
         else:
             raise ValueError("unknown op")
 
-    def _place(self, payload: _Payload, op: str, written_ms: int | None) -> Place:
+    def _position(self, payload: _Payload, op: str, written_ms: int | None) -> BinlogPosition:
         if not self._options.sequenced:
             return NOWHERE
-        return snapshot_place(written_ms) if op == "snapshot" else change_place(payload.scn)
+        return snapshot_position(written_ms) if op == "snapshot" else change_position(payload.scn)
 
     def _times(self, payload: _Payload) -> tuple[int | None, int | None]:
         """Return source time in microseconds and, where it orders, the tool's in milliseconds."""
@@ -220,15 +220,8 @@ class WireFormat(oms_images.OmsFormat):
         time = None if times.eventTime is None else times.eventTime * 1000
         return time, None if self._options.sequenced else times.systemTime
 
-    def _table(self, schema: msgspec.Raw) -> _Table:
-        if self._latest is not None and schema == self._latest[0]:  # mostly; it is long to copy and to hash
-            return self._latest[1]
-        mark = bytes(schema)
-        table = self._tables.get(mark)
-        if table is None:
-            table = self._tables[mark] = _Table(self._descriptions, _schema.decode(mark) if mark else None)
-        self._latest = msgspec.Raw(mark), table
-        return table
+    def _table(self, schema: bytes, _: bytes) -> _Table:
+        return _Table(self._descriptions, _schema.decode(schema) if schema else None)
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
         """Return the source time of a change or of a heartbeat."""
@@ -257,8 +250,8 @@ def _image(image: _Image | None) -> bytes | None:
 
 def _table_of(value: bytes) -> tuple[str | None, str | None]:
     """Return the table of a row change."""
-    told = _told.decode(value)
-    if told.payload.op not in _ROW_OPS:
+    message = _read_table.decode(value)
+    if message.payload.op not in _ROW_OPS:
         raise ValueError("no row change")
-    source = told.schema.source
+    source = message.schema.source
     return source.schema or source.dbName, source.table

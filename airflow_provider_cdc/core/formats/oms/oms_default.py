@@ -1,4 +1,5 @@
-"""OceanBase OMS, serialization method Default (docs/wire/oceanbase-oms.md 2, 7, 8, 10)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Decode OceanBase OMS, serialization method Default (docs/wire/oceanbase-oms.md 2, 7, 8, 10)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilder
+from airflow_provider_cdc.core.formats.common.record_decoder import decode_each
+from airflow_provider_cdc.core.formats.common.row_images import members_of
 from airflow_provider_cdc.core.formats.contract import Progress, Records
 from airflow_provider_cdc.core.formats.oms import images as oms_images
 from airflow_provider_cdc.core.formats.oms.columns import dialect_of, is_oceanbase, speaks_oracle
@@ -17,8 +20,7 @@ from airflow_provider_cdc.core.formats.oms.evidence import of_default
 from airflow_provider_cdc.core.formats.oms.light_types import LIGHT_TYPE, TypedImages
 from airflow_provider_cdc.core.formats.oms.messages import reader_of
 from airflow_provider_cdc.core.formats.oms.options import NULL_IN_BOTH, TIMEZONE, OmsOptions
-from airflow_provider_cdc.core.formats.oms.positions import NOWHERE, Place, change_place, snapshot_place
-from airflow_provider_cdc.core.formats.record_by_record import decode_each
+from airflow_provider_cdc.core.formats.oms.positions import NOWHERE, change_position, snapshot_position
 
 _ROW_OPS = {"ROW": "snapshot", "INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
 _KEY_SEPARATOR = "\x01"
@@ -59,20 +61,20 @@ class _Named(msgspec.Struct, gc=False):
     dbType: str | None = None
 
 
-class _Told(msgspec.Struct, gc=False):
-    """What a message tells of its table, whatever else in it cannot be read."""
+class _TableOnly(msgspec.Struct, gc=False):
+    """Members that name the table of a message, whatever else in it cannot be read."""
 
     allMetaData: _Named
     recordType: str | None = None
 
 
-_told = reader_of(_Told)
+_read_table = reader_of(_TableOnly)
 _open = reader_of(_Message)
 _ddl = msgspec.json.Decoder(_Ddl)
 
 
 class _Table(TypedImages):
-    """What records of one table have in common."""
+    """Hold what records of one table have in common."""
 
     def __init__(self, descriptions: oms_images.Descriptions, meta: _Meta, tenant: str | None) -> None:
         self.database, self.name = _database_of(meta, tenant), meta.table_name or ""
@@ -108,7 +110,7 @@ class WireFormat(oms_images.OmsFormat):
         self._options = OmsOptions(options or {}, sequenced=True)
         self._sequenced = self._options.sequenced
         if not self._sequenced:
-            self.order, self.splits_partitions = "second", False
+            self.order, self.splits_partitions = "clock", False
         self.partial_images = self._options.null_is_unchanged
         self._descriptions = oms_images.Descriptions()
         self._tables: dict[tuple[str | None, ...], _Table] = {}
@@ -116,25 +118,25 @@ class WireFormat(oms_images.OmsFormat):
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        return decode_each(records, self._descriptions.texts, self._record, "OMS Default message", self._table_of)
+        return decode_each(records, self._descriptions.texts, self._record, "an OMS Default message", self._table_of)
 
     def _table_of(self, value: bytes) -> tuple[str | None, str | None]:
         """Return the table of a row change."""
-        told = _told(value)
-        if told.recordType not in _ROW_OPS:
+        message = _read_table(value)
+        if message.recordType not in _ROW_OPS:
             raise ValueError("no row change")
-        return _database_of(told.allMetaData, self._options.tenant), told.allMetaData.table_name
+        return _database_of(message.allMetaData, self._options.tenant), message.allMetaData.table_name
 
-    def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
+    def _record(self, out: ChangeBuilder, index: int, value: bytes) -> None:
         """Add the change of one record."""
         message = _open(value)
         op = _ROW_OPS.get(message.recordType or _kind_of(message))
         if op is None:
-            self._other(out, place, message)
+            self._other(out, index, message)
         else:
-            out.changes.append(self._row(place, op, message, out.records.timestamps[place]))
+            out.changes.append(self._row(index, op, message, out.records.timestamps[index]))
 
-    def _row(self, place: int, op: str, message: _Message, written_ms: int | None) -> tuple[Any, ...]:
+    def _row(self, index: int, op: str, message: _Message, written_ms: int | None) -> tuple[Any, ...]:
         """Return the fields of a :class:`Change`."""
         meta = message.allMetaData
         before, after = _image(message.prevStruct), _image(message.postStruct)
@@ -146,37 +148,37 @@ class WireFormat(oms_images.OmsFormat):
         written = None
         if not self._sequenced:
             file = pos = row = None
-            written = 0 if op == "snapshot" else None  # older than every change, and no clock tells when
+            written = 0 if op == "snapshot" else None  # older than every change, and no clock shows when
         elif op == "snapshot":
-            file, pos, row = snapshot_place(written_ms)
+            file, pos, row = snapshot_position(written_ms)
         else:
-            file, pos, row = change_place(meta.storeDataSequence)
+            file, pos, row = change_position(meta.storeDataSequence)
         after, columns = table.described(before, after, self.partial_images)
         time, database, name = _micros(meta.timestamp), table.database, table.name
         transaction = meta.transId or meta.uniqueId or None
         if isinstance(transaction, int):
             transaction = str(transaction)
-        return (place, 0, "row", op, database, name, file, pos, row, time, written, transaction, before, after, columns)
+        return (index, 0, "row", op, database, name, file, pos, row, time, written, transaction, before, after, columns)
 
-    def _other(self, out: ChangeColumns, place: int, message: _Message) -> None:
-        """Add what is no row change."""
+    def _other(self, out: ChangeBuilder, index: int, message: _Message) -> None:
+        """Add the change of a record without rows."""
         kind = message.recordType or _kind_of(message)
         if kind == "DDL":
-            self._schema_change(out, place, message)
+            self._schema_change(out, index, message)
         elif kind == "HEARTBEAT":
-            _heartbeat(out, place, message.allMetaData)
+            _heartbeat(out, index, message.allMetaData)
         else:
             raise ValueError("unknown recordType")
 
-    def _schema_change(self, out: ChangeColumns, place: int, message: _Message) -> None:
+    def _schema_change(self, out: ChangeBuilder, index: int, message: _Message) -> None:
         meta = message.allMetaData
         statement = _ddl.decode(message.postStruct).ddl if message.postStruct else ""
         if not statement.strip():
             raise ValueError("DDL without its text")
         database = _database_of(meta, self._options.tenant)
-        file, pos, row = self._place(meta, "ddl", None)
+        file, pos, row = change_position(meta.storeDataSequence) if self._sequenced else NOWHERE
         out.add(
-            place,
+            index,
             "schema",
             database=database,
             table=meta.table_name or None,
@@ -190,28 +192,23 @@ class WireFormat(oms_images.OmsFormat):
             dialect=dialect_of(meta.dbType),
         )
 
-    def _place(self, meta: _Meta, op: str, written_ms: int | None) -> Place:
-        if not self._options.sequenced:
-            return NOWHERE
-        return snapshot_place(written_ms) if op == "snapshot" else change_place(meta.storeDataSequence)
-
     def _table(self, meta: _Meta) -> _Table:
         if self._latest is not None:
-            known, table = self._latest
-            # mostly it is the table of the record before, and to compare is cheaper than to hash
+            latest, table = self._latest
+            # usually it is the table of the record before, and to compare is cheaper than to hash
             if (
-                meta.table_name == known.table_name
-                and meta.db == known.db
-                and meta.record_primary_key == known.record_primary_key
-                and meta.dbType == known.dbType
+                meta.table_name == latest.table_name
+                and meta.db == latest.db
+                and meta.record_primary_key == latest.record_primary_key
+                and meta.dbType == latest.dbType
             ):
                 return table
         mark = (meta.db, meta.table_name, meta.dbType, meta.record_primary_key)
-        found = self._tables.get(mark)
-        if found is None:
-            found = self._tables[mark] = _Table(self._descriptions, meta, self._options.tenant)
-        self._latest = meta, found
-        return found
+        known = self._tables.get(mark)
+        if known is None:
+            known = self._tables[mark] = _Table(self._descriptions, meta, self._options.tenant)
+        self._latest = meta, known
+        return known
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:
         """Return the source time of a change or of a heartbeat."""
@@ -235,7 +232,7 @@ def _kind_of(message: _Message) -> str:
         return "HEARTBEAT" if before is None else "DELETE"
     if before is not None:
         return "UPDATE"
-    return "DDL" if set(oms_images.members_of(after)) == {"ddl"} else "INSERT"
+    return "DDL" if set(members_of(after)) == {"ddl"} else "INSERT"
 
 
 def _image(raw: msgspec.Raw) -> bytes | None:
@@ -247,12 +244,12 @@ def _image(raw: msgspec.Raw) -> bytes | None:
     return None if image in _ABSENT or image[1:-1].isspace() else image
 
 
-def _heartbeat(out: ChangeColumns, place: int, meta: _Meta) -> None:
+def _heartbeat(out: ChangeBuilder, index: int, meta: _Meta) -> None:
     time = _micros(meta.timestamp)
     if time is None:
-        out.add(place, "ignored")  # what ``checkpoint`` says of one partition is not known
+        out.add(index, "ignored")  # what ``checkpoint`` says of one partition is not known
     else:
-        out.add(place, "progress", source_time=time)
+        out.add(index, "progress", source_time=time)
 
 
 def _database_of(meta: _Meta | _Named, tenant: str | None) -> str:

@@ -1,4 +1,5 @@
-"""OceanBase OMS, serialization method DefaultExtendColumnType (docs/wire/oceanbase-oms.md 3)."""
+# SPDX-License-Identifier: Apache-2.0
+"""Decode OceanBase OMS, serialization method DefaultExtendColumnType (docs/wire/oceanbase-oms.md 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The method "SharePlex" of OceanBase Migration Service (OMS).
+# SPDX-License-Identifier: Apache-2.0
+"""Decode the method "SharePlex" of OceanBase Migration Service (OMS).
 
 Records name neither types nor the key: ``tables.<name>.create`` does (docs/wire/oceanbase-oms.md 6, 7, 8, 10).
 """
@@ -11,9 +12,11 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from airflow_provider_cdc.core.formats.change_columns import ChangeColumns
+from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilder
+from airflow_provider_cdc.core.formats.common.exact_structs import NO_STRUCT, exact_struct
+from airflow_provider_cdc.core.formats.common.record_decoder import decode_each
+from airflow_provider_cdc.core.formats.common.row_images import members_of
 from airflow_provider_cdc.core.formats.contract import Progress, Records
-from airflow_provider_cdc.core.formats.exact_members import exact_members
 from airflow_provider_cdc.core.formats.oms import images as oms_images
 from airflow_provider_cdc.core.formats.oms.columns import is_oceanbase, speaks_oracle
 from airflow_provider_cdc.core.formats.oms.messages import reader_of
@@ -21,13 +24,12 @@ from airflow_provider_cdc.core.formats.oms.options import DB_TYPE, NULL_IN_BOTH,
 from airflow_provider_cdc.core.formats.oms.positions import (
     NO_SEQUENCE,
     NOWHERE,
-    change_place,
-    snapshot_place,
+    change_position,
+    snapshot_position,
 )
-from airflow_provider_cdc.core.formats.record_by_record import decode_each
-from airflow_provider_cdc.core.values import civil
-from airflow_provider_cdc.core.values.field import Misfit
-from airflow_provider_cdc.core.values.zones import instant_of
+from airflow_provider_cdc.core.values.fields import ConversionError
+from airflow_provider_cdc.core.values.shared import calendar
+from airflow_provider_cdc.core.values.shared.time_zones import instant_of
 
 _ROW_OPS = {"ins": "insert", "upd": "update", "del": "delete"}
 _TIMES = 4096  # distinct texts remembered; second precision, so they repeat
@@ -55,13 +57,13 @@ class _Named(msgspec.Struct, gc=False):
     table: str
 
 
-class _Told(msgspec.Struct, gc=False):
-    """What a message tells of its table, whatever else in it cannot be read."""
+class _TableOnly(msgspec.Struct, gc=False):
+    """Members that name the table of a message, whatever else in it cannot be read."""
 
     meta: _Named
 
 
-_told = reader_of(_Told)
+_read_table = reader_of(_TableOnly)
 _open = reader_of(_Message)
 
 
@@ -73,12 +75,12 @@ class _Table:
 
     def __init__(self, database: str, name: str) -> None:
         self.database, self.name = database, name
-        self._full, self._fields = oms_images.REFUSE
+        self._full, self._fields = NO_STRUCT
         self._complete = self._partial = 0
 
     def learn(self, names: tuple[str, ...], complete: int, partial: int) -> None:
         """Take the members of an image of all columns, and the numbers of texts for such."""
-        self._full, self._fields = exact_members(names) or oms_images.REFUSE
+        self._full, self._fields = exact_struct(names)
         self._complete, self._partial = complete, partial
 
     def full_images(self, op: str, data: msgspec.Raw, key: msgspec.Raw) -> _Images | None:
@@ -93,7 +95,7 @@ class _Table:
             row, before = self._full(key), bytes(key)
             if msgspec.json.encode(row) != before:
                 return None  # in another order: the image after it has the order of the one before it
-            for name, value in oms_images.members_of(data).items():
+            for name, value in members_of(data).items():
                 setattr(row, self._fields[name], value)
         except (ValueError, RecursionError, KeyError):
             return None
@@ -121,7 +123,7 @@ class WireFormat(oms_images.OmsFormat):
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         self._options = OmsOptions(options or {}, sequenced=True)
-        self.order = "exact" if self._options.sequenced else "second"
+        self.order = "exact" if self._options.sequenced else "clock"
         self.splits_partitions = self._sequenced = self._options.sequenced
         self._oracle = speaks_oracle(self._options.source)
         self._descriptions = oms_images.Descriptions()
@@ -130,20 +132,20 @@ class WireFormat(oms_images.OmsFormat):
 
     def decode(self, records: Records) -> pa.RecordBatch:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
-        return decode_each(records, self._descriptions.texts, self._record, "OMS SharePlex message", self._table_of)
+        return decode_each(records, self._descriptions.texts, self._record, "an OMS SharePlex message", self._table_of)
 
     def _table_of(self, value: bytes) -> tuple[str | None, str | None]:
         """Return the table of a row change."""
-        told = _told(value).meta
-        if told.op not in _ROW_OPS:
+        message = _read_table(value).meta
+        if message.op not in _ROW_OPS:
             raise ValueError("no row change")
-        return self._named(told.table)
+        return self._named(message.table)
 
-    def _record(self, out: ChangeColumns, place: int, value: bytes) -> None:
+    def _record(self, out: ChangeBuilder, index: int, value: bytes) -> None:
         """Add the change of one record."""
-        out.changes.append(self._row(place, _open(value), out.records.timestamps[place]))
+        out.changes.append(self._row(index, _open(value), out.records.timestamps[index]))
 
-    def _row(self, place: int, message: _Message, written_ms: int | None) -> tuple[Any, ...]:
+    def _row(self, index: int, message: _Message, written_ms: int | None) -> tuple[Any, ...]:
         """Return the fields of a :class:`Change`."""
         meta = message.meta
         op = _ROW_OPS.get(meta.op)
@@ -159,13 +161,13 @@ class WireFormat(oms_images.OmsFormat):
                 written = posted // 1000
         elif op == "insert" and meta.scn in NO_SEQUENCE:
             op = "snapshot"  # only rows of the full load have none
-            file, pos, row = snapshot_place(written_ms)
+            file, pos, row = snapshot_position(written_ms)
         else:
-            file, pos, row = change_place(meta.scn)
+            file, pos, row = change_position(meta.scn)
         time = self._times.get(meta.time) or self._time(meta.time)
         transaction = None if meta.trans is None or meta.trans == "" else str(meta.trans)
         database, name = table.database, table.name
-        return (place, 0, "row", op, database, name, file, pos, row, time, written, transaction, before, after, columns)
+        return (index, 0, "row", op, database, name, file, pos, row, time, written, transaction, before, after, columns)
 
     def _table(self, text: str) -> _Table:
         """Return what is known of the table with a qualified name."""
@@ -190,8 +192,8 @@ class WireFormat(oms_images.OmsFormat):
         An update's ``data`` has the changed columns, its ``key`` the row before them, of which samples show all columns
         but the text promises none: what neither has is unchanged.
         """
-        members = oms_images.members_of(data)
-        full = members if op != "update" else oms_images.members_of(key)
+        members = members_of(data)
+        full = members if op != "update" else members_of(key)
         if not full:
             raise ValueError("an update without key" if op == "update" else "a row without columns")
         names = tuple(full)
@@ -211,15 +213,15 @@ class WireFormat(oms_images.OmsFormat):
         return self._descriptions.number(tuple(sorted(names)), None, {}, self._oracle, complete)
 
     def _time(self, text: str | None) -> int | None:
-        """Return a civil time in microseconds since the epoch."""
+        """Return a local time in microseconds since the epoch."""
         if not text:
             return None
         time = self._times.get(text)
         if time is None:
             try:
-                time = instant_of(civil.moment(text), self._options.zone or "UTC")[0]
-            except Misfit:
-                raise ValueError("a time that is none in the stated timezone") from None
+                time = instant_of(calendar.parse_datetime(text), self._options.zone or "UTC")[0]
+            except ConversionError:
+                raise ValueError("an invalid time in the stated timezone") from None
             if len(self._times) >= _TIMES:
                 self._times.clear()
             self._times[text] = time

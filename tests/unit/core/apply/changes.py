@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Change tables and timelines for tests of resolving, without any wire form."""
 
 from __future__ import annotations
@@ -8,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from airflow_provider_cdc.core.apply.delta import Delta
-from airflow_provider_cdc.core.apply.repeats import SENT_COLUMNS, with_sending
+from airflow_provider_cdc.core.apply.merge_plan import Delta
+from airflow_provider_cdc.core.apply.repeated_rows import SENT_COLUMNS, with_sending
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS
-from airflow_provider_cdc.core.ddl.fold import build_timeline
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from airflow_provider_cdc.core.model.schema import TableName
+from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline
 
 NAME = TableName("shop", "t")
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Examples of defaults: what rows that are older than an added column have in it.
 
 Expected values are those of MySQL. Its manual: "The YEAR Type" (years of one and two digits), "Floating-Point Types"
@@ -158,5 +159,5 @@ def test_a_default_that_is_changed_for_a_column_is_one_of_its_type() -> None:
 def test_a_default_is_cut_as_any_stored_value_and_counted() -> None:
     timeline, lossy = altered("a INT", "ADD n VARCHAR(9) DEFAULT 'abcdef'", "MODIFY n VARCHAR(3)"), Counter[str]()
     content = stored(timeline, 0, [{"id": 1, "a": 7}, {"id": 2, "a": 8}])
-    result = mapper(timeline, lossy).content(content, timeline.epochs[0].schema, 2, 0)
+    result = mapper(timeline, lossy).content(content, timeline.versions[0].schema, 2, 0)
     assert (result.column("n").to_pylist(), lossy) == (["abc", "abc"], {"text_cut": 2})

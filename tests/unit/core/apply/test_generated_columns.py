@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generated columns added to filled tables: computed as the server computed them, or parked.
 
 Expected values follow MySQL's manual: Arithmetic Operators, Precision Math, CREATE TABLE and Generated Columns.
@@ -12,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_cdc.core.apply.content import after_parts
-from airflow_provider_cdc.core.apply.mapping import Mapper, arrow_schema
 from airflow_provider_cdc.core.apply.resolve import resolve
-from airflow_provider_cdc.core.ddl.timeline import TableTimeline
+from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
+from airflow_provider_cdc.core.apply.table_rewrite import after_parts
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
 from tests.unit.core.apply.changes import change, table_of, timeline_of
 
@@ -45,12 +46,12 @@ def content(
     assert timeline.unknown_since() is None
     timeline = TableTimeline.from_document(timeline.document())  # as it travels to the task
     options = options or TypeOptions()
-    base = timeline.epochs[at].schema
+    base = timeline.versions[at].schema
     table = pa.Table.from_pylist(stored, arrow_schema(base, options))
     wire = open_format("canal-protobuf")
     delta = resolve(table_of(changes), timeline, base, wire, options, read=lambda _: table, base_position=position)
     assert delta.failures == []
-    mapper = Mapper(timeline.epochs, timeline.fills, options, delta.lossy)
+    mapper = Mapper(timeline.versions, timeline.fills, options, delta.lossy)
     found, _ = after_parts(table, pa.table({}), base, delta.parts, mapper)
     return sorted(found.to_pylist(), key=lambda row: row["id"]), delta.lossy
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Examples of key conflicts: several rows acquire and release one key, and their records lie on several partitions.
 
 The first half is about formats with positions in the source's log. There only rows of one statement are in doubt: a
@@ -35,7 +36,7 @@ def row(key: int, value: str) -> dict[str, Any]:
 def outcome(changes: Iterable[dict[str, Any]], tool: str) -> Content:
     """Return the rows that a batch writes and the keys that it deletes."""
     wire = open_format(tool)
-    given = clock_table_of(changes) if wire.order == "second" else table_of(changes)
+    given = clock_table_of(changes) if wire.order == "clock" else table_of(changes)
     delta = resolve(given, timeline_of(CREATE), None, wire, TypeOptions())
     assert delta.failures == []
     (part,) = delta.parts

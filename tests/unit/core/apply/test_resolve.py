@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resolving: what images lack is told, never made NULL."""
 
 from __future__ import annotations
@@ -6,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.apply.delta import Delta
+from airflow_provider_cdc.core.apply.merge_plan import Delta
 from airflow_provider_cdc.core.apply.resolve import resolve
-from airflow_provider_cdc.core.apply.typing_rows import SchemaMissing
+from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
 from airflow_provider_cdc.core.formats.oms.images import Descriptions
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.values.types import TypeOptions

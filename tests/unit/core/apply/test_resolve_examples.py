@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Examples of resolving: which rows a batch of changes leaves, and which keys it removes.
 
 Each test states what happened at the source. The expected rows are those that the source has afterwards.
@@ -10,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_cdc.core.apply.delta import Delta, Part
+from airflow_provider_cdc.core.apply.merge_plan import Delta, Part
 from airflow_provider_cdc.core.apply.resolve import resolve
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.values.types import TypeOptions
@@ -58,7 +59,7 @@ def resolved(
     if at is not None:
         position = f"{at:08d}.9999999999"
         stored["base_position"] = position
-    base = None if at is None else timeline.epochs[timeline.epoch_at(position)].schema
+    base = None if at is None else timeline.versions[timeline.version_at(position)].schema
     return resolve(table_of(changes), timeline, base, open_format(tool), TypeOptions(), **stored, **rest)
 
 

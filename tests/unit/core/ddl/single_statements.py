@@ -1,4 +1,5 @@
-"""Texts that are one statement, one CREATE TABLE, one column."""
+# SPDX-License-Identifier: Apache-2.0
+"""Parse texts that are one statement, one CREATE TABLE, one column."""
 
 from __future__ import annotations
 
@@ -10,19 +11,19 @@ INT = ColumnType("int")
 
 
 def one(text: str) -> Statement:
-    """The only statement of a text."""
+    """Return the only statement of a text."""
     (statement,) = parse(text)
     return statement
 
 
 def create(text: str) -> CreateTable:
-    """The CREATE TABLE that a text is."""
+    """Return the CREATE TABLE that a text is."""
     statement = one(text)
     assert isinstance(statement, CreateTable)
     return statement
 
 
 def column(text: str) -> ColumnDefinition:
-    """The column that a definition describes."""
+    """Return the column that a definition describes."""
     (definition,) = create(f"CREATE TABLE t ({text})").columns
     return definition

@@ -1,4 +1,5 @@
-"""All clauses of one ALTER TABLE refer to the table as it was before the statement.
+# SPDX-License-Identifier: Apache-2.0
+"""Test that all clauses of one ALTER TABLE refer to the table as it was before the statement.
 
 Recorded on MySQL 8.0, 5.7 and MariaDB 10.11: a swap and a chain of names in one statement. MySQL's manual gives the
 swap as an example of RENAME COLUMN and of CHANGE.
@@ -8,27 +9,27 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_cdc.core.ddl.fold import build_timeline
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline
 from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline
 
 
 def table(*statements: str) -> TableTimeline:
-    """The only table that statements leave; those are at positions 01, 02, ..."""
+    """Return the only table that statements leave; those are at positions 01, 02, ..."""
     changes = [SchemaChange(f"{n:02d}", n, "shop", text, time=0) for n, text in enumerate(statements, 1)]
-    (found,) = build_timeline(changes).tables.values()
-    return found
+    (built,) = build_timeline(changes).tables.values()
+    return built
 
 
 def altered(create: str, alter: str) -> tuple[TableSchema, TableSchema]:
-    """The table before and after an ALTER that is understood."""
-    found = table(create, alter)
-    assert found.blocked == []
-    return found.epochs[0].schema, found.schema
+    """Return the table before and after an ALTER that is understood."""
+    built = table(create, alter)
+    assert built.blocked == []
+    return built.versions[0].schema, built.schema
 
 
 def origins(before: TableSchema, after: TableSchema) -> list[tuple[str, str | None]]:
-    """Each column's name and the name that its values had before, None for an added column."""
+    """Return each column's name and the name that its values had before, None for an added column."""
     names = {column.id: column.name for column in before.columns}
     return [(column.name, names.get(column.id)) for column in after.columns]
 
@@ -103,8 +104,8 @@ def test_a_default_is_set_for_the_column_that_had_the_name() -> None:
         "CREATE TABLE t (a INT, b INT)",
         "ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a, ALTER a SET DEFAULT 7",
     )
-    (given,) = (column for column in after.columns if column.default is not None and column.default.text == "7")
-    assert given.id == before.columns[0].id
+    (defaulted,) = (column for column in after.columns if column.default is not None and column.default.text == "7")
+    assert defaulted.id == before.columns[0].id
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def test_a_default_is_set_for_the_column_that_had_the_name() -> None:
         "ADD PRIMARY KEY (x)",
     ],
 )
-def test_what_the_server_would_refuse_is_not_carried_out_halfway(clauses: str) -> None:
-    found = table("CREATE TABLE t (a INT, b INT)", f"ALTER TABLE t ADD m INT, {clauses}")
-    assert len(found.blocked) == 1
-    assert [column.name for column in found.schema.columns] == ["a", "b"]
+def test_a_statement_that_the_server_would_reject_is_not_applied_in_part(clauses: str) -> None:
+    built = table("CREATE TABLE t (a INT, b INT)", f"ALTER TABLE t ADD m INT, {clauses}")
+    assert len(built.blocked) == 1
+    assert [column.name for column in built.schema.columns] == ["a", "b"]

@@ -1,4 +1,5 @@
-"""What each clause of ALTER TABLE means."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test each clause of ALTER TABLE."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ A, B = ColumnDefinition("a", INT), ColumnDefinition("b", INT)
 
 
 def actions(clauses: str) -> tuple[AlterAction, ...]:
-    """The clauses of an ALTER TABLE."""
+    """Return the clauses of an ALTER TABLE."""
     statement = one(f"ALTER TABLE t {clauses}")
     assert isinstance(statement, AlterTable)
     assert statement.name == Name(None, "t")
@@ -39,7 +40,7 @@ def actions(clauses: str) -> tuple[AlterAction, ...]:
 
 
 def effects(clauses: str) -> list[AlterAction]:
-    """The clauses of an ALTER TABLE that have an effect."""
+    """Return the clauses of an ALTER TABLE that have an effect."""
     return [action for action in actions(clauses) if not isinstance(action, NoEffect)]
 
 

@@ -1,4 +1,5 @@
-"""What each spelling of a type means."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test each spelling of a type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a column definition says besides type and default: its name, its attributes; and which comments count."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test names and attributes of column definitions, and which comments count (types and defaults: other files)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Statements of other projects' tests and of real captures, with what those state about them."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test statements of other projects' tests and of real captures against their own expectations."""
 
 from __future__ import annotations
 
@@ -12,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.ddl.fold import build_timeline
 from airflow_provider_cdc.core.ddl.parser import DdlError, parse
 from airflow_provider_cdc.core.ddl.statement import (
     AddColumn,
@@ -35,8 +35,9 @@ from airflow_provider_cdc.core.ddl.statement import (
     Statement,
     TruncateTable,
 )
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange
 from airflow_provider_cdc.core.model.schema import ColumnType
+from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 
 FIXTURES = Path(__file__).parents[5] / "shared" / "fixtures"
 CAPTURES = ("public-a", "public-a-restart", "public-b", "public-c")
@@ -56,8 +57,8 @@ NOT_MYSQL = {
 # Expectations that do not hold here, with the reason.
 DIFFERENT = {
     "DROP /*!40005 TEMPORARY */ TABLE*": "a server runs the executable comment: a temporary table is dropped",
-    "create index*": "a plain index is of no interest, so its table is not told",
-    "alter database*": "changes no table, so its name is not told",
+    "create index*": "a plain index is of no interest, so its table is not reported",
+    "alter database*": "changes no table, so its name is not reported",
 }
 
 
@@ -78,18 +79,18 @@ ORACLE_UNKNOWN = {
 
 @cache
 def corpus(name: str = "mysql") -> list[dict[str, Any]]:
-    """The lines of a server's corpus, empty where it is absent."""
+    """Return the lines of a server's corpus, empty where it is absent."""
     path = FIXTURES / "ddl" / f"{name}_public.jsonl"
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
 
 
 def listed(table: dict[str, str], text: str) -> str | None:
-    """The reason why a statement is in a table of exceptions."""
+    """Return the reason why a statement is in a table of exceptions."""
     return next((why for pattern, why in table.items() if fnmatchcase(text, pattern)), None)
 
 
 def expecting(key: str) -> list[Any]:
-    """The lines with an expectation of one kind, as test parameters."""
+    """Return the lines with one kind of expectation, as test parameters."""
     lines = [line for line in corpus() if key in (line["expect"] or {})]
     return [pytest.param(line, id=f"{number}") for number, line in enumerate(lines)] or [
         pytest.param(None, marks=pytest.mark.skip(reason="the DDL corpus is not next to this checkout"))
@@ -97,7 +98,7 @@ def expecting(key: str) -> list[Any]:
 
 
 def texts(line: dict[str, Any]) -> list[str]:
-    """All statements of a line, those that came before included."""
+    """Return all statements of a line, including those before it."""
     return [*(line.get("preceding") or ()), *(line.get("statements") or [line["sql"]])]
 
 
@@ -137,16 +138,16 @@ def test_sequences_of_oracle_end_in_the_columns_that_debezium_finds() -> None:
         for text in texts(line):
             for statement in parse(text, "oracle"):
                 tables.run(statement)
-        found = {name: [column.name for column in columns] for name, columns in tables.columns.items()}
+        actual = {name: [column.name for column in columns] for name, columns in tables.columns.items()}
         expected = {name: table["columns"] for name, table in line["expect"].get("tables", {}).items()}
-        assert found == expected
+        assert actual == expected
 
 
 # -- final tables ------------------------------------------------------------------------------------------------------
 
 
 class Tables:
-    """The least that is needed to carry out a sequence of statements."""
+    """Apply a sequence of statements in the simplest way."""
 
     def __init__(self) -> None:
         self.columns: dict[str, list[ColumnDefinition]] = {}
@@ -176,18 +177,18 @@ class Tables:
                     self.alter(statement.name.table, action)
 
     def alter(self, table: str, action: object) -> None:
-        """Carry out one clause."""
+        """Apply one clause."""
         match action:
             case AddColumn(definition=definition):
-                self.place(table, definition, action.first, action.after)
+                self.insert(table, definition, action.first, action.after)
             case ChangeColumn(old_name=old, definition=definition):
-                place = [column.name for column in self.columns[table]].index(old)
-                del self.columns[table][place]
+                ordinal = [column.name for column in self.columns[table]].index(old)
+                del self.columns[table][ordinal]
                 rename = {old: definition.name}
                 self.key[table] = tuple(rename.get(name, name) for name in self.key[table])
                 for index, names in self.unique[table].items():
                     self.unique[table][index] = tuple(rename.get(name, name) for name in names)
-                self.place(table, definition, action.first, action.after, place)
+                self.insert(table, definition, action.first, action.after, ordinal)
             case DropColumn(name=name):
                 self.columns[table] = [column for column in self.columns[table] if column.name != name]
                 self.key[table] = tuple(column for column in self.key[table] if column != name)
@@ -198,31 +199,31 @@ class Tables:
             case DropPrimaryKey():
                 self.key[table] = ()
             case AddUnique(index=index, columns=columns):
-                number = 2
+                suffix = 2
                 while index in self.unique[table]:
-                    index, number = f"{action.index}_{number}", number + 1
+                    index, suffix = f"{action.index}_{suffix}", suffix + 1
                 self.unique[table][index] = columns
             case DropIndex(index=index):
                 self.unique[table].pop(index, None)
 
-    def place(
-        self, table: str, definition: ColumnDefinition, first: bool, after: str | None, place: int | None = None
+    def insert(
+        self, table: str, definition: ColumnDefinition, first: bool, after: str | None, index: int | None = None
     ) -> None:
-        """Put a column where it belongs."""
+        """Insert a column at its position."""
         columns = self.columns[table]
         if first:
-            place = 0
+            index = 0
         elif after is not None:
-            place = 1 + [column.name for column in columns].index(after)
-        columns.insert(len(columns) if place is None else place, definition)
+            index = 1 + [column.name for column in columns].index(after)
+        columns.insert(len(columns) if index is None else index, definition)
 
 
-def same_type(found: ColumnType, expected: ColumnType) -> bool:
-    """Whether two types are one; a display width that was not declared is the server's affair."""
-    if found.name in ("tinyint", "smallint", "mediumint", "int", "bigint") and found.length is None:
-        return (found.name, found.unsigned) == (expected.name, expected.unsigned)
-    length = found.length or None if found.name in ("datetime", "timestamp", "time") else found.length
-    left = (found.name, length, found.scale, found.unsigned, found.labels)
+def same_type(actual: ColumnType, expected: ColumnType) -> bool:
+    """Return whether two types are equal, apart from a display width that was not declared."""
+    if actual.name in ("tinyint", "smallint", "mediumint", "int", "bigint") and actual.length is None:
+        return (actual.name, actual.unsigned) == (expected.name, expected.unsigned)
+    length = actual.length or None if actual.name in ("datetime", "timestamp", "time") else actual.length
+    left = (actual.name, length, actual.scale, actual.unsigned, actual.labels)
     return left == (expected.name, expected.length, expected.scale, expected.unsigned, expected.labels)
 
 
@@ -248,7 +249,7 @@ def test_sequences_end_in_the_tables_that_mysql_shows(line: dict[str, Any]) -> N
 
 
 def names(statement: Statement) -> list[Name]:
-    """The tables that a statement names, in order; a rename names old and new."""
+    """Return the tables that a statement names, in order; a rename names old and new."""
     match statement:
         case CreateTable(name=name, like=None) | TruncateTable(name=name):
             return [name]
@@ -267,7 +268,7 @@ def names(statement: Statement) -> list[Name]:
 
 
 def full(name: Name, line: dict[str, Any]) -> list[str]:
-    """Database and table, unqualified names in the session's database."""
+    """Return database and table, unqualified names in the session's database."""
     return [name.database or line["default_db"] or "", name.table]
 
 
@@ -275,11 +276,11 @@ def full(name: Name, line: dict[str, Any]) -> list[str]:
 def test_statements_name_the_tables_that_tiflow_finds(line: dict[str, Any]) -> None:
     if why := listed(DIFFERENT, line["sql"]):
         pytest.skip(why)
-    found = [full(name, line) for statement in parse(line["sql"]) for name in names(statement)]
+    actual = [full(name, line) for statement in parse(line["sql"]) for name in names(statement)]
     expected = line["expect"]["tables"]
     if line["sql"].startswith("alter"):  # tiflow splits an ALTER into its clauses and repeats the name
-        expected = [name for place, name in enumerate(expected) if name not in expected[:place]]
-    assert found == expected
+        expected = [name for index, name in enumerate(expected) if name not in expected[:index]]
+    assert actual == expected
 
 
 @pytest.mark.parametrize("line", expecting("table"))
@@ -287,16 +288,16 @@ def test_statements_name_the_table_that_canal_or_gh_ost_finds(line: dict[str, An
     if why := listed(DIFFERENT, line["sql"]) or listed(NOT_MYSQL, line["sql"]):
         pytest.skip(why)
     expected = line["expect"]
-    found = names(parse(line["sql"])[0])
+    actual = names(parse(line["sql"])[0])
     if "old_table" in expected:
-        assert full(found.pop(0), line) == [expected["old_schema"], expected["old_table"]]
-    assert found[0].table == expected["table"]
+        assert full(actual.pop(0), line) == [expected["old_schema"], expected["old_table"]]
+    assert actual[0].table == expected["table"]
     if expected.get("schema"):
-        assert full(found[0], line)[0] == expected["schema"]
+        assert full(actual[0], line)[0] == expected["schema"]
 
 
 def changes(statement: Statement) -> list[dict[str, Any]]:
-    """An ALTER TABLE in the words of Flink CDC; whether a CHANGE alters the type depends on the type before."""
+    """Return an ALTER TABLE in the words of Flink CDC; whether a CHANGE alters the type depends on the type before."""
     result: list[dict[str, Any]] = []
     for action in statement.actions if isinstance(statement, AlterTable) else ():
         match action:
@@ -316,10 +317,10 @@ def changes(statement: Statement) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("line", expecting("schema_changes"))
 def test_clauses_are_the_changes_that_flink_cdc_finds(line: dict[str, Any]) -> None:
-    found = changes(parse(line["sql"])[0])
+    actual = changes(parse(line["sql"])[0])
     expected = line["expect"]["schema_changes"]
-    kept = [change for change in found if "alter_type" not in change or change in expected]
-    assert kept == expected
+    comparable = [change for change in actual if "alter_type" not in change or change in expected]
+    assert comparable == expected
 
 
 @pytest.mark.parametrize("line", expecting("maxwell_ddl_message"))
@@ -340,7 +341,7 @@ def test_created_tables_are_those_that_maxwell_finds(line: dict[str, Any]) -> No
 
 
 def schema_changes(capture: str) -> list[dict[str, Any]]:
-    """The schema-change records of a Debezium capture."""
+    """Return the schema-change records of a Debezium capture."""
     path = FIXTURES / "debezium" / capture / "records.jsonl.xz"
     if not path.exists():
         pytest.skip("the Debezium captures are not next to this checkout")
@@ -351,21 +352,21 @@ def schema_changes(capture: str) -> list[dict[str, Any]]:
 
 
 def defined(statements: list[Statement]) -> list[ColumnDefinition]:
-    """The columns that statements define and that are still there at their end."""
-    found: dict[str, ColumnDefinition] = {}
+    """Return the columns that statements define and that are still there at their end."""
+    by_name: dict[str, ColumnDefinition] = {}
     for statement in statements:
         if isinstance(statement, CreateTable):
-            found.update((column.name, column) for column in statement.columns)
+            by_name.update((column.name, column) for column in statement.columns)
         for action in statement.actions if isinstance(statement, AlterTable) else ():
             if isinstance(action, AddColumn | ChangeColumn) and not getattr(action, "if_not_exists", False):
-                found[action.definition.name] = action.definition
+                by_name[action.definition.name] = action.definition
             elif isinstance(action, RenameColumn | DropColumn):
-                found.pop(action.old_name if isinstance(action, RenameColumn) else action.name, None)
-    return list(found.values())
+                by_name.pop(action.old_name if isinstance(action, RenameColumn) else action.name, None)
+    return list(by_name.values())
 
 
 def debezium_type(shown: dict[str, Any]) -> ColumnType:
-    """The type as Debezium's own parser tells it."""
+    """Return the type as Debezium's own parser reports it."""
     words = shown["typeExpression"].lower()
     argument = "" if shown["length"] is None else f"({shown['length']}"
     argument += f",{shown['scale']})" if argument and shown["scale"] is not None else ")" if argument else ""

@@ -1,4 +1,5 @@
-"""What CREATE TABLE says: columns, keys, and where its columns come from."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test CREATE TABLE: columns, keys, and the source of its columns."""
 
 from __future__ import annotations
 
@@ -90,7 +91,7 @@ def test_or_replace() -> None:
         "CREATE TABLE `` (a INT)",
     ],
 )
-def test_what_is_not_understood_is_an_error(text: str) -> None:
+def test_create_table_that_is_not_understood_raises(text: str) -> None:
     with pytest.raises(DdlError) as caught:
         parse(text)
     assert isinstance(caught.value, DataError)

@@ -1,4 +1,5 @@
-"""What each DEFAULT of a column means."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test each form of a column's DEFAULT."""
 
 from __future__ import annotations
 

@@ -1,14 +1,15 @@
-"""Statements of TiDB, MariaDB and old MySQL servers that are valid there and that others refuse."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test statements of TiDB, MariaDB and old MySQL servers that other servers reject."""
 
 from __future__ import annotations
 
 import pytest
 
-from airflow_provider_cdc.core.ddl.fold import build_timeline
 from airflow_provider_cdc.core.ddl.parser import parse
 from airflow_provider_cdc.core.ddl.statement import AlterTable, CreateTable, Name, NoEffect, Other, RenameTo, Statement
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange
 from airflow_provider_cdc.core.model.schema import TableName
+from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from tests.unit.core.ddl.single_statements import create, one
 
 
@@ -27,8 +28,8 @@ from tests.unit.core.ddl.single_statements import create, one
 )
 def test_options_of_a_created_table(options: str) -> None:
     plain = create("CREATE TABLE t (a INT, created DATETIME)")
-    found = create(f"CREATE TABLE t (a INT, created DATETIME) {options}")
-    assert [column.name for column in found.columns] == [column.name for column in plain.columns]
+    created = create(f"CREATE TABLE t (a INT, created DATETIME) {options}")
+    assert [column.name for column in created.columns] == [column.name for column in plain.columns]
 
 
 def test_the_character_set_among_options_with_commas_counts() -> None:
@@ -77,17 +78,17 @@ def test_statements_that_change_no_table(text: str) -> None:
     assert one(text) == Other(text)
 
 
-def test_a_partial_unique_index_is_no_key() -> None:
-    found = create("CREATE TABLE t (a INT NOT NULL, b INT, UNIQUE i (a) WHERE b > (3), UNIQUE j (b))")
-    assert [unique.index for unique in found.unique] == ["j"]
+def test_a_partial_unique_index_is_not_a_key() -> None:
+    created = create("CREATE TABLE t (a INT NOT NULL, b INT, UNIQUE i (a) WHERE b > (3), UNIQUE j (b))")
+    assert [unique.index for unique in created.unique] == ["j"]
 
 
-def test_random_numbers_of_tidb_are_given_by_the_server() -> None:
+def test_random_numbers_of_tidb_are_generated_by_the_server() -> None:
     (column,) = create("CREATE TABLE t (id BIGINT AUTO_RANDOM(5) PRIMARY KEY)").columns
     assert column.auto_increment
 
 
-def test_a_rename_behind_an_option_without_comma() -> None:
+def test_a_rename_after_an_option_without_comma() -> None:
     # gh-ost's own tests have it
     statement = one("alter table d.t engine=innodb rename as d.u")
     assert isinstance(statement, AlterTable)
@@ -126,10 +127,10 @@ def test_a_table_with_system_versioning_is_understood_and_parked(statements: lis
 
 
 def kinds(text: str) -> list[type[Statement]]:
-    """The kinds of a text's statements."""
+    """Return the kinds of a text's statements."""
     return [type(statement) for statement in parse(text)]
 
 
-def test_system_versioning_is_no_option_of_a_plain_table() -> None:
+def test_system_versioning_is_not_an_option_of_a_plain_table() -> None:
     assert kinds("CREATE TABLE t (a INT) ENGINE=InnoDB") == [CreateTable]
     assert not create("CREATE TABLE t (a INT) ENGINE=InnoDB").versioned

@@ -1,12 +1,13 @@
-"""Foreign keys on the timeline: wherever a statement of the log states them."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test foreign keys on the timeline, in every statement that states them."""
 
 from __future__ import annotations
 
 import pytest
 
-from airflow_provider_cdc.core.ddl.fold import build_timeline
-from airflow_provider_cdc.core.ddl.timeline import Reference, SchemaChange
 from airflow_provider_cdc.core.model.schema import TableName
+from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.timeline import Reference, SchemaChange
 
 PARENT = "CREATE TABLE p (id INT PRIMARY KEY)"
 CHILD = "CREATE TABLE c (id INT PRIMARY KEY, p INT)"
@@ -18,15 +19,15 @@ WITH_KEY = (
 def references(*statements: str, snapshot: str | None = None) -> list[Reference]:
     """Return the foreign keys of ``shop.c``, by which rows change without row events.
 
-    :param snapshot: statement that a snapshot writes behind the others.
+    :param snapshot: statement that a snapshot writes after the others.
     """
-    changes = [SchemaChange(f"{place:02}", place, "shop", text) for place, text in enumerate(statements)]
+    changes = [SchemaChange(f"{index:02}", index, "shop", text) for index, text in enumerate(statements)]
     if snapshot is not None:
         changes.append(SchemaChange("50", 50, "shop", snapshot, snapshot=1))
-    found = build_timeline(changes)
-    owner = found.owner(TableName("shop", "c"), "~")
+    timeline = build_timeline(changes)
+    owner = timeline.owner(TableName("shop", "c"), "~")
     assert owner is not None
-    return found.tables[owner].references
+    return timeline.tables[owner].references
 
 
 @pytest.mark.parametrize(
@@ -40,13 +41,13 @@ def references(*statements: str, snapshot: str | None = None) -> list[Reference]
     ],
 )
 def test_statements_of_the_log_state_foreign_keys(statements: tuple[str, ...]) -> None:
-    (found,) = references(*statements)
-    assert (found.parents, found.until) == ([TableName("shop", "p")], None)
+    (reference,) = references(*statements)
+    assert (reference.parents, reference.until) == ([TableName("shop", "p")], None)
 
 
 def test_a_snapshot_states_the_foreign_key_of_a_table_that_is_known() -> None:
-    (found,) = references(PARENT, CHILD, snapshot=WITH_KEY)
-    assert (found.position, found.parents) == ("50", [TableName("shop", "p")])
+    (reference,) = references(PARENT, CHILD, snapshot=WITH_KEY)
+    assert (reference.position, reference.parents) == ("50", [TableName("shop", "p")])
 
 
 def test_a_snapshot_states_a_known_foreign_key_once() -> None:

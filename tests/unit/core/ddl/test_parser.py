@@ -1,4 +1,5 @@
-"""What each kind of DDL statement means, CREATE TABLE and ALTER TABLE apart; and what an error tells."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test all kinds of DDL statements except CREATE TABLE and ALTER TABLE, and the errors of the parser."""
 
 from __future__ import annotations
 
@@ -128,7 +129,7 @@ def test_statements_that_may_concern_tables_are_never_guessed(text: str) -> None
         parse(text)
 
 
-def test_an_error_tells_place_and_word_but_no_literal() -> None:
+def test_an_error_states_position_and_word_but_no_literal() -> None:
     with pytest.raises(DdlError) as caught:
         parse("ALTER TABLE t\n  ADD a INT 'password'")
     assert caught.value.where == {"line": 2, "column": 13}

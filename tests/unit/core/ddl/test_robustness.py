@@ -1,4 +1,5 @@
-"""Whatever the text, the parser returns statements or says that it does not understand."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test that the parser returns statements or raises DdlError, whatever the text."""
 
 from __future__ import annotations
 
@@ -7,9 +8,9 @@ import time
 
 import pytest
 
-from airflow_provider_cdc.core.ddl.fold import build_timeline
 from airflow_provider_cdc.core.ddl.parser import DdlError, parse
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange
+from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 
 STATEMENTS = (
     """CREATE TABLE IF NOT EXISTS `shop`.orders (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT COMMENT 'a''b\\n',
@@ -72,11 +73,11 @@ def test_mutations(seed: int) -> None:
     for _ in range(100):
         text = chance.choice(STATEMENTS)
         for _ in range(chance.randint(1, 4)):
-            place, width = chance.randrange(len(text) + 1), chance.choice((0, 0, 1, 3, 20))
+            offset, width = chance.randrange(len(text) + 1), chance.choice((0, 0, 1, 3, 20))
             other = chance.choice(STATEMENTS)
             start = chance.randrange(len(other))
             insert = chance.choice((chance.choice(NOISE), "", other[start : start + 15]))
-            text = text[:place] + insert + text[place + width :]
+            text = text[:offset] + insert + text[offset + width :]
         outcome(text)
 
 

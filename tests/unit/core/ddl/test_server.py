@@ -1,15 +1,16 @@
-"""What statements mean under settings of the source's server."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test statements under settings of the source's server."""
 
 from __future__ import annotations
 
 import pytest
 
-from airflow_provider_cdc.core.ddl.fold import build_timeline
 from airflow_provider_cdc.core.ddl.server import Server
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange, TableTimeline
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.registry import format_names, open_format
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableName, TableSchema
+from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline
 
 LOWER, EXACT = Server(lower_case_names=True), Server(lower_case_names=False)
 ON, OFF = Server(explicit_timestamps=True), Server(explicit_timestamps=False)
@@ -18,13 +19,13 @@ ZERO = Default("constant", "0000-00-00 00:00:00")
 
 
 def table(server: Server | None, *statements: str, name: str = "orders") -> TableTimeline:
-    """A table after statements at positions 01, 02, ... and seconds 1, 2, ... in the database ``Shop``."""
+    """Return a table after statements at positions 01, 02, ... and seconds 1, 2, ... in the database ``Shop``."""
     changes = [SchemaChange(f"{n:02d}", n, "Shop", text, time=n * 1_000_000) for n, text in enumerate(statements, 1)]
-    found = build_timeline(changes, server)
+    built = build_timeline(changes, server)
     for database in ("shop", "Shop"):
-        table_id = found.owner(TableName(database, name), "99")
+        table_id = built.owner(TableName(database, name), "99")
         if table_id is not None:
-            return found.tables[table_id]
+            return built.tables[table_id]
     raise AssertionError(f"no table {name}")
 
 
@@ -40,10 +41,10 @@ def table(server: Server | None, *statements: str, name: str = "orders") -> Tabl
     ],
 )
 def test_names_mean_tables_in_lower_case(statement: str, name: str) -> None:
-    found = table(LOWER, "CREATE TABLE Orders (a INT)", statement, name=name)
-    assert found.name == TableName("shop", name)
-    assert found.blocked == []
-    assert ("b" in [column.name for column in found.schema.columns]) == ("ADD" in statement)
+    built = table(LOWER, "CREATE TABLE Orders (a INT)", statement, name=name)
+    assert built.name == TableName("shop", name)
+    assert built.blocked == []
+    assert ("b" in [column.name for column in built.schema.columns]) == ("ADD" in statement)
 
 
 def test_truncate_drop_and_create_again_in_another_case() -> None:
@@ -52,19 +53,19 @@ def test_truncate_drop_and_create_again_in_another_case() -> None:
     assert table(LOWER, created, "DROP TABLE ORDERS", "CREATE TABLE orders (b INT)").schema.named("b") is not None
     dropped = build_timeline([SchemaChange(str(n), n, "x", text) for n, text in enumerate(
         ("CREATE TABLE Shop.T (a INT)", "DROP DATABASE SHOP"))], LOWER)  # fmt: skip
-    assert [found.name for found in dropped.tables.values()] == [None]
+    assert [built.name for built in dropped.tables.values()] == [None]
 
 
 def test_the_tools_own_account_of_a_table_is_taken_under_its_lower_case_name() -> None:
-    told = TableSchema((Column(1, "a", ColumnType("int")), Column(2, "b", ColumnType("date"))))
+    stated = TableSchema((Column(1, "a", ColumnType("int")), Column(2, "b", ColumnType("date"))))
     changes = [
         SchemaChange("1", 1, "Shop", "CREATE TABLE Orders (a INT)"),
-        SchemaChange("2", 2, "Shop", "ALTER TABLE ORDERS ADD b DATE", (("Shop", "ORDERS", told),)),
+        SchemaChange("2", 2, "Shop", "ALTER TABLE ORDERS ADD b DATE", (("Shop", "ORDERS", stated),)),
         SchemaChange("3", 3, "Shop", "ALTER TABLE ORDERS FROBNICATE"),
     ]
-    (found,) = build_timeline(changes, LOWER).tables.values()
-    assert [column.name for column in found.schema.columns] == ["a", "b"]
-    assert [block.position for block in found.blocked] == ["3"]
+    (built,) = build_timeline(changes, LOWER).tables.values()
+    assert [column.name for column in built.schema.columns] == ["a", "b"]
+    assert [block.position for block in built.blocked] == ["3"]
 
 
 @pytest.mark.parametrize(
@@ -99,10 +100,10 @@ def test_where_the_setting_is_not_stated_a_name_in_another_case_parks_the_table(
 def test_stored_rows_get_the_implicit_default(before: str, definition: str, off: Default, on: Default) -> None:
     statements = (f"CREATE TABLE orders ({before})", f"ALTER TABLE orders ADD n {definition}")
     for server, expected in ((OFF, off), (ON, on)):
-        found = table(server, *statements)
-        assert found.blocked == []
-        (column,) = (column for column in found.schema.columns if column.name == "n")
-        assert found.fills[column.id] == expected
+        built = table(server, *statements)
+        assert built.blocked == []
+        (column,) = (column for column in built.schema.columns if column.name == "n")
+        assert built.fills[column.id] == expected
     unknown = table(None, *statements)
     assert bool(unknown.blocked) == (on != off)
     assert all("source.options.explicit_defaults_for_timestamp" in block.reason for block in unknown.blocked)

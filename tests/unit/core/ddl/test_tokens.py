@@ -1,4 +1,5 @@
-"""What a token is: the lexical rules of MySQL and MariaDB."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test the lexical rules of MySQL and MariaDB."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from airflow_provider_cdc.core.ddl.tokens import DdlError, Kind, tokenize
 
 
 def values(text: str) -> list[str]:
-    """The values of all tokens."""
+    """Return the values of all tokens."""
     return [token.value for token in tokenize(text)]
 
 
@@ -75,7 +76,7 @@ def test_comments_are_dropped(comment: str) -> None:
     assert values(f"a {comment} b") == ["a", "b"]
 
 
-def test_two_minus_signs_without_a_space_are_no_comment() -> None:
+def test_two_minus_signs_without_a_space_are_not_a_comment() -> None:
     assert values("1--2") == ["1", "-", "-", "2"]
 
 
@@ -87,7 +88,7 @@ def test_executable_comments_are_kept(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["'a", "'a''", r"'a\'", '"a', "`a", "`a``", "/* a", "/*! a", "/*!50100 'a */", "\x01"])
-def test_what_has_no_end_is_an_error(text: str) -> None:
+def test_an_unterminated_token_raises(text: str) -> None:
     with pytest.raises(DdlError):
         tokenize(text)
 
@@ -111,7 +112,7 @@ def test_hostile_text_takes_linear_time(text: str) -> None:
     assert time.monotonic() - start < 5
 
 
-def test_an_error_tells_the_place_and_no_value() -> None:
+def test_an_error_states_the_position_and_no_value() -> None:
     with pytest.raises(DdlError) as caught:
         tokenize("CREATE TABLE t (\n  a INT DEFAULT 'secret")
     assert caught.value.code == "ddl.not_understood"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Detection: every format is told from its lookalikes by what its records show, or the answer is open."""
 
 from __future__ import annotations

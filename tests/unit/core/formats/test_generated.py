@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The generated protobuf modules are those of the .proto files."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every test of the ledger runs on both databases."""
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from airflow_provider_cdc.core.ledger import Ledger
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A database of the test's own."""
+    """Return a database of the test's own."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'ledger.db'}"
     psycopg = pytest.importorskip("psycopg", reason="the PostgreSQL driver psycopg is not installed")
@@ -32,5 +33,5 @@ def ledger(url: str) -> Ledger:
 
 @pytest.fixture
 def another(url: str) -> Callable[[], Ledger]:
-    """A second user of the same database."""
+    """Return a second user of the same database."""
     return lambda: Ledger(url)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Batches are numbered, immutable, and committed once with everything that came of them."""
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def test_a_commit_that_fails_half_way_leaves_nothing(ledger: Ledger, lease: Leas
     assert ledger.tables("shop") == {"a.b": {"v": 1}}
 
 
-def test_table_versions_tell_each_state_and_the_end(ledger: Ledger, lease: Lease) -> None:
+def test_table_versions_have_each_state_and_the_end(ledger: Ledger, lease: Lease) -> None:
     for seq, document in ((1, {"v": 1}), (2, {"v": 2}), (3, None)):
         ledger.plan(lease, START, END, None)
         ledger.commit(lease, seq, {}, {"a.b": document, "other.t": {"seq": seq}})
@@ -152,8 +153,8 @@ def test_a_request_is_covered_by_the_first_batch_that_reached_it(ledger: Ledger,
         ledger.plan(lease, START, END, TEN + timedelta(hours=seq))
         assert ledger.covering("shop", TEN + timedelta(hours=seq)) is None
         ledger.commit(lease, seq, {})
-    found = ledger.covering("shop", TEN + timedelta(minutes=90))
-    assert found is not None and found.seq == 2
+    batch = ledger.covering("shop", TEN + timedelta(minutes=90))
+    assert batch is not None and batch.seq == 2
     assert ledger.covering("shop", TEN + timedelta(hours=4)) is None
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Databases that are not there, not ours, or not reachable; never with the password in the answer."""
 
 from __future__ import annotations
@@ -44,14 +45,14 @@ def test_a_wrong_password_is_no_outage(request: pytest.FixtureRequest) -> None:
     assert "s3cret" not in f"{refused.value!s} {refused.value!r}"
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(UnavailableError, match="unable to open"):
         Ledger(f"sqlite:///{tmp_path / 'file' / 'ledger.db'}").last("shop")
 
 
-def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
-    (tmp_path / "ledger.db").write_text("this is no database, but it is long enough to be looked at" * 50)
+def test_a_file_that_is_not_a_database_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "ledger.db").write_text("this is not a database, but it is long enough to be read" * 50)
     with pytest.raises(CdcError, match="not a database"):
         Ledger(f"sqlite:///{tmp_path / 'ledger.db'}").last("shop")
 
@@ -104,7 +105,7 @@ def _damaged(url: str, damage: Callable[[bytes], bytes]) -> CdcError:
     return refused.value
 
 
-def test_a_damaged_page_is_told_with_a_code_and_is_not_tried_again(tmp_path: Path) -> None:
+def test_a_damaged_page_is_reported_with_a_code_and_is_not_tried_again(tmp_path: Path) -> None:
     """Every page but the first is overwritten, as a disk's fault or a copy cut short leaves it."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     error = _damaged(url, lambda content: content[:4096] + b"\xff" * (len(content) - 4096))
@@ -112,7 +113,7 @@ def test_a_damaged_page_is_told_with_a_code_and_is_not_tried_again(tmp_path: Pat
     assert error.where == {"ledger": url} and "backup" in error.hint
 
 
-def test_a_damaged_document_is_told_without_repeating_it(tmp_path: Path) -> None:
+def test_a_damaged_document_is_reported_without_repeating_it(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     error = _damaged(url, lambda content: content.replace(b'{"t":', b'{"s3:'))
     assert isinstance(error, LedgerError) and error.code == "ledger.damaged"

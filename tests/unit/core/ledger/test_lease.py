@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One holder per pipeline; who lost the lease writes nothing."""
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def stand_still(lease: Lease) -> None:
     lease._thread.join()
 
 
-def test_the_second_one_is_told_who_holds_the_pipeline_since_when_and_until_when(
+def test_the_second_one_learns_who_holds_the_pipeline_since_when_and_until_when(
     ledger: Ledger, another: Callable[[], Ledger]
 ) -> None:
     with ledger.lease("shop", "dag shop_cdc, run 7", 30) as lease, pytest.raises(BusyError) as refused:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A ledger of an earlier release is upgraded in place; ``version_1`` holds the tables as that release made them."""
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _ROWS = [
 
 @pytest.fixture
 def old(url: str) -> str:
-    """A database that version 1 made, with a batch committed and one planned."""
+    """Return a database that version 1 made, with a batch committed and one planned."""
     folder = Path(__file__).parent / "version_1"
 
     def fill(connection: Connection) -> None:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lag in seconds and records."""
 
 from __future__ import annotations

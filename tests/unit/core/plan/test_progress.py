@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When a log is known to hold everything the source committed before a time, and which partition keeps it open."""
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def test_the_partition_that_holds_back_is_named_with_how_far_it_is() -> None:
     assert not answer.reached
     (hold,) = answer.holds
     assert (hold.topic, hold.partition, hold.progress_ms) == ("t", 1, TEN - MINUTE - SLACK_MS)
-    assert "older than the time asked for" in hold.why and "heartbeat_topic" in hold.why
+    assert "older than the requested time" in hold.why and "heartbeat_topic" in hold.why
     assert answer.progress_ms == TEN - MINUTE - SLACK_MS
     assert answer.proven == {"t": {0: 9}}
 
@@ -72,7 +73,7 @@ def test_a_heartbeat_of_a_tool_that_is_behind_vouches_for_no_more_than_its_rows(
     assert caught_up.reached, "a later beat without old rows after it"
 
 
-def test_a_heartbeat_topic_without_a_beat_is_told() -> None:
+def test_a_heartbeat_topic_without_a_heartbeat_is_reported() -> None:
     answer = received(TEN, [part(0, end=0)], [part(0, end=0)])
     assert "not there yet" in answer.holds[0].why
 

@@ -1,11 +1,13 @@
-"""What the next batch reads: where it starts, where it ends, and when the log can no longer give it."""
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges of the next batch: start, end, and records that the log no longer has."""
 
 from __future__ import annotations
 
 import pytest
 
 from airflow_provider_cdc.core.errors import SourceError, Terminal
-from airflow_provider_cdc.core.plan.ranges import Loss, Offsets, Slice, plan_range
+from airflow_provider_cdc.core.model.offsets import OffsetRange, Offsets
+from airflow_provider_cdc.core.plan.ranges import Loss, plan_range
 
 
 def lows(*partitions: int, topic: str = "t") -> Offsets:
@@ -30,7 +32,7 @@ def test_the_first_batch_starts_at_what_the_log_still_has() -> None:
 
 def test_the_next_batch_starts_where_the_last_ended() -> None:
     planned = plan_range(ends(4, 3), lows(0, 0), highs(9, 3))
-    assert planned.slices() == [Slice("t", 0, 4, 9)]
+    assert planned.offset_ranges() == [OffsetRange("t", 0, 4, 9)]
     assert planned.end == {"t": {0: 9, 1: 3}} and planned.joined == ()
 
 
@@ -41,11 +43,11 @@ def test_nothing_new_is_an_empty_range_that_still_names_every_partition() -> Non
 
 def test_a_new_partition_and_a_new_topic_join_at_their_beginning() -> None:
     planned = plan_range(ends(4), {**lows(0, 0), **lows(0, topic="u")}, {**highs(4, 6), **highs(2, topic="u")})
-    assert planned.slices() == [Slice("t", 1, 0, 6), Slice("u", 0, 0, 2)]
+    assert planned.offset_ranges() == [OffsetRange("t", 1, 0, 6), OffsetRange("u", 0, 0, 2)]
     assert planned.joined == (("t", 1), ("u", 0))
 
 
-def test_a_new_partition_that_lost_its_beginning_is_told() -> None:
+def test_a_new_partition_that_lost_its_beginning_is_reported() -> None:
     error = refused("kafka.offsets_expired", ends(4), lows(0, 3), highs(4, 6))
     assert error.where["topic"] == "t" and error.where["partition"] == 1
     assert "deleted 3 records" in error.message and "offsets 0 to 2" in error.message
@@ -67,7 +69,7 @@ def test_a_log_that_ends_before_the_last_batch_did_was_made_again() -> None:
     error = refused("kafka.topic_recreated", ends(4), lows(0), highs(3))
     assert error.where["offset"] == 4
     planned = plan_range(ends(4), lows(0), highs(3), accept_loss=True)
-    assert planned.slices() == [Slice("t", 0, 0, 3)] and planned.lost == (Loss("t", 0, 4, None),)
+    assert planned.offset_ranges() == [OffsetRange("t", 0, 0, 3)] and planned.lost == (Loss("t", 0, 4, None),)
 
 
 def test_a_topic_with_another_id_was_made_again_however_long_it_is() -> None:
@@ -75,7 +77,7 @@ def test_a_topic_with_another_id_was_made_again_however_long_it_is() -> None:
     error = refused("kafka.topic_recreated", ends(4, 2), lows(0, 0), highs(9, 2), **ids)
     assert error.where["partitions"] == "t/0 t/1" and "--accept-loss" in error.hint
     planned = plan_range(ends(4, 2), lows(0, 1), highs(9, 3), accept_loss=True, **ids)  # type: ignore[arg-type]
-    assert planned.slices() == [Slice("t", 0, 0, 9), Slice("t", 1, 1, 3)]
+    assert planned.offset_ranges() == [OffsetRange("t", 0, 0, 9), OffsetRange("t", 1, 1, 3)]
     assert planned.lost == (Loss("t", 0, 4, None), Loss("t", 1, 2, None), Loss("t", 1, 0, 1))
     assert planned.topics == {"t": "b"}
 
@@ -91,7 +93,7 @@ def test_a_topic_made_again_with_fewer_partitions_is_not_called_gone() -> None:
 @pytest.mark.parametrize(("known", "now"), [({}, {"t": "b"}), ({"t": "a"}, {}), ({"t": "a"}, {"t": "a"})])
 def test_an_id_that_is_missing_or_the_same_says_nothing(known: dict[str, str], now: dict[str, str]) -> None:
     planned = plan_range(ends(4), lows(0), highs(9), known_ids=known, ids=now)
-    assert planned.slices() == [Slice("t", 0, 4, 9)] and planned.topics == {**known, **now}
+    assert planned.offset_ranges() == [OffsetRange("t", 0, 4, 9)] and planned.topics == {**known, **now}
 
 
 def test_a_topic_that_the_pipeline_left_keeps_its_id_with_its_place() -> None:
@@ -107,7 +109,7 @@ def test_the_heartbeat_topic_may_have_another_id() -> None:
     assert planned.start == {"t": {0: 0}} and planned.topics == {"t": "b"} and planned.lost == ()
 
 
-def test_a_topic_that_is_gone_is_told_unless_the_pipeline_left_it() -> None:
+def test_a_topic_that_is_gone_is_reported_unless_the_pipeline_left_it() -> None:
     last = {**ends(4), **ends(7, topic="old")}
     error = refused("kafka.topic_gone", last, lows(0), highs(9))
     assert error.where["topic"] == "old" and "source.topics" in error.hint
@@ -118,7 +120,7 @@ def test_a_topic_that_is_gone_is_told_unless_the_pipeline_left_it() -> None:
     assert forgotten.end == ends(9)
 
 
-def test_a_partition_that_is_gone_is_told() -> None:
+def test_a_partition_that_is_gone_is_reported() -> None:
     assert refused("kafka.topic_gone", ends(4, 4), lows(0), highs(9)).where["partition"] == 1
 
 
@@ -158,12 +160,14 @@ def test_heartbeats_alone_are_no_work_and_their_loss_is_no_error() -> None:
 
 
 def test_batches_in_a_row_read_every_offset_once() -> None:
-    place: Offsets = {}
+    last_end: Offsets = {}
     seen: list[tuple[str, int, int]] = []
     for end in (3, 3, 10, 11):
-        planned = plan_range(place, lows(0, 0), highs(end, end * 2))
-        seen += [(part.topic, part.partition, at) for part in planned.slices() for at in range(part.start, part.end)]
-        place = planned.end
+        planned = plan_range(last_end, lows(0, 0), highs(end, end * 2))
+        seen += [
+            (part.topic, part.partition, at) for part in planned.offset_ranges() for at in range(part.start, part.end)
+        ]
+        last_end = planned.end
     assert sorted(seen) == [("t", 0, at) for at in range(11)] + [("t", 1, at) for at in range(22)]
 
 

@@ -1,4 +1,8 @@
-"""Whatever stands in an image: the columnar way gives what the one-by-one way gives, and neither ever raises."""
+# SPDX-License-Identifier: Apache-2.0
+"""Compare the twins ``columnar`` and ``scalar`` on every encoding and type: equal results, and neither ever raises.
+
+This is the one suite over both; the other files here state single results.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +18,9 @@ import pytest
 
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import ColumnType
-from airflow_provider_cdc.core.values.field import Field, Misfit
+from airflow_provider_cdc.core.values.fields import ConversionError, Field
 from airflow_provider_cdc.core.values.images import type_images
-from airflow_provider_cdc.core.values.scalar import value_of
+from airflow_provider_cdc.core.values.scalar.convert import convert_value
 from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
 
 TYPES = [
@@ -50,7 +54,7 @@ TYPES = [
     ColumnType("point"),
     ColumnType("vector", 3),
 ]
-# every kind of number and text that some encoding might take for something else
+# numbers and texts of every kind that an encoding might confuse
 TOKENS = (Path(__file__).parent / "tokens.txt").read_bytes().splitlines()
 TOKENS += [b'"\xff"', b'"\xc0\x80"', b'"\xed\xa0\x80"', b'"a\xff\xfeb"', b'{"wkb":"\xff"}']
 
@@ -62,21 +66,21 @@ ZONED = {
     Encoding.EPOCH_MICROS,
     Encoding.EPOCH_SECONDS,
     Encoding.EPOCH_MILLIS_TEXT,
-    Encoding.MOMENT_TEXT,
+    Encoding.MIXED_DATETIME,
 }
 
 
 def fields() -> list[Field]:
-    chosen = []
+    result = []
     for column in TYPES:
         targets = {arrow_type(column), arrow_type(column, TypeOptions(True, "string"))}
-        chosen += [
+        result += [
             Field(encoded, column, target)
             for target in targets
             for encoding in Encoding
             for encoded in variants(encoding)
         ]
-    return chosen
+    return result
 
 
 def variants(encoding: Encoding) -> list[Encoded]:
@@ -92,8 +96,8 @@ def variants(encoding: Encoding) -> list[Encoded]:
 def one_by_one(token: bytes, field: Field) -> tuple[list[Any], str | None, Counter[str]]:
     lost: Counter[str] = Counter()
     try:
-        value, reason = value_of(token, field, lost), None
-    except Misfit as error:
+        value, reason = convert_value(token, field, lost), None
+    except ConversionError as error:
         value, reason = None, error.reason.value
     return comparable(pa.array([value], field.target)), reason, lost
 
@@ -108,9 +112,9 @@ def comparable(column: pa.Array) -> list[Any]:
 
 
 @pytest.mark.parametrize("encoding", Encoding)
-def test_columnar_equals_one_by_one(encoding: Encoding) -> None:
-    chosen = [field for field in fields() if field.encoded.encoding is encoding]
-    for field in random.Random(encoding).sample(chosen, 12):
+def test_columnar_equals_scalar(encoding: Encoding) -> None:
+    encoded_so = [field for field in fields() if field.encoded.encoding is encoding]
+    for field in random.Random(encoding).sample(encoded_so, 12):
         for token in TOKENS:
             typed = type_images(pa.array([b'{"x":1,"c":' + token + b"}"], pa.binary()), [field])
             reason = typed.failures[0].reason if typed.failures else None
@@ -123,10 +127,10 @@ def test_columnar_equals_one_by_one(encoding: Encoding) -> None:
 
 
 def test_a_batch_of_everything_equals_its_rows() -> None:
-    chosen = random.Random(5)
-    for field in chosen.sample(fields(), 25):
-        tokens = [chosen.choice(TOKENS) for _ in range(600)]
-        images = [b'{"c":' + token + b"}" if chosen.random() < 0.95 else b"{}" for token in tokens]
+    rnd = random.Random(5)
+    for field in rnd.sample(fields(), 25):
+        tokens = [rnd.choice(TOKENS) for _ in range(600)]
+        images = [b'{"c":' + token + b"}" if rnd.random() < 0.95 else b"{}" for token in tokens]
         whole = type_images(pa.array(images, pa.binary()), [field])
         single = [type_images(pa.array([image], pa.binary()), [field]) for image in images]
         assert comparable(whole.columns[0]) == [comparable(typed.columns[0])[0] for typed in single]
@@ -152,27 +156,27 @@ WIDE = [
 ]
 
 
-def image(chosen: random.Random) -> bytes:
-    amount = chosen.randrange(-(10**9), 10**9).to_bytes(5, "big", signed=True)
+def image(rnd: random.Random) -> bytes:
+    amount = rnd.randrange(-(10**9), 10**9).to_bytes(5, "big", signed=True)
     members = {
-        "id": chosen.randrange(-(2**63), 2**63),
-        "náme \U0001f600": chosen.choice(["", "a", "é😀", "\0", 'q"\\']) * chosen.randrange(4),
+        "id": rnd.randrange(-(2**63), 2**63),
+        "náme \U0001f600": rnd.choice(["", "a", "é😀", "\0", 'q"\\']) * rnd.randrange(4),
         "d": base64.b64encode(amount).decode(),
         "ts": "2023-11-30T12:34:56.12346Z",
-        "b": base64.b64encode(chosen.randbytes(chosen.randrange(6))).decode(),
-        "w": chosen.uniform(-1e6, 1e6),
-        "n": chosen.choice([0, 1.5, -12345.6789]),
-        "t": chosen.randrange(-3_020_399_999_999, 3_020_400_000_000),
+        "b": base64.b64encode(rnd.randbytes(rnd.randrange(6))).decode(),
+        "w": rnd.uniform(-1e6, 1e6),
+        "n": rnd.choice([0, 1.5, -12345.6789]),
+        "t": rnd.randrange(-3_020_399_999_999, 3_020_400_000_000),
         "unknown": [1, {"x": None}],
     }
-    return json.dumps(members, ensure_ascii=chosen.random() < 0.5).encode()
+    return json.dumps(members, ensure_ascii=rnd.random() < 0.5).encode()
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_damaged_images_never_raise(seed: int) -> None:
-    chosen = random.Random(seed)
-    good = [image(chosen) for _ in range(200)]
-    damaged = [damage(text, chosen) if i % 2 else text for i, text in enumerate(good)]
+    rnd = random.Random(seed)
+    good = [image(rnd) for _ in range(200)]
+    damaged = [damage(text, rnd) if i % 2 else text for i, text in enumerate(good)]
     before = type_images(pa.array(good, pa.binary()), WIDE)
     after = type_images(pa.array(damaged, pa.large_binary()), WIDE)
     assert before.failures == []
@@ -191,7 +195,7 @@ def test_damaged_images_never_raise(seed: int) -> None:
 
 
 def text_is_valid_without_unused_parts(text: bytes) -> bool:
-    """Broken UTF-8 in a member that nobody reads does no harm."""
+    """Return whether a text is invalid only by broken UTF-8 in a member that no field reads."""
     try:
         text.decode()
     except UnicodeDecodeError:
@@ -199,19 +203,19 @@ def text_is_valid_without_unused_parts(text: bytes) -> bool:
     return False
 
 
-def damage(text: bytes, chosen: random.Random) -> bytes:
+def damage(text: bytes, rnd: random.Random) -> bytes:
     data = bytearray(text)
-    for _ in range(chosen.randrange(1, 4)):
-        at = chosen.randrange(len(data))
-        kind = chosen.randrange(5)
+    for _ in range(rnd.randrange(1, 4)):
+        at = rnd.randrange(len(data))
+        kind = rnd.randrange(5)
         if kind == 0:
-            data[at] = chosen.randrange(256)
+            data[at] = rnd.randrange(256)
         elif kind == 1:
-            del data[at : at + chosen.randrange(1, 5)]
+            del data[at : at + rnd.randrange(1, 5)]
         elif kind == 2:
-            data[at:at] = chosen.randbytes(2)
+            data[at:at] = rnd.randbytes(2)
         elif kind == 3:
-            data[at:at] = chosen.choice([b'"', b"0", b"-", b"e", b"}", b"null", b"\\u0000", b"=", b"."])
+            data[at:at] = rnd.choice([b'"', b"0", b"-", b"e", b"}", b"null", b"\\u0000", b"=", b"."])
         else:
             del data[at:]
         if not data:

@@ -1,4 +1,5 @@
-"""Bytes in every form that tools write them in."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test bytes in every form in which tools write them."""
 
 from __future__ import annotations
 
@@ -41,9 +42,9 @@ def typed(tokens: list[str], encoding: Encoding, column: ColumnType) -> Typed:
 
 
 @pytest.mark.parametrize(("encoding", "written"), FORMS, ids=NAMES)
-def test_any_bytes_come_back(encoding: Encoding, written: Callable[[bytes], object]) -> None:
-    chosen = random.Random(3)
-    raw = [bytes(range(256)), b"", *(chosen.randbytes(chosen.randrange(40)) for _ in range(200))]
+def test_any_bytes_round_trip(encoding: Encoding, written: Callable[[bytes], object]) -> None:
+    rnd = random.Random(3)
+    raw = [bytes(range(256)), b"", *(rnd.randbytes(rnd.randrange(40)) for _ in range(200))]
     tokens = [json.dumps(written(value)) for value in raw]
     result = typed([*tokens, "null"], encoding, ColumnType("blob"))
     assert (result.columns[0].to_pylist(), result.failures) == ([*raw, None], [])
@@ -90,7 +91,7 @@ def test_text_is_utf8_or_fails(encoding: Encoding, written: Callable[[bytes], ob
         (Encoding.HEX, '"0x0x61"', "hex_invalid"),
     ],
 )
-def test_what_are_no_bytes_fails(encoding: Encoding, token: str, reason: str) -> None:
+def test_values_that_are_not_bytes_fail(encoding: Encoding, token: str, reason: str) -> None:
     for tokens in ([token], ["null", token]):
         assert [failure.reason for failure in typed(tokens, encoding, ColumnType("blob")).failures] == [reason]
 

@@ -1,4 +1,5 @@
-"""Real Debezium traffic: the newest image of every key, typed, is the row that the database had at the end."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test real Debezium traffic: the newest image of every key, typed, is the final row of the database."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from airflow_provider_cdc.core.values.images import Field, type_images
 from airflow_provider_cdc.core.values.types import BINARIES, GEOMETRIES, arrow_type
 
 ROOT = Path(__file__).parents[4]
-PLACES = [ROOT / "tests" / "fixtures" / "debezium", ROOT.parent / "shared" / "fixtures" / "debezium"]
+CAPTURE_ROOTS = [ROOT / "tests" / "fixtures" / "debezium", ROOT.parent / "shared" / "fixtures" / "debezium"]
 FOLDERS = {"public-a": {}, "public-c": {"binary.handling.mode": "base64"}}
 
 
@@ -35,7 +36,7 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
 
 @dataclass
 class Table:
-    """What the records say of one table that no DDL changed after its rows began."""
+    """Hold the records' description of one table that no DDL changed after its first rows."""
 
     schema: TableSchema
     details: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -79,11 +80,11 @@ def replay(folder: Path) -> dict[tuple[str, str], Table]:
         key_names = [column.name for column in table.schema.key_columns]
         if not key_names:
             continue
-        place = (source["file"], source["pos"], source["row"], data["payload"]["op"] != "d")
+        position = (source["file"], source["pos"], source["row"], data["payload"]["op"] != "d")
         image = data["payload"]["after"] or data["payload"]["before"]
         key = tuple(json.dumps(image[name]) for name in key_names)
-        if key not in table.images or table.images[key][0] < place:
-            table.images[key] = (place, after)
+        if key not in table.images or table.images[key][0] < position:
+            table.images[key] = (position, after)
     return {name: table for name, table in tables.items() if table.images}
 
 
@@ -125,7 +126,7 @@ def same(left: Any, right: Any, column: ColumnType) -> bool:
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_newest_images_are_the_final_rows(name: str) -> None:
-    folder = next((place / name for place in PLACES if (place / name).is_dir()), None)
+    folder = next((root / name for root in CAPTURE_ROOTS if (root / name).is_dir()), None)
     if folder is None:
         pytest.skip(f"the capture {name} is not here")
     modes = {option: default for option, (default, _) in MODES.items()} | FOLDERS[name]
@@ -151,16 +152,16 @@ def test_newest_images_are_the_final_rows(name: str) -> None:
         assert typed.absent == [None] * len(fields)
         values = [actual(column) for column in typed.columns]
         key_at = [[c.name for c in columns].index(c.name) for c in state.schema.key_columns]
-        kinds = [(c.type, f.target) for c, f in zip(columns, fields, strict=True)]
-        rows = {key_of([v[row] for v in values], kinds, key_at): [v[row] for v in values] for row in range(len(images))}
+        types = [(c.type, f.target) for c, f in zip(columns, fields, strict=True)]
+        rows = {key_of([v[row] for v in values], types, key_at): [v[row] for v in values] for row in range(len(images))}
         names = [item["name"] for item in truth["columns"]]
         order = [names.index(c.name) for c in columns]
         assert len(rows) == len(truth["rows"]), (database, table)
         for source in truth["rows"]:
-            wanted = [expected(source[at], *kind) for at, kind in zip(order, kinds, strict=True)]
-            got = rows[key_of(wanted, kinds, key_at)]
+            final_rows = [expected(source[at], *pair) for at, pair in zip(order, types, strict=True)]
+            got = rows[key_of(final_rows, types, key_at)]
             key = tuple(source[names.index(c)] for c in truth["primary_key"])
-            for left, right, c, f in zip(got, wanted, columns, fields, strict=True):
+            for left, right, c, f in zip(got, final_rows, columns, fields, strict=True):
                 cells[f"{f.encoded.encoding}/{c.type.name}"] += 1
                 if not same(left, right, c.type) and (database, table, c.name, key) not in known:
                     wrong.append((database, table, c.name, key, left, right))
@@ -169,10 +170,10 @@ def test_newest_images_are_the_final_rows(name: str) -> None:
     assert sum(cells.values()) > 1000
 
 
-def key_of(row: list[Any], kinds: list[tuple[ColumnType, pa.DataType]], key_at: list[int]) -> tuple[str, ...]:
+def key_of(row: list[Any], types: list[tuple[ColumnType, pa.DataType]], key_at: list[int]) -> tuple[str, ...]:
     parts = []
     for at in key_at:
         text = str(row[at])
-        temporal = kinds[at][0].name in ("datetime", "timestamp")
+        temporal = types[at][0].name in ("datetime", "timestamp")
         parts.append(text.ljust(20, ".").ljust(26, "0") if temporal else text)
     return tuple(parts)

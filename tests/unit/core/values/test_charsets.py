@@ -1,4 +1,5 @@
-"""Text in MySQL's character sets.
+# SPDX-License-Identifier: Apache-2.0
+"""Test text in MySQL's character sets.
 
 ``charsets.json`` is what MariaDB 10.11 makes of every sequence of one and two bytes, and of three that begin with 8F in
 the EUC sets: how many are one character, and the SHA-256 of lines ``<bytes> <code point>``, both in hexadecimal digits,
@@ -18,9 +19,9 @@ import pytest
 
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import ColumnType
-from airflow_provider_cdc.core.values.charsets import decoder
-from airflow_provider_cdc.core.values.field import Field, Misfit
+from airflow_provider_cdc.core.values.fields import ConversionError, Field
 from airflow_provider_cdc.core.values.images import Typed, type_images
+from airflow_provider_cdc.core.values.shared.charsets import decoder
 from airflow_provider_cdc.core.values.types import arrow_type
 
 SERVER = json.loads((Path(__file__).parent / "charsets.json").read_text())
@@ -47,16 +48,16 @@ def character(raw: bytes, charset: str) -> str | None:
         return None
     try:
         text = decoder(charset)(raw)
-    except Misfit:
+    except ConversionError:
         return None
     return text if len(text) == 1 and not "\ue000" <= text <= "\uf8ff" else None
 
 
 @pytest.mark.parametrize("charset", SERVER)
 def test_every_character_is_the_servers(charset: str) -> None:
-    found = {raw: char for raw in sequences(charset) if (char := character(raw, charset))}
-    lines = "".join(f"{raw.hex()} {ord(found[raw]):x}\n" for raw in sorted(found))
-    assert [len(found), hashlib.sha256(lines.encode()).hexdigest()] == SERVER[charset]
+    decoded = {raw: char for raw in sequences(charset) if (char := character(raw, charset))}
+    lines = "".join(f"{raw.hex()} {ord(decoded[raw]):x}\n" for raw in sorted(decoded))
+    assert [len(decoded), hashlib.sha256(lines.encode()).hexdigest()] == SERVER[charset]
 
 
 # MySQL manual, "Character Sets, Collations, Unicode"; GB 18030-2005 for A8BC
@@ -113,11 +114,11 @@ def test_an_unknown_character_set_fails_even_where_all_is_ascii() -> None:
     }
 
 
-def test_text_is_read_as_the_column_demands() -> None:
+def test_text_is_read_by_the_type_of_the_column() -> None:
     assert typed([b"\0-\0" + b"7"], "ucs2", ColumnType("int")).columns[0].to_pylist() == [-7]
     assert typed([b"1.10"], "latin1", ColumnType("decimal", 65, 2)).columns[0].to_pylist() == ["1.10"]
-    moment = typed([b"2020-07-01 12:00:00"], "utf8", ColumnType("timestamp"), "Asia/Shanghai").columns[0]
-    assert moment.cast(pa.string()).to_pylist() == ["2020-07-01 04:00:00.000000Z"]
+    instant = typed([b"2020-07-01 12:00:00"], "utf8", ColumnType("timestamp"), "Asia/Shanghai").columns[0]
+    assert instant.cast(pa.string()).to_pylist() == ["2020-07-01 04:00:00.000000Z"]
 
 
 def test_binary_columns_take_the_bytes_as_they_are() -> None:

@@ -1,4 +1,5 @@
-"""Every encoding: exact values, and a stable reason for what is none."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test every encoding: exact values, and a stable reason for each invalid value."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ GOOD: list[tuple[Encoding, int | None, ColumnType, list[tuple[bytes, Any]]]] = [
         ],
     ),
     (E.NUMBER, None, ColumnType("double"), [(b"0.1", 0.1), (b"1e308", 1e308), (b"5", 5.0), (b"5e-324", 5e-324)]),
-    # the double nearest to this text lies half way between two floats: rounding twice would give the upper one
+    # the double nearest to this text is half way between two floats: rounding twice would give the upper one
     (E.NUMBER, None, ColumnType("float"), [(b"1.00000017881393432617187499999999999", 1.00000011920928955078125)]),
     (E.NUMBER, None, ColumnType("vector", 2), [(b"[1,2.5]", [1.0, 2.5]), (b"[]", []), (b"null", None)]),
     (E.NUMBER, None, ColumnType("year"), [(b"1901", 1901), (b"2155", 2155)]),
@@ -283,10 +284,10 @@ def test_invalid_dates_become_null_and_are_counted() -> None:
     result = typed(tokens, Field(Encoded("c", Encoding.TEXT), column, arrow_type(column)))
     assert shown(result.columns[0]) == [None, None, None, "2020-01-01 00:00:00.000000"]
     assert (result.lossy, result.failures) == ({"zero_date": 1, "invalid_date": 2}, [])
-    kept = typed(
-        tokens, Field(Encoded("c", Encoding.TEXT), column, arrow_type(column, TypeOptions(zero_dates="string")))
+    as_text = typed(
+        tokens, Field(Encoded("c", Encoding.TEXT), column, arrow_type(column, TypeOptions(zero_dates="text")))
     )
-    assert kept.columns[0].to_pylist() == [json.loads(token) for token in tokens]
+    assert as_text.columns[0].to_pylist() == [json.loads(token) for token in tokens]
 
 
 def test_gos_zero_time_is_a_zero_date() -> None:
@@ -294,8 +295,8 @@ def test_gos_zero_time_is_a_zero_date() -> None:
     result = typed(tokens, Field(Encoded("c", Encoding.ZONED_TEXT), column, arrow_type(column)))
     assert shown(result.columns[0]) == [None, "2020-01-01 00:00:00.000000Z"]
     assert (result.lossy, result.failures) == ({"zero_date": 1}, [])
-    kept = typed(tokens, Field(Encoded("c", Encoding.ZONED_TEXT), column, pa.string()))
-    assert kept.columns[0].to_pylist() == ["0000-00-00 00:00:00.0", "2020-01-01 00:00:00.0"]
+    as_text = typed(tokens, Field(Encoded("c", Encoding.ZONED_TEXT), column, pa.string()))
+    assert as_text.columns[0].to_pylist() == ["0000-00-00 00:00:00.0", "2020-01-01 00:00:00.0"]
 
 
 def test_dates_as_text_look_as_the_database_prints_them() -> None:
@@ -308,7 +309,7 @@ def test_dates_as_text_look_as_the_database_prints_them() -> None:
         assert (result.columns[0].to_pylist(), result.failures) == ([text], [])
 
 
-def test_tinyint_as_boolean_counts_what_it_loses() -> None:
+def test_tinyint_as_boolean_counts_lost_values() -> None:
     column = ColumnType("tinyint", 1)
     result = typed([b"0", b"1", b"2", b"-1", b"true"], Field(Encoded("c", Encoding.NUMBER), column, pa.bool_()))
     assert result.columns[0].to_pylist() == [False, True, True, True, True]

@@ -1,4 +1,5 @@
-"""Geometries as tools send them; the stored bytes are HEX(g) and the WKB is ST_AsBinary(g) of MariaDB 10.11."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test geometries as tools send them; the stored bytes are HEX(g) and the WKB is ST_AsBinary(g) of MariaDB 10.11."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ ENCODINGS = [Encoding.LATIN1_BYTES, Encoding.BYTE_LIST, Encoding.BASE64, Encodin
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_the_srid_before_a_geometry_goes(encoding: Encoding) -> None:
+def test_the_srid_before_a_geometry_is_removed(encoding: Encoding) -> None:
     result = typed([bytes.fromhex(srid + wkb) for srid, wkb in STORED], encoding)
     assert result.columns[0].to_pylist() == [bytes.fromhex(wkb) for _, wkb in STORED]
     assert result.failures == []
@@ -58,12 +59,12 @@ def test_a_geometry_without_srid_stays(encoding: Encoding) -> None:
 
 
 @pytest.mark.parametrize("hexadecimal", NONE)
-def test_what_is_no_geometry_fails(hexadecimal: str) -> None:
+def test_bytes_that_are_not_a_geometry_fail(hexadecimal: str) -> None:
     result = typed([bytes.fromhex(hexadecimal)], Encoding.HEX)
     assert [failure.reason for failure in result.failures] == ["geometry_invalid"]
 
 
-def test_a_text_is_no_geometry() -> None:
+def test_a_text_is_not_a_geometry() -> None:
     images = pa.array(['{"c":"POINT(1 2)"}'])
     result = type_images(images, [Field(Encoded("c", Encoding.TEXT), ColumnType("point"), pa.binary())])
     assert [failure.reason for failure in result.failures] == ["target_unsupported"]

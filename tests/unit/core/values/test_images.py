@@ -1,4 +1,5 @@
-"""Batches of images: names, absent members, broken images, several blocks."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test batches of images: names, absent members, invalid images, several blocks."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ def test_the_last_of_equal_members_wins() -> None:
 @pytest.mark.parametrize(
     "image", [b"", b" ", b"[1]", b"null", b"5", b'{"a":1', b'{"a":1}{}', b'{"a":01}', b"\xff", b'{"a" 1}', b"{a:1}"]
 )
-def test_what_is_no_object_fails_as_a_whole(image: bytes) -> None:
+def test_an_image_that_is_not_an_object_fails_as_a_whole(image: bytes) -> None:
     fields = [Field(Encoded(name, Encoding.NUMBER), ColumnType("int"), pa.int32()) for name in ("a", "b")]
     result = type_images(pa.array([b'{"a":1,"b":2}', image, b'{"a":3,"b":4}'], pa.large_binary()), fields)
     assert [column.to_pylist() for column in result.columns] == [[1, None, 3], [2, None, 4]]
@@ -85,9 +86,9 @@ def test_many_blocks_and_a_slice() -> None:
     images = [f'{{"a":{i}}}' for i in range(40_000)]
     images[20_000], images[39_999] = '{"a":1.5}', "{}"
     result = type_images(pa.array(["x", *images]).slice(1), [field])
-    wanted: list[int | None] = list(range(40_000))
-    wanted[20_000] = wanted[39_999] = None
-    assert result.columns[0].to_pylist() == wanted
+    expected: list[int | None] = list(range(40_000))
+    expected[20_000] = expected[39_999] = None
+    assert result.columns[0].to_pylist() == expected
     assert result.failures == [Failure(20_000, "a", "fraction_lost")]
     assert [i for i, flag in enumerate(result.absent[0].to_pylist()) if flag] == [39_999]
 
@@ -99,13 +100,13 @@ def test_a_text_that_a_tool_could_not_read_is_kept_and_counted() -> None:
     )
     assert plain.columns[0].to_pylist() == ["caf\u00e9", "\ufffd\ufffd gbk", "\ufffd", None]
     assert plain.lossy == {"replacement_character": 2}
-    beside_an_odd_one = type_images(pa.array(['{"a":"\ufffd"}', '{"a":{}}']), [field])
-    assert beside_an_odd_one.lossy == {"replacement_character": 1}
+    next_to_an_invalid_one = type_images(pa.array(['{"a":"\ufffd"}', '{"a":{}}']), [field])
+    assert next_to_an_invalid_one.lossy == {"replacement_character": 1}
 
 
 def test_large_images_are_read_in_blocks_of_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     class Watched:
-        """Images that note how many bytes are asked for at a time."""
+        """Record how many bytes of images are requested at a time."""
 
         def __init__(self, texts: list[str]) -> None:
             self.texts, self.asked = pa.array(texts), list[int]()

@@ -1,4 +1,5 @@
-"""Values in the forms that MySQL itself has them: geometries behind their SRID, ENUM and SET as numbers."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test values in MySQL's internal forms: geometries after their SRID, ENUM and SET as integers."""
 
 from __future__ import annotations
 

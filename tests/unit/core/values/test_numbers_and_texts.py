@@ -1,4 +1,5 @@
-"""Numbers that tools write as strings, and strings that they write as numbers: the value is that of the digits."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test numbers in strings, and strings written as numbers: the value is that of the digits."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ def test_a_decimal_as_text_has_the_digits_of_its_column(encoding: Encoding) -> N
         assert typed([token], encoding, column).columns[0].to_pylist() == [text]
 
 
-def test_a_string_without_a_number_is_none() -> None:
+def test_a_string_without_a_number_fails() -> None:
     for column in (ColumnType("int"), ColumnType("double"), ColumnType("decimal", 9, 2), ColumnType("varchar", 9)):
         for token in ('""', '"x"', '" 1"', '"0x10"', '"nan"', '"1_0"', '"١"'):
             result = typed([token], Encoding.NUMBER, column)
@@ -76,7 +77,7 @@ def test_a_string_without_a_number_is_none() -> None:
 
 
 @pytest.mark.parametrize("encoding", [Encoding.TEXT, Encoding.NUMBER, Encoding.BOOLEAN])
-def test_true_and_false_are_words_only_where_a_column_has_nothing_else(encoding: Encoding) -> None:
+def test_true_and_false_are_booleans_only_in_columns_of_two_values(encoding: Encoding) -> None:
     tokens = ['"true"', '"false"']
     assert typed(tokens, encoding, ColumnType("bit", 1)).columns[0].to_pylist() == [True, False]
     assert typed(tokens, encoding, ColumnType("tinyint", 1)).columns[0].to_pylist() == [1, 0]
@@ -92,6 +93,6 @@ def test_true_is_text_in_a_text_column() -> None:
     assert typed(['"true"'], Encoding.TEXT, ColumnType("varchar", 9)).columns[0].to_pylist() == ["true"]
 
 
-def test_a_vector_may_stand_in_a_string() -> None:
+def test_a_vector_may_be_in_a_string() -> None:
     for encoding in (Encoding.NUMBER, Encoding.TEXT):
         assert typed(['"[1,2.5]"'], encoding, ColumnType("vector", 2)).columns[0].to_pylist() == [[1.0, 2.5]]

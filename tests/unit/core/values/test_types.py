@@ -1,4 +1,5 @@
-"""Arrow types of source types."""
+# SPDX-License-Identifier: Apache-2.0
+"""Test the Arrow types of source types."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def test_integers(name: str, signed: pa.DataType, unsigned: pa.DataType) -> None
 
 
 @pytest.mark.parametrize(
-    ("column", "kind"),
+    ("column", "expected"),
     [
         (ColumnType("decimal"), pa.decimal128(10, 0)),
         (ColumnType("decimal", 38, 10), pa.decimal128(38, 10)),
@@ -56,12 +57,12 @@ def test_integers(name: str, signed: pa.DataType, unsigned: pa.DataType) -> None
         (ColumnType("vector", 3), pa.list_(pa.float32())),
     ],
 )
-def test_others(column: ColumnType, kind: pa.DataType) -> None:
-    assert arrow_type(column) == kind
+def test_others(column: ColumnType, expected: pa.DataType) -> None:
+    assert arrow_type(column) == expected
 
 
 def test_options() -> None:
-    options = TypeOptions(tinyint1_as_boolean=True, zero_dates="string")
+    options = TypeOptions(tinyint1_as_boolean=True, zero_dates="text")
     assert arrow_type(ColumnType("tinyint", 1), options) == pa.bool_()
     assert arrow_type(ColumnType("tinyint", 4), options) == pa.int8()
     assert arrow_type(ColumnType("tinyint", 1, unsigned=True), options) == pa.int16()

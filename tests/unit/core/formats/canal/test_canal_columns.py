@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Canal's flat JSON says of columns, and how it writes their values."""
 
 from __future__ import annotations

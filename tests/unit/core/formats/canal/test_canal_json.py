@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Canal's flat JSON: rows with several images a record, DDL with little around it, and what cannot be applied."""
 
 from __future__ import annotations
@@ -384,4 +385,4 @@ def test_an_option_that_is_wrong_is_refused() -> None:
 def test_a_protobuf_record_is_named_as_such() -> None:
     for prefix in ("18072a", "100118072a"):
         (change,) = changes(bytes.fromhex(prefix) + b"rest")
-        assert change["error"] == "no Canal message: this is Canal's protobuf form (canal.mq.flatMessage=false)"
+        assert change["error"] == "not a Canal message: this is Canal's protobuf form (canal.mq.flatMessage=false)"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Recorded flat JSON of Canal 1.1.7, folded by key in plain Python, gives what the database holds."""
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_cdc.core.ddl.fold import build_timeline
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableName, TableSchema
+from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from airflow_provider_cdc.core.values.images import Field, type_images
 from airflow_provider_cdc.core.values.types import arrow_type
 from tests.captures.truth import expected, found
@@ -101,7 +102,7 @@ def schemas(capture: str) -> dict[TableName, TableSchema]:
     )
     once = {name: spans[0][1] for name, spans in timeline.names.items() if len(spans) == 1}
     tables = {name: timeline.tables[i] for name, i in once.items() if i is not None and name.table not in UNEQUAL}
-    return {name: table.schema for name, table in tables.items() if len(table.epochs) == 1 and not table.clears}
+    return {name: table.schema for name, table in tables.items() if len(table.versions) == 1 and not table.clears}
 
 
 def folded(capture: str, name: TableName, schema: TableSchema) -> list[Change]:

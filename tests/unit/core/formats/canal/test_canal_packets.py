@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packets of Canal whose fields come more than once."""
 
 from __future__ import annotations

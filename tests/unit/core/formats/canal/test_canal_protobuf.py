@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Canal's protobuf records: entries with their place in the binlog, lists of columns, and what cannot be applied.
 
 What a record of each kind gives is in the golden records; here is what more there is to it.

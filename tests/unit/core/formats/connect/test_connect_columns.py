@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What records say of their columns: the same text for the same columns, whatever stood before them."""
 
 from __future__ import annotations

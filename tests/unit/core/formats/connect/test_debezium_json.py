@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Debezium's JSON envelope: each kind of message, both layouts of ``source``, with and without schema."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """dtle's JSON: rows, false tombstones, DDL messages, types and options (docs/wire/debezium-dtle.md A)."""
 
 from __future__ import annotations
@@ -164,7 +165,7 @@ def test_ddl_and_rows_stand_in_one_order() -> None:
 def test_snapshot_ddl_stands_before_the_whole_log_and_has_no_time() -> None:
     zeros = {"ts_sec": 0, "file": "", "pos": 0, "gtids": "", "snapshot": True}
     found = changes(
-        ddl("SET @@session.sql_mode = ''", None, **zeros),
+        ddl("SET session.sql_mode = ''", None, **zeros),
         ddl("CREATE DATABASE IF NOT EXISTS `shop`", **zeros),
         ddl("DROP TABLE IF EXISTS `t`", **zeros),
         ddl("CREATE TABLE `t` (id INT)", **zeros),
@@ -317,7 +318,7 @@ def test_a_year_of_a_snapshot_is_set_right(token: int, year: int) -> None:
     assert in_lake(token, ColumnType("year"), field, {}, **SNAPSHOT) == year
 
 
-def test_datetime_is_civil_time_in_the_zone_of_the_job() -> None:
+def test_datetime_is_local_time_in_the_zone_of_the_job() -> None:
     column, field = ColumnType("datetime"), connect("int64", "io.debezium.time.Timestamp")
     millis = 1701318896000  # 2023-11-30 04:34:56 UTC
     assert in_lake(millis, column, field, {}) == datetime(2023, 11, 30, 4, 34, 56)

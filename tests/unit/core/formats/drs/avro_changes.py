@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes that drs-avro makes of records in Avro, for tests."""
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def instant(seconds: int, millis: int) -> Any:
     return value("Timestamp", timestamp=seconds, millis=millis)
 
 
-def civil(*parts: int | None) -> Any:
+def local_time(*parts: int | None) -> Any:
     names = ("year", "month", "day", "hour", "minute", "second", "millis")
     return value("DateTime", **dict(zip(names, parts, strict=True)))
 

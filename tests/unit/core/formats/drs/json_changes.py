@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes that DRS's JSON formats make of messages, for tests."""
 
 from __future__ import annotations

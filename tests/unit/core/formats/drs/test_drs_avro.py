@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Huawei DRS, Avro by a stated schema: shapes of images, exact values, wrong schemas, framings, options."""
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from tests.unit.core.formats.drs.avro_changes import (
     B,
     changes,
     characters,
-    civil,
     image,
     instant,
     integer,
+    local_time,
     schema_of,
 )
 
@@ -131,12 +132,12 @@ def typed(given: Any, kind: str, options: Any = OPTIONS) -> Any:
         (value("TextObject", type="enum", value="small"), "enum('small')", "small"),
         (instant(1624614713, 201), "timestamp(3)", datetime(2021, 6, 25, 9, 51, 53, 201000, UTC)),
         (instant(1624614713, 2), "timestamp(3)", datetime(2021, 6, 25, 9, 51, 53, 2000, UTC)),
-        (civil(2021, 6, 25, 17, 51, 53, 0), "datetime", datetime(2021, 6, 25, 17, 51, 53)),
-        (civil(2021, 6, 25, 17, 51, 53, 20), "datetime(3)", datetime(2021, 6, 25, 17, 51, 53, 20000)),
-        (civil(None, None, None, 838, 59, 59, None), "time", "838:59:59"),
-        (civil(None, None, None, 7, 5, 3, 20), "time(6)", "07:05:03.020000"),
-        (civil(2155, None, None, None, None, None, None), "year", 2155),
-        (civil(0, 0, 0, 0, 0, 0, 0), "datetime", None),
+        (local_time(2021, 6, 25, 17, 51, 53, 0), "datetime", datetime(2021, 6, 25, 17, 51, 53)),
+        (local_time(2021, 6, 25, 17, 51, 53, 20), "datetime(3)", datetime(2021, 6, 25, 17, 51, 53, 20000)),
+        (local_time(None, None, None, 838, 59, 59, None), "time", "838:59:59"),
+        (local_time(None, None, None, 7, 5, 3, 20), "time(6)", "07:05:03.020000"),
+        (local_time(2155, None, None, None, None, None, None), "year", 2155),
+        (local_time(0, 0, 0, 0, 0, 0, 0), "datetime", None),
         (None, "blob", None),
     ],
 )  # fmt: skip
@@ -153,7 +154,7 @@ def test_values_read_as_the_source_has_them(given: Any, kind: str, expected: obj
         (value("TextGeometry", type="point", value="POINT(1 1)"), "point"),
         (value("BinaryObject", type="x", value=b"\xff\xfe"), "varchar(9)"),
         (value("BinaryObject", type="x", value=b"1"), "bit(3)"),
-        (civil(2021, 6, 25, 17, 51, 53, 0), "timestamp"),
+        (local_time(2021, 6, 25, 17, 51, 53, 0), "timestamp"),
         (instant(1624614713, 0), "datetime"),
     ],
 )
@@ -161,7 +162,7 @@ def test_values_of_another_form_than_their_column_are_refused(given: Any, kind: 
     assert isinstance(typed(given, kind), str)
 
 
-def test_civil_text_in_a_timestamp_column_needs_a_stated_zone() -> None:
+def test_local_time_text_in_a_timestamp_column_needs_a_stated_zone() -> None:
     # a schema without instants
     options = {**OPTIONS, "schema": json.dumps(schema_of({"v": "string"}))}
     options = {name: text for name, text in options.items() if not name.startswith(("field.", "operation."))}

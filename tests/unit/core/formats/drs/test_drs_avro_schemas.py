@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records of another schema than the stated one, what stands before a record, and the options that state all of it."""
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from tests.unit.core.formats.drs.avro_changes import (
     A,
     B,
     changes,
-    civil,
     event,
     image,
     instant,
     integer,
+    local_time,
     schema_of,
 )
 
@@ -33,7 +34,7 @@ from tests.unit.core.formats.drs.avro_changes import (
 def rows_of_every_kind() -> list[bytes]:
     values = [
         *A, value("Decimal", value="1.10", precision=10, scale=2), value("Float", value=0.5, precision=8, scale=1),
-        instant(1624614713, 0), civil(2021, 6, 25, 17, 51, 53, 0),
+        instant(1624614713, 0), local_time(2021, 6, 25, 17, 51, 53, 0),
         value("BinaryObject", type="blob", value=b"\0\1\2"), value("TextObject", type="json", value="{}"), None,
     ]  # fmt: skip
     fields = [{"name": f"c{n}", "dataTypeNumber": n} for n in range(len(values))]
@@ -107,9 +108,9 @@ def test_bytes_that_are_left_over_or_missing_are_an_error() -> None:
         {"afterImages": [value("Character", charset="utf8mb4", value=b"\xff"), None]},
         {"afterImages": [instant(1624614713201, 0), None]},
         {"afterImages": [instant(1624614713, 1000), None]},
-        {"afterImages": [civil(2021, 13, 25, 0, 0, 0, 0), None]},
-        {"afterImages": [civil(2021, 6, None, 0, 0, 0, 0), None]},
-        {"afterImages": [civil(None, None, None, -1, 0, 0, 0), None]},
+        {"afterImages": [local_time(2021, 13, 25, 0, 0, 0, 0), None]},
+        {"afterImages": [local_time(2021, 6, None, 0, 0, 0, 0), None]},
+        {"afterImages": [local_time(None, None, None, -1, 0, 0, 0), None]},
     ],
 )
 def test_what_is_implausible_is_an_error_with_the_bytes(more: dict[str, Any]) -> None:
@@ -223,11 +224,11 @@ def test_every_missing_or_wrong_option_is_told_at_once() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ('"string"', "not a record"),
         ("[]", "not a record"),
-        ('{"type":"record","fields":[]}', "no Avro schema"),
-        ('{"type":"record","name":"R","fields":[{"name":"a","type":"S"}]}', "no Avro schema"),
+        ('{"type":"record","fields":[]}', "not an Avro schema"),
+        ('{"type":"record","name":"R","fields":[{"name":"a","type":"S"}]}', "not an Avro schema"),
         ('{"type":"record","name":"R","fields":[{"name":"a","type":["null","R"]}]}', "inside itself"),
         (
             '{"type":"record","name":"R","fields":[{"name":"a","type":{"type":"array","items":"null"}}]}',

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Images in whichever shape a schema has them, and their values."""
 
 from __future__ import annotations

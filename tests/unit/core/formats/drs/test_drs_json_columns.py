@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What DRS's messages tell of columns, and how the values of each type read."""
 
 from __future__ import annotations

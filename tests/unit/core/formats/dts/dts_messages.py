@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tencent DTS records made by hand, and what decoding gives for them."""
 
 from __future__ import annotations
@@ -139,6 +140,6 @@ def kinds(found: list[dict]) -> list[tuple[int, str]]:
 
 
 def value(kind: str, data: Data, **more: Any) -> Any:
-    """What a value of a column type becomes in the image, or the error's code."""
+    """Return what a value of a column type becomes in the image, or the error's code."""
     found = change(dml([ID, Column(name="c", originalType=kind.encode())], new(number("1"), data)), **more)
     return found["error_code"] or json.loads(found["after"])["c"]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tencent DTS: the character sets of a record's texts, one for all of them or several."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Thousands of random DTS rows: the columns give what reading message by message, value by value, gives."""
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from base64 import b64encode
 from itertools import pairwise
 from typing import Any
 
+from airflow_provider_cdc.core.formats.common.record_groups import whole_groups
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.generated.dts_pb2 import (
     Column,
@@ -18,7 +20,6 @@ from airflow_provider_cdc.core.formats.generated.dts_pb2 import (
     Entry,
     Envelope,
 )
-from airflow_provider_cdc.core.formats.groups import whole_groups
 from airflow_provider_cdc.core.formats.registry import open_format
 
 CODECS = {"utf8": "utf-8", "utf8mb4": "utf-8", "": "utf-8", "gbk": "gbk", "latin1": "cp1252"}

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tencent DTS: vectors, every kind of entry, progress, types; what is not known is refused."""
 
 from __future__ import annotations

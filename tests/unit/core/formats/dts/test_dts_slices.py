@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tencent DTS: slices of records, running numbers, and shards that share a partition."""
 
 from __future__ import annotations

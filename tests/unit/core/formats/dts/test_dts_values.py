@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tencent DTS: values of every type as they were received, values that are not carried, and those refused."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OMS's Canal method: the vendor's samples, types, keys, schema changes without text."""
 
 from __future__ import annotations
@@ -232,7 +233,7 @@ def test_types_of_an_oracle_tenant_are_taken_as_such() -> None:
     wire = open_format("oms-canal", {"dbType": "OB_ORACLE", "timezone": "Asia/Shanghai"})
     (change,) = changes(message([{"c": "2020-11-25 00:01:02"}]), dbType="OB_ORACLE")
     encoded = wire.encoding_of("c", ColumnType("timestamp", 6), wire.describe(change["columns"]))
-    assert (encoded.encoding, encoded.zone) == (Encoding.MOMENT_TEXT, "Asia/Shanghai")
+    assert (encoded.encoding, encoded.zone) == (Encoding.MIXED_DATETIME, "Asia/Shanghai")
     with pytest.raises(DataError, match="decimal"):
         wire.encoding_of("c", ColumnType("double"), wire.describe(change["columns"]))
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of OceanBase OMS's text formats by type (docs/wire/oceanbase-oms.md 7)."""
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def test_a_moment_with_the_name_of_its_zone_is_an_instant() -> None:
     assert values([token], ColumnType("longtext"), oracle=True) == [token.strip('"')]
 
 
-def test_of_an_oracle_tenant_timestamps_are_civil_times_of_the_stated_zone() -> None:
+def test_of_an_oracle_tenant_timestamps_are_local_times_of_the_stated_zone() -> None:
     kind = ColumnType("timestamp")
     assert values(['"2020-11-25 00:01:02"'], kind, oracle=True, zone="Asia/Shanghai") == ["2020-11-24 16:01:02.000000Z"]
     assert values(['"2020-11-25 00:01:02"'], ColumnType("datetime"), oracle=True) == ["2020-11-25 00:01:02.000000"]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``oms-dataworks``: the Dataworks 2.0 method of OceanBase OMS (docs/wire/oceanbase-oms.md 5, 7, 8, 10)."""
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def test_times_are_read_each_in_its_unit() -> None:
 
 def test_order_is_that_of_clocks_unless_records_are_said_to_carry_scn() -> None:
     wire = open_format("oms-dataworks")
-    assert (wire.order, wire.splits_partitions) == ("second", False)
+    assert (wire.order, wire.splits_partitions) == ("clock", False)
     wire = open_format("oms-dataworks", {"sequenceEnabled": "true"})
     assert (wire.order, wire.splits_partitions) == ("exact", True)
     found = change(message("INSERT", None, ROW, scn="164758100000017"), sequenceEnabled="true")
@@ -157,7 +158,7 @@ def test_moments_are_read_in_every_form() -> None:
     description = wire.describe(change(message("INSERT", None, ROW, schema(columns)))["columns"])
     for name, kind in (("id", "datetime"), ("v", "timestamp")):
         encoded = wire.encoding_of(name, ColumnType(kind), description)
-        assert (encoded.encoding, encoded.zone) == (Encoding.MOMENT_TEXT, "Asia/Shanghai")
+        assert (encoded.encoding, encoded.zone) == (Encoding.MIXED_DATETIME, "Asia/Shanghai")
 
 
 @pytest.mark.parametrize("op", ["CREATE", "ALTER", "ERASE", "QUERY", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"])

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``oms-default``: the Default method of OceanBase OMS (docs/wire/oceanbase-oms.md 2, 7, 8, 10)."""
 
 from __future__ import annotations
@@ -183,7 +184,7 @@ def test_a_change_without_its_sequence_is_an_error_that_names_the_option(sequenc
 
 def test_without_sequences_changes_have_no_position() -> None:
     wire = open_format("oms-default", {"sequenceEnabled": "false"})
-    assert (wire.order, wire.splits_partitions) == ("second", False)
+    assert (wire.order, wire.splits_partitions) == ("clock", False)
     values = [message(), message(storeDataSequence="absent"), message("DDL", "null", '{"ddl":"DROP TABLE a"}')]
     found = changes(*values, sequenceEnabled="false")
     assert [item["kind"] for item in found] == ["row", "row", "schema"]
@@ -380,8 +381,8 @@ def test_types_come_from_the_timeline_and_the_source_speaks_its_dialect() -> Non
     assert wire.encoding_of("amount", ColumnType("double"), mysql).encoding is Encoding.NUMBER
     with pytest.raises(DataError, match="would round"):
         wire.encoding_of("amount", ColumnType("double"), oracle)
-    civil = wire.encoding_of("at", ColumnType("timestamp"), oracle)
-    assert (civil.encoding, civil.zone) == (Encoding.MOMENT_TEXT, "Asia/Shanghai")
+    encoded = wire.encoding_of("at", ColumnType("timestamp"), oracle)
+    assert (encoded.encoding, encoded.zone) == (Encoding.MIXED_DATETIME, "Asia/Shanghai")
     assert wire.encoding_of("at", ColumnType("timestamp"), mysql).encoding is Encoding.EPOCH_SECONDS
 
 

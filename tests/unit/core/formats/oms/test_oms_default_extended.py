@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """``oms-default-extended``: the DefaultExtendColumnType method of OceanBase OMS (docs/wire/oceanbase-oms.md 3)."""
 
 from __future__ import annotations

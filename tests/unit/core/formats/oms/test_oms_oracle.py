@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An Oracle tenant's records: its DDL makes the table, and its rows read as the values of Oracle's types."""
 
 from __future__ import annotations
@@ -6,11 +7,11 @@ import json
 
 import pyarrow as pa
 
-from airflow_provider_cdc.core.ddl.fold import build_timeline
-from airflow_provider_cdc.core.ddl.timeline import SchemaChange
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableName
+from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from airflow_provider_cdc.core.values.images import Field, type_images
 from airflow_provider_cdc.core.values.types import arrow_type
 from spark_jobs.tasks.land import schema_changes
@@ -33,7 +34,7 @@ ROW = {
 
 
 def record(kind: str, number: int, after: object) -> bytes:
-    """A record of the method Default."""
+    """Return a record of the method Default."""
     meta = {
         "dbType": "OB_ORACLE",
         "db": "tenant.SHOP",
@@ -67,7 +68,7 @@ def test_an_oracle_tenants_table_comes_from_its_own_ddl() -> None:
 
     row = batch.slice(1, 1).to_pylist()[0]
     description = wire.describe(row["columns"])
-    columns = table.epochs[0].schema.columns
+    columns = table.versions[0].schema.columns
     fields = [
         Field(wire.encoding_of(column.name, column.type, description), column.type, arrow_type(column.type))
         for column in columns

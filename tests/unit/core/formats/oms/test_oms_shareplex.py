@@ -1,4 +1,5 @@
-"""OMS's SharePlex method: the vendor's samples, partial updates, scn as place, civil times."""
+# SPDX-License-Identifier: Apache-2.0
+"""OMS's SharePlex method: the vendor's samples, partial updates, scn as place, local times."""
 
 from __future__ import annotations
 
@@ -94,7 +95,7 @@ def test_rows_of_the_full_load_stand_before_every_change() -> None:
 
 def test_without_sequences_order_is_by_second_and_the_time_of_writing() -> None:
     wire = open_format("oms-shareplex", {"sequenceEnabled": "false"})
-    assert (wire.order, wire.splits_partitions) == ("second", False)
+    assert (wire.order, wire.splits_partitions) == ("clock", False)
     (change,) = changes(message("upd", {"v": 1}, {"id": 1}, scn=None), sequenceEnabled="false")
     assert change["position"] is None
     assert change["tool_time"].timestamp() == 1_606_262_463
@@ -102,7 +103,7 @@ def test_without_sequences_order_is_by_second_and_the_time_of_writing() -> None:
     assert bad["kind"] == "error"
 
 
-def test_times_are_civil_in_the_stated_zone() -> None:
+def test_times_are_local_in_the_stated_zone() -> None:
     (change,) = changes(message("ins", {"id": 1}), timezone="+08:00")
     assert change["source_time"].timestamp() == 1_606_233_662
     wire = open_format("oms-shareplex", {"timezone": "+08:00"})

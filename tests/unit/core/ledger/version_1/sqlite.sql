@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 CREATE TABLE cdc_pipelines (
     name TEXT NOT NULL,
     fingerprint VARCHAR(64),

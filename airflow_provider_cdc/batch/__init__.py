@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plan, run and report one batch on the Airflow side."""

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convert the arguments of operators and sensors to a pipeline and a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.errors import ConfigurationError
+
+PipelineLike = CdcPipeline | Mapping[str, Any] | str | Path
+
+
+def as_pipeline(pipeline: PipelineLike) -> CdcPipeline:
+    """Return the pipeline of a ``CdcPipeline``, of plain data, or of the path of a YAML file.
+
+    :raises ConfigurationError: names all problems at once.
+    """
+    if isinstance(pipeline, CdcPipeline):
+        return pipeline
+    return CdcPipeline.from_dict(pipeline) if isinstance(pipeline, Mapping) else CdcPipeline.from_yaml(pipeline)
+
+
+def parse_instant(text: str) -> datetime | None:
+    """Return the time of an ISO text; without a zone it is UTC, an empty text means None.
+
+    :raises ValueError: it is not an ISO time.
+    """
+    if not text.strip():
+        return None
+    instant = datetime.fromisoformat(text.strip())
+    return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+
+
+def as_instant(value: object) -> datetime | None:
+    """Return the time of a datetime or an ISO text, UTC without a zone; None and empty text give None.
+
+    :raises ConfigurationError: it is neither.
+    """
+    if isinstance(value, str):
+        try:
+            return None if value.strip() == "None" else parse_instant(value)
+        except ValueError:
+            raise ConfigurationError([f"until: {value.strip()!r} is not an ISO time"]) from None
+    if value is None:
+        return None
+    if not isinstance(value, datetime):
+        raise ConfigurationError([f"until: expected a time or ISO text, got {type(value).__name__}"])
+    return value if value.tzinfo else value.replace(tzinfo=UTC)

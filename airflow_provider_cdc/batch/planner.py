@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plan one batch under the pipeline's lease: compute its range from the ledger and from Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Protocol
+
+from airflow_provider_cdc.batch.result import empty_result
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.errors import SourceError, UnavailableError
+from airflow_provider_cdc.core.ledger import SYNC, Batch, Lease, Ledger
+from airflow_provider_cdc.core.model.offsets import Offsets
+from airflow_provider_cdc.core.model.status import BatchStatus
+from airflow_provider_cdc.core.plan.progress import SLACK_MS, Mark, PartitionFacts
+from airflow_provider_cdc.core.plan.ranges import Range, plan_range
+from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, TopicPartition, Watermarks
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.core.formats.contract import Format, SliceInfo
+
+MarkOf = Callable[[KafkaRecord], Mark | None]
+"""Returns the source time that a record states, None if it states none."""
+
+PROBE_RECORDS = 200
+"""Records of one partition read from a time on, to find the first that is certainly beyond it."""
+
+TAIL_RECORDS = 20
+"""Last records of one partition read to learn its progress."""
+
+GROUP_RECORDS = 20
+"""Last records of one partition read first, to find an offset where no group of records is open."""
+
+INTERLEAVED_RECORDS = 200
+"""Least number where several senders share a partition: the last records may be of another sender than the group."""
+
+
+class Log(Protocol):
+    """Describe the part of ``KafkaLog`` that planning needs."""
+
+    def topics(self) -> dict[str, list[int]]:
+        """Return the partitions of every topic."""
+
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """Return the ids of topics, as far as the brokers give them."""
+
+    def ends(self, topics: Iterable[str]) -> Watermarks:
+        """Return where partitions begin and end now."""
+
+    def offsets_at(self, topics: Iterable[str], timestamp_ms: int) -> Offsets:
+        """Return the first offset written at or after a time."""
+
+    def read(
+        self, windows: Mapping[TopicPartition, tuple[int, int]], count: int
+    ) -> dict[TopicPartition, list[KafkaRecord]]:
+        """Return the first records of windows of offsets."""
+
+    def tails(self, topics: Iterable[str], count: int, *, ends: Watermarks) -> dict[TopicPartition, list[KafkaRecord]]:
+        """Return the last records below the given ends."""
+
+
+def marks_of(pipeline: CdcPipeline) -> MarkOf:
+    """Return the function of the pipeline's format that reads a record's source time."""
+    fmt = _format(pipeline)
+
+    def mark(record: KafkaRecord) -> Mark | None:
+        try:
+            progress = fmt.progress_of(record.topic, record.key, record.value)
+        except Exception:  # landing reports the record's problem; here it only has no time
+            return None
+        if progress is None:
+            return None
+        return Mark(record.offset, progress.source_time_ms, record.timestamp_ms, progress.heartbeat)
+
+    return mark
+
+
+def _format(pipeline: CdcPipeline) -> Format:
+    from airflow_provider_cdc.core.formats.registry import open_format
+
+    return open_format(pipeline.source.format, pipeline.source.options)
+
+
+def observe(
+    pipeline: CdcPipeline, log: Log, mark_of: MarkOf | None = None, *, count: int = TAIL_RECORDS
+) -> tuple[list[PartitionFacts], list[PartitionFacts]]:
+    """Return the arguments of ``received()``: facts of the data partitions, and of the heartbeat topic's.
+
+    :param mark_of: reads the source time of a record; the pipeline's format if None.
+    :param count: number of last records of each partition to read.
+    """
+    source = pipeline.source
+    existing = log.topics()
+    data = source.data_topics(list(existing))
+    _demand(pipeline, data, list(existing))
+    mark_of = mark_of or marks_of(pipeline)
+    # The heartbeats first: records that they cover are below ends that are read after them.
+    beats = [str(source.heartbeat_topic)] if source.heartbeat_topic in existing else []
+    heartbeats = _facts(log, beats, mark_of, count)
+    return _facts(log, data, mark_of, count), heartbeats
+
+
+def _facts(log: Log, topics: list[str], mark_of: MarkOf, count: int) -> list[PartitionFacts]:
+    if not topics:
+        return []
+    ends = log.ends(topics)
+    facts = []
+    for (topic, partition), records in sorted(log.tails(topics, count, ends=ends).items()):
+        marks = tuple(mark for mark in map(mark_of, records) if mark is not None)
+        facts.append(PartitionFacts(topic, partition, ends.lows[topic][partition], ends.highs[topic][partition], marks))
+    return facts
+
+
+def propose_batch(
+    pipeline: CdcPipeline,
+    ledger: Ledger,
+    log: Log,
+    until: datetime | None = None,
+    *,
+    mark_of: MarkOf | None = None,
+    accept_loss: bool = False,
+    again: bool = False,
+) -> Batch | Range:
+    """Return the batch that a request has already, or the range of a new one; records nothing.
+
+    In this order: the batch planned for it before; an unfinished batch of any request (finish it and ask again); a
+    committed batch that reaches as far; a new range.
+
+    :param until: the batch holds everything the source committed before it, given that ``received(until)`` held; None
+        means everything up to the present ends.
+    :param mark_of: reads the source time of a record; the pipeline's format if None.
+    :param accept_loss: continue although Kafka deleted records that no batch has read.
+    :param again: read on for a request that has its batch already: a schema change may have arrived since.
+    :raises SourceError: the log lacks topics or records of the batch.
+    """
+    stored = ledger.open(pipeline.name) if again else _stored(ledger, pipeline.name, until)
+    if stored is not None:
+        return stored
+    last = ledger.last(pipeline.name, SYNC, abandoned=True)
+    planned = _range(pipeline, log, last, until, mark_of, accept_loss)
+    if planned.empty:  # opening a format costs a quarter of a second, most of an empty batch
+        return planned
+    return end_between_groups(planned, log, _format(pipeline), pipeline.source.data_topics(list(planned.end)))
+
+
+def plan_batch(
+    pipeline: CdcPipeline,
+    ledger: Ledger,
+    lease: Lease,
+    log: Log,
+    until: datetime | None = None,
+    *,
+    mark_of: MarkOf | None = None,
+    accept_loss: bool = False,
+    again: bool = False,
+) -> Batch:
+    """Return the batch of a request; the same request always gets the same batch.
+
+    A new batch is recorded in the ledger; one without records is committed at once. Parameters and errors are those of
+    :func:`propose_batch`.
+    """
+    proposal = propose_batch(pipeline, ledger, log, until, mark_of=mark_of, accept_loss=accept_loss, again=again)
+    if isinstance(proposal, Batch):
+        return proposal
+    lost = [asdict(loss) for loss in proposal.lost]
+    batch = ledger.plan(lease, proposal.start, proposal.end, until, SYNC, topics=proposal.topics, lost=lost)
+    if proposal.empty:
+        return ledger.commit(lease, batch.seq, empty_result(pipeline.name, batch.seq))
+    return batch
+
+
+def plan_settling(ledger: Ledger, lease: Lease, name: str) -> Batch:
+    """Return a new batch that reads nothing: it retries the tables that are parked or wait."""
+    last = ledger.last(name, SYNC)
+    end, topics = ({}, None) if last is None else (last.end, last.topics)
+    return ledger.plan(lease, end, end, None, SYNC, topics=topics)
+
+
+def made_again(log: Log, batch: Batch, heartbeat_topic: str | None = None) -> list[str]:
+    """Return the topics of a batch that have another id now than when it was planned; none if Kafka does not answer."""
+    known = {topic: topic_id for topic, topic_id in (batch.topics or {}).items() if topic != heartbeat_topic}
+    try:
+        ids = log.topic_ids(set(known) & set(log.topics()))
+    except UnavailableError:
+        return []  # reading them reports the problem
+    return [topic for topic in sorted(ids) if ids[topic] != known[topic]]
+
+
+def _stored(ledger: Ledger, name: str, until: datetime | None) -> Batch | None:
+    if until is None:
+        return ledger.open(name)
+    return ledger.planned(name, until) or ledger.open(name) or ledger.covering(name, until)
+
+
+def _range(
+    pipeline: CdcPipeline,
+    log: Log,
+    last: Batch | None,
+    until: datetime | None,
+    mark_of: MarkOf | None,
+    accept_loss: bool,
+) -> Range:
+    source = pipeline.source
+    existing = log.topics()
+    data = source.data_topics(list(existing))
+    _demand(pipeline, data, list(existing))
+    if source.heartbeat_topic in existing:
+        data.append(str(source.heartbeat_topic))
+    marks = log.ends(data)
+    until_offsets = None if until is None else _until_offsets(log, data, marks, until, mark_of or marks_of(pipeline))
+    # After the ends of the data: the schema topic then holds every change that precedes the rows of this range.
+    changes = log.ends([source.schema_topic]) if source.schema_topic in existing else Watermarks({}, {})
+    # After all ends: ends of a topic that was created again in between then come with its new id.
+    ids = log.topic_ids([*data, *changes.highs])
+    return plan_range(
+        None if last is None else last.start if last.status == BatchStatus.ABANDONED else last.end,
+        {**marks.lows, **changes.lows},
+        {**marks.highs, **changes.highs},
+        until_offsets,
+        schema_topic=source.schema_topic,
+        heartbeat_topic=source.heartbeat_topic,
+        selects=lambda topic: topic == source.schema_topic or bool(source.data_topics([topic])),
+        accept_loss=accept_loss,
+        known_ids=None if last is None else last.topics,
+        ids=ids,
+    )
+
+
+def end_between_groups(planned: Range, log: Log, fmt: Format, topics: Sequence[str]) -> Range:
+    """Move a range's ends back to offsets where no group of records is open; the next batch reads the rest.
+
+    A partition that is one open group gets no records. Nothing changes for formats without groups.
+
+    :param topics: topics with such records.
+    """
+    from airflow_provider_cdc.core.formats.common.record_groups import last_cut
+    from airflow_provider_cdc.core.formats.contract import Grouped
+
+    if not isinstance(fmt, Grouped):
+        return planned
+    ends = {topic: dict(partitions) for topic, partitions in planned.end.items()}
+    left = {
+        (part.topic, part.partition): (part.start, part.end) for part in planned.offset_ranges() if part.topic in topics
+    }
+    count = GROUP_RECORDS
+    while left:
+        windows = {tp: (max(start, end - count), end) for tp, (start, end) in left.items()}
+        for tp, records in log.read(windows, count).items():
+            start = left[tp][0]
+            parts = [fmt.part_of(record.value, record.headers) for record in records]
+            all_seen = windows[tp][0] == start
+            cut = last_cut(parts, from_start=all_seen)
+            if not all_seen and (cut is None or (_interleaved(parts) and count < INTERLEAVED_RECORDS)):
+                continue
+            if cut != len(records):
+                topic, partition = tp
+                ends[topic][partition] = records[cut].offset if cut else start
+            del left[tp]
+        count *= 10
+    return replace(planned, end=ends)
+
+
+def _interleaved(parts: Sequence[SliceInfo | None]) -> bool:
+    return any(part is not None and part.sender for part in parts)
+
+
+def _demand(pipeline: CdcPipeline, data: list[str], existing: list[str]) -> None:
+    """Raise if topics that the pipeline names do not exist."""
+    source = pipeline.source
+    missing = [] if isinstance(source.topics, str) else [name for name in source.topics if name not in existing]
+    # Not the heartbeat topic: tools create it with their first heartbeat.
+    missing += [name for name in (source.schema_topic,) if name and name not in existing]
+    where = {"pipeline": pipeline.name, "connection": source.connection}
+    shown = ", ".join(sorted(existing)[:10]) or "none"
+    hint = f"topics there: {shown}{' …' if len(existing) > 10 else ''}"
+    if missing:
+        text = f"there is no topic {', '.join(sorted(missing))}"
+        raise SourceError("kafka.topic_unknown", text, where=where, hint=hint)
+    if not data:
+        raise SourceError("kafka.topic_unknown", f"no topic matches {source.topics!r}", where=where, hint=hint)
+
+
+def _until_offsets(log: Log, topics: list[str], marks: Watermarks, until: datetime, mark_of: MarkOf) -> Offsets:
+    """Return the ends for a time; partitions that must be read to their present end are missing.
+
+    Kafka's record times alone would cut too early: a tool that was down writes an old change late. So each partition is
+    read from the offset of that time on, until a row that is certainly beyond it.
+    """
+    if until.tzinfo is None:
+        raise ValueError("until needs a time zone")
+    instant = until.astimezone(UTC)
+    needed = _millis(instant + timedelta(milliseconds=SLACK_MS))
+    first = log.offsets_at(topics, _millis(instant))
+    windows = {
+        (topic, partition): (start, marks.highs[topic][partition])
+        for topic, partitions in first.items()
+        for partition, start in partitions.items()
+        if partition in marks.highs.get(topic, {})
+    }
+    ends: Offsets = {}
+    for (topic, partition), records in log.read(windows, PROBE_RECORDS).items():
+        for record in records:
+            mark = mark_of(record)
+            if mark is not None and not mark.heartbeat and mark.source_time_ms >= needed:
+                ends.setdefault(topic, {})[partition] = record.offset
+                break
+    return ends
+
+
+def _millis(instant: datetime) -> int:
+    return int(instant.timestamp() * 1000)

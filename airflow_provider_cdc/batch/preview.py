@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Preview the next batch without recording it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from airflow_provider_cdc.batch.planner import observe, propose_batch
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.ledger import Batch, Ledger
+from airflow_provider_cdc.core.ledger.records import offsets_document, time_text
+from airflow_provider_cdc.core.model.status import BatchStatus, ResultStatus
+from airflow_provider_cdc.core.plan.ranges import Range
+from airflow_provider_cdc.hooks.connections import ledger_url
+from airflow_provider_cdc.hooks.kafka_log import KafkaLog
+
+_STATUS = {BatchStatus.PLANNED: "planned", BatchStatus.COMMITTED: "done"}
+
+
+def preview(pipeline: CdcPipeline, until: datetime | None) -> dict[str, Any]:
+    """Return the batch of a request; its status is ``nothing_to_do``, ``new``, ``planned`` or ``done``.
+
+    :param until: as for the sync; with it the answer names the partitions that have not reached it.
+    """
+    ledger = Ledger(ledger_url(pipeline.ledger))
+    log = KafkaLog(pipeline.source.connection)
+    proposal = propose_batch(pipeline, ledger, log, until)
+    records = _records(pipeline, proposal)
+    if isinstance(proposal, Batch):
+        seq, until_of, status = proposal.seq, proposal.until, _STATUS[proposal.status]
+    else:
+        seq = 1 + max((batch.seq for batch in ledger.batches(pipeline.name)), default=0)
+        until_of, status = until, "new" if records else str(ResultStatus.NOTHING_TO_DO)
+    document = {
+        "pipeline": pipeline.name,
+        "seq": seq,
+        "start": offsets_document(proposal.start),
+        "end": offsets_document(proposal.end),
+        "until": time_text(until_of),
+        "records": records,
+        "status": status,
+    }
+    if until is not None and status == "new":
+        document["holds"] = holds(pipeline, log, until)
+    return document
+
+
+def holds(pipeline: CdcPipeline, log: KafkaLog, until: datetime) -> list[dict[str, Any]]:
+    """Return the partitions that do not yet hold everything committed before a time."""
+    from airflow_provider_cdc.core.plan.progress import received
+
+    facts, beats = observe(pipeline, log)
+    progress = received(int(until.timestamp() * 1000), facts, beats)
+    return [{"topic": hold.topic, "partition": hold.partition, "why": hold.why} for hold in progress.holds]
+
+
+def _records(pipeline: CdcPipeline, batch: Batch | Range) -> int:
+    """Return the number of offsets to read, without those of heartbeats."""
+    beats = pipeline.source.heartbeat_topic
+    return sum(
+        end - batch.start.get(topic, {}).get(partition, end)
+        for topic, partitions in batch.end.items()
+        if topic != beats
+        for partition, end in partitions.items()
+    )

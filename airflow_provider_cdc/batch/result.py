@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Result of a batch or a request, for people, XCom and the ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from airflow_provider_cdc.core.documents import Result, TableLine, TableState, known_members, shallow_document
+from airflow_provider_cdc.core.errors import CdcError, DataError, Transient, UnavailableError
+from airflow_provider_cdc.core.ledger import Batch, Ledger
+from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
+
+_SHOWN = 20
+_SHOWN_TEXT = 200
+
+
+@dataclass(slots=True)
+class TableResult:
+    """One table that a batch touched.
+
+    :param action: kind of commit, empty where the rows did not change.
+    :param state: status after the batch; None where the table has no state of its own.
+    :param version: version of the target, None before the first commit.
+    """
+
+    database: str
+    table: str
+    action: str = ""
+    upserts: int = 0
+    deletes: int = 0
+    state: TableStatus | None = None
+    version: int | None = None
+    reason: str = ""
+
+    @property
+    def name(self) -> str:
+        """``database.table``."""
+        return f"{self.database}.{self.table}"
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        left_out = {"state", "version"} if self.state is None else set()
+        left_out |= set() if self.reason else {"reason"}
+        return {name: value for name, value in shallow_document(self).items() if name not in left_out}
+
+    @staticmethod
+    def from_document(data: Mapping[str, Any]) -> TableResult:
+        """Rebuild from :meth:`document`."""
+        state = data.get("state")
+        return TableResult(
+            **{**known_members(TableResult, data), "state": None if state is None else TableStatus(state)}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UnsettledTable:
+    """A table that is parked or waits, and why."""
+
+    database: str
+    table: str
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """``database.table``."""
+        return f"{self.database}.{self.table}"
+
+
+@dataclass(slots=True)
+class BatchResult:
+    """Result of a request for a batch; members that are None are not part of its document.
+
+    :param seq: number of the batch, None where there is none.
+    :param changes: row changes by operation.
+    :param schema_changes: number of DDL records that were new.
+    :param quarantined: records and rows that could not be carried.
+    :param seconds: duration of the whole request; ``phases`` of the engine's parts.
+    :param cut: position and time that the tables have reached, and whether all of them have.
+    :param parked: tables that are parked now; ``waiting`` those that wait for a schema change.
+    :param lost: records that Kafka deleted before they were read.
+    :param error: why the batch failed; ``Transient`` where the same batch may succeed later.
+    :param repeated: the batch was committed by an earlier request.
+    """
+
+    pipeline: str
+    seq: int | None
+    status: ResultStatus
+    records: int = 0
+    changes: dict[str, int] = field(default_factory=dict)
+    schema_changes: int = 0
+    quarantined: int = 0
+    tables: list[TableResult] = field(default_factory=list)
+    seconds: float = 0.0
+    phases: dict[str, float] | None = None
+    cut: dict[str, Any] | None = None
+    statements: list[str] | None = None
+    parked: list[UnsettledTable] | None = None
+    waiting: list[UnsettledTable] | None = None
+    new_generations: list[str] | None = None
+    lossy: dict[str, int] | None = None
+    quarantine: list[dict[str, Any]] | None = None
+    lost: list[dict[str, Any]] | None = None
+    error: CdcError | None = None
+    repeated: bool | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        data = {name: value for name, value in shallow_document(self).items() if value is not None}
+        data["tables"] = [line.document() for line in self.tables]
+        for name in ("parked", "waiting"):
+            if name in data:
+                data[name] = [shallow_document(table) for table in data[name]]
+        if self.error is not None:
+            data |= {"error": self.error.document(), "transient": isinstance(self.error, Transient)}
+        return data
+
+    @staticmethod
+    def from_document(data: Mapping[str, Any]) -> BatchResult:
+        """Rebuild from :meth:`document`, also of earlier versions, which lack members."""
+        typed: dict[str, Any] = {
+            "status": ResultStatus(data["status"]),
+            "tables": [TableResult.from_document(line) for line in data.get("tables", ())],
+        }
+        for name in ("parked", "waiting"):
+            if name in data:
+                typed[name] = [UnsettledTable(**table) for table in data[name]]
+        if data.get("error") is not None:
+            kind = UnavailableError if data.get("transient") else DataError
+            typed["error"] = kind.from_document(data["error"])
+        return BatchResult(**{**known_members(BatchResult, data), **typed})
+
+    def describe_unsettled(self, status: TableStatus, most: int) -> str:
+        """Name tables that are parked or wait, with their reasons."""
+        tables = (self.parked if status == TableStatus.PARKED else self.waiting) or []
+        return "; ".join(f"{table.name}: {table.reason}" for table in tables[:most])
+
+
+def table_states(ledger: Ledger, pipeline: str) -> dict[str, TableState]:
+    """Return the ledger's states of a pipeline's tables, by table id."""
+    return {table_id: TableState.from_document(document) for table_id, document in ledger.tables(pipeline).items()}
+
+
+def published(
+    pipeline: str, result: Result, before: Mapping[str, TableState], seconds: float, batch: Batch | None = None
+) -> BatchResult:
+    """Return the result of a batch as it is reported and stored.
+
+    :param before: table states before the batch, by table id.
+    :param seconds: duration of the whole request.
+    :param batch: gives what Kafka lost before it; None where the batch is taken over from the lake.
+    """
+    report = BatchResult(
+        pipeline,
+        result.seq,
+        result.status,
+        result.records,
+        result.changes,
+        result.schema_changes,
+        result.quarantined,
+        seconds=seconds,
+        lost=None if batch is None else batch.lost or None,
+    )
+    if result.status == ResultStatus.FAILED:
+        report.error = result.error
+        return report
+    after = {**before, **{state.table_id: state for state in result.states}}
+    by_name = _by_name(result.states)
+    report.tables = [_table(line, by_name.get((line.database, line.table))) for line in result.tables]
+    report.phases, report.cut = result.seconds, _cut(after.values())
+    report.statements = [text[:_SHOWN_TEXT] for text in result.statements[:_SHOWN]]
+    report.parked, report.waiting = _unsettled(after.values())
+    if report.status == ResultStatus.DONE and report.waiting:
+        report.status = ResultStatus.WAITING
+    report.new_generations = result.new_generations or None
+    report.lossy = result.lossy or None
+    report.quarantine = result.quarantine[:_SHOWN] or None
+    return report
+
+
+def _unsettled(states: Iterable[TableState]) -> tuple[list[UnsettledTable], list[UnsettledTable]]:
+    """Return the tables that are parked, and those that wait."""
+    parked, waiting = [], []
+    for state in states:
+        if state.state == TableStatus.PARKED:
+            parked.append(UnsettledTable(state.database, state.table, state.reason))
+        elif state.state == TableStatus.WAITING:
+            waiting.append(UnsettledTable(state.database, state.table, state.reason))
+    return parked, waiting
+
+
+def ran_engine(batch: Batch) -> bool:
+    """Return whether a batch wrote to the change log: one without records starts no engine."""
+    return batch.committed and (batch.result or {}).get("status") != ResultStatus.EMPTY
+
+
+def _by_name(states: Iterable[TableState]) -> dict[tuple[str, str], TableState]:
+    """Return states by name; of tables with the same name, that of the present one."""
+    ordered = sorted(states, key=lambda state: (state.state != TableStatus.DROPPED, state.applied_position))
+    return {(state.database, state.table): state for state in ordered}
+
+
+def _cut(states: Iterable[TableState]) -> dict[str, Any]:
+    """Return position and time of the tables; with a parked or waiting table they have no common one."""
+    present = [state for state in states if state.state != TableStatus.DROPPED]
+    position = max((state.applied_position for state in present), default="")
+    times = [state.source_time for state in present if state.source_time is not None]
+    return {
+        "consistent": all(state.state == TableStatus.OK for state in present),
+        "position": position or None,
+        "source_time_us": max(times, default=None),
+    }
+
+
+def _table(line: TableLine, state: TableState | None) -> TableResult:
+    result = TableResult(line.database, line.table, line.action, line.upserts, line.deletes)
+    if state is not None:
+        result.state, result.version, result.reason = state.state, state.version, state.reason
+    return result
+
+
+def from_ledger(batch: Batch, states: Iterable[TableState], seconds: float) -> BatchResult:
+    """Return the answer to a request whose batch is committed already.
+
+    :param states: present states of the tables: one that was parked then may be ok now.
+    :param seconds: duration of this request.
+    """
+    parked, waiting = _unsettled(states)
+    now = ResultStatus.PARKED if parked else ResultStatus.WAITING if waiting else None
+    seconds = round(seconds, 3)
+    stored = stored_result(batch)
+    if stored is not None:
+        status = now or ResultStatus.DONE
+        return replace(stored, parked=parked, waiting=waiting, status=status, repeated=True, seconds=seconds)
+    answer = BatchResult(batch.pipeline, batch.seq, now or ResultStatus.NOTHING_TO_DO, seconds=seconds)
+    answer.lost = batch.lost or None
+    if now is not None:
+        answer.parked, answer.waiting = parked, waiting
+    return answer
+
+
+def refusal(batch: Batch) -> CdcError | None:
+    """Return the error of a planned batch that needs an approval, None of other batches."""
+    note = batch.result or {}
+    return DataError.from_document(note["error"]) if note.get("status") == ResultStatus.REFUSED else None
+
+
+def stored_result(batch: Batch) -> BatchResult | None:
+    """Return the result of a committed batch that ran an engine."""
+    return BatchResult.from_document({**_of(batch), **(batch.result or {})}) if ran_engine(batch) else None
+
+
+def _of(batch: Batch) -> dict[str, Any]:
+    return {"pipeline": batch.pipeline, "seq": batch.seq, "status": ResultStatus.DONE}
+
+
+def empty_result(pipeline: str, seq: int) -> dict[str, Any]:
+    """Return what the ledger stores of a batch without records, which starts no engine."""
+    return {"pipeline": pipeline, "seq": seq, "status": ResultStatus.EMPTY, "records": 0}
+
+
+def schema_change_id(change: Mapping[str, Any]) -> str:
+    """Return what makes a schema change the same one when it comes again."""
+    what = change["statement"] or json.dumps(change["structure"], sort_keys=True)
+    if change.get("snapshot") is not None:
+        what = f"{change['snapshot']} {what}"  # the same snapshot may begin several times
+    return f"{change['position']}:{hashlib.sha256(what.encode()).hexdigest()[:16]}"

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run one batch from plan to publish: lease, range, engine, ledger."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from airflow_provider_cdc.batch.recovery import take_over
+from airflow_provider_cdc.batch.result import (
+    BatchResult,
+    from_ledger,
+    published,
+    ran_engine,
+    schema_change_id,
+    table_states,
+)
+from airflow_provider_cdc.batch.unsettled import Unsettled
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.documents import JobDocument, Result
+from airflow_provider_cdc.core.errors import LOG_LOST, NEW_GENERATION, CdcError, DataError, SinkError, UnavailableError
+from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger
+from airflow_provider_cdc.core.ledger.records import offsets_document
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from airflow_provider_cdc.core.model.status import ResultStatus
+from airflow_provider_cdc.engine import EngineTask, Stopper
+from airflow_provider_cdc.hooks.connections import ledger_url, spark_target, storage_options
+
+Say = Callable[[str], None]
+_STORAGE_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+
+
+def run_batch(
+    pipeline: CdcPipeline,
+    *,
+    until: datetime | None = None,
+    say: Say = print,
+    kill: Stopper | None = None,
+    owner: str | None = None,
+    accept_loss: bool = False,
+    new_generation: str = "",
+) -> BatchResult:
+    """Plan, run and publish a batch; the same request again returns its stored result.
+
+    :param until: the tables then hold everything the source committed before it; None means up to the
+        present ends.
+    :param say: takes one line of progress.
+    :param kill: stops the batch from outside.
+    :param owner: name of the requester, shown to others while the pipeline is leased.
+    :param accept_loss: continue although Kafka deleted records that no batch has read.
+    :param new_generation: ``topic/partition:offset`` of the record with which a new log of the source may begin, as
+        ``source.new_generation`` names it.
+    :raises BusyError: another holder has the pipeline's lease; names it.
+    :raises CdcError: with a hint; nothing was committed.
+    """
+    from airflow_provider_cdc.batch.planner import made_again, plan_batch, plan_settling
+    from airflow_provider_cdc.hooks.kafka_log import KafkaLog
+
+    started = time.monotonic()
+    stopper = kill or Stopper()
+    ledger = Ledger(ledger_url(pipeline.ledger))
+    log = KafkaLog(pipeline.source.connection)
+    fingerprint, seconds = pipeline.fingerprint(), pipeline.policy.lease_seconds
+    with ledger.lease(pipeline.name, owner or this_process(), seconds, fingerprint=fingerprint) as lease:
+        while True:
+            stopper.check()
+            left_over = ledger.open(pipeline.name)
+            batch = plan_batch(pipeline, ledger, lease, log, until, accept_loss=accept_loss)
+            if batch.committed:
+                if left_over is not None:  # nothing may be planned before the batch of another request is finished
+                    return _already_done(ledger, batch, started)
+                unsettled = Unsettled(pipeline, ledger, lease)
+                unsettled.end_grace(say)
+                if unsettled.waiting and ran_engine(batch):
+                    batch = plan_batch(pipeline, ledger, lease, log, until, again=True)
+                if not batch.committed:
+                    say("a table waits for a schema change, and the log has more records: reading them")
+                elif unsettled.may_continue():
+                    say("nothing new, but a parked table may continue: retrying it")
+                    batch = plan_settling(ledger, lease, pipeline.name)
+                else:
+                    return _already_done(ledger, batch, started)
+                until = None
+            run = _Run(pipeline, ledger, lease, batch, log.client_config(), say, stopper, new_generation)
+            if left_over is not None and batch.seq == left_over.seq:
+                run.recreated = made_again(log, batch, pipeline.source.heartbeat_topic)
+            outcome = run.carry_out()
+            if outcome.status == ResultStatus.BEHIND:
+                say(take_over(ledger, lease, outcome.lake_batches))
+                continue
+            result = run.publish(outcome, time.monotonic() - started)
+            if accept_loss and left_over is not None and result.error is not None and result.error.code in LOG_LOST:
+                # none of it was landed: a landed batch is not read again
+                ledger.abandon(lease, batch.seq)
+                say(f"batch {batch.seq} can no longer be read and is abandoned: {result.error.message}")
+                continue
+            # A batch left over from another request was finished first; this request comes next.
+            if result.status == ResultStatus.FAILED or until is None or batch.until == until:
+                return result
+            say(f"batch {batch.seq} was left over and is finished; continuing with the requested one")
+
+
+def _already_done(ledger: Ledger, batch: Batch, started: float) -> BatchResult:
+    """Return the result of a batch that is committed already."""
+    states = table_states(ledger, batch.pipeline)
+    return from_ledger(batch, states.values(), time.monotonic() - started)
+
+
+def this_process() -> str:
+    """Return a name of this process, shown to others while the pipeline is leased."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    return f"airflow-cdc of {user} on {socket.gethostname()}, process {os.getpid()}"
+
+
+class _Run:
+    """One planned batch on its way through an engine."""
+
+    def __init__(
+        self,
+        pipeline: CdcPipeline,
+        ledger: Ledger,
+        lease: Lease,
+        batch: Batch,
+        kafka: dict[str, str],
+        say: Say,
+        stopper: Stopper,
+        new_generation: str = "",
+    ) -> None:
+        self._pipeline, self._ledger, self._lease, self._batch = pipeline, ledger, lease, batch
+        self._kafka, self._say, self._stopper = kafka, say, stopper
+        self._states = table_states(ledger, pipeline.name)
+        self._new_generation = new_generation
+        self.recreated: list[str] = []
+
+    def carry_out(self) -> Result:
+        """Run the batch's engine and return its result.
+
+        :raises CdcError: the engine ended without a result.
+        """
+        batch = self._batch
+        self._say(f"batch {batch.seq} of {batch.pipeline}: up to {batch.records} records")
+        for loss in batch.lost:
+            end = "an unknown offset" if loss["end"] is None else loss["end"]
+            self._say(f"lost: {loss['topic']}/{loss['partition']} from {loss['start']} up to {end}")
+        with self._folder() as folder, tempfile.TemporaryDirectory(prefix="airflow-cdc-") as scratch:
+            job, secrets = self._job()
+            try:
+                return self._engine(job, secrets, folder, Path(scratch))
+            except UnavailableError as error:
+                raise self._judged(error) from None
+
+    def publish(self, result: Result, seconds: float) -> BatchResult:
+        """Record the engine's result in the ledger and return the small one.
+
+        :param seconds: duration of the whole request so far.
+        """
+        small = published(self._pipeline.name, result, self._states, round(seconds, 3), self._batch)
+        if result.error is None:
+            states = {state.table_id: state.document() for state in result.states}
+            changes = [{**change, "id": schema_change_id(change)} for change in result.new_schema_changes]
+            self._ledger.commit(self._lease, self._batch.seq, small.document(), states, changes)
+        elif result.error.code == NEW_GENERATION:
+            self._ledger.refused(self._lease, self._batch.seq, result.error.document())
+        return small
+
+    def _judged(self, error: UnavailableError) -> CdcError:
+        """Return an engine's error, terminal if the last attempt crashed at the same location."""
+        site = error.where.get("place")
+        if error.code != "engine.crashed" or site is None:
+            return error
+        if not self._ledger.crashed(self._lease, self._batch.seq, site):
+            return error
+        return DataError(
+            error.code,
+            f"twice at the same location: {error.message}",
+            where=error.where,
+            hint="running it again does not help: the lines above say why; please report them",
+        )
+
+    # ---- job
+
+    def _job(self) -> tuple[JobDocument, dict[str, dict[str, str]]]:
+        from airflow_provider_cdc.core.formats.registry import portable_options
+        from airflow_provider_cdc.hooks.kafka_config import SECRETS
+
+        pipeline, batch = self._pipeline, self._batch
+        store = {**storage_options(pipeline.sink.storage_connection), **pipeline.sink.storage_options}
+        secrets = {
+            "kafka": {key: value for key, value in self._kafka.items() if key in SECRETS},
+            "storage": {key: value for key, value in store.items() if key in _STORAGE_SECRETS},
+        }
+        parallelism = self._parallelism()
+        job = JobDocument(
+            pipeline=pipeline.name,
+            seq=batch.seq,
+            created_at=batch.planned_at.isoformat(),
+            sink_root=pipeline.sink.root.rstrip("/"),
+            format=pipeline.source.format,
+            format_options=portable_options(pipeline.source.format, pipeline.source.options),
+            schema_topic=pipeline.source.schema_topic,
+            kafka={key: value for key, value in self._kafka.items() if key not in SECRETS},
+            chunks=self._chunks(parallelism),
+            policy=pipeline.policy,
+            tables=pipeline.tables,
+            earlier=[b.seq for b in self._ledger.batches(pipeline.name) if ran_engine(b) and b.seq < batch.seq],
+            schema_changes=[_without_id(change) for change in self._ledger.schema_changes(pipeline.name)],
+            states=list(self._states.values()),
+            storage={key: value for key, value in store.items() if key not in _STORAGE_SECRETS},
+            parallelism=parallelism,
+            session=self._needs_session(),
+            until=batch.until.isoformat() if batch.until else None,
+            start=offsets_document(batch.start),
+            end=offsets_document(batch.end),
+            topics=batch.topics or {},
+            ledger=self._ledger.id,
+            fingerprint=pipeline.fingerprint(),
+            recreated=self.recreated,
+            new_generation=self._new_generation,
+        )
+        return job, secrets
+
+    def _needs_session(self) -> bool:
+        """Return whether the Spark reader or writer may be used; plain tasks start several seconds sooner."""
+        policy = self._pipeline.policy
+        if policy.engine != "spark":
+            return False
+        writers = {policy.writer, *(rule.writer for rule in self._pipeline.tables.tables.values())}
+        large = "auto" in writers and self._batch.records >= policy.spark_writer_rows
+        return policy.reader == "spark" or "spark" in writers or large
+
+    def _parallelism(self) -> int:
+        if self._pipeline.policy.parallelism:
+            return self._pipeline.policy.parallelism
+        if self._pipeline.policy.engine == "inline":
+            return 1
+        from airflow_provider_cdc.engine.spark import local_cores
+
+        return local_cores(spark_target(self._pipeline.spark.connection).master)
+
+    def _chunks(self, parallelism: int) -> list[OffsetRange]:
+        from airflow_provider_cdc.core.formats.registry import open_format
+        from airflow_provider_cdc.core.plan.chunks import cut_range
+        from airflow_provider_cdc.core.plan.ranges import Range
+
+        planned = Range(self._batch.start, self._batch.end)
+        split = open_format(self._pipeline.source.format, self._pipeline.source.options).splits_partitions
+        return cut_range(planned, self._pipeline.policy.chunk_records, parallelism=parallelism, split=split)
+
+    @contextmanager
+    def _folder(self) -> Iterator[Path]:
+        """Return the folder of the documents: in the sink if that is a folder, so that they can be read later.
+
+        Each holder of a lease has its own: another ledger's host, or one that continued after a halt, may work on the
+        same batch number.
+        """
+        root = self._pipeline.sink.root.removeprefix("file://")
+        if "://" in root:
+            with tempfile.TemporaryDirectory(prefix="airflow-cdc-job-") as folder:
+                yield Path(folder)
+            return
+        holder = f"{self._ledger.id}-{self._lease.token}"
+        own = Path(root) / "_cdc" / self._pipeline.name / "jobs" / str(self._batch.seq) / holder
+        try:
+            own.mkdir(parents=True, exist_ok=True)
+            (own / "job.json").touch()
+        except OSError as error:
+            raise SinkError(
+                "sink.not_writable",
+                f"the lake cannot be written: {error.strerror}",
+                where={"root": self._pipeline.sink.root},
+                hint="mount it or correct sink.root; nothing was read and nothing was committed",
+            ) from None
+        yield own
+
+    # ---- engine
+
+    def _engine(self, job: JobDocument, secrets: dict[str, dict[str, str]], folder: Path, scratch: Path) -> Result:
+        from airflow_provider_cdc.engine.payload import payload
+
+        paths = folder / "job.json", folder / "result.json"
+        paths[1].unlink(missing_ok=True)
+        paths[0].write_text(json.dumps(job.document()), encoding="utf-8")
+        name = f"{job.pipeline} {job.seq}"
+        task = EngineTask(*paths, secrets, payload(), name, scratch, self._say, self._stopper, job.session)
+        if self._pipeline.policy.engine == "inline":
+            from airflow_provider_cdc.engine.inline import run_inline
+
+            return run_inline(task)
+        from airflow_provider_cdc.engine.spark import run_spark
+
+        return run_spark(task, self._pipeline.spark)
+
+
+def _without_id(change: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in change.items() if name != "id"}

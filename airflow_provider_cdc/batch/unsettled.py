@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Handle waiting and parked tables when the log has nothing new: end the grace period, decide about a retry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import unquote
+
+from airflow_provider_cdc.batch.result import empty_result, table_states
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.ledger import Lease, Ledger
+from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.hooks.connections import storage_options
+
+_OF_THE_SINK = "sink."
+"""Prefix of codes whose cause may be removed by repairing a table, without anything new in the log."""
+
+
+class Unsettled:
+    """The waiting and parked tables of one pipeline, for a request that finds nothing new."""
+
+    def __init__(self, pipeline: CdcPipeline, ledger: Ledger, lease: Lease) -> None:
+        self._pipeline, self._ledger, self._lease = pipeline, ledger, lease
+        self._states = table_states(ledger, pipeline.name)
+
+    @property
+    def waiting(self) -> bool:
+        """Return whether a table waits for a schema change."""
+        return any(state.state == TableStatus.WAITING for state in self._states.values())
+
+    def end_grace(self, say: Callable[[str], None]) -> None:
+        """Park the tables that waited longer than ``policy.ddl_grace_seconds``; needs no engine."""
+        from airflow_provider_cdc.batch.planner import plan_settling
+
+        grace = timedelta(seconds=self._pipeline.policy.ddl_grace_seconds)
+        expired = {
+            table_id: replace(state, state=TableStatus.PARKED, tried_with=self._pipeline.fingerprint())
+            for table_id, state in self._states.items()
+            if state.state == TableStatus.WAITING
+            and state.waiting_since is not None
+            and datetime.now(UTC) - datetime.fromisoformat(state.waiting_since) > grace
+        }
+        if not expired:
+            return
+        batch = plan_settling(self._ledger, self._lease, self._pipeline.name)
+        result = empty_result(self._pipeline.name, batch.seq)
+        documents = {table_id: state.document() for table_id, state in expired.items()}
+        self._ledger.commit(self._lease, batch.seq, result, documents)
+        self._states |= expired
+        say(f"{len(expired)} tables waited longer than policy.ddl_grace_seconds and are parked")
+
+    def may_continue(self) -> bool:
+        """Return whether a retry of a parked table may succeed: its cause is outside of the log and has changed."""
+        return any(state.state == TableStatus.PARKED and self._has_changed(state) for state in self._states.values())
+
+    def _has_changed(self, state: TableState) -> bool:
+        if state.tried_with != self._pipeline.fingerprint():
+            return True
+        if not state.code.startswith(_OF_THE_SINK):
+            return False
+        version = self._present_version(state.location)
+        if version is None and state.code == "sink.not_ours":
+            return _is_empty(state.location)
+        if state.code == "sink.file_missing" and version == state.seen_version:
+            return version is not None and self._has_all_files(state.location)
+        return bool(version != state.seen_version)
+
+    def _present_version(self, location: str) -> int | None:
+        """Return the version that a table has now, None where it cannot be opened."""
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+
+        try:
+            version: int = DeltaTable(location, storage_options=self._storage_options()).version()
+        except (DeltaError, OSError):
+            return None
+        return version
+
+    def _has_all_files(self, location: str) -> bool:
+        """Return whether every data file of a table's present version exists."""
+        import pyarrow as pa
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+        from deltalake.fs import DeltaStorageHandler
+        from pyarrow import fs
+
+        options = self._storage_options()
+        try:
+            added = pa.table(DeltaTable(location, storage_options=options).get_add_actions())
+            files = fs.PyFileSystem(DeltaStorageHandler(location, options))
+            infos = files.get_file_info([unquote(path) for path in added.column("path").to_pylist()])
+        except (DeltaError, OSError):
+            return False
+        return all(info.type == fs.FileType.File for info in infos)
+
+    def _storage_options(self) -> dict[str, str] | None:
+        sink = self._pipeline.sink
+        return {**storage_options(sink.storage_connection), **sink.storage_options} or None
+
+
+def _is_empty(location: str) -> bool:
+    """Return whether a local location is empty; in an object store only a batch can find out."""
+    folder = Path(location.removeprefix("file://"))
+    return "://" not in str(folder) and not (folder.is_dir() and any(folder.iterdir()))

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Print for commands: tables and sentences for people, JSON for machines, errors with an exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+
+from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, Transient
+from airflow_provider_cdc.core.model.status import ResultStatus
+from airflow_provider_cdc.core.printable import printable, printable_lines
+
+DONE, CONFIGURATION, DATA, AGAIN = 0, 2, 3, 5
+"""Exit codes: done or nothing to do; correct the configuration; look at the data; try again later."""
+
+_CONFIGURATION_CODES = ("kafka.topic_unknown", "kafka.not_allowed")
+
+
+def exit_code(error: CdcError) -> int:
+    """Return the exit code of a command that ended with this error, by its code: errors may come from a document."""
+    if isinstance(error, Transient):
+        return AGAIN
+    of_settings = error.code == "configuration" or error.code.endswith(".unknown")
+    return CONFIGURATION if of_settings or error.code in _CONFIGURATION_CODES else DATA
+
+
+def guarded(work: Callable[[], int], *, as_json: bool) -> int:
+    """Run a command; turn its errors into a sentence, a document if asked for, and an exit code.
+
+    :param as_json: the answer goes to a machine.
+    """
+    try:
+        return work()
+    except CdcError as error:
+        if as_json:
+            print_json(
+                {"status": ResultStatus.FAILED, "error": error.document(), "transient": isinstance(error, Transient)}
+            )
+        complain(error)
+        return exit_code(error)
+    except KeyboardInterrupt:
+        complain("interrupted; run the same command again")
+        return AGAIN
+    except BrokenPipeError:
+        # The reader closed the pipe; the interpreter must not try to flush again.
+        sys.stdout = None
+        return DONE
+
+
+def complain(problem: CdcError | str) -> None:
+    """Print one problem where people see it and pipes do not."""
+    text = str(problem)
+    if isinstance(problem, ConfigurationError) and len(problem.problems) > 1:
+        text = "\n".join([f"[{problem.code}] {problem.location}", *(f"- {line}" for line in problem.problems)])
+    print(f"airflow-cdc: {printable_lines(text)}", file=sys.stderr, flush=True)
+
+
+def print_json(data: object) -> None:
+    """Print one JSON document on one line."""
+    print(json_line(data), flush=True)
+
+
+def json_line(data: object) -> str:
+    """Return one JSON document in one line, safe for a terminal."""
+    return printable(json.dumps(data, ensure_ascii=False))
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table for people, numbers aligned right."""
+    texts = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
+    widths = [max([len(name), *(len(row[index]) for row in texts)]) for index, name in enumerate(head)]
+    right = [bool(rows) and all(isinstance(row[index], (int, float)) for row in rows) for index in range(len(head))]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = (
+            cell.rjust(width) if numeric else cell.ljust(width)
+            for cell, width, numeric in zip(cells, widths, right, strict=True)
+        )
+        return "  ".join(padded).rstrip()
+
+    print(line(list(head)))
+    print(line(["-" * width for width in widths]))
+    for row in texts:
+        print(line(row))

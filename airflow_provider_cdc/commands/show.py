@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run ``tables``, ``ledger`` and ``formats``: show tables, batches and wire formats."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_cdc.commands.output import DONE, guarded, print_json, print_table
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.model.status import TableStatus
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.core.formats.contract import Format
+
+
+def tables(args: Namespace) -> int:
+    """Show the pipeline's tables."""
+
+    def work() -> int:
+        from airflow_provider_cdc.batch.result import table_states
+        from airflow_provider_cdc.core.ledger import Ledger
+        from airflow_provider_cdc.hooks.connections import ledger_url
+
+        pipeline = CdcPipeline.from_yaml(args.pipeline)
+        documents = table_documents(table_states(Ledger(ledger_url(pipeline.ledger)), pipeline.name).values())
+        if args.json:
+            print_json(documents)
+        else:
+            rows = [
+                (f"{t['database']}.{t['table']}", t["state"], len(t["columns"]), t["source_time"], t["reason"])
+                for t in documents
+            ]
+            print_table(("table", "state", "columns", "source time", "reason"), rows)
+        return DONE
+
+    return guarded(work, as_json=args.json)
+
+
+def ledger(args: Namespace) -> int:
+    """Show the pipeline's batches."""
+
+    def work() -> int:
+        from airflow_provider_cdc.core.ledger import Ledger
+        from airflow_provider_cdc.hooks.connections import ledger_url
+
+        pipeline = CdcPipeline.from_yaml(args.pipeline)
+        batches = Ledger(ledger_url(pipeline.ledger)).batches(pipeline.name)
+        names = ("seq", "kind", "status", "start", "end", "until", "planned_at", "committed_at", "lost")
+        documents = [{name: batch.document()[name] for name in names} for batch in batches]
+        if args.json:
+            print_json(documents)
+        else:
+            rows = [
+                (b.seq, b.status, (b.result or {}).get("status"), b.records, d["until"], d["committed_at"])
+                for b, d in zip(batches, documents, strict=True)
+            ]
+            print_table(("seq", "status", "outcome", "offsets", "until", "committed at"), rows)
+        return DONE
+
+    return guarded(work, as_json=args.json)
+
+
+def formats(args: Namespace) -> int:
+    """Show the wire formats."""
+
+    def work() -> int:
+        from airflow_provider_cdc.core.formats.registry import format_names, open_format
+
+        documents = [_format_document(open_format(name)) for name in format_names()]
+        if args.json:
+            print_json(documents)
+        else:
+            _print_formats(documents)
+        return DONE
+
+    return guarded(work, as_json=args.json)
+
+
+def _format_document(fmt: Format) -> dict[str, Any]:
+    ddl = "ddl" in fmt.carries
+    return {
+        "name": fmt.name,
+        "summary": fmt.summary,
+        "order": fmt.order,
+        "carries": sorted(fmt.carries),
+        "ddl": ("among_rows" if fmt.ddl_among_rows else "own_topic") if ddl else None,
+        "options": dict(fmt.options),
+    }
+
+
+def _print_formats(documents: list[dict[str, Any]]) -> None:
+    """Print what each format carries, how its changes are ordered, and its options."""
+    ddl = {"own_topic": "own topic", "among_rows": "among rows", None: "no"}
+    order = {"exact": "exact", "clock": "by clock"}
+    rows = []
+    for item in documents:
+        has = ["yes" if what in item["carries"] else "no" for what in ("rows", "progress", "transactions", "types")]
+        rows.append((item["name"], order[item["order"]], has[0], ddl[item["ddl"]], *has[1:], item["summary"]))
+    print_table(("format", "order", "rows", "DDL", "progress", "transactions", "types", "what it is"), rows)
+    options = [(item["name"], key, text) for item in documents for key, text in item["options"].items()]
+    if options:
+        print()
+        print_table(("format", "option", "meaning"), options)
+
+
+def table_documents(states: Iterable[TableState]) -> list[dict[str, Any]]:
+    """Return one document for each table name: that of the table which has the name now."""
+    newest: dict[tuple[str, str], TableState] = {}
+    states = list(states)
+    owners: dict[str, TableState] = {}
+    for state in sorted(states, key=_rank):  # a renamed table may still name a location that another table has now
+        if state.state != TableStatus.DROPPED:
+            owners[state.location] = state
+    for state in states:
+        name = (state.database, state.table)
+        if name not in newest or _rank(state) > _rank(newest[name]):
+            newest[name] = state
+    current = [newest[name] for name in sorted(newest)]
+    return [_document(state, owners.get(state.location, state) is state) for state in current]
+
+
+def _rank(state: TableState) -> tuple[bool, bool, str, int]:
+    alive = state.state != TableStatus.DROPPED
+    return alive, state.state == TableStatus.OK, state.applied_position, state.applied_seq
+
+
+def _document(state: TableState, owns_location: bool) -> dict[str, Any]:
+    return {
+        "database": state.database,
+        "table": state.table,
+        "state": state.state,
+        "reason": state.reason,
+        "location": state.location if owns_location else None,
+        "version": state.version if owns_location else None,
+        "position": state.applied_position or None,
+        "source_time": _time(state.source_time),
+        "columns": _columns(state.schema),
+        "notes": state.notes,
+    }
+
+
+def _time(micros: int | None) -> str | None:
+    return None if micros is None else datetime.fromtimestamp(micros / 1_000_000, UTC).isoformat()
+
+
+def _columns(document: dict[str, Any] | None) -> list[dict[str, Any]]:
+    if document is None:
+        return []
+    from airflow_provider_cdc.core.model.schema import TableSchema
+
+    schema = TableSchema.from_document(document)
+    return [
+        {"name": column.name, "type": str(column.type), "nullable": column.nullable, "key": column.id in schema.key}
+        for column in schema.columns
+    ]

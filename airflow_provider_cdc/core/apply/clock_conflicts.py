@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keys that changes of one moment on several partitions take and leave, where a tool writes no positions."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from airflow_provider_cdc.core.apply.clock_order import moments_and_partitions, order_unknown
+from airflow_provider_cdc.core.apply.partial_images import rewind_needed
+from airflow_provider_cdc.core.apply.row_sets import group_numbers
+from airflow_provider_cdc.core.apply.row_typing import RowTyper
+from airflow_provider_cdc.core.apply.stored_rows import Stored
+from airflow_provider_cdc.core.arrays import IntArray
+
+_State = str | None  # of a key: its row's image, None where no row has it
+
+
+def settle(
+    typer: RowTyper,
+    keys: pa.Table,
+    winners: IntArray,
+    groups: IntArray,
+    where: IntArray,
+    fills: np.ndarray,
+    rows_before: Callable[[pa.Table], pa.Table],
+    stored: Stored,
+) -> IntArray:
+    """Return the winners, with another one for each key whose last changes are of one moment on several partitions.
+
+    Their order is unknown to the clock, but not to the images: each change takes the key from the state before it to
+    the state after it, so the last state is the one that is reached more often than it is left. If there is none the
+    key ends as it began.
+
+    :param keys: the key of each event.
+    :param winners: per key the newest event, as the positions have it.
+    :param groups: number of each event's key.
+    :param where: place of each event's row in the typer's changes.
+    :param fills: whether the event takes the key; if not, it leaves it.
+    :param rows_before: gives the rows of a table's keys before all of these changes.
+    :param stored: says which changes those rows went through already.
+    :raises DataError: images do not tell how a key ends.
+    :raises RewindNeeded: some of a moment's changes came too late for the stored rows.
+    """
+    mine = typer.changes.rows.select(["position", "topic", "partition"]).take(pa.array(where))
+    moments, partitions = moments_and_partitions(mine)
+    contested = of_several(groups, winners, moments, partitions)
+    if not len(contested):
+        return winners
+    images = KeyStates(typer, where, fills)
+    events: dict[int, dict[int, list[int]]] = {int(key): {} for key in contested}  # by moment
+    for event in np.flatnonzero(np.isin(groups, contested)).tolist():
+        events[int(groups[event])].setdefault(int(moments[event]), []).append(event)
+    settled = {int(groups[winner]): int(winner) for winner in winners}
+    cycles: dict[int, list[list[int]]] = {}
+    for key, by_moment in events.items():
+        runs = [_newest_version(typer, where, mine) for mine in by_moment.values()]
+        # where a moment ends as it began, the one before it says how
+        final = next((found for run in reversed(runs) if (found := images.finals(run, partitions[run]))), None)
+        if final is None:
+            cycles[key] = runs
+        else:
+            settled[key] = _reaching(typer, images, runs[-1], final)
+    if cycles:
+        taken = _taken(typer, keys, cycles, where, rows_before, stored)
+        for key, runs in cycles.items():
+            states = {images.reached(event) for event in runs[-1]}
+            final = sorted(states - {None}, key=str) if key in taken else [None]
+            settled[key] = _reaching(typer, images, runs[-1], final)
+    chosen: IntArray = np.sort(np.array(list(settled.values()), dtype=np.int64))
+    return chosen
+
+
+def _newest_version(typer: RowTyper, where: IntArray, events: list[int]) -> list[int]:
+    """Return those of a moment's events that the newest schema describes: they came later."""
+    versions = typer.versions[where[events]]
+    return [event for event, version in zip(events, versions, strict=True) if version == versions.max()]
+
+
+def of_several(groups: IntArray, winners: IntArray, moments: IntArray, partitions: IntArray) -> IntArray:
+    """Return the keys whose events of the last moment are on several partitions.
+
+    :param winners: per key the newest event.
+    """
+    last: IntArray = np.zeros(int(groups.max()) + 1, dtype=np.int64)
+    last[groups[winners]] = moments[winners]
+    together = np.flatnonzero(moments == last[groups])
+    lowest = np.full(len(last), np.iinfo(np.int64).max)
+    highest = np.full(len(last), -1)
+    np.minimum.at(lowest, groups[together], partitions[together])
+    np.maximum.at(highest, groups[together], partitions[together])
+    contested: IntArray = np.flatnonzero(lowest < highest)
+    return contested
+
+
+class KeyStates:
+    """The states that events take a key from and to."""
+
+    def __init__(self, typer: RowTyper, where: IntArray, fills: np.ndarray) -> None:
+        self._changes, self._where, self._fills = typer.changes, where, fills
+
+    def reached(self, event: int) -> _State:
+        """Return the state after an event."""
+        return self._image(event) if self._fills[event] else None
+
+    def left(self, event: int) -> _State:
+        """Return the state before an event."""
+        return None if self._fills[event] else self._image(event)
+
+    def finals(self, events: list[int], partitions: IntArray) -> list[_State]:
+        """Return how a moment's events leave their key: several states where nothing tells, none where nothing changes.
+
+        Those of one partition are in order. Else it is the state that is reached more often than left.
+
+        :param partitions: of each event.
+        """
+        if (partitions == partitions[0]).all():
+            return [self.reached(events[-1])]
+        left = Counter(map(self.left, events))
+        return list((Counter(map(self.reached, events)) - left).elements())
+
+    def _image(self, event: int) -> str:
+        """Return an image so that equal ones are equal texts: formats build some with other spaces or order."""
+        images = self._changes.images["after" if self._fills[event] else "before"]
+        image = images.at(self._where[[event]])[0].as_py()
+        return repr(sorted(json.loads(image, parse_float=str, parse_int=str).items()))
+
+
+def _reaching(typer: RowTyper, images: KeyStates, events: list[int], final: list[_State]) -> int:
+    """Return the last event that leads to the final state."""
+    found = [event for event in events if len(final) == 1 and images.reached(event) == final[0]]
+    if not found:
+        raise order_unknown(typer.timeline, "changes of one key on several partitions")
+    return found[-1]
+
+
+def _taken(
+    typer: RowTyper,
+    keys: pa.Table,
+    cycles: dict[int, list[list[int]]],
+    where: IntArray,
+    rows_before: Callable[[pa.Table], pa.Table],
+    stored: Stored,
+) -> set[int]:
+    """Return which of these keys the stored rows have."""
+    events = [event for runs in cycles.values() for run in runs for event in run]
+    positions = typer.changes.rows.column("position").take(pa.array(where[events]))
+    if stored.went_through(positions).any():
+        raise rewind_needed(typer, "changes of keys came later than others of their moment", min(positions.to_pylist()))
+    asked = keys.take(pa.array([runs[0][0] for runs in cycles.values()]))
+    rows = rows_before(asked)
+    both = [
+        pa.chunked_array([*asked.column(name).chunks, *rows.column(name).chunks], asked.schema.field(name).type)
+        for name in keys.column_names
+    ]
+    numbers = group_numbers(both)
+    there = np.isin(numbers[: len(cycles)], numbers[len(cycles) :])
+    return {key for key, taken in zip(cycles, there, strict=True) if taken}

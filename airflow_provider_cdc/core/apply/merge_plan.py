@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a table must become: the parts that resolving gives and a writer commits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from airflow_provider_cdc.core.model.schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class RowFailure:
+    """A row that could not be typed: where it came from and why; never its values."""
+
+    topic: str
+    partition: int
+    offset: int
+    column: str
+    reason: str
+
+
+class ImagesLack(Exception):
+    """Rows that are typed in pieces lack columns, which other changes have to complete: resolve all at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaterRows:
+    """Rows that are typed a piece at a time, when they are written.
+
+    :param most: rows, if none of them fails.
+    :param row_bytes: mean bytes of the image of one.
+    :param pieces: types them; to be called once. Raises :class:`ImagesLack`.
+    """
+
+    most: int
+    row_bytes: float
+    pieces: Callable[[], Iterator[pa.Table]]
+
+
+@dataclass(slots=True)
+class Part:
+    """What one span of schemas without a barrier does to the table.
+
+    :param version: index of the schema version that the table has afterwards.
+    :param clear: the rows stored before are gone (TRUNCATE).
+    :param upserts: full typed rows, at most one per key; of a table without key all added rows.
+    :param deletes: keys whose row is gone; of a table without key all removed rows, full.
+    :param positions: of the changes that made the upserts, None where that is not known of each.
+    :param later: the upserts, if they are typed when they are written; ``upserts`` has none then.
+    """
+
+    version: int
+    schema: TableSchema
+    clear: bool
+    upserts: pa.Table
+    deletes: pa.Table
+    positions: Callable[[], pa.ChunkedArray] | None = None
+    later: LaterRows | None = None
+
+    @property
+    def adds(self) -> bool:
+        """Whether there are upserts, if none of them fails."""
+        return bool(self.upserts.num_rows or (self.later is not None and self.later.most))
+
+    def type_now(self) -> None:
+        """Type the upserts that were left for later."""
+        if self.later is not None:
+            self.upserts = pa.concat_tables([self.upserts, *self.later.pieces()])
+            self.later = None
+
+    @property
+    def keyed(self) -> bool:
+        """Whether rows are told apart by a key."""
+        return bool(self.schema.key)
+
+
+@dataclass(slots=True)
+class Delta:
+    """Everything that a stretch of changes does to one table.
+
+    :param parts: in order; each needs the content the one before left.
+    :param failures: rows that were left out.
+    :param lossy: counts of values that were not kept as they were, by kind, e.g. ``zero_date``.
+    :param changes: rows by operation.
+    """
+
+    parts: list[Part]
+    failures: list[RowFailure] = field(default_factory=list)
+    lossy: Counter[str] = field(default_factory=Counter)
+    changes: dict[str, int] = field(default_factory=dict)

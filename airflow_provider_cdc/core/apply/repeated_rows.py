@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows that a tool without positions sent again, told by their source time and images (docs/formats/README.md, Order).
+
+A row that came before is either sent again or a change that was made twice in one second of the source. Where its image
+before is not what the key was left with, it was sent again. Else both are looked at: if they end differently, and the
+tool sent the two soon after each other, the row counts; if not, nothing tells, and the table is parked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.apply.clock_conflicts import KeyStates, of_several
+from airflow_provider_cdc.core.apply.clock_order import moments_and_partitions, order_unknown
+from airflow_provider_cdc.core.apply.merge_plan import ImagesLack
+from airflow_provider_cdc.core.apply.row_sets import group_numbers
+from airflow_provider_cdc.core.apply.row_typing import RowTyper
+from airflow_provider_cdc.core.arrays import BoolArray, IntArray
+from airflow_provider_cdc.core.model.clock_position import REPEAT_MS
+from airflow_provider_cdc.core.model.position_columns import tool_time_of
+
+# what is needed of a change besides what resolving needs, and what is made of it
+SENT_COLUMNS = ["source_time", "tool_time", "kafka_time"]
+_UNKNOWN = object()  # the state of a key that nothing tells
+_UNORDERED = object()  # the state of a key within a moment of several partitions
+
+
+def with_sending(rows: pa.Table) -> pa.Table:
+    """Return changes with the columns that tell repeats.
+
+    ``source`` is the source time, ``sent`` the later of Kafka's time and the partition's clock in milliseconds,
+    ``stale`` whether the tool built the record before that clock, so that it came before, and ``doubtful`` whether it
+    may be the repeat of a row from before a boundary (:func:`without_repeats_across`).
+
+    :param rows: with :data:`SENT_COLUMNS`.
+    """
+    clock = tool_time_of(rows.column("position"))
+    built = rows.column("tool_time").cast(pa.int64())
+    count = rows.num_rows
+    columns = {
+        "source": pc.fill_null(rows.column("source_time").cast(pa.int64()), -1),
+        "sent": pc.max_element_wise(clock, rows.column("kafka_time").cast(pa.int64())),
+        "stale": pc.fill_null(pc.less(built, clock), False),
+        "doubtful": pa.chunked_array([pa.repeat(False, count)]),
+    }
+    rows = rows.drop_columns(SENT_COLUMNS)
+    for name, column in columns.items():
+        rows = rows.append_column(name, column)
+    return rows
+
+
+def without_repeats_across(rows: pa.Table, boundary: str) -> pa.Table:
+    """Return changes of one name without those behind a boundary that were sent before it and long ago.
+
+    What was sent before the boundary a short while ago is marked as doubtful: it may have been made on both sides.
+
+    :param boundary: position of the statement that gave the name to the table, emptied it or changed its columns.
+    :raises ImagesLack: images have to be compared, and they were left in the change log.
+    """
+    later: BoolArray = pc.greater_equal(rows.column("position"), boundary).to_numpy(zero_copy_only=False)
+    if not later.any() or later.all():
+        return rows
+    source = rows.column("source").to_numpy()
+    suspects: IntArray = np.flatnonzero(later & (source >= 0) & (source <= source[~later].max()))
+    if not len(suspects):
+        return rows
+    if "before" not in rows.column_names:
+        raise ImagesLack
+    known: IntArray = np.flatnonzero(~later & (source >= source[suspects].min()))
+    contents = _contents(rows, np.concatenate([known, suspects]))
+    sent, stale = (rows.column(name).to_numpy(zero_copy_only=False) for name in ("sent", "stale"))
+    before: dict[int, int] = {}
+    for content, time in zip(contents[: len(known)].tolist(), sent[known].tolist(), strict=True):
+        before[content] = max(time, before.get(content, time))
+    again: BoolArray = np.zeros(len(later), bool)
+    doubtful: BoolArray = np.zeros(len(later), bool)
+    for row, content in zip(suspects.tolist(), contents[len(known) :].tolist(), strict=True):
+        if content in before:
+            apart = bool(stale[row]) or abs(sent[row] - before[content]) > REPEAT_MS
+            (again if apart else doubtful)[row] = True
+    if doubtful.any():
+        marked = pc.or_(rows.column("doubtful"), pa.array(doubtful))
+        rows = rows.set_column(rows.schema.get_field_index("doubtful"), "doubtful", marked)
+    return rows.filter(pa.array(~again)) if again.any() else rows
+
+
+def _contents(rows: pa.Table, places: IntArray) -> IntArray:
+    """Return a number per row that only the same change has, whenever it was sent."""
+    chosen = rows.select(["source", "op", "before", "after"]).take(pa.array(places))
+    texts = (chosen.column(name).cast(pa.string()) for name in ("op", "before", "after"))
+    return group_numbers([chosen.column("source"), *texts])
+
+
+@dataclass(slots=True)
+class KeyedRows:
+    """Rows by the keys that they take and leave, in the order of positions.
+
+    :param groups: number of each event's key.
+    :param where: place of each event's row in the typer's changes.
+    :param fills: whether the event takes the key; if not, it leaves it.
+    """
+
+    groups: IntArray
+    where: IntArray
+    fills: BoolArray
+
+
+def settled_without_repeats(
+    typer: RowTyper, events: KeyedRows, winners: IntArray, settled: Callable[[IntArray], IntArray]
+) -> IntArray:
+    """Return per key the newest event that is no repeat; none where only repeats are left.
+
+    :param winners: the newest event of each key that is asked for, as the positions have it.
+    :param settled: returns the winners of some events, where several of one moment on several partitions are the last.
+    :raises DataError: nothing tells whether a row was sent again, or which row was the last, and it matters.
+    """
+    moments, partitions = (codes[events.where] for codes in moments_and_partitions(typer.changes.rows))
+    contested = np.intersect1d(of_several(events.groups, winners, moments, partitions), events.groups[winners])
+    suspects = np.union1d(_came_before(typer, events, winners), contested)
+    if not len(suspects):
+        return winners
+    walk = _Walk(typer, events, moments, partitions)
+    order = np.flatnonzero(np.isin(events.groups, suspects))
+    of_key: dict[int, list[tuple[int, Any]]] = {}
+    for event, content in zip(order.tolist(), _row_contents(typer, events.where[order]), strict=True):
+        of_key.setdefault(int(events.groups[event]), []).append((event, (content, bool(events.fills[event]))))
+
+    def ends(once: _Once) -> IntArray:
+        counting = [event for mine in of_key.values() for event in walk.kept(mine, once)]
+        return settled(np.array(sorted(counting), dtype=np.int64)) if counting else winners[:0]
+
+    # where it makes no difference whether all of those in doubt count or none, none is in doubt
+    if any(walk.kept(mine, _WAYS[0]) != walk.kept(mine, _WAYS[-1]) for mine in of_key.values()):
+        reached = [{int(events.groups[end]): walk.states.reached(int(end)) for end in ends(once)} for once in _WAYS]
+        if any(other != reached[0] for other in reached[1:]):
+            raise order_unknown(typer.timeline, "changes that came before, and were made twice or sent again,")
+    others = winners[~np.isin(events.groups[winners], suspects)]
+    chosen: IntArray = np.sort(np.concatenate([others, ends(_WAYS[0])]))
+    return chosen
+
+
+def _came_before(typer: RowTyper, events: KeyedRows, winners: IntArray) -> IntArray:
+    """Return the keys whose newest event is a row that came before, or may have."""
+    rows, where = typer.changes.rows, events.where
+    source = rows.column("source").to_numpy()
+    newest: IntArray = np.zeros(int(events.groups.max()) + 1, dtype=np.int64)
+    newest[events.groups[winners]] = winners
+    rival = newest[events.groups]
+    alike = (source[where] == source[where[rival]]) & (where != where[rival]) & (events.fills == events.fills[rival])
+    alike &= np.isin(events.groups, events.groups[winners]) & (source[where] >= 0)
+    found = np.flatnonzero(alike)
+    if len(found):
+        places = np.concatenate([where[found], where[rival[found]]])
+        contents = _image_contents(typer, places)
+        found = found[contents[: len(found)] == contents[len(found) :]]
+    doubtful = rows.column("doubtful").to_numpy(zero_copy_only=False)
+    keys: IntArray = np.union1d(events.groups[found], events.groups[winners[doubtful[where[winners]]]])
+    return keys
+
+
+def _image_contents(typer: RowTyper, places: IntArray) -> IntArray:
+    found = typer.changes.to_compare(places)
+    return group_numbers([found.column("op").cast(pa.string()), found.column("before"), found.column("after")])
+
+
+def _row_contents(typer: RowTyper, places: IntArray) -> list[tuple[int, int]]:
+    source = typer.changes.rows.column("source").to_numpy()[places]
+    source = np.where(source < 0, -1 - places, source)  # without a source time no row is known to repeat another
+    return list(zip(source.tolist(), _image_contents(typer, places).tolist(), strict=True))
+
+
+class _Once(NamedTuple):
+    """Say whether rows that came before count once where the log does not decide; else they count again.
+
+    :param near: rows sent soon after the equal row.
+    :param apart: rows sent long after it: they were sent again together, or made again.
+    """
+
+    near: bool
+    apart: bool
+
+
+_WAYS = tuple(_Once(near, apart) for near in (True, False) for apart in (True, False))
+
+
+class _Walk:
+    """Goes through one key's events in their order and leaves out those that do not count."""
+
+    def __init__(self, typer: RowTyper, events: KeyedRows, moments: IntArray, partitions: IntArray) -> None:
+        rows = typer.changes.rows
+        self._where, self._versions, self._moments, self._partitions = events.where, typer.versions, moments, partitions
+        self.states = KeyStates(typer, events.where, events.fills)
+        self._sent, self._source = (rows.column(name).to_numpy() for name in ("sent", "source"))
+        self._stale, self._doubtful = (rows.column(n).to_numpy(zero_copy_only=False) for n in ("stale", "doubtful"))
+        others = pc.not_equal(rows.column("op").cast(pa.string()), "update").to_numpy(zero_copy_only=False)
+        self._told = typer.changes.images["before"].there | others
+
+    def kept(self, events: Sequence[tuple[int, Any]], once: _Once) -> list[int]:
+        """Return the events that count.
+
+        :param events: each with what tells it from others.
+        """
+        events = self._without_copies(events)
+        places = {(self._moments[event], self._partitions[event]) for event, _ in events}
+        partitions = Counter(moment for moment, _ in places)
+        state: object = _UNKNOWN
+        seen: dict[Any, int] = {}
+        kept = []
+        newest = -1
+        for event, content in events:
+            first = seen.setdefault(content, event)
+            source = self._source[self._where[event]]
+            # an older row may repeat one that is not among the events, and then did not count
+            older, newest = event == first and source < newest, max(newest, source)
+            alone = partitions[self._moments[event]] == 1
+            if not self._counts(event, first, state if alone else _UNORDERED, once):
+                continue
+            kept.append(event)
+            state = self.states.reached(event) if alone and not older else _UNKNOWN
+        return kept
+
+    def _without_copies(self, events: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
+        """Leave out copies of records: the tool wrote nothing in a millisecond so much later."""
+        records: dict[Any, int] = {}  # of equal ones the first that was sent
+        for event, content in events:
+            known = records.setdefault((self._moments[event], content), event)
+            if self._sent[self._where[event]] < self._sent[self._where[known]]:
+                records[self._moments[event], content] = event
+        originals = []
+        for event, content in events:
+            copied = self._apart(event, records[self._moments[event], content])
+            if not copied or self._doubtful[self._where[event]]:
+                originals.append((event, content))
+        return originals
+
+    def _apart(self, event: int, first: int) -> bool:
+        """Return whether a row was sent so long after an equal one that both are hardly of one second."""
+        if event == first:
+            return False
+        row, before = self._where[event], self._where[first]
+        return bool(self._stale[row] or abs(self._sent[row] - self._sent[before]) > REPEAT_MS)
+
+    def _counts(self, event: int, first: int, state: object, once: _Once) -> bool:
+        row, before = self._where[event], self._where[first]
+        if self._doubtful[row]:
+            return not once.near
+        if first == event:
+            return True
+        if state is _UNORDERED or self._versions[row] != self._versions[before]:
+            return not (once.apart if self._apart(event, first) else once.near)
+        if state is not _UNKNOWN and self._told[row] and self.states.left(event) != state:
+            return False
+        return not (once.apart and self._apart(event, first))

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows by what they compare equal in: group numbers, newest per key, multisets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.arrays import BoolArray, IntArray
+
+_NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
+
+
+def group_numbers(columns: Sequence[pa.Array | pa.ChunkedArray]) -> IntArray:
+    """Return one number per row, equal exactly where all columns are equal (NULL equals NULL, -0.0 is not 0.0)."""
+    if not columns:
+        raise ValueError("rows without columns cannot be compared")
+    numbers: np.ndarray | None = None
+    for column in columns:
+        codes = _codes(column)
+        if numbers is None:
+            numbers = codes
+        else:
+            # keep numbers small, so that combining never overflows
+            numbers = np.unique(numbers * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1].astype(
+                np.int64
+            )
+    assert numbers is not None
+    return numbers
+
+
+def _codes(column: pa.Array | pa.ChunkedArray) -> IntArray:
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(array, pa.ChunkedArray):
+        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    if len(array) == 0:
+        return _NO_ROWS
+    if pa.types.is_floating(array.type):
+        width = pa.int32() if array.type == pa.float32() else pa.int64()
+        array = array.view(width)
+    elif pa.types.is_nested(array.type):
+        array = pa.array([None if value is None else repr(value) for value in array.to_pylist()], pa.string())
+    encoded = array.dictionary_encode()
+    filled = pc.fill_null(encoded.indices.cast(pa.int64()), len(encoded.dictionary))
+    codes: IntArray = filled.to_numpy(zero_copy_only=False)
+    return codes
+
+
+def newest(groups: IntArray) -> IntArray:
+    """Return the places of each group's last row, ascending."""
+    if not len(groups):
+        return _NO_ROWS
+    # of several values assigned to one place numpy keeps the last
+    last: IntArray = np.full(int(groups.max()) + 1, -1, dtype=np.int64)
+    last[groups] = np.arange(len(groups))
+    kept: IntArray = np.sort(last[last >= 0])
+    return kept
+
+
+def without_keys(content: pa.Table, keys: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Return the rows of ``content`` whose key columns ``names`` equal no row of ``keys``."""
+    if not content.num_rows or not keys.num_rows:
+        return content
+    return content.filter(pa.array(~having_keys(content, keys, names)))
+
+
+def having_keys(content: pa.Table, keys: pa.Table, names: Sequence[str]) -> BoolArray:
+    """Return of each row of ``content`` whether its key columns ``names`` equal some row of ``keys``."""
+    if not content.num_rows or not keys.num_rows:
+        none: BoolArray = np.zeros(content.num_rows, dtype=bool)
+        return none
+    joined = [
+        pa.chunked_array([*content.column(n).chunks, *keys.column(n).chunks], keys.schema.field(n).type) for n in names
+    ]
+    groups = group_numbers(joined)
+    wanted: BoolArray = np.zeros(int(groups.max()) + 1, dtype=bool)
+    wanted[groups[content.num_rows :]] = True
+    having: BoolArray = wanted[groups[: content.num_rows]]
+    return having
+
+
+def multiset_sum(content: pa.Table, adds: pa.Table, removes: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return (content + adds - removes, removes that found no row), where of equal rows one goes for each removal."""
+    together = pa.concat_tables([content, adds, removes])
+    if not removes.num_rows:
+        return together, removes
+    groups = group_numbers(together.columns)
+    present = content.num_rows + adds.num_rows
+    # the n-th removal of a group takes the group's n-th row
+    number = _number_in_group(groups[:present])
+    removed = np.bincount(groups[present:], minlength=int(groups.max()) + 1)
+    kept = number >= removed[groups[:present]]
+    available = np.bincount(groups[:present], minlength=int(groups.max()) + 1)
+    owed = _number_in_group(groups[present:]) >= available[groups[present:]]
+    return together.slice(0, present).filter(pa.array(kept)), removes.filter(pa.array(owed))
+
+
+def _number_in_group(groups: IntArray) -> IntArray:
+    """Return for each row how many rows of its group stand before it."""
+    order = np.argsort(groups, kind="stable")
+    ordered = groups[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(ordered) else _NO_ROWS
+    lengths = np.diff(np.r_[starts, len(ordered)])
+    numbers: IntArray = np.empty(len(groups), dtype=np.int64)
+    numbers[order] = np.arange(len(ordered)) - np.repeat(starts, lengths)
+    return numbers

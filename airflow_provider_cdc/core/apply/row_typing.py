@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images of many rows to typed columns, each row under the schema and the description it came with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.apply.clock_versions import version_of_row, versions_in_doubt
+from airflow_provider_cdc.core.apply.merge_plan import RowFailure
+from airflow_provider_cdc.core.apply.ordered_changes import Changes, Picked
+from airflow_provider_cdc.core.apply.schema_mapping import Mapper
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.formats.contract import Description, Format
+from airflow_provider_cdc.core.model.schema import Column, Default, TableSchema
+from airflow_provider_cdc.core.timeline.timeline import TableTimeline
+from airflow_provider_cdc.core.values.images import Field, Typed, constant, type_images
+from airflow_provider_cdc.core.values.types import GEOMETRIES, TypeOptions, arrow_type
+
+
+class SchemaMissing(DataError):
+    """A row's own description does not fit the schema known for its position: a DDL is still missing."""
+
+
+_WITHOUT_IMPLICIT = GEOMETRIES | {"json", "vector"}  # types whose NOT NULL columns have no implicit default
+ABSENT = "column_absent"  # an image lacks a column of its table, and nothing says that it is unchanged
+
+
+@dataclass(slots=True)
+class TypedRows:
+    """Typed images.
+
+    :param rows: columns of a schema, or of its key.
+    :param places: rows by place, ascending; those that failed are not among them.
+    :param absent: by column's name, of each row whether its image lacks the column; only where some image does.
+    """
+
+    rows: pa.Table
+    places: np.ndarray
+    absent: dict[str, np.ndarray]
+
+
+@dataclass(slots=True)
+class RowTyper:
+    """Types images of one table.
+
+    :param changes: all rows of the stretch; images are chosen from it by place.
+    :param versions: schema version index of each row.
+    :ivar foreign: which rows are of an earlier table of the same name, sent again: known once they are checked.
+    """
+
+    changes: Changes
+    versions: np.ndarray
+    timeline: TableTimeline
+    wire: Format
+    options: TypeOptions
+    mapper: Mapper
+    failures: list[RowFailure] = field(default_factory=list)
+    lossy: Counter[str] = field(default_factory=Counter)
+    foreign: np.ndarray = field(init=False)
+    _descriptions: dict[str, Description] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.foreign = np.zeros(len(self.versions), dtype=bool)
+
+    def check(self) -> None:
+        """Compare what rows say of their columns with the timeline.
+
+        Where a tool writes no positions, rows and the DDL on another partition are ordered only as well as its clock
+        does it. A row that does not fit its schema version then belongs to the nearest version that it fits. A row that
+        fits none is not of this table if it came before the table had its name, or if an earlier batch left it out. A
+        row that came before and states an earlier key was sent again behind the drop of the key.
+
+        :raises SchemaMissing: they differ; names the first position.
+        :raises DataError: rows and a schema change are of one instant, and it matters which came first.
+        """
+        if self.wire.order == "clock":
+            self._settle_versions()
+        for version, text, places in self._spans(np.arange(len(self.versions))):
+            if text is None:
+                continue
+            said = self._description(text)
+            # a truncate has no images
+            if said.names and self._has_earlier_key(said, version):
+                self.foreign[places] |= self.flags("doubtful")[places]
+            if said.names and not self._fits(said, version):
+                nearest = self._nearest(version, said) if self.wire.order == "clock" else None
+                if nearest is not None:
+                    self.versions[places] = nearest
+                    continue
+                sent_before = self.flags("older")[places] | self.flags("doubtful")[places]
+                self.foreign[places[sent_before]] = True
+                if sent_before.all():
+                    continue
+                place = int(places[~sent_before][0])
+                raise SchemaMissing(
+                    "apply.schema_missing",
+                    "a row has other columns than the schema known for its position: a schema change is still missing",
+                    where={"table": str(self.timeline.last_name), **self._place(place)},
+                    hint="it is applied as soon as the schema change arrives; check that source.schema_topic is read",
+                )
+
+    def flags(self, name: str) -> np.ndarray:
+        """Return a column of flags of all rows that only formats ordered by clock have; where it lacks, none is set."""
+        rows = self.changes.rows
+        flags: np.ndarray = np.zeros(rows.num_rows, dtype=bool)
+        if name in rows.column_names:
+            flags = rows.column(name).to_numpy(zero_copy_only=False)
+        return flags
+
+    def _settle_versions(self) -> None:
+        """Give rows that the clock cannot order with a schema change the schema version that they show to be of."""
+        first, last = versions_in_doubt(self.changes.rows.column("position"), self.timeline, self.versions)
+        for _, text, places in self._spans(np.flatnonzero(first < last)):
+            said = None if text is None else self._description(text)
+            if said is None or not said.names:
+                continue
+            for low, high in sorted(set(zip(first[places].tolist(), last[places].tolist(), strict=True))):
+                fitting = [version for version in range(low, high + 1) if self._fits(said, version)]
+                if fitting:
+                    chosen = places[(first[places] == low) & (last[places] == high)]
+                    self.versions[chosen] = version_of_row(self.timeline, fitting, partial(self._told, said))
+
+    def _told(self, said: Description) -> TableSchema | None:
+        """Return the structure that rows state; rows with all columns and types that name no key have none."""
+        return self.wire.infer(replace(said, key=()) if said.key is None and said.complete else said)
+
+    def _fits(self, said: Description, version: int) -> bool:
+        names, known = set(said.names), {column.name for column in self.timeline.versions[version].schema.columns}
+        return names == known if said.complete else names <= known
+
+    def _has_earlier_key(self, said: Description, version: int) -> bool:
+        """Return whether rows state a key that the table had earlier; with all columns and no names they state none."""
+        stated = () if said.key is None and said.complete else said.key
+        if stated is None or self.timeline.versions[version].schema.key:
+            return False  # where a key is left, the states of keys decide
+        keys = [{column.name for column in each.schema.key_columns} for each in self.timeline.versions[: version + 1]]
+        return set(stated) in keys and set(stated) != keys[-1]
+
+    def _nearest(self, version: int, said: Description) -> int | None:
+        """Return the schema version nearest to one, of two the later, that has these columns."""
+        fitting = [other for other in range(len(self.timeline.versions)) if self._fits(said, other)]
+        return min(fitting, key=lambda other: (abs(other - version), -other), default=None)
+
+    def typed(
+        self, places: np.ndarray, image: str, target: int, *, key_only: bool = False, partial: bool = False
+    ) -> TypedRows:
+        """Type one image of chosen rows under their own schema versions and map them to version ``target``.
+
+        :param places: rows by place, ascending.
+        :param image: ``before`` or ``after``.
+        :param key_only: only the key's columns of the target's schema.
+        :param partial: whether updates may lack columns; else a row whose image lacks one fails.
+        """
+        wanted = self.timeline.versions[target].schema
+        # descriptions may be many, one for each set of columns that changed together; few differ in how values stand
+        alike: dict[tuple[int, tuple[Field, ...]], list[np.ndarray]] = {}
+        for version, text, chosen in self._spans(places):
+            columns = self._columns(version, wanted if key_only else None)
+            description = None if text is None else self._description(text)
+            alike.setdefault((version, tuple(self._field(c, description) for c in columns)), []).append(chosen)
+        groups = [
+            self._group(version, fields, portion, image, wanted if key_only else None, target, partial)
+            for (version, fields), chosen in alike.items()
+            for portion in self.changes.images[image].portions(np.sort(np.concatenate(chosen)))
+        ]
+        if not groups:
+            empty = self.mapper.rows({}, 0, target, target)
+            return TypedRows(empty.select([c.name for c in wanted.key_columns]) if key_only else empty, places, {})
+        return groups[0] if len(groups) == 1 else _together(groups)
+
+    def _group(
+        self,
+        version: int,
+        fields: Sequence[Field],
+        places: np.ndarray,
+        image: str,
+        key_of: TableSchema | None,
+        target: int,
+        partial: bool,
+    ) -> TypedRows:
+        columns, wanted = self._columns(version, key_of), self.timeline.versions[target].schema
+        places, images = self._images(places, image)
+        result = type_images(images, fields)
+        arrays = {column.id: values for column, values in zip(columns, result.columns, strict=True)}
+        absent = {
+            column.id: mask.to_numpy(zero_copy_only=False)
+            for column, mask in zip(columns, result.absent, strict=True)
+            if mask is not None
+        }
+        if absent and image == "after" and self.wire.inserts_lack_defaults:
+            self._give_defaults(places, self.timeline.versions[version].schema, arrays, absent)
+        bad = self._unfit(places, result) | self._lacking(places, columns, absent, partial)
+        if bad:
+            keep: Any = np.ones(len(places), dtype=bool)
+            keep[sorted(bad)] = False
+            mask = pa.array(keep)
+            arrays, places = {i: values.filter(mask) for i, values in arrays.items()}, places[keep]
+            absent = {i: lacks[keep] for i, lacks in absent.items()}
+        rows = self.mapper.rows(arrays, len(places), version, target)
+        if key_of is not None:
+            rows = rows.select([c.name for c in key_of.key_columns])
+        names = {i: column.name for i in absent if (column := wanted.column(i)) and absent[i].any()}
+        return TypedRows(rows, places, {name: absent[i] for i, name in names.items()})
+
+    def _columns(self, version: int, key_of: TableSchema | None) -> list[Column]:
+        columns = self.timeline.versions[version].schema.columns
+        return [column for column in columns if key_of is None or column.id in key_of.key]
+
+    def _images(self, places: np.ndarray, image: str) -> tuple[np.ndarray, Picked]:
+        """Return images of rows; the rows that have none fail."""
+        images = self.changes.images[image]
+        there = images.there[places]
+        for place in places[~there]:
+            self.fail(int(place), "", "image_missing")
+        kept: np.ndarray = places[there]
+        return kept, Picked(images, kept)
+
+    def _unfit(self, places: np.ndarray, result: Typed) -> set[int]:
+        """Note what did not convert; returns the rows it is in."""
+        self.lossy.update(result.lossy)
+        for failure in result.failures:
+            self.fail(int(places[failure.row]), failure.column, failure.reason)
+        return {failure.row for failure in result.failures}
+
+    def _give_defaults(
+        self, places: np.ndarray, schema: TableSchema, arrays: dict[int, pa.Array], absent: dict[int, np.ndarray]
+    ) -> None:
+        """Set the columns that inserted rows lack to the default that their schema has, where that is certain."""
+        inserts = self._ops_are("insert", places)
+        for column_id, lacks in absent.items():
+            default = _certain_default(schema, column_id) if (lacks & inserts).any() else None
+            if default is not None:
+                values, column = arrays[column_id], schema.column(column_id)
+                assert column is not None  # it has a default
+                value = constant(default.text, column.type, values.type)
+                arrays[column_id] = pc.if_else(pa.array(lacks & inserts), value, values)
+                absent[column_id] = lacks & ~inserts
+
+    def _ops_are(self, op: str, places: np.ndarray) -> np.ndarray:
+        ops = self.changes.rows.column("op").take(pa.array(places)).cast(pa.string())
+        flags: np.ndarray = pc.equal(ops, op).to_numpy(zero_copy_only=False)
+        return flags
+
+    def _lacking(
+        self, places: np.ndarray, columns: Sequence[Column], absent: Mapping[int, np.ndarray], partial: bool
+    ) -> set[int]:
+        """Note which rows lack a column that they must have; returns them. NULL would be another value."""
+        found: dict[int, str] = {}
+        if absent:
+            bound = ~self._ops_are("update", places) if partial else np.ones(len(places), bool)
+            for column in columns:
+                if column.id in absent:
+                    for row in np.flatnonzero(absent[column.id] & bound).tolist():
+                        found.setdefault(row, column.name)
+        for row, name in found.items():
+            self.fail(int(places[row]), name, ABSENT)
+        return set(found)
+
+    def fail(self, place: int, column: str, reason: str) -> None:
+        """Note that a row is left out."""
+        self.failures.append(RowFailure(**self._place(place), column=column, reason=reason))
+
+    def _field(self, column: Column, description: Description | None) -> Field:
+        encoded = self.wire.encoding_of(column.name, column.type, description)
+        return Field(encoded, column.type, arrow_type(column.type, self.options))
+
+    def _spans(self, places: np.ndarray) -> list[tuple[int, str | None, np.ndarray]]:
+        """Group places by (schema version, description)."""
+        if not len(places):
+            return []
+        texts = self.changes.rows.column("columns").unify_dictionaries()
+        texts = texts.combine_chunks() if texts.num_chunks != 1 else texts.chunk(0)
+        if isinstance(texts, pa.ChunkedArray):
+            texts = texts.chunk(0)
+        codes = (
+            pc.fill_null(texts.indices, len(texts.dictionary)).to_numpy(zero_copy_only=False).astype(np.int64)[places]
+        )
+        marks = self.versions[places] * (len(texts.dictionary) + 1) + codes
+        order = np.argsort(marks, kind="stable")
+        ends: np.ndarray = np.flatnonzero(np.diff(marks[order])) + 1
+        spans = []
+        for chosen in np.split(order, ends):
+            version, code = divmod(int(marks[chosen[0]]), len(texts.dictionary) + 1)
+            text = None if code == len(texts.dictionary) else texts.dictionary[code].as_py()
+            spans.append((version, text, places[chosen]))
+        return spans
+
+    def _description(self, text: str) -> Description:
+        if text not in self._descriptions:
+            self._descriptions[text] = self.wire.describe(text)
+        return self._descriptions[text]
+
+    def _place(self, place: int) -> dict[str, Any]:
+        return {name: self.changes.rows.column(name)[place].as_py() for name in ("topic", "partition", "offset")}
+
+
+def _certain_default(schema: TableSchema, column_id: int) -> Default | None:
+    """Return what an INSERT that does not name a column stores in it; None where the schema does not tell.
+
+    Defaults that the server computes it also writes. A TIMESTAMP's literal is of the time zone of the session that
+    defined it. A schema taken from rows has no defaults.
+    """
+    column = schema.column(column_id)
+    if column is None or column.generated or column.auto_increment:
+        return None
+    default = column.default
+    has_implicit = not column.nullable and column_id not in schema.key and column.type.name not in _WITHOUT_IMPLICIT
+    if default is None and has_implicit:
+        default = Default("constant", column.type.implicit_default)
+    if default is None or default.kind != "constant":
+        return None
+    zoned = column.type.name == "timestamp" and default.text is not None and default.text[:10] != "0000-00-00"
+    return None if zoned else default
+
+
+def _together(groups: Sequence[TypedRows]) -> TypedRows:
+    """Put groups into the order of their places."""
+    places = np.concatenate([group.places for group in groups])
+    ranks = np.argsort(places, kind="stable")
+    rows = pa.concat_tables([group.rows for group in groups]).take(pa.array(ranks))
+    absent = {}
+    for name in dict.fromkeys(name for group in groups for name in group.absent):
+        masks = [group.absent.get(name, np.zeros(len(group.places), bool)) for group in groups]
+        absent[name] = np.concatenate(masks)[ranks]
+    return TypedRows(rows, places[ranks], absent)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stored rows of a table as the changes of a part find them, read only where changes say too little."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.apply.merge_plan import Part
+from airflow_provider_cdc.core.apply.schema_mapping import Mapper
+from airflow_provider_cdc.core.apply.table_rewrite import after_parts
+from airflow_provider_cdc.core.arrays import BoolArray
+from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.timeline.timeline import SchemaVersion
+
+# gives stored rows that have these keys, maybe among others; all rows for None
+ReadRows = Callable[[pa.Table | None], pa.Table]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What the changes start from.
+
+    :param read: reads the stored rows, None when nothing is stored.
+    :param schema: schema that they lie under, None when nothing is stored.
+    :param applied: positions of changes among those to resolve that the rows already went through.
+    """
+
+    read: ReadRows | None
+    schema: TableSchema | None
+    applied: pa.ChunkedArray
+    mapper: Mapper
+    versions: Sequence[SchemaVersion]
+
+    def before(self, parts: Sequence[Part], clear: bool, target: int, keys: pa.Table) -> pa.Table:
+        """Return the rows with these keys as they are after some parts, under the schema of version ``target``.
+
+        :param clear: whether the part that they are for takes away the rows stored before.
+        """
+        if clear or (self.read is None and not parts):
+            return self.mapper.rows({}, 0, target, target)
+        if self.read is not None and not parts:
+            assert self.schema is not None  # what can be read has a schema
+            rows = self.read(keys if self._has_key_of(target) else None)
+            return self.mapper.content(rows, self.schema, target)
+        content = None if self.read is None or parts[0].clear else self.read(None)
+        rows, _ = after_parts(content, pa.table({}), self.schema, parts, self.mapper)
+        return self.mapper.content(rows, parts[-1].schema, target, parts[-1].version)
+
+    def went_through(self, positions: pa.ChunkedArray) -> BoolArray:
+        """Return which changes the stored rows went through already."""
+        flags: BoolArray
+        flags = pc.is_in(positions, self.applied).to_numpy(zero_copy_only=False)
+        return flags
+
+    def _has_key_of(self, target: int) -> bool:
+        """Return whether the key's columns of a version stand in the stored rows under the same names and types."""
+        assert self.schema is not None
+        pairs = [(column, self.schema.column(column.id)) for column in self.versions[target].schema.key_columns]
+        return all(old is not None and (old.name, old.type) == (new.name, new.type) for new, old in pairs)

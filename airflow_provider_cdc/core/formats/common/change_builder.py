@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collect changes one by one and convert them to one Arrow batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from airflow_provider_cdc.core.formats.common.sortable_texts import padded_texts
+from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Records
+from airflow_provider_cdc.core.model.position import FIRST_GENERATION, WIDTHS
+
+# error text and raw bytes of a record that is longer are cut there; the record itself stays in Kafka
+RAW_LIMIT = 1 << 20
+
+
+class Change(NamedTuple):
+    """Fields that most changes have; one tuple for each change is the cheapest thing to collect in a loop.
+
+    :param record: index of the record in the batch.
+    :param number: counts changes inside one record.
+    :param file: number of the binlog file, ``pos`` and ``row`` the position in it.
+    :param source_time: microseconds since the epoch; ``tool_time`` milliseconds.
+    :param columns: number of the text in :attr:`ChangeBuilder.texts`.
+    """
+
+    record: int
+    number: int
+    kind: str
+    op: str | None
+    database: str | None
+    table: str | None
+    file: int | None
+    pos: int | None
+    row: int | None
+    source_time: int | None
+    tool_time: int | None
+    transaction_id: str | None
+    before: bytes | None
+    after: bytes | None
+    columns: int | None
+
+
+_EMPTY = Change(0, 0, "", *[None] * 12)
+
+
+class ChangeBuilder:
+    """Collect the changes of one batch of records.
+
+    :param texts: distinct ``columns`` texts; they are long and repeat, so changes name them by number.
+    """
+
+    def __init__(self, records: Records, texts: Sequence[str]) -> None:
+        self.records = records
+        self.changes: list[tuple[Any, ...]] = []  # fields of Change, in its order
+        self.rest: dict[str, list[tuple[int, Any]]] = {}  # rarely used columns: (index of the change, value)
+        self.texts = texts
+        self.tool_batches: dict[int, int] = {}  # by index of the record
+
+    def add(self, record: int, kind: str, *, op: str | None = None, **more: Any) -> None:
+        """Append one change that is not a row; ``more`` are further columns by name."""
+        index = len(self.changes)
+        known = {name: more.pop(name) for name in Change._fields if name in more}
+        self.changes.append(_EMPTY._replace(record=record, kind=kind, op=op, **known))
+        for name, value in more.items():
+            self.note(index, name, value)
+
+    def note(self, index: int, name: str, value: Any) -> None:
+        """Set a value of a change in a rarely used column."""
+        if value is not None:
+            self.rest.setdefault(name, []).append((index, value))
+
+    def error(self, record: int, code: str, message: str, table: tuple[str, str] | None = None) -> None:
+        """Append an error change that keeps the record's bytes.
+
+        :param table: database and table that the record is about, where they are known.
+        """
+        database, name = table or (None, None)
+        self.add(record, "error", database=database, table=name, error_code=code, error=message, raw=self._raw(record))
+
+    def _raw(self, record: int) -> bytes:
+        return bytes((self.records.values[record] or b"")[:RAW_LIMIT])
+
+    def batch(self) -> pa.RecordBatch:
+        """Return everything as one batch of :data:`CHANGE_SCHEMA`."""
+        records, fields = self.records, self._fields()
+        count = len(self.changes)
+        index = pa.array(fields["record"], pa.int32())
+        arrays: dict[str, pa.Array] = {
+            "topic": pa.repeat(pa.scalar(records.topic), count),
+            "partition": pa.repeat(pa.scalar(records.partition, pa.int32()), count),
+            "offset": pa.array(records.offsets, pa.int64()).take(index),
+            "index": pa.array(fields["number"], pa.int32()),
+            "kafka_time": pa.array(records.timestamps, pa.int64()).take(index).cast(pa.timestamp("ms", "UTC")),
+            "position": binlog_positions(fields["file"], fields["pos"], fields["row"]),
+            "source_time": pa.array(fields["source_time"], pa.int64()).cast(pa.timestamp("us", "UTC")),
+            "tool_time": pa.array(fields["tool_time"], pa.int64()).cast(pa.timestamp("ms", "UTC")),
+            "tool_batch": self._batches(count, index),
+            "transaction_id": pa.array(fields["transaction_id"], pa.string()),
+            "before": fields["before"],
+            "after": fields["after"],
+            "schema": pa.nulls(count, pa.string()).dictionary_encode(),
+            "columns": pa.DictionaryArray.from_arrays(
+                pa.array(fields["columns"], pa.int32()), pa.array(self.texts, pa.string())
+            ),
+            "raw": self._sparse("raw", count, pa.binary()),
+        }
+        for name in ("kind", "op", "database", "table"):
+            arrays[name] = _words(fields[name])
+        for name in ("statement", "default_database", "dialect", "table_changes", "error_code", "error"):
+            arrays[name] = self._sparse(name, count, pa.string())
+        return pa.RecordBatch.from_arrays([arrays[name] for name in CHANGE_SCHEMA.names], schema=CHANGE_SCHEMA)
+
+    def _fields(self) -> dict[str, Any]:
+        columns = zip(*self.changes, strict=True) if self.changes else [()] * len(Change._fields)
+        fields: dict[str, Any] = dict(zip(Change._fields, columns, strict=True))
+        try:
+            # images are slices of a record that msgspec skipped over; it checks UTF-8 only where it builds text
+            images = {name: pa.array(fields[name], pa.binary()).cast(pa.string()) for name in ("before", "after")}
+        except pa.ArrowInvalid:
+            self._reject_invalid_utf8()
+            return self._fields()
+        return {**fields, **images}
+
+    def _reject_invalid_utf8(self) -> None:
+        for index, values in enumerate(self.changes):
+            change = Change(*values)
+            if all(image is None or _is_utf8(image) for image in (change.before, change.after)):
+                continue
+            self.changes[index] = _EMPTY._replace(
+                record=change.record,
+                number=change.number,
+                kind="error",
+                database=change.database,
+                table=change.table,
+            )
+            self.note(index, "error_code", "record.not_utf8")
+            self.note(index, "error", "an image is not valid UTF-8")
+            self.note(index, "raw", self._raw(change.record))
+
+    def _batches(self, count: int, index: pa.Array) -> pa.Array:
+        if not self.tool_batches:
+            return pa.nulls(count, pa.int64())
+        return pa.array(map(self.tool_batches.get, range(len(self.records))), pa.int64()).take(index)
+
+    def _sparse(self, name: str, count: int, kind: pa.DataType) -> pa.Array:
+        pairs = self.rest.get(name)
+        if not pairs:
+            return pa.nulls(count, kind)
+        dense: list[Any] = [None] * count
+        for index, value in pairs:
+            dense[index] = value
+        return pa.array(dense, kind)
+
+
+def _words(values: Sequence[str | None]) -> pa.DictionaryArray:
+    """Dictionary-encode strings; fast path: all values are equal."""
+    if values and values[0] is not None and values.count(values[0]) == len(values):
+        return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(values)), [values[0]])
+    return pa.array(values, pa.string()).dictionary_encode()
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        bytes(data).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def binlog_positions(files: Any, pos: Any, rows: Any) -> pa.Array:
+    """Encode binlog positions as :func:`core.model.position.binlog_position` does, column by column; null without file.
+
+    :param files: numbers of the files; ``pos`` and ``rows`` the positions in them.
+    """
+    return padded_texts(FIRST_GENERATION, list(zip((files, pos, rows), WIDTHS, strict=True)))

@@ -1,0 +1,630 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Build a timeline by applying schema changes in source order."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow_provider_cdc.core.ddl import statement as ddl
+from airflow_provider_cdc.core.ddl.generated import Expression, recomputed
+from airflow_provider_cdc.core.ddl.named_tables import named_tables
+from airflow_provider_cdc.core.ddl.parser import is_mysql, parse
+from airflow_provider_cdc.core.ddl.server import Server
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.faults import summary
+from airflow_provider_cdc.core.model.clock_position import is_clock_position, one_instant
+from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
+from airflow_provider_cdc.core.timeline.table_builder import TableBuilder
+from airflow_provider_cdc.core.timeline.timeline import (
+    Block,
+    Reference,
+    SchemaChange,
+    SchemaVersion,
+    TableTimeline,
+    Timeline,
+    order_of_sending,
+    sent_apart,
+)
+from airflow_provider_cdc.core.timeline.unordered import REASON, TWICE, Effect, effect_of, in_doubt, still_near
+
+# sql/table.cc of MariaDB: TABLE::delete_row, vers_insert_history_row
+_VERSIONED = (
+    "MariaDB logs a DELETE of a table WITH SYSTEM VERSIONING as an UPDATE, and its history as rows of the table"
+)
+
+
+class TimelineBuilder:
+    """Apply schema changes one after the other, and hold the state of all tables after them."""
+
+    def __init__(self, server: Server, copies: dict[str, list[str]] | None = None) -> None:
+        self._server = server
+        self.timeline = Timeline(copies=copies or {})
+        self._open: dict[TableName, str] = {}  # name -> id of the table that has it now
+        self._working: dict[str, TableBuilder] = {}  # id -> columns, key and indexes now
+        self._alike: dict[TableName, list[TableName]] = {}  # lower-case name -> names that tables have now
+        self._references: dict[TableName, list[Reference]] = {}  # by the parent's name
+        # database -> position of its newest snapshot, and the tables known before that it has not described so far
+        self._undescribed: dict[str, tuple[str, dict[TableName, str]]] = {}
+        self._rows_only: list[SchemaChange] = []  # structures observed in rows, until the next statement is known
+        self._doubtful_since: dict[TableName, str] = {}
+        self._near: list[Effect] = []  # the last statements that the clock may not order with the next one
+
+    def apply(self, change: SchemaChange) -> None:
+        """Apply one change; a statement that is not understood blocks the tables that it names."""
+        if not change.statement:
+            if not change.fallback:
+                self._apply_observed(change)
+            elif not any(_names(change) & effect.changed for effect in still_near(self._near, change.position)):
+                self._rows_only.append(change)
+            return
+        self.take_rows(before=change.position)
+        try:
+            self._apply_statements(change, parse(change.statement, change.dialect))
+        except DataError as error:
+            self._not_understood(change, error)
+        except Exception as error:  # our own fault must not stop tables that the statement does not name
+            text = f"a statement cannot be carried out: {summary(error)}"
+            self._not_understood(change, DataError("ddl.fault", text, hint="please report it with the statement"))
+
+    def _apply_statements(self, change: SchemaChange, statements: Sequence[ddl.Statement]) -> None:
+        """Apply the statements of one change, unless a statement of the same instant may come before or after it."""
+        copies = self.timeline.copies.get(change.position, [])
+        effect = effect_of(change, statements, self.timeline.names, self._case, copies)
+        self._rows_only = [other for other in self._rows_only if not _names(other) & effect.changed]
+        self._near = still_near(self._near, change.position)
+        doubtful = self._doubtful_names(change, statements, effect)
+        self._near.append(effect)
+        for name, reason in doubtful.items():
+            self.timeline.doubtful.setdefault(name, reason)
+            self._doubtful_since.setdefault(name, change.position)
+            if name in self._open:
+                # before other blocks of the table: the wrong order may be their only cause
+                self.timeline.tables[self._open[name]].blocked.insert(0, Block(change.position, reason, columns=True))
+        if not doubtful.keys() & effect.changed:
+            for item in statements:
+                self._statement(change, item)
+
+    def _doubtful_names(
+        self, change: SchemaChange, statements: Sequence[ddl.Statement], effect: Effect
+    ) -> dict[TableName, str]:
+        """Return the names whose owner is not known after a statement, each with the reason.
+
+        A statement about such a name makes the other names that it frees or takes uncertain too.
+        """
+        if change.twice:
+            return dict.fromkeys(effect.changed, TWICE)
+        doubtful = dict.fromkeys(in_doubt(effect, self._near), REASON)
+        created = _creates(statements, effect)
+        if created is not None and created in self.timeline.doubtful and created not in doubtful:
+            del self.timeline.doubtful[created]
+            ended = self._doubtful_since.pop(created), change.position
+            self.timeline.doubts.setdefault(created, []).append(ended)
+            self._drop(change, created)  # no table has the name, or the statement would have failed
+        reasons = [self.timeline.doubtful.get(name) or doubtful.get(name) for name in effect.changed | effect.read]
+        reason = next(filter(None, reasons), None)
+        return doubtful if reason is None else {**dict.fromkeys(effect.changed, reason), **doubtful}
+
+    def take_rows(self, *, before: str | None = None) -> None:
+        """Apply structures that only rows show, unless a statement that freed their name may be older or newer.
+
+        :param before: position of the next statement, None at the end.
+        """
+        unsettled = [other for other in self._rows_only if before is not None and one_instant(other.position, before)]
+        for change in self._rows_only:
+            if change not in unsettled:
+                self._apply_observed(change)
+        self._rows_only = unsettled
+
+    def describe(self, change: SchemaChange, position: str) -> None:
+        """Apply a snapshot's description of tables: its DROP and CREATE state structures, the tables did not change.
+
+        :param position: where the structure begins to hold; not below that of a statement that was sent before it.
+        """
+        try:
+            statements = parse(change.statement, change.dialect)
+        except DataError:
+            return  # a row that does not fit the known structure of its table waits or parks
+        for item in statements:
+            match item:
+                case ddl.DropTable():
+                    for table_id in filter(None, (self._open.get(self._full(name, change)) for name in item.names)):
+                        self.timeline.tables[table_id].snapshots.append((change.position, change.snapshot or 0))
+                case ddl.DropDatabase():
+                    database = self._case(item.database)
+                    owners = {name: table for name, table in self._open.items() if name.database == database}
+                    self._undescribed[database] = position, owners
+                case ddl.CreateTable(temporary=False):
+                    self._describe(change, position, item)
+                case _:
+                    pass
+
+    def _describe(self, change: SchemaChange, position: str, item: ddl.CreateTable) -> None:
+        name = self._full(item.name, change)
+        table_id = self._open.get(name)
+        if table_id is None:
+            new = name not in self.timeline.names
+            self._create(change if new else replace(change, position=position), item)
+            return
+        if name.database in self._undescribed:
+            self._undescribed[name.database][1].pop(name, None)
+        described, known = TableBuilder(change.position, self._server), _structure(change, name)
+        described.define(item)
+        if known is not None:
+            described.adopt(known)
+        working = self._working[table_id]
+        self._refer_as_described(change, name, item.references)
+        if _shape(described.schema()) == _shape(working.schema()):
+            return
+        was = working.expressions
+        working.become(described, position)
+        self._begin_version(replace(change, position=position, server=None), name, was)
+
+    def note_undescribed(self) -> None:
+        """Add a note to tables that the newest snapshot of their database lacks: they may have been dropped."""
+        for position, known in self._undescribed.values():
+            for name, table_id in known.items():
+                if self._open.get(name) == table_id:
+                    text = f"the snapshot at {position} lacks this table: dropped or left out? its content is kept"
+                    self.timeline.tables[table_id].notes.append(text)
+
+    def note_copies(self) -> None:
+        """Record for each table the copies of the statements that changed it."""
+        for table in self.timeline.tables.values() if self.timeline.copies else ():
+            positions = dict.fromkeys(position for position, _ in table.events())
+            table.copies = {p: self.timeline.copies[p] for p in positions if p in self.timeline.copies}
+
+    def _statement(self, change: SchemaChange, item: ddl.Statement) -> None:
+        match item:
+            case ddl.CreateTable(temporary=False):
+                self._create(change, item)
+            case ddl.AlterTable():
+                self._alter(change, item)
+            case ddl.DropTable(temporary=False):
+                for name in item.names:
+                    self._drop(change, self._full(name, change))
+            case ddl.TruncateTable():
+                table_id = self._named(change, self._full(item.name, change))
+                if table_id:
+                    self.timeline.tables[table_id].clears.append(change.position)
+                    if item.cascade:
+                        self._block_emptied(change, self._full(item.name, change))
+            case ddl.RenameTable():
+                for old, new in item.pairs:
+                    self._rename(change, self._full(old, change), self._full(new, change))
+            case ddl.RenameDatabase():
+                for full in [full for full in self._open if full.database == self._case(item.database)]:
+                    self._rename(change, full, TableName(self._case(item.new_name), full.table))
+            case ddl.DropDatabase():
+                for full in [full for full in self._open if full.database == self._case(item.database)]:
+                    self._drop(change, full)
+            case _:
+                pass
+
+    def _block_emptied(self, change: SchemaChange, name: TableName) -> None:
+        """Block the tables that TRUNCATE ... CASCADE of a table also empties, as far as their references are known."""
+        parents, emptied = [name], {name}
+        while parents:
+            parent = parents.pop()
+            for child, table_id in self._open.items():
+                references = self._working[table_id].emptied_with
+                if child not in emptied and any(reference.parents[-1] == parent for reference in references):
+                    self._block(change, child, f"TRUNCATE TABLE {name} CASCADE empties this table, too")
+                    parents.append(child)
+                    emptied.add(child)
+
+    def _full(self, name: ddl.Name, change: SchemaChange) -> TableName:
+        """Return the qualified name; if a tool omits the session's database, that of the only open table so named."""
+        table = self._case(name.table)
+        if name.database is not None:
+            return TableName(self._case(name.database), table)
+        if change.database:
+            return TableName(change.database, table)
+        matches = [full for full in self._open if full.table == table]
+        for full in matches if len(matches) > 1 else ():
+            self._block_columns(
+                change, full, f"a statement names {name.table!r} without a database, and several have one"
+            )
+        return matches[0] if len(matches) == 1 else TableName("", table)
+
+    def _case(self, name: str) -> str:
+        return name.lower() if self._server.lower_case_names else name
+
+    def _named(self, change: SchemaChange, name: TableName) -> str | None:
+        """Return the id of the table with a name; if case may decide, block the tables that the name may also mean."""
+        table_id = self._open.get(name)
+        if table_id is None and self._server.lower_case_names is None and is_mysql(change.dialect):
+            for other in list(self._alike.get(_lower(name), ())):
+                reason = f"a statement names {name}, which is this table if the server has lower_case_table_names=1"
+                self._block_columns(change, other, f"{reason}: state source.options.lower_case_table_names")
+        return table_id
+
+    def _create(self, change: SchemaChange, item: ddl.CreateTable) -> None:
+        name = self._full(item.name, change)
+        if name in self._open:
+            if item.if_not_exists or not item.or_replace:
+                return
+            self._drop(change, name)
+        known = _structure(change, name)
+        working = TableBuilder(change.position, self._server)
+        if item.like is not None and (source := self._open.get(self._full(item.like, change))):
+            working.copy_structure(self._working[source])
+        else:
+            working.define(item)
+        if known is not None:
+            working.adopt(known)
+        self._begin(change, name, working)
+        self._refer(change, name, item.references)
+        if item.versioned:
+            self._block_columns(change, name, _VERSIONED)
+        if known is None and (item.as_select or (item.like is not None and not working.columns)):
+            self._block_columns(change, name, "the columns of this CREATE TABLE cannot be known from its text")
+        if known is None and item.unknown is not None:
+            self._block_columns(change, name, item.unknown)
+        if known is None:
+            self._check_identity(change, name)
+
+    def _check_identity(self, change: SchemaChange, name: TableName) -> None:
+        """Block a table whose rows cannot be told apart."""
+        unfit = self._working[self._open[name]].unfit_identity()
+        if unfit is not None:
+            reason = f"the NUMBER {unfit!r} without a scale cannot tell rows apart"
+            self._block_columns(change, name, f"{reason}: state its columns under tables.<name>.create")
+
+    def _begin(self, change: SchemaChange, name: TableName, working: TableBuilder) -> None:
+        text = f"{change.position}|{change.order}|{name.database}|{name.table}"
+        table_id = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+        self.timeline.tables[table_id] = TableTimeline(
+            table_id, [SchemaVersion(change.position, working.schema())], names=[(change.position, name)]
+        )
+        self._working[table_id] = working
+        self._own(change, name, table_id)
+
+    def _own(self, change: SchemaChange, name: TableName, table_id: str | None) -> None:
+        spans = self.timeline.names.setdefault(name, [])
+        if spans and spans[-1][0] == change.position:
+            spans.pop()
+        spans.append((change.position, table_id))
+        alike = self._alike.setdefault(_lower(name), [])
+        if table_id is None:
+            self._open.pop(name, None)
+            self._alike[_lower(name)] = [other for other in alike if other != name]
+        else:
+            self._open[name] = table_id
+            if name not in alike:
+                alike.append(name)
+
+    def _drop(self, change: SchemaChange, name: TableName) -> None:
+        table_id = self._named(change, name)
+        if table_id is not None:
+            self.timeline.tables[table_id].names.append((change.position, None))
+            self._own(change, name, None)
+
+    def _rename(self, change: SchemaChange, old: TableName, new: TableName) -> None:
+        table_id = self._named(change, old)
+        if table_id is None:
+            self._discover(change, new)
+            return
+        if new in self._open and new != old:
+            self._block_columns(
+                change, new, "apply.schema_missing: another table took its name, and no statement says why"
+            )
+        self.timeline.tables[table_id].names.append((change.position, new))
+        # with foreign_key_checks the references follow the table, without them they stay with the name
+        for reference in list(self._references.get(old, ())):
+            if new not in reference.parents:
+                reference.parents.append(new)
+                self._references.setdefault(new, []).append(reference)
+        self._own(change, old, None)
+        self._own(change, new, table_id)
+
+    def _discover(self, change: SchemaChange, name: TableName) -> bool:
+        """Begin a table that existed before the log, if the tool states its structure."""
+        known = _structure(change, name)
+        if known is None:
+            return False
+        working = TableBuilder(change.position, self._server)
+        working.adopt(known)
+        self._begin(change, name, working)
+        return True
+
+    def _apply_observed(self, change: SchemaChange) -> None:
+        """Apply the structure that rows themselves show: if a tool carries no DDL, a new name is a new column."""
+        for database, table, known in change.structure:
+            name = TableName(database, table)
+            if name in self.timeline.doubtful or self.timeline.sent_again(name, change.position, change.time):
+                continue
+            if name not in self._open:
+                self._discover(change, name)
+            elif known is not None and not change.fallback:
+                self._apply_structure(change, name, known)
+
+    def _alter(self, change: SchemaChange, item: ddl.AlterTable) -> None:
+        name = self._full(item.name, change)
+        target = next((self._full(a.name, change) for a in item.actions if isinstance(a, ddl.RenameTo)), name)
+        table_id = self._named(change, name)
+        if table_id is None:
+            self._discover(change, target)
+            return
+        working, known = self._working[table_id], _structure(change, target)
+        was = working.expressions
+        if item.ignore and working.may_merge_rows(item.actions):
+            self._block(change, name, "ALTER IGNORE removed rows that a key makes equal without row events")
+        try:
+            working.alter(item.actions, change.position)
+        except DataError as error:
+            if known is None:
+                self._block_columns(change, name, str(error))
+            else:
+                self._block(change, name, str(error))
+        if self._server.explicit_timestamps is None and is_mysql(change.dialect):
+            for column in working.undecided_timestamps(item.actions, self.timeline.tables[table_id].schema):
+                reason = f"older rows' value of the TIMESTAMP {column!r} depends on explicit_defaults_for_timestamp"
+                self._block(change, name, f"{reason}: state source.options.explicit_defaults_for_timestamp")
+        self._apply_structure(change, name, known, was)
+        if known is None:
+            self._check_identity(change, name)
+        self._alter_references(change, name, item.actions)
+        for action in item.actions:
+            if isinstance(action, ddl.PartitionRows):
+                self._partition_rows(change, name, action)
+            elif isinstance(action, ddl.Versioning) and action.added:
+                self._block_columns(change, name, _VERSIONED)
+            elif isinstance(action, ddl.Versioning):
+                self._block(change, name, "DROP SYSTEM VERSIONING removes rows without row events")
+        if target != name:
+            self._rename(change, name, target)
+
+    def _apply_structure(
+        self,
+        change: SchemaChange,
+        name: TableName,
+        known: TableSchema | None,
+        was: Mapping[int, Expression] | None = None,
+    ) -> None:
+        """Begin a schema version if a table's structure changed; the tool's own account of it takes precedence.
+
+        :param was: expressions of its generated columns before the change, None if they are the same.
+        """
+        working = self._working[self._open[name]]
+        if known is not None:
+            working.adopt(known, change.position)
+        self._begin_version(change, name, working.expressions if was is None else was)
+
+    def _begin_version(self, change: SchemaChange, name: TableName, was: Mapping[int, Expression]) -> None:
+        table, working = self.timeline.tables[self._open[name]], self._working[self._open[name]]
+        before, schema = table.schema, working.schema()
+        computed, unknown = recomputed(before, schema, was, working.expressions)
+        if not is_mysql(change.dialect):
+            named = [schema.column(item.column_id) for item in computed]
+            unknown += [(column, "arithmetic of Oracle is not computed") for column in named if column is not None]
+            computed = []
+        for column, why in unknown:
+            self._block(change, name, f"the generated column {column.name!r} cannot be computed for stored rows: {why}")
+        if schema != before or computed:
+            table.versions.append(SchemaVersion(change.position, schema, change.server, tuple(computed)))
+        self._fill(change, table, name, before, schema)
+
+    def _refer(self, change: SchemaChange, name: TableName, keys: Iterable[ddl.ForeignKey]) -> None:
+        """Record foreign keys by which rows of a table change without row events."""
+        table_id = self._open[name]
+        for key in keys:
+            parent = self._parent(name, key)
+            try:
+                reference = self._working[table_id].refer(key, parent, change.position)
+            except DataError as error:
+                self._block_columns(change, name, str(error))
+                continue
+            if key.cascades:
+                self.timeline.tables[table_id].references.append(reference)
+            if key.cascades or key.empties:
+                self._references.setdefault(parent, []).append(reference)
+
+    def _refer_as_described(self, change: SchemaChange, name: TableName, keys: Iterable[ddl.ForeignKey]) -> None:
+        """Record the foreign keys of a snapshot's CREATE TABLE that no earlier statement had."""
+        working = self._working[self._open[name]]
+        for key in keys:
+            parent = self._parent(name, key)
+            try:
+                known = working.refers_as(key, parent)
+            except DataError:
+                continue  # unknown columns: rows wait for the statement that adds them
+            if not known:
+                self._refer(change, name, [key])
+
+    def _parent(self, name: TableName, key: ddl.ForeignKey) -> TableName:
+        database = name.database if key.parent.database is None else key.parent.database
+        return TableName(self._case(database), self._case(key.parent.table))
+
+    def _alter_references(self, change: SchemaChange, name: TableName, actions: Iterable[ddl.AlterAction]) -> None:
+        working = self._working[self._open[name]]
+        for action in actions:
+            if isinstance(action, ddl.DropForeignKey):
+                working.stop_referring(action.name, change.position)
+            elif isinstance(action, ddl.DropIndex):  # DROP CONSTRAINT may mean a foreign key too
+                working.stop_referring(action.index, change.position)
+            elif isinstance(action, ddl.DropConstraint):
+                working.stop_referring(action.name, change.position)
+        for action in actions:
+            if isinstance(action, ddl.AddForeignKey):
+                self._refer(change, name, [action.key])
+            elif isinstance(action, ddl.AddColumn | ddl.ChangeColumn) and action.definition.references is not None:
+                self._refer(change, name, [action.definition.references])
+
+    def _partition_rows(self, change: SchemaChange, name: TableName, action: ddl.PartitionRows) -> None:
+        """Record that rows appeared or disappeared without row events, also in the table that exchanged a partition."""
+        reason = f"{action.kind.upper()} PARTITION changes rows without row events"
+        self._block(change, name, reason)
+        if action.other is None:
+            return
+        other = self._full(action.other, change)
+        if action.kind == "attach":
+            self._drop(change, other)
+            return
+        if action.kind == "detach" and other not in self._open:
+            working = TableBuilder(change.position, self._server)
+            working.copy_structure(self._working[self._open[name]])
+            self._begin(change, other, working)
+        self._block(change, other, reason)
+
+    def _fill(
+        self, change: SchemaChange, table: TableTimeline, name: TableName, before: TableSchema, after: TableSchema
+    ) -> None:
+        """Record the value that stored rows get in each added column."""
+        for column in after.columns:
+            if before.column(column.id) is not None:
+                continue
+            default = column.default or Default("constant", None if column.nullable else column.type.implicit_default)
+            if column.auto_increment:
+                self._block(change, name, f"AUTO_INCREMENT numbered the stored rows in {column.name!r}")
+            elif column.generated:
+                default = Default("constant", None)
+            elif default.kind == "expression":
+                self._block(
+                    change,
+                    name,
+                    f"the default of {column.name!r} is an expression, or a literal whose stored value depends on the "
+                    "server or the session: its values cannot be known",
+                )
+            elif default.kind == "now":
+                default = Default("constant", _datetime_text(change.time))
+                table.notes.append(f"{column.name}: rows older than the column got the time of the DDL as its default")
+            table.fills[column.id] = default
+
+    def _block(self, change: SchemaChange, name: TableName, reason: str) -> None:
+        """Record that the rows stored so far are unknown from the change on."""
+        table_id = self._open.get(name)
+        if table_id is not None:
+            self.timeline.tables[table_id].blocked.append(Block(change.position, reason))
+
+    def _block_columns(self, change: SchemaChange, name: TableName, reason: str) -> None:
+        """Record that the table's columns are unknown from the change on."""
+        table_id = self._open.get(name)
+        if table_id is not None:
+            self.timeline.tables[table_id].blocked.append(Block(change.position, reason, columns=True))
+
+    def _not_understood(self, change: SchemaChange, error: DataError) -> None:
+        """Block the tables that the tool states for a statement, else those that its text names."""
+        reason = str(error)
+        for database, table, known in change.structure:
+            name = TableName(database, table)
+            if name in self._open and known is not None:
+                self._apply_structure(change, name, known)
+                self._block(change, name, reason)
+            else:
+                self._block_columns(change, name, reason)
+        if not change.structure:
+            cases = {
+                "lower_case": self._server.lower_case_names is True,
+                "upper_case": not is_mysql(change.dialect),
+            }
+            for name in named_tables(change.statement, change.database, self._open, **cases):
+                self._block_columns(change, name, reason)
+
+
+def build_timeline(changes: Iterable[SchemaChange], server: Server | None = None) -> Timeline:
+    """Build a timeline from schema changes in any order, with repeats.
+
+    :param server: settings of the source's server, None if they are not known.
+    """
+    server = server or Server()
+    changes = list(changes)
+    builder = TimelineBuilder(server, _copies(changes))
+    changes = _first_sent(change for change in changes if change.copy_of is None)
+    if server.lower_case_names:
+        changes = [_in_lower_case(change) for change in changes]
+    seen: set[tuple[Any, ...]] = set()
+    for position, _, change in sorted(_with_positions(changes), key=lambda item: item[:2]):
+        if change.identity in seen:
+            continue
+        seen.add(change.identity)
+        if change.snapshot is None:
+            builder.apply(change)
+        else:
+            builder.take_rows(before=position)
+            builder.describe(change, position)
+    builder.take_rows()
+    builder.note_undescribed()
+    builder.note_copies()
+    return builder.timeline
+
+
+def _copies(changes: Iterable[SchemaChange]) -> dict[str, list[str]]:
+    """Map the position of each statement to the positions of its copies."""
+    copies_of: dict[str, set[str]] = {}
+    for change in changes:
+        if change.copy_of is not None:
+            copies_of.setdefault(change.copy_of, set()).add(change.position)
+    return {position: sorted(copies) for position, copies in copies_of.items()}
+
+
+def _first_sent(changes: Iterable[SchemaChange]) -> list[SchemaChange]:
+    """Remove statements that a tool sent again long after others of the same source time and text.
+
+    If the first one arrives late, earlier batches took a later one for it.
+    """
+    first_sent: list[SchemaChange] = []
+    sent: dict[tuple[Any, ...], list[SchemaChange]] = {}
+    for change in sorted(changes, key=order_of_sending):
+        if change.statement and is_clock_position(change.position):
+            earlier = sent.setdefault((change.time, change.database, change.statement), [])
+            if earlier and all(sent_apart(change, other) for other in earlier):
+                continue
+            earlier.append(change)
+        first_sent.append(change)
+    return first_sent
+
+
+def _with_positions(changes: Iterable[SchemaChange]) -> list[tuple[str, int, SchemaChange]]:
+    """Return (position where it begins to hold, order, change).
+
+    A snapshot that only recovers structures has an older position than statements that were streamed before it, and
+    its text includes their effect (recorded: snapshot.mode=recovery).
+    """
+    positioned, newest = [], ""
+    for change in sorted(changes, key=lambda change: change.order):
+        if change.statement:
+            newest = max(newest, change.position)
+        positioned.append((change.position if change.snapshot is None else newest, change.order, change))
+    return positioned
+
+
+def _lower(name: TableName) -> TableName:
+    return TableName(name.database.lower(), name.table.lower())
+
+
+def _in_lower_case(change: SchemaChange) -> SchemaChange:
+    structure = tuple((database.lower(), table.lower(), schema) for database, table, schema in change.structure)
+    return replace(change, database=change.database.lower(), structure=structure)
+
+
+def _structure(change: SchemaChange, name: TableName) -> TableSchema | None:
+    return next((s for d, t, s in change.structure if s is not None and (d, t) == name), None)
+
+
+def _shape(schema: TableSchema) -> Any:
+    """Return the part of a structure to compare: without ids and defaults."""
+    columns = [(column.name, column.type, column.nullable) for column in schema.columns]
+    return columns, [column.name for column in schema.key_columns]
+
+
+def _creates(statements: Sequence[ddl.Statement], effect: Effect) -> TableName | None:
+    """Return the table that a change certainly creates; None for other changes."""
+    plain = len(statements) == 1 and len(effect.changed) == 1 and not effect.read
+    match statements:
+        case (ddl.CreateTable(if_not_exists=False, temporary=False),) if plain:
+            return next(iter(effect.changed))
+    return None
+
+
+def _names(change: SchemaChange) -> set[TableName]:
+    return {TableName(database, table) for database, table, _ in change.structure}
+
+
+def _datetime_text(time: int | None) -> str | None:
+    if time is None:
+        return None
+    return datetime.fromtimestamp(time / 1_000_000, UTC).replace(tzinfo=None).isoformat(" ", "microseconds")

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deduplicate a batch's schema changes against those already known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from airflow_provider_cdc.core.ddl.parser import parse
+from airflow_provider_cdc.core.ddl.server import Server
+from airflow_provider_cdc.core.ddl.statement import TruncateTable
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.model.clock_position import PARTITION
+from airflow_provider_cdc.core.model.schema import TableName
+from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange, Timeline, order_of_sending, sent_apart
+from airflow_provider_cdc.core.timeline.unordered import REASON, TWICE
+
+
+def new_changes(
+    known: Sequence[SchemaChange],
+    read: Iterable[SchemaChange],
+    observed: Iterable[SchemaChange],
+    *,
+    exact: bool,
+    server: Server | None = None,
+) -> list[SchemaChange]:
+    """Return the changes that are neither known nor repeats of one another.
+
+    :param read: schema changes of the batch's records.
+    :param observed: structures that rows show, by position.
+    :param server: settings of the source's server.
+    :param exact: whether a change's position identifies it.
+    """
+    ordered = sorted(read, key=lambda change: (change.position, change.order))
+    fresh = _by_position(known, ordered) if exact else _by_clock(known, ordered, server)
+    return [*fresh, *_new_structures([*known, *fresh], observed, server)]
+
+
+def _by_position(known: Iterable[SchemaChange], read: Iterable[SchemaChange]) -> list[SchemaChange]:
+    """Return the changes that are not known; of duplicates the first by log order counts."""
+    seen = {change.identity for change in known}
+    fresh = []
+    for change in read:
+        if change.identity not in seen:
+            seen.add(change.identity)
+            fresh.append(change)
+    return fresh
+
+
+@dataclass
+class _Run:
+    """Hold a statement that the source executed once, and the partitions that carry it."""
+
+    first: SchemaChange
+    partitions: set[str]
+
+
+def _by_clock(known: Sequence[SchemaChange], read: Sequence[SchemaChange], server: Server | None) -> list[SchemaChange]:
+    """Return the changes that are not known, including copies on other partitions.
+
+    A statement of the same source time, database and text is
+
+    * a copy on a partition that has none, if the tool sent it soon after the other;
+    * else sent again, if the tool built it before or sent it long after the other: the source does not execute a
+      statement twice in one second in which the tool pauses;
+    * else sent again or executed twice. A TRUNCATE empties its table once more, which is right in both cases; another
+      statement is dropped if it has no effect, and marked if it has one.
+    """
+    runs: dict[Any, list[_Run]] = {}
+    for change in known:
+        _note(runs, change)
+    seen = {change.identity for change in known if not change.statement}
+    fresh: list[SchemaChange] = []
+    repeated: list[SchemaChange] = []
+    for change in read:
+        if not change.statement:
+            if change.identity not in seen:
+                seen.add(change.identity)
+                fresh.append(change)
+            continue
+        earlier = runs.get(_mark(change), [])
+        near = [run for run in earlier if not sent_apart(change, run.first)]
+        original = next((run for run in near if change.position[PARTITION] not in run.partitions), None)
+        if original is not None:
+            change = replace(change, copy_of=original.first.position)
+        elif near:
+            if not _truncates(change):
+                repeated.append(change)
+                continue
+        elif any(order_of_sending(run.first) < order_of_sending(change) for run in earlier):
+            continue
+        fresh.append(change)
+        _note(runs, change)
+    for change in repeated:
+        if _has_effect([*known, *fresh], change, server):
+            fresh.append(replace(change, twice=True))
+    return fresh
+
+
+def _note(runs: dict[Any, list[_Run]], change: SchemaChange) -> None:
+    if not change.statement:
+        return
+    equal_runs = runs.setdefault(_mark(change), [])
+    run = next((run for run in equal_runs if run.first.position == change.copy_of), None)
+    if run is None:
+        run = _Run(change, set())
+        equal_runs.append(run)
+    run.partitions.add(change.position[PARTITION])
+
+
+def _mark(change: SchemaChange) -> Any:
+    return change.time, change.database, change.statement
+
+
+def _has_effect(known: Sequence[SchemaChange], change: SchemaChange, server: Server | None) -> bool:
+    """Return whether a statement would change tables again; one that would fail was not executed again.
+
+    A statement before it on its own partition was applied at the position of its first copy, which may seem later.
+    """
+    partition = change.position[PARTITION]
+    before_it = [other for other in known if other.position <= change.position]
+    originals = {other.copy_of for other in before_it if other.position[PARTITION] == partition}
+    newest = max([change.position, *filter(None, originals)])
+    earlier = [other for other in known if other.position <= newest]
+    if newest > change.position:
+        change = replace(change, position=f"{newest}.{change.position}")
+    before, after = (build_timeline(changes, server) for changes in (earlier, [*earlier, change]))
+    return before != after and _failures(before) == _failures(after)
+
+
+def _failures(timeline: Timeline) -> int:
+    """Return the number of statements that block tables, except for doubts about their order."""
+    blocks = (block for table in timeline.tables.values() for block in table.blocked)
+    return sum(block.reason not in (REASON, TWICE) for block in blocks)
+
+
+def _truncates(change: SchemaChange) -> bool:
+    try:
+        return all(isinstance(item, TruncateTable) for item in parse(change.statement, change.dialect))
+    except DataError:
+        return False
+
+
+def _new_structures(
+    known: Sequence[SchemaChange], observed: Iterable[SchemaChange], server: Server | None
+) -> list[SchemaChange]:
+    """Return the observed structures of unknown tables, and those that differ; most batches only repeat known ones."""
+    timeline = build_timeline(known, server)
+    latest: dict[TableName, Any] = {}
+    for change in known:
+        if not change.statement:
+            latest.update({TableName(d, t): schema for d, t, schema in change.structure})
+    fresh: list[SchemaChange] = []
+    discovered: set[TableName] = set()
+    for change in observed:
+        ((database, table, schema),) = change.structure
+        name = TableName(database, table)
+        # also for a known table: late rows may be older than the change that made it known
+        if name in timeline.doubtful or timeline.sent_again(name, change.position, change.time):
+            continue
+        unknown = timeline.owner(name, change.position) is None and name not in discovered
+        if unknown or (not change.fallback and latest.get(name) != schema):
+            discovered.add(name)
+            latest[name] = schema
+            fresh.append(change)
+    return fresh

@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From where a table is resolved: the state that new changes go onto, and which changes of which batches those are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.errors import SinkError
+from airflow_provider_cdc.core.model.clock_position import (
+    earliest_unordered,
+    is_clock_position,
+    latest_unordered,
+    one_instant,
+    reaches,
+    same_millisecond,
+)
+from airflow_provider_cdc.core.model.schema import TableName
+from airflow_provider_cdc.core.timeline.barriers import barriers
+from airflow_provider_cdc.core.timeline.timeline import TableTimeline, Timeline
+from spark_jobs.driver.batch_history import History
+from spark_jobs.driver.parent_tables import parents, removing
+from spark_jobs.lake.change_log import Group, Manifest
+from spark_jobs.tasks.table_task import ParentTable, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """From where a table is resolved.
+
+    :param base: the state to start from, None to start from nothing.
+    :param back_to: the position that it had to go back behind, None without.
+    :param spans: all changes to resolve.
+    :param snapshot: position and Kafka's time of the snapshot that the content begins with, ("", 0) if it begins with
+        the table.
+    """
+
+    base: TableState | None
+    back_to: str | None
+    spans: list[Span]
+    snapshot: tuple[str, int]
+
+
+class StartingPoints:
+    """Finds, for one batch, from where each table is resolved.
+
+    :param was: the tables as they were known before the batch.
+    :param now: the same with the batch's schema changes.
+    :param seq: the batch's number.
+    :param groups: what the batch holds, by table.
+    :param announced: whether a topic carries DDL, with that of snapshots.
+    """
+
+    def __init__(
+        self,
+        was: Timeline,
+        now: Timeline,
+        seq: int,
+        groups: dict[TableName, list[Group]],
+        history: History,
+        announced: bool,
+    ) -> None:
+        self._was, self._now, self._seq, self._groups, self._history = was, now, seq, groups, history
+        self._announced = announced
+
+    def spans(self, timeline: TableTimeline) -> list[Span]:
+        """Return what this batch holds of a table."""
+        return self._spans(timeline, self._groups)
+
+    def clears(self, timeline: TableTimeline, since: str, spans: list[Span]) -> list[str]:
+        """Return where rows of the log say TRUNCATE, at the earliest at a position."""
+        earlier = self._spans_of(timeline, self._history.since(since))
+        return [
+            position
+            for span in [*earlier, *spans]
+            for group in span.groups
+            for position in group.clears
+            if position >= max(span.start, since) and (span.end is None or position < span.end)
+        ]
+
+    def parents(self, timeline: TableTimeline, start: Start) -> list[ParentTable]:
+        """Return the tables that foreign keys refer to, with the deletes and updates to compare this one with."""
+        found = []
+        base, (begin, _) = start.base, start.snapshot
+        oldest = min((group.min_position for span in start.spans for group in span.groups), default=None)
+        again = [seq for seq in self._history.since(oldest) if base and seq <= base.applied_seq] if oldest else []
+        for reference in timeline.references:
+            for parent in parents(self._now, reference):
+                unseen = [*self._unseen(timeline, parent, base), *self.spans(parent)]
+                fresh = removing(_since(begin, unseen), reference)
+                earlier = removing(_since(begin, self._spans_of(parent, again)), reference)
+                if fresh or earlier:
+                    found.append(ParentTable(reference.document(), parent.document(), fresh, earlier))
+        return found
+
+    def removes(self, timeline: TableTimeline) -> bool:
+        """Return whether this batch may have taken away what a table refers to."""
+        return any(
+            removing(self.spans(parent), reference)
+            for reference in timeline.references
+            for parent in parents(self._now, reference)
+        )
+
+    def _unseen(self, timeline: TableTimeline, parent: TableTimeline, base: TableState | None) -> list[Span]:
+        """Return what batches that a table's state does not hold have of its parent."""
+        if base is not None:
+            return self._spans_of(parent, (seq for seq in self._history.earlier if seq > base.applied_seq))
+        return self._spans_of(parent, self._history.since(timeline.versions[0].position))
+
+    def _spans_of(self, timeline: TableTimeline, seqs: Iterable[int]) -> list[Span]:
+        return [span for seq in seqs for span in self._spans(timeline, groups_by_name(self._history.manifest(seq)))]
+
+    def earlier_groups(self, name: TableName, position: str) -> list[Group]:
+        """Return what earlier batches hold of a name from a position on."""
+        found = []
+        for seq in self._history.since(position):
+            groups = groups_by_name(self._history.manifest(seq)).get(name, [])
+            found += [group for group in groups if group.max_position >= position]
+        return found
+
+    def start(
+        self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
+    ) -> Start:
+        """Return from where the table is resolved."""
+        base = state if state is not None and state.version is not None else None
+        begins = _snapshot_of(base)
+        every = _since(begins[0], [*self._earlier_spans(timeline, base), *spans])
+        back_to: str | None = None
+        while base is not None:
+            late = [*self._late_clears(every, base), *self._late_barriers(timeline, every, base)]
+            if changed_at is not None and back_to is None:
+                late.append(changed_at)
+            if not late:
+                break
+            # the older state may lack rows that have to pass barriers of their own: look again from there
+            back_to = min([*late, back_to] if back_to is not None else late)
+            base = self._rewind(timeline, back_to)
+            every = _since(begins[0], [*self._earlier_spans(timeline, base), *spans])
+        newest = max(begins, *self._snapshots(timeline, every))
+        if newest > _snapshot_of(base):
+            # the content begins with this snapshot: what was before it counts no more
+            earlier = self._spans_of(timeline, self._history.since(newest[0]))
+            base, every = None, _since(newest[0], [*earlier, *spans])
+        return Start(base, back_to, [self._with_older(span) for span in every], newest)
+
+    def _with_older(self, span: Span) -> Span:
+        """Return a span with the other groups of its name, of this batch and earlier ones, that its rows may repeat."""
+        times = [group.min_source_time for group in span.groups if group.min_source_time is not None]
+        if not times or not is_clock_position(span.groups[0].max_position):
+            return span
+        name = TableName(span.groups[0].database, span.groups[0].table)
+        mine = {(group.file, group.row_group) for group in span.groups}
+        now = self._groups.get(name, [])
+        batches = [groups_by_name(self._history.manifest(seq)) for seq in self._history.since_source_time(min(times))]
+        known = [*(group for by_name in batches for group in by_name.get(name, ())), *now]
+        alike = [group for group in known if (group.max_source_time or 0) >= min(times)]
+        # rows behind the first that may be repeated, however old, tell whether a row fits the state that it finds
+        first = min(group.min_position for group in (*alike, *span.groups))
+        behind = [group for group in (*self.earlier_groups(name, first), *now) if group.max_position >= first]
+        found = {(group.file, group.row_group): group for group in (*alike, *behind)}
+        older = [group for place, group in found.items() if place not in mine]
+        return replace(span, older=older)
+
+    def _snapshots(self, timeline: TableTimeline, spans: list[Span]) -> list[tuple[str, int]]:
+        """Return (position, Kafka's time) of the snapshots that the content may begin with: those that have rows."""
+        found = [("", 0)]
+        for span in spans:
+            for position, newest in (item for group in span.groups for item in group.snapshots):
+                if span.start <= position and (span.end is None or position < span.end):
+                    found.append(self._snapshot(timeline, position, newest))
+        return found
+
+    def _snapshot(self, timeline: TableTimeline, position: str, newest: int) -> tuple[str, int]:
+        """Return the snapshot that rows at a position belong to, ("", 0) if the content does not begin with it.
+
+        :param newest: Kafka's time of the newest of the rows.
+        """
+        begun = position == timeline.versions[0].position
+        sent = max((sent for place, sent in timeline.snapshots if place == position and sent <= newest), default=None)
+        if timeline.versions[timeline.version_at(position)].schema.key:
+            # rows of a snapshot that began again at its position replace equal ones
+            return ("", 0) if begun or sent is None else (position, 0)
+        if sent is not None:
+            return position, sent
+        # where DDL comes, rows of a snapshot that no DDL announces are of one that was asked for while changes streamed
+        unknown = begun or (self._announced and timeline.versions[0].position)
+        return ("", 0) if unknown else (position, 0)
+
+    def _rewind(self, timeline: TableTimeline, back_to: str) -> TableState | None:
+        """Return the newest state from before a position such that every batch after it can be read again."""
+        first = self._seq
+        for seq in self._history.since(earliest_unordered(back_to)):
+            spans = self._spans(timeline, groups_by_name(self._history.manifest(seq)))
+            if any(reaches(group.max_position, back_to) for span in spans for group in span.groups):
+                first = seq
+                break
+        return self._history.state_before(timeline, back_to, first, partial(self._is_whole, timeline))
+
+    def _is_whole(self, timeline: TableTimeline, state: TableState) -> bool:
+        """Return whether a state holds all rows of its batches: some may have come before the DDL that names them."""
+        for seq in self._history.since(state.applied_position):
+            if seq <= state.applied_seq:
+                for span in self._spans(timeline, groups_by_name(self._history.manifest(seq))):
+                    ends = (min(group.max_position, span.end or group.max_position) for group in span.groups)
+                    if max(ends) > state.applied_position:
+                        return False
+        return True
+
+    def _earlier_spans(self, timeline: TableTimeline, base: TableState | None) -> list[Span]:
+        """Return what batches after the base's hold of this table: it was parked, waiting, unknown or is rewound."""
+        if base is not None:
+            seqs: Iterable[int] = (seq for seq in self._history.earlier if seq > base.applied_seq)
+        else:
+            seqs = self._history.since(earliest_unordered(timeline.versions[0].position))
+        return self._spans_of(timeline, seqs)
+
+    def context(
+        self, timeline: TableTimeline, base: TableState | None, spans: list[Span]
+    ) -> tuple[str | None, list[Span]]:
+        """Return from where on rows come late, None when none do, and the applied changes to compare them with."""
+        if base is None or not base.applied_position:
+            return None, []
+        oldest = min((group.min_position for span in spans for group in span.groups if group.rows), default=None)
+        if oldest is None or not reaches(base.applied_position, oldest):
+            return None, []
+        # rows of one name are on one topic: there only changes of one millisecond are unordered
+        renamed = len({name for _, name in timeline.names if name is not None}) > 1
+        context, late_from = [], earliest_unordered(oldest) if renamed else same_millisecond(oldest)
+        for seq in self._history.since(late_from):
+            if seq <= base.applied_seq:
+                for span in self._spans(timeline, groups_by_name(self._history.manifest(seq))):
+                    groups = [group for group in span.groups if group.max_position >= late_from]
+                    if groups:
+                        context.append(self._with_older(replace(span, groups=groups)))
+        return late_from, context
+
+    def _spans(self, timeline: TableTimeline, by_name: dict[TableName, list[Group]]) -> list[Span]:
+        spans = []
+        for name in dict.fromkeys(name for _, name in timeline.names if name is not None):
+            groups = by_name.get(name)
+            if not groups:
+                continue
+            starts = self._now.spans(name)
+            ends = [*(start for start, _ in starts[1:]), None]
+            owned = [(start, end, owner) for (start, owner), end in zip(starts, ends, strict=True) if owner is not None]
+            for start, end, owner in owned:
+                if owner != timeline.table_id:
+                    continue
+                ends_at = self._last_copy(end)
+                inside = [g for g in groups if reaches(g.max_position, start) and _begins(g.min_position, ends_at)]
+                others = [
+                    (a, b)
+                    for a, b, _ in owned
+                    if a != start and _ends(self._last_copy(b), start) and _begins(a, ends_at)
+                ]
+                if inside:
+                    spans.append(Span(inside, start, end, others))
+        return spans
+
+    def _last_copy(self, position: str | None) -> str | None:
+        """Return the last position that a statement has on any partition: up to there rows may be older."""
+        return None if position is None else max([position, *self._now.copies.get(position, ())])
+
+    def _late_clears(self, spans: list[Span], base: TableState) -> list[str]:
+        clears = [p for span in spans for group in span.groups for p in group.clears]
+        return [position for position in clears if position <= base.applied_position]
+
+    def _late_barriers(self, timeline: TableTimeline, spans: list[Span], base: TableState) -> list[str]:
+        """Return applied barriers that rows arriving now should have met: their key was another one then."""
+        oldest = min((group.min_position for span in spans for group in span.groups), default=None)
+        if oldest is None or not reaches(base.applied_position, oldest):
+            return []
+        places = [timeline.versions[place].position for place in barriers(timeline.versions)]
+        applied = [position for position in places if reaches(base.applied_position, position)]
+        return [position for position in applied if oldest < position or one_instant(oldest, position)]
+
+    def first_difference(self, table_id: str, state: TableState | None) -> str | None:
+        """Return the oldest position at which a schema change arrived late for rows that came before it."""
+        if state is None or state.version is None:
+            return None
+        was, now = self._was.tables.get(table_id), self._now.tables[table_id]
+        if was is None:
+            return now.versions[0].position
+        known = [] if state.rewind_to is None else [state.rewind_to]
+        events = [set(timeline.events()) for timeline in (was, now)]
+        for position in sorted(position for position, _ in events[0] ^ events[1]):
+            if reaches(state.applied_position, position) or self._came_before(now, position, state.applied_seq):
+                known.append(position)
+                break
+        for position, sent in now.snapshots:
+            if (position, sent) not in was.snapshots and self._had_rows(now, position, sent, state.applied_seq):
+                known.append(position)
+        return min(known, default=None)
+
+    def _had_rows(self, timeline: TableTimeline, position: str, sent: int, applied_seq: int) -> bool:
+        """Return whether an applied batch holds rows of a snapshot."""
+        applied = [seq for seq in self._history.since(position) if seq <= applied_seq]
+        found = (
+            item for span in self._spans_of(timeline, applied) for group in span.groups for item in group.snapshots
+        )
+        return any(place == position and newest >= sent for place, newest in found)
+
+    def oldest_difference(self, table_id: str, state: TableState | None) -> str | None:
+        """Return :meth:`first_difference`, or what is certainly not behind it where the change log cannot decide."""
+        try:
+            return self.first_difference(table_id, state)
+        except SinkError:
+            was, now = self._was.tables.get(table_id), self._now.tables[table_id]
+            events = [set(timeline.events()) if timeline else set() for timeline in (was, now)]
+            snapshots = [set(timeline.snapshots) if timeline else set() for timeline in (was, now)]
+            positions = [p for p, _ in events[0] ^ events[1]] + [p for p, _ in snapshots[0] ^ snapshots[1]]
+            known = [] if state is None or state.rewind_to is None else [state.rewind_to]
+            return min([*known, *positions], default=None)
+
+    def _came_before(self, timeline: TableTimeline, position: str, applied_seq: int) -> bool:
+        """Return whether an applied batch holds rows of this table from a position on, maybe under an unknown name."""
+        for seq in self._history.since(earliest_unordered(position)):
+            if seq <= applied_seq:
+                spans = self._spans(timeline, groups_by_name(self._history.manifest(seq)))
+                if any(reaches(group.max_position, position) for span in spans for group in span.groups):
+                    return True
+        return False
+
+
+def _begins(start: str, end: str | None) -> bool:
+    """Return whether what starts at a position may have changes before an end, as far as the clock can order them."""
+    return end is None or start < latest_unordered(end)
+
+
+def _ends(end: str | None, start: str) -> bool:
+    """Return whether what ends at a position may have changes after a start, as far as the clock can order them."""
+    return end is None or latest_unordered(end) > start
+
+
+def groups_by_name(manifest: Manifest) -> dict[TableName, list[Group]]:
+    """Return a batch's groups by table."""
+    result: dict[TableName, list[Group]] = {}
+    for group in manifest.groups:
+        if group.database:  # errors stand under no table
+            result.setdefault(TableName(group.database, group.table), []).append(group)
+    return result
+
+
+def _snapshot_of(state: TableState | None) -> tuple[str, int]:
+    return ("", 0) if state is None else (state.snapshot_position, state.snapshot_sent)
+
+
+def _since(position: str, spans: list[Span]) -> list[Span]:
+    """Return what spans hold from a position on."""
+    found = []
+    for span in spans:
+        groups = [group for group in span.groups if group.max_position >= position]
+        if groups and (span.end is None or span.end > position):
+            found.append(replace(span, groups=groups, start=max(span.start, position)))
+    return found

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The batches before the one at hand, as the change log tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from airflow_provider_cdc.core.documents import JobDocument, TableState
+from airflow_provider_cdc.core.errors import SinkError
+from airflow_provider_cdc.core.model.clock_position import reaches
+from airflow_provider_cdc.core.timeline.timeline import TableTimeline
+from spark_jobs.driver.source_log import SourceLog
+from spark_jobs.lake.batch_log import StoredResult
+from spark_jobs.lake.change_log import Manifest
+from spark_jobs.lake.layout import batch_document
+from spark_jobs.lake.storage import Storage
+
+
+@dataclass(slots=True)
+class History:
+    """The batches before this one, read only as far as needed.
+
+    :param manifest: gives a batch's manifest.
+    :param result: gives a batch's result.
+    """
+
+    earlier: Sequence[int]
+    manifest: Callable[[int], Manifest]
+    result: Callable[[int], StoredResult]
+
+    def deferred(self) -> list[dict[str, Any]]:
+        """Return the schema changes that were read but were too late for the batches so far."""
+        return list(self.result(self.earlier[-1]).result.deferred) if self.earlier else []
+
+    def source_log(self) -> SourceLog:
+        """Return what the earlier batches show of the source's log."""
+        return SourceLog.from_document(self.result(self.earlier[-1]).source_log if self.earlier else ())
+
+    def newest_position(self) -> str:
+        """Return the newest position of all earlier batches."""
+        return self._reached(self.earlier[-1]) if self.earlier else ""
+
+    def clocks(self) -> list[list[Any]]:
+        """Return the clocks of all partitions as the earlier batches left them.
+
+        :raises SinkError: those batches have positions of an older form, which do not compare with those of now.
+        """
+        if not self.earlier:
+            return []
+        clocks = self.result(self.earlier[-1]).clocks
+        if clocks is None:
+            raise SinkError(
+                "log.older_positions",
+                "earlier batches were ordered by their number, which later versions do not do",
+                where={"batch": self.earlier[-1]},
+                hint="rebuild the tables: a pipeline with another name and root that reads the log from its beginning",
+            )
+        return list(clocks)
+
+    def newest_source_time(self) -> int | None:
+        """Return the newest source time of the rows of all earlier batches, in microseconds since the epoch."""
+        return self._source_time(self.earlier[-1]) if self.earlier else None
+
+    def since_source_time(self, time: int) -> list[int]:
+        """Return the batches that may hold rows of a source time or later ones, ascending."""
+        found: list[int] = []
+        for seq in reversed(self.earlier):
+            newest = self._source_time(seq)
+            if newest is None or newest < time:
+                break
+            found.append(seq)
+        return found[::-1]
+
+    def _source_time(self, seq: int) -> int | None:
+        return self.result(seq).newest_source_time
+
+    def _reached(self, seq: int) -> str:
+        return self.result(seq).max_position
+
+    def since(self, position: str) -> list[int]:
+        """Return the batches that may hold rows at or after a position, ascending."""
+        found: list[int] = []
+        for seq in reversed(self.earlier):
+            if self._reached(seq) < position:  # newest position of this batch and all before it
+                break
+            found.append(seq)
+        return found[::-1]
+
+    def state_before(
+        self, timeline: TableTimeline, position: str, before_seq: int, whole: Callable[[TableState], bool]
+    ) -> TableState | None:
+        """Return a table's newest state, of batches before ``before_seq``, that holds nothing from a position on.
+
+        A state made before a late schema change became known is none to go back to.
+
+        :param whole: says whether a state holds all that its batches have of the table, as it is known now.
+        """
+        for seq in reversed([seq for seq in self.earlier if seq < before_seq]):
+            for state in self.result(seq).result.states:
+                if state.table_id != timeline.table_id or state.version is None or state.applied_seq != seq:
+                    continue
+                applied = state.applied_position
+                known = state.timeline_mark == timeline.mark(applied)
+                if known and not reaches(applied, position) and whole(state):
+                    return state
+        return None
+
+
+def history_of(job: JobDocument, storage: Storage) -> History:
+    """Return the batches before a job's, as the change log has them.
+
+    :raises SinkError: the log lacks one that the ledger has as committed.
+    """
+
+    def document(seq: int, name: str) -> dict[str, Any]:
+        found = storage.read_json(batch_document(job.pipeline, seq, name))
+        if found is None:
+            raise SinkError(
+                "log.missing",
+                f"the change log lacks batch {seq}, which the ledger has as committed",
+                where={"root": job.sink_root, "pipeline": job.pipeline},
+                hint="is the right lake mounted? restore its _cdc folder, or rebuild the pipeline under another name",
+            )
+        return dict(found)
+
+    @cache
+    def result(seq: int) -> StoredResult:
+        return StoredResult.from_document(document(seq, "result"))
+
+    @cache
+    def manifest(seq: int) -> Manifest:
+        return Manifest.from_document(document(seq, "manifest"))
+
+    return History(job.earlier, manifest, result)

@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One batch on the Spark side: land, between, apply, and the result that names all of it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_cdc.core.documents import JobDocument, Result, TableLine, TableState
+from airflow_provider_cdc.core.errors import CdcError, DataError, Transient, UnavailableError
+from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from airflow_provider_cdc.core.model.status import ApplyStatus, ResultStatus, TableStatus
+from airflow_provider_cdc.core.plan.chunks import group_chunks
+from spark_jobs.driver.approval import demand_approval, refuse_unclear
+from spark_jobs.driver.batch_history import History, history_of
+from spark_jobs.driver.generations import Begin
+from spark_jobs.driver.parent_tables import with_tables_below
+from spark_jobs.driver.parking import as_cdc_error
+from spark_jobs.driver.schema_changes import due, observed
+from spark_jobs.driver.source_log import SourceLog, has_times, new_begins
+from spark_jobs.driver.table_planning import Between, Work
+from spark_jobs.driver.table_states import state_after, still_parked, unowned
+from spark_jobs.lake.batch_log import BatchLog, StoredResult
+from spark_jobs.lake.change_log import LandReport, Manifest, merged
+from spark_jobs.lake.layout import staged_folder
+from spark_jobs.lake.storage import Storage
+from spark_jobs.readers.spark_reader import read_with_spark
+from spark_jobs.sinks.delta.spark_writer import SparkWriter, can_name
+from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.tasks.apply import apply
+from spark_jobs.tasks.empty_table import vacate
+from spark_jobs.tasks.land import demand_same_topics, land_chunks
+from spark_jobs.tasks.renumber import renumbered, restated, write_again
+from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_GIVEN_UP = 3  # tables in turn for which the store failed, after which no others are tried
+Secrets = dict[str, dict[str, str]]
+# runs a function over documents somewhere, in any order, and returns the answers in the order of the documents
+Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+
+
+def sync(
+    job: JobDocument, secrets: Secrets, run: Runner, say: Callable[[str], None], session: SparkSession | None = None
+) -> Result:
+    """Carry out one batch; the same call again does only what is missing.
+
+    :param run: how tasks are handed out.
+    :param say: takes one line of progress for people.
+    :param session: lets the Spark reader and the Spark writer be used.
+    """
+    storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
+    log = BatchLog(storage, job.pipeline)
+    unknown = log.unknown_to(job)
+    if unknown:
+        return Result(job.pipeline, job.seq, ResultStatus.BEHIND, lake_batches=[batch.document() for batch in unknown])
+    log.claim(job)
+    with log.alive(job):
+        return _carry_out(job, secrets, run, say, session, storage, log)
+
+
+def _carry_out(
+    job: JobDocument,
+    secrets: Secrets,
+    run: Runner,
+    say: Callable[[str], None],
+    session: SparkSession | None,
+    storage: Storage,
+    log: BatchLog,
+) -> Result:
+    stored = log.result(job)
+    if stored is not None:
+        say(f"done before: batch {job.seq} has its result already")
+        return stored.result
+    history = history_of(job, storage)
+    history.newest_position()  # the lake is the one that earlier batches were written to, or nothing is done
+    if open_format(job.format, job.format_options).order == "clock":
+        job = replace(job, clocks=history.clocks())
+    job = replace(job, begins=[list(begin) for begin in history.source_log().begins()])
+    clock = {"land": time.monotonic()}
+    landed = log.manifest(job)
+    if landed is None:
+        landed = log.write_manifest(job, _land(job, secrets, run, say, session))
+    landed, source_log = _in_generations(job, secrets, run, say, storage, log, landed, history)
+    clock["apply"] = time.monotonic()
+    _check_budget(job, landed)
+    result = _apply(job, secrets, run, say, storage, landed, session, history)
+    end = time.monotonic()
+    result.seconds = {"land": round(clock["apply"] - clock["land"], 3), "apply": round(end - clock["apply"], 3)}
+    groups = [group for group in landed.groups if group.database]
+    times = [*(group.max_source_time for group in groups), history.newest_source_time()]
+    stored = StoredResult(
+        result,
+        max((time for time in times if time is not None), default=None),
+        max([*(group.max_position for group in groups), history.newest_position()]),
+        landed.clocks,
+        source_log.after(landed).document(),
+    )
+    return log.write_result(job, stored).result
+
+
+def _in_generations(
+    job: JobDocument,
+    secrets: Secrets,
+    run: Runner,
+    say: Callable[[str], None],
+    storage: Storage,
+    log: BatchLog,
+    landed: Manifest,
+    history: History,
+) -> tuple[Manifest, SourceLog]:
+    """Return what was landed with the generations that begin in it, and the source's log with them.
+
+    :raises DataError: ``source.new_generation``, one begins that nobody approved; ``source.generation_unclear``, the
+        records do not tell which are of it.
+    """
+    as_landed, known = landed, [*job.schema_changes, *history.deferred()]
+    source_log = history.source_log().with_begins(Begin(*begin) for begin in landed.begins)
+    while begins := new_begins(landed, source_log, storage):
+        refuse_unclear(begins, source_log.read_early(begins), timed=has_times(landed))
+        approved = demand_approval(job, begins, len(source_log.generations) - 1, log, say)
+        source_log = source_log.with_begins(begins)
+        every = source_log.begins()
+        landed = renumbered(landed, every, begins, storage, run, partial(write_again, job, secrets, every))
+        landed.restated = [*landed.restated, *restated(known, begins)]
+        landed.new_generations = [*landed.new_generations, *approved]
+    if landed is not as_landed:
+        log.replace_manifest(job, landed)
+    return landed, source_log
+
+
+def _land(
+    job: JobDocument, secrets: Secrets, run: Runner, say: Callable[[str], None], session: SparkSession | None
+) -> Manifest:
+    demand_same_topics(job)
+    total = sum(chunk.end - chunk.start for chunk in job.chunks)
+    if session is not None and job.policy.reader == "spark":
+        say(f"land: up to {total} records of {len(job.chunks)} chunks through Spark's Kafka source")
+        reports = read_with_spark(session, job, secrets)
+    else:
+        groups = group_chunks(job.chunks, job.parallelism, job.policy.chunk_records)
+        say(f"land: up to {total} records of {len(job.chunks)} chunks in {len(groups)} tasks")
+        reports = run(partial(_land_task, job, secrets), groups)
+    manifest = _manifest(job, reports)
+    say(f"land: {manifest.records} records, {len(manifest.schema_changes)} schema changes")
+    return manifest
+
+
+def _manifest(job: JobDocument, reports: Sequence[LandReport]) -> Manifest:
+    """Return the manifest of a batch that was landed by some tasks."""
+    manifest = Manifest(seq=job.seq, records=sum(report.records for report in reports))
+    manifest.progress = max((report.progress for report in reports if report.progress is not None), default=None)
+    changes: Counter[str] = Counter()
+    clocks = {(topic, partition): clock for topic, partition, *clock in job.clocks}
+    for report in reports:
+        manifest.groups += report.groups
+        manifest.schema_changes += report.schema_changes
+        manifest.errors += report.errors
+        manifest.descriptions += report.descriptions
+        manifest.stretches += report.stretches
+        manifest.statements += report.statements
+        manifest.unreadable = merged(manifest.unreadable, report.unreadable)
+        changes.update(report.changes)
+        clocks |= {(topic, partition): clock for topic, partition, *clock in report.clocks}
+    manifest.changes = dict(changes)
+    manifest.clocks = [[*partition, *clock] for partition, clock in sorted(clocks.items())]
+    return manifest
+
+
+def _land_task(job: JobDocument, secrets: Secrets, chunks: Sequence[OffsetRange]) -> LandReport:
+    return land_chunks(job, chunks, secrets)
+
+
+def _check_budget(job: JobDocument, landed: Manifest) -> None:
+    """Refuse a batch with too many records whose table cannot be told; those of a table concern the table only."""
+    limit = job.policy.quarantine_limit
+    for item in landed.unreadable:
+        if not item.table and item.count > limit:
+            raise DataError(
+                "land.quarantine_exceeded",
+                f"{item.count} records whose table cannot be told could not be decoded "
+                f"({item.error_code}: {item.error}), policy.quarantine_limit is {limit}",
+                where={"topic": item.topic, "partition": item.partition, "offset": item.offset},
+                hint="check source.format and the topics, or raise the limit; nothing was applied",
+            )
+
+
+def _apply(
+    job: JobDocument,
+    secrets: Secrets,
+    run: Runner,
+    say: Callable[[str], None],
+    storage: Storage,
+    landed: Manifest,
+    session: SparkSession | None,
+    history: History,
+) -> Result:
+    read = [*history.deferred(), *landed.schema_changes, *landed.restated]
+    fresh, later = due(job, read)
+    seen, unclear = observed(job, landed)
+    between = Between(job, landed, fresh, seen, history, unclear)
+    work = between.work()
+    news = [change for change in between.fresh if change.copy_of is None]
+    say(f"apply: {len(work.tasks)} tables, {len(news)} new schema changes")
+    reports = _run_tasks(job, secrets, run, between, work)
+    if session is not None:
+        _commit_staged(job, session, storage, work.tasks, reports)
+    _demand_answers(reports)
+    states = [
+        state_after(job, task, reports[task.table_id], between.states.get(task.table_id)) for task in work.tasks
+    ] + work.settled
+    states = with_tables_below(between.now, job.states, states, between.referring())
+    for left in work.vacated:
+        report = reports.get(left.table_id)
+        if report is None or report.status not in (ApplyStatus.WAITING, ApplyStatus.PARKED):
+            states = _vacated(job, left, storage, states)
+    result = Result(job.pipeline, job.seq, ResultStatus.DONE)
+    result.records = landed.records
+    result.changes = {name[4:]: count for name, count in sorted(landed.changes.items()) if name.startswith("row.")}
+    result.schema_changes = len(news)
+    result.new_schema_changes = [change.document() for change in between.fresh]
+    result.deferred = later
+    result.new_generations = landed.new_generations
+    result.statements = [change.statement for change in news if change.statement]
+    failures = [failure for report in reports.values() for failure in report.failures]
+    result.quarantined = landed.changes.get("error", 0) + len(failures)
+    result.quarantine = [*landed.errors, *failures][:100]
+    for report in reports.values():
+        for reason, count in report.lossy.items():
+            result.lossy[reason] = result.lossy.get(reason, 0) + count
+    states += unowned(job, work)
+    result.states = states
+    result.tables = [_line(task, reports[task.table_id]) for task in work.tasks]
+    if any(state.state == TableStatus.PARKED for state in [*states, *still_parked(job, states)]):
+        result.status = ResultStatus.PARKED
+    return result
+
+
+def _vacated(job: JobDocument, left: TableState, storage: Storage, states: list[TableState]) -> list[TableState]:
+    """Empty a location that no table has any more; return the states, with the table parked where that fails."""
+    try:
+        vacate(job, left, storage.options)
+        return states
+    except Exception as error:
+        found = as_cdc_error(error, {"table": f"{left.database}.{left.table}", "location": left.location})
+        if isinstance(found, Transient):
+            raise found from error
+        reason = f"its former location cannot be emptied: {found}"
+        return [
+            replace(s, state=TableStatus.PARKED, reason=reason, code=found.code) if s.table_id == left.table_id else s
+            for s in states
+        ]
+
+
+def _bundles(tasks: Sequence[ApplyTask], parallelism: int) -> list[list[ApplyTask]]:
+    """Spread tables over tasks so that none is much longer than the others; a task costs more than a small table."""
+    count = max(1, min(len(tasks), parallelism * 3))
+    bundles: list[list[ApplyTask]] = [[] for _ in range(count)]
+    loads = [0] * count
+    for task in sorted(tasks, key=lambda t: -t.rows):
+        lightest = loads.index(min(loads))
+        bundles[lightest].append(task)
+        loads[lightest] += task.rows + 2_000  # a commit costs about as much as typing so many rows
+    return [bundle for bundle in bundles if bundle]
+
+
+def _run_tasks(job: JobDocument, secrets: Secrets, run: Runner, between: Between, work: Work) -> dict[str, ApplyReport]:
+    """Run the tasks and return their reports by table.
+
+    Tables that have to go back are run again from there; those that hold more than the ledger knows, from what they
+    hold.
+    """
+    reports: dict[str, ApplyReport] = {}
+    due = work.tasks
+    while due:
+        answers = run(partial(_apply_tasks, job, secrets), _bundles(due, job.parallelism))
+        reports.update({report.table_id: report for answer in answers for report in answer})
+        due = [again for task in due if (again := _again(between, task, reports[task.table_id])) is not None]
+        anew = {task.table_id: task for task in due}
+        work.tasks = [anew.get(task.table_id, task) for task in work.tasks]
+    return reports
+
+
+def _again(between: Between, task: ApplyTask, report: ApplyReport) -> ApplyTask | None:
+    """Return the task that follows a report, None where nothing does; a table that cannot go back is parked."""
+    try:
+        if report.status == ApplyStatus.REWIND and report.rewind_to is not None:
+            return between.again(task, report.rewind_to)
+        if report.status == ApplyStatus.AHEAD and report.state is not None:
+            return between.go_on(task, report.state)
+    except Exception as error:
+        found = as_cdc_error(error, {"table": f"{task.database}.{task.table}"})
+        if isinstance(found, Transient):
+            raise found from error
+        report.fail(found)
+    return None
+
+
+def _demand_answers(reports: Mapping[str, ApplyReport]) -> None:
+    """Let the batch run again where the store failed for a table; what is committed stays, and is not repeated."""
+    failed = [r.error for r in reports.values() if r.status == ApplyStatus.UNAVAILABLE and r.error is not None]
+    if failed:
+        first = UnavailableError.from_document(failed[0].document())
+        if len(failed) > 1:
+            first.message += f" (and for {len(failed) - 1} other tables)"
+        raise first
+
+
+def _apply_tasks(job: JobDocument, secrets: Secrets, bundle: Sequence[ApplyTask]) -> list[ApplyReport]:
+    reports: list[ApplyReport] = []
+    for task in bundle:
+        if [report.status for report in reports[-_GIVEN_UP:]] == [ApplyStatus.UNAVAILABLE] * _GIVEN_UP:
+            # the store is away, not one table: each further one would wait for it as long
+            reports.append(replace(reports[-1], table_id=task.table_id))
+            continue
+        reports.append(apply(job, task, secrets, _stage(job, task)))
+    return reports
+
+
+def _stage(job: JobDocument, task: ApplyTask) -> str | None:
+    """Return the folder that a table is staged in for the Spark writer, None where the task commits itself."""
+    rule = job.tables.rule(f"{task.database}.{task.table}")
+    wanted = rule.writer or job.policy.writer
+    large = wanted == "auto" and task.rows >= job.policy.spark_writer_rows
+    names = [column["name"] for column in task.timeline["epochs"][-1][1]["columns"]]
+    if not job.session or not (large or wanted == "spark") or not can_name(names):
+        return None
+    return staged_folder(job.pipeline, job.seq, task.table_id)
+
+
+def _commit_staged(
+    job: JobDocument,
+    session: SparkSession,
+    storage: Storage,
+    tasks: Sequence[ApplyTask],
+    reports: Mapping[str, ApplyReport],
+) -> None:
+    """Let the Spark writer commit what tasks staged, a few tables at a time, and take over the tables' new versions."""
+    writer = SparkWriter(session, storage)
+    staged = [(task, folder) for task in tasks if (folder := _stage(job, task)) is not None]
+
+    def commit(pair: tuple[ApplyTask, str]) -> None:
+        task, folder = pair
+        report = reports[task.table_id]
+        try:
+            if report.status == ApplyStatus.COMMITTED:
+                writer.commit_staged(folder)
+                report.version = DeltaLocation(task.location, storage.options).version
+            storage.delete_folder(folder)
+        except Exception as error:
+            report.fail(as_cdc_error(error, {"table": f"{task.database}.{task.table}"}))
+
+    with ThreadPoolExecutor(max_workers=min(4, job.parallelism)) as pool:
+        list(pool.map(commit, staged))
+
+
+def _line(task: ApplyTask, report: ApplyReport) -> TableLine:
+    numbers = report.upserts, report.deletes
+    return TableLine(task.database, task.table, report.status, report.action, *numbers, report.reason, report.seconds)
+
+
+def failed(job: JobDocument, error: CdcError) -> Result:
+    """Return the result of a batch that could not be carried out."""
+    return Result(job.pipeline, job.seq, ResultStatus.FAILED, error=error)

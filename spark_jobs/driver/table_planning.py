@@ -1,0 +1,440 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Between land and apply: the batch's schema changes go on the timeline, and each touched table gets its task."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from airflow_provider_cdc.core.config import TableRules
+from airflow_provider_cdc.core.ddl.server import Server
+from airflow_provider_cdc.core.documents import JobDocument, TableState
+from airflow_provider_cdc.core.errors import Transient
+from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.model.clock_position import one_instant
+from airflow_provider_cdc.core.model.schema import TableName
+from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.new_changes import new_changes
+from airflow_provider_cdc.core.timeline.timeline import Block, SchemaChange, TableTimeline
+from spark_jobs.driver.base_states import StartingPoints, groups_by_name
+from spark_jobs.driver.batch_history import History
+from spark_jobs.driver.parent_tables import parents, rows_changed, waits_above
+from spark_jobs.driver.parking import as_cdc_error
+from spark_jobs.driver.quarantine import Quarantine
+from spark_jobs.driver.unsettled import may_go_on, set_aside, waiting
+from spark_jobs.lake.change_log import Group, Manifest
+from spark_jobs.lake.storage import table_location
+from spark_jobs.tasks.table_task import ApplyTask, Span
+
+_NEWEST = "~"  # behind every position
+
+
+@dataclass(frozen=True, slots=True)
+class Unowned:
+    """A name with rows or unreadable records, but without a known CREATE TABLE.
+
+    :param first: position of the first of its rows.
+    :param alike: name of a table that differs only in case, empty without one.
+    :param reason: why it is parked, None where it waits for the CREATE TABLE.
+    """
+
+    name: TableName
+    first: str
+    alike: str
+    reason: str | None = None
+
+
+def unowned_id(name: TableName) -> str:
+    """Return the id of a table that nobody has created: different for different names, and plain text."""
+    return f"?{hashlib.blake2b(json.dumps(name).encode(), digest_size=8).hexdigest()}"
+
+
+def is_waiting_name(state: TableState) -> bool:
+    """Tell the state of a name whose rows have no table from that of a table."""
+    return state.table_id.startswith("?")
+
+
+@dataclass(slots=True)
+class Work:
+    """What the batch has to do besides reading.
+
+    :param tasks: one per table to resolve.
+    :param vacated: states whose location no table has any more, because it moved or is to be dropped with its rows:
+        emptied once the table itself is done.
+    :param settled: states that change without a task (dropped, blocked, waiting).
+    :param unowned: names with rows or unreadable records where no known table has the name.
+    """
+
+    tasks: list[ApplyTask] = field(default_factory=list)
+    vacated: list[TableState] = field(default_factory=list)
+    settled: list[TableState] = field(default_factory=list)
+    unowned: list[Unowned] = field(default_factory=list)
+
+
+class Between:
+    """Decides, for one batch, which tables are touched; ``StartingPoints`` finds from where each is resolved."""
+
+    def __init__(
+        self,
+        job: JobDocument,
+        manifest: Manifest,
+        read: Sequence[SchemaChange],
+        observed: Sequence[SchemaChange],
+        history: History,
+        unclear: Mapping[TableName, str],
+    ) -> None:
+        """Put the schema changes onto the timelines.
+
+        :param unclear: by table why what its rows say of their columns cannot be read.
+        """
+        self._job = job
+        self._rules = job.tables
+        known = [*_stated(self._rules), *(SchemaChange.from_document(item) for item in job.schema_changes)]
+        server = Server.of(job.format_options)
+        self._exact = open_format(job.format, job.format_options).order == "exact"
+        self.fresh = new_changes(known, read, observed, exact=self._exact, server=server)
+        self._was = build_timeline(known, server)
+        self.now = build_timeline([*known, *self.fresh], server) if self.fresh else self._was
+        self.states = {state.table_id: state for state in job.states}  # as known before the batch
+        self._by_name = groups_by_name(manifest)
+        announced = job.schema_topic is not None
+        self._starts = StartingPoints(self._was, self.now, job.seq, self._by_name, history, announced)
+        self._quarantine = Quarantine(job, self._rules, self.now, manifest, history)
+        self._unclear = unclear
+
+    def work(self) -> Work:
+        """Return what is to be done."""
+        work = Work()
+        for table_id, timeline in self.now.tables.items():
+            if self._wanted(timeline.last_name):
+                with self._parking(work, timeline):
+                    self._table(work, table_id, timeline)
+            elif (state := self.states.get(table_id)) is not None and state.state != TableStatus.DROPPED:
+                work.settled.append(self._deselected(state, timeline))
+        doubtful = self._doubtful()
+        work.settled += doubtful.values()
+        for state in self.states.values():
+            named = state.table_id in self.now.tables or is_waiting_name(state) or state.table_id in doubtful
+            if not named and (state.state != TableStatus.DROPPED or state.version is not None):
+                work.settled.append(self._replaced(work, state))
+        self._unowned(work, doubtful)
+        self._vacate(work)
+        return work
+
+    def _deselected(self, state: TableState, timeline: TableTimeline) -> TableState:
+        """Settle a table that the pipeline no longer selects: its rows stay; selected again, it is resolved anew."""
+        reason = f"tables does not select {timeline.last_name}"
+        return replace(state, state=TableStatus.DROPPED, reason=reason, waiting_since=None, rewind_to=None)
+
+    def _replaced(self, work: Work, state: TableState) -> TableState:
+        """Settle a table that a late schema change showed to be another one: what lies at its name was never there."""
+        name = TableName(state.database, state.table)
+        keeps = self._rules.policy(name, self._job.policy).on_drop_table == "keep"
+        of_that_name = [timeline for timeline in self.now.tables.values() if timeline.last_name == name]
+        if state.version is not None and not (of_that_name and keeps) and state.location not in self._live():
+            work.vacated.append(state)
+            state = replace(state, version=None)  # else a later batch looks again
+        return replace(state, state=TableStatus.DROPPED, reason="replaced by what a late schema change told")
+
+    def _table(self, work: Work, table_id: str, timeline: TableTimeline) -> None:
+        state = self.states.get(table_id)
+        if state is not None and state.state == TableStatus.DROPPED and timeline.dropped_at is None:
+            state = None  # schema changes that came since show that it was there all along
+        spans = self._starts.spans(timeline)
+        changed_at = self._starts.first_difference(table_id, state)
+        if state is not None and state.state == TableStatus.DROPPED and not spans and changed_at is None:
+            if state.table != timeline.last_name.table or state.database != timeline.last_name.database:
+                self._drop(work, timeline, state)  # a RENAME before the DROP came late
+            return
+        aside = self._unclear.get(timeline.last_name) or self._quarantine.exceeded(timeline, state)
+        touched = bool(spans) or state is None or changed_at is not None or self._is_new(timeline, state)
+        touched = touched or (self._checks_references(timeline) and self._starts.removes(timeline))
+        touched = touched or aside is not None
+        behind = state is not None and state.applied_seq < self._job.seq and may_go_on(self._job, state)
+        if not touched and not behind:
+            if state is not None and state.state == TableStatus.OK and state.notes != timeline.notes:
+                work.settled.append(replace(state, notes=timeline.notes))
+            return
+        if timeline.dropped_at is not None:
+            self._drop(work, timeline, state)
+            return
+        if self.now.owner(timeline.last_name, _NEWEST) != table_id:
+            reason = self.now.doubtful.get(timeline.last_name)
+            nameless = self._nameless(timeline, state) if reason is None else self._parked(timeline, state, reason)
+            work.settled.append(nameless)
+            return
+        unknown = self._unknown(timeline, state, spans, changed_at)
+        if unknown is not None:
+            work.settled.append(self._parked(timeline, state, f"needs rebuild: {unknown}"))
+            return
+        if state is not None and self._lacks_rows_above(timeline, state, spans, changed_at):
+            work.settled.append(self._parked(timeline, state, state.reason, state.code))
+            return
+        if aside is not None:
+            work.settled.append(self._parked(timeline, state, aside))
+            return
+        work.tasks.append(self._task(timeline, state, spans, changed_at))
+
+    def _drop(self, work: Work, timeline: TableTimeline, state: TableState | None) -> None:
+        """Settle a dropped table, and have its location emptied where the policy says so."""
+        dropped = self._dropped(timeline, state)
+        policy = self._rules.policy(timeline.last_name, self._job.policy)
+        if policy.on_drop_table == "apply" and dropped.version is not None:
+            work.vacated.append(dropped)
+            dropped = replace(dropped, version=None)  # emptied once: what lies there later is not this table's
+        work.settled.append(dropped)
+
+    def _checks_references(self, timeline: TableTimeline) -> bool:
+        """Return whether a table has foreign keys that change rows, and is to be parked where they did."""
+        policy = self._rules.policy(timeline.last_name, self._job.policy)
+        return bool(timeline.references) and policy.on_cascade == "park"
+
+    def referring(self) -> list[str]:
+        """Return the ids of the tables that are parked where a foreign key changed rows."""
+        return [i for i, timeline in self.now.tables.items() if self._checks_references(timeline)]
+
+    def _unknown(
+        self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
+    ) -> Block | None:
+        """Return the change that leaves the table unknown.
+
+        A later TRUNCATE, also one that came as a row, or a later snapshot with rows of the table ends that.
+        """
+        if not timeline.blocked:
+            return None
+        policy = self._rules.policy(timeline.last_name, self._job.policy)
+        was = self._was.tables.get(timeline.table_id)
+        # a table that is well although the change was known before had its TRUNCATE in an earlier batch
+        settled = was.blocked if was is not None and state is not None and state.state == TableStatus.OK else []
+        first = timeline.unknown_since(settled=settled, truncates=False)
+        if first is None:
+            return None
+        clears = self._starts.clears(timeline, first.position, spans)
+        snapshot, _ = self._starts.start(timeline, state, spans, changed_at).snapshot
+        return timeline.unknown_since(
+            clears, settled=settled, truncates=policy.on_truncate == "apply", snapshot=snapshot
+        )
+
+    def _lacks_rows_above(
+        self, timeline: TableTimeline, state: TableState, spans: list[Span], changed_at: str | None
+    ) -> bool:
+        """Return whether a table stays parked because of a table above it, whose rows a foreign key changed.
+
+        It goes on when it is emptied itself or begins with a new snapshot, or when that table is well again without
+        having been emptied.
+        """
+        if not waits_above(state) or not self._checks_references(timeline):
+            return False
+        since = state.applied_position
+        if self._starts.start(timeline, state, spans, changed_at).snapshot[0] > since:
+            return False
+        if any(position > since for position in (*timeline.clears, *self._starts.clears(timeline, since, spans))):
+            return False
+        above = [table for reference in timeline.references for table in parents(self.now, reference)]
+        return any(
+            rows_changed(self.states.get(table.table_id))
+            or table.dropped_at is not None
+            or any(p > since for p in (*table.clears, *self._starts.clears(table, since, self._starts.spans(table))))
+            for table in above
+            if table.table_id != timeline.table_id
+        )
+
+    @contextmanager
+    def _parking(self, work: Work, timeline: TableTimeline) -> Iterator[None]:
+        """Park a table whose planning fails in the block; a fault of the store is the whole batch's."""
+        try:
+            yield
+        except Exception as error:
+            if isinstance(error, Transient):
+                raise
+            found = as_cdc_error(error, {"table": str(timeline.last_name)})
+            work.settled.append(self._parked(timeline, self.states.get(timeline.table_id), str(found), found.code))
+
+    def _task(
+        self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
+    ) -> ApplyTask:
+        name = timeline.last_name
+        start = self._starts.start(timeline, state, spans, changed_at)
+        late_from, context = self._starts.context(timeline, start.base, start.spans)
+        location = table_location(self._job.sink_root, name.database, name.table)
+        return ApplyTask(
+            timeline.table_id,
+            name.database,
+            name.table,
+            location,
+            timeline.document(),
+            start.base,
+            self._expected(location),
+            start.spans,
+            context,
+            late_from,
+            start.back_to,
+            self._starts.parents(timeline, start) if self._checks_references(timeline) else [],
+            0 if state is None else state.applied_seq,
+            *start.snapshot,
+        )
+
+    def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:
+        """Return a task anew, from a state that holds nothing from a position on."""
+        timeline, state = self.now.tables[task.table_id], self.states.get(task.table_id)
+        back_to = min(rewind_to, task.rewind_to or rewind_to)
+        return self._task(timeline, state, self._starts.spans(timeline), back_to)
+
+    def go_on(self, task: ApplyTask, held: TableState) -> ApplyTask:
+        """Return a task anew for a table that holds more than was known of it.
+
+        :param held: the state that the table's own commit states.
+        """
+        timeline = self.now.tables[task.table_id]
+        self.states[task.table_id] = held
+        changed_at = self._starts.first_difference(task.table_id, held)
+        return self._task(timeline, held, self._starts.spans(timeline), changed_at)
+
+    def _is_new(self, timeline: TableTimeline, state: TableState | None) -> bool:
+        was = self._was.tables.get(timeline.table_id)
+        return state is None or was is None or was.events() != timeline.events()
+
+    def _expected(self, location: str) -> int | None:
+        return max(
+            (s.version for s in self.states.values() if s.location == location and s.version is not None), default=None
+        )
+
+    def _dropped(self, timeline: TableTimeline, state: TableState | None) -> TableState:
+        name = timeline.last_name
+        state = state or TableState(
+            timeline.table_id, name.database, name.table, table_location(self._job.sink_root, name.database, name.table)
+        )
+        location = table_location(self._job.sink_root, name.database, name.table)
+        return replace(
+            state,
+            database=name.database,
+            table=name.table,
+            location=location,
+            version=state.version if state.location == location else None,  # what it left elsewhere is vacated
+            state=TableStatus.DROPPED,
+            reason="DROP TABLE",
+            applied_seq=self._job.seq,
+        )
+
+    def _parked(self, timeline: TableTimeline, state: TableState | None, reason: str, code: str = "") -> TableState:
+        return set_aside(self._job, self._not_applied(timeline, state), reason, code)
+
+    def _nameless(self, timeline: TableTimeline, state: TableState | None) -> TableState:
+        """Let a table wait whose name another table has taken: its rows must not meet the other's location."""
+        reason = f"another table took its name {timeline.last_name}: the RENAME or DROP before that is still missing"
+        return waiting(self._job, self._not_applied(timeline, state), reason)
+
+    def _not_applied(self, timeline: TableTimeline, state: TableState | None) -> TableState:
+        """Return the state of a table that takes no part in the batch, under its present name."""
+        name = timeline.last_name
+        location = table_location(self._job.sink_root, name.database, name.table)
+        state = state or TableState(timeline.table_id, name.database, name.table, location)
+        back_to = self._starts.oldest_difference(timeline.table_id, state)
+        return replace(state, database=name.database, table=name.table, rewind_to=back_to)
+
+    def _doubtful(self) -> dict[str, TableState]:
+        """Return states for names that a table of the source may have and none of the pipeline's is known to have."""
+        known = {timeline.name for timeline in self.now.tables.values()}
+        states = {}
+        for name, reason in self.now.doubtful.items():
+            if name not in known and self._wanted(name):
+                table_id = unowned_id(name)
+                state = self.states.get(table_id) or TableState(table_id, name.database, name.table, "")
+                states[table_id] = set_aside(self._job, state, reason)
+        return states
+
+    def _vacate(self, work: Work) -> None:
+        """Add the locations that tables moved away from, and keep only those whose name no live table has."""
+        done = [(task.table_id, task.location) for task in work.tasks]
+        done += [(state.table_id, state.location) for state in work.settled if state.state == TableStatus.DROPPED]
+        for table_id, location in done:
+            old = self.states.get(table_id)
+            if old is not None and old.version is not None and old.location != location:
+                work.vacated.append(old)
+        live = self._live()
+        work.vacated = [state for state in work.vacated if state.location not in live]
+
+    def _live(self) -> set[str]:
+        """Return the locations whose name a table has now."""
+        return {
+            table_location(self._job.sink_root, name.database, name.table)
+            for timeline in self.now.tables.values()
+            if (name := timeline.name) is not None and self._wanted(name)
+        }
+
+    def _unowned(self, work: Work, doubtful: Collection[str]) -> None:
+        """Find the names whose rows or unreadable records have no table, and settle those that found theirs."""
+        waiting = {TableName(s.database, s.table): s for s in self.states.values() if is_waiting_name(s)}
+        for name in dict.fromkeys([*self._by_name, *waiting, *self._quarantine.unowned()]):
+            if unowned_id(name) in doubtful:
+                continue
+            state = waiting.get(name)
+            groups = self._by_name.get(name, [])
+            if state is not None:
+                groups = [*self._starts.earlier_groups(name, state.rewind_to or ""), *groups]
+            wanted = self._wanted(name)
+            late = self._without_table(name, groups) if wanted else []
+            reason = self._unreadable(name, state) if wanted else None
+            if late or reason is not None:
+                first = min((group.min_position for group in late), default=_NEWEST)
+                work.unowned.append(Unowned(name, first, self._alike(name), reason))
+            elif state is not None and state.state != TableStatus.DROPPED:
+                reason = "replaced by what a late schema change told"
+                work.settled.append(
+                    replace(state, state=TableStatus.DROPPED, reason=reason, waiting_since=None, rewind_to=None)
+                )
+
+    def _unreadable(self, name: TableName, state: TableState | None) -> str | None:
+        """Return why a name that no table has ever had is parked, None where it is not."""
+        if name in self.now.names:
+            return None
+        first_seq = self._job.seq if state is None else state.applied_seq + 1
+        return self._unclear.get(name) or self._quarantine.exceeded_by_name(name, first_seq)
+
+    def _without_table(self, name: TableName, groups: list[Group]) -> list[Group]:
+        """Return the groups that begin or, where positions are exact, end where no table has the name.
+
+        By a tool's clock, rows that are sent again after a DROP seem to come after it.
+        """
+        if self._exact:
+            owned = partial(self._owned, name)
+            return [group for group in groups if not owned(group.min_position) or not owned(group.max_position)]
+        return [
+            group
+            for group in groups
+            if not self._owned(name, group.min_position)
+            and not self.now.sent_again(name, group.min_position, group.max_source_time)
+        ]
+
+    def _alike(self, name: TableName) -> str:
+        """Return the name of a known table that differs only in case, empty without one."""
+        return next((str(other) for other in self.now.names if str(other).lower() == str(name).lower()), "")
+
+    def _owned(self, name: TableName, position: str) -> bool:
+        """Return whether a table has a name at a position, or in the instant of the tool's clock that it is in.
+
+        Where it was not known which table had it, and that table is gone since, no row has to wait.
+        """
+        if self.now.owner(name, position) is not None:
+            return True
+        doubts = self.now.doubts.get(name, ())
+        if any(start <= position < end or one_instant(start, position) for start, end in doubts):
+            return True
+        return any(one_instant(start, position) for start, _ in self.now.spans(name))
+
+    def _wanted(self, name: TableName) -> bool:
+        return self._rules.selects(name)
+
+
+def _stated(rules: TableRules) -> list[SchemaChange]:
+    """Return the CREATE TABLE statements that the pipeline states itself; they stand before everything else."""
+    return [
+        SchemaChange("", number, full.split(".", 1)[0], rule.create)
+        for number, (full, rule) in enumerate(rules.tables.items())
+        if rule.create
+    ]

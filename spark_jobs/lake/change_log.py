@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The change log: decoded changes of every batch, parquet files of land tasks with row groups of one table each."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from airflow_provider_cdc.core.apply.ordered_changes import STORED_ROW, has
+from airflow_provider_cdc.core.arrays import IntArray
+from airflow_provider_cdc.core.documents import known_members, shallow_document
+from airflow_provider_cdc.core.errors import SinkError
+from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
+from spark_jobs.lake.storage import Storage
+
+# rows of several tables sorted at a time: more would leave the processor's cache, fewer leave each table crumbs
+_SORTED_TOGETHER = 20_000
+_ROW_GROUP_BYTES = 16 << 20  # in memory, of one table: held longer, rows only grow cold before they are written
+_KEPT_PIECES = 4  # row groups whose images a task keeps while it reads them in portions
+
+
+@dataclass(slots=True)
+class Group:
+    """One table's rows in one file: a row group and the span of positions in it."""
+
+    file: str
+    row_group: int
+    database: str
+    table: str
+    rows: int
+    min_position: str
+    max_position: str
+    max_source_time: int | None
+    clears: list[str] = field(default_factory=list)  # positions of truncates
+    removals: int = 0  # deletes and updates: what may take a value away that other tables refer to
+    # where rows of a snapshot share a position: that, and Kafka's time of the newest of them, in milliseconds
+    snapshots: list[tuple[str, int]] = field(default_factory=list)
+    image_bytes: int = 0  # of the rows' images in memory
+    min_source_time: int | None = None
+
+
+@dataclass(slots=True)
+class Unreadable:
+    """Records of one table that could not be decoded; without names those whose table cannot be told.
+
+    :param count: how many there are; the other members are those of the first.
+    """
+
+    database: str
+    table: str
+    topic: str
+    partition: int
+    offset: int
+    error_code: str
+    error: str
+    count: int = 1
+
+
+def merged(first: Iterable[Unreadable], second: Iterable[Unreadable]) -> list[Unreadable]:
+    """Return unreadable records by table; of each table the first one stays the first."""
+    by_table: dict[tuple[str, str], Unreadable] = {}
+    for item in (*first, *second):
+        known = by_table.get((item.database, item.table))
+        if known is None:
+            by_table[item.database, item.table] = replace(item)
+        else:
+            known.count += item.count
+    return list(by_table.values())
+
+
+@dataclass(slots=True)
+class LandReport:
+    """Rows, schema changes and other facts that landing read: of one task, or of a whole batch.
+
+    :param groups: row groups of the change log.
+    :param unreadable: undecodable records by table.
+    :param changes: number of changes by kind, rows by ``row.<op>``.
+    :param schema_changes: documents of the DDL records.
+    :param progress: newest progress mark, microseconds since the epoch.
+    :param errors: code, table and offset of the first undecodable records.
+    :param descriptions: column descriptions that rows carry, with the first position of each, if nothing else gives the
+        tables' structure.
+    :param clocks: clocks of partitions at their ends, in formats without positions (topic, partition, tool time, source
+        time).
+    :param stretches: facts about the source's log (documents of ``Stretch``); ``statements`` its DDL records.
+    """
+
+    groups: list[Group] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
+    records: int = 0
+    changes: dict[str, int] = field(default_factory=dict)
+    schema_changes: list[dict[str, Any]] = field(default_factory=list)
+    progress: int | None = None
+    errors: list[dict[str, Any]] = field(default_factory=list)
+    descriptions: list[dict[str, Any]] = field(default_factory=list)
+    clocks: list[list[Any]] = field(default_factory=list)
+    stretches: list[dict[str, Any]] = field(default_factory=list)
+    statements: list[dict[str, Any]] = field(default_factory=list)
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        parts = {name: [shallow_document(one) for one in getattr(self, name)] for name in ("groups", "unreadable")}
+        return {**shallow_document(self), **parts}
+
+    @classmethod
+    def from_document(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from :meth:`document`, also of earlier versions, which lack members."""
+        groups = [Group(**group) for group in data["groups"]]
+        unreadable = [Unreadable(**item) for item in data.get("unreadable", ())]
+        return cls(**{**known_members(cls, data), "groups": groups, "unreadable": unreadable})
+
+
+@dataclass(slots=True)
+class Manifest(LandReport):
+    """Make a batch of the change log visible: all that the batch landed.
+
+    :param begins: generations of the source's log that begin in the batch (``generations.Begin``).
+    :param restated: schema changes of earlier batches that belong to a generation which begins in this one.
+    :param new_generations: ``topic/partition:offset`` of the first record of each generation that was approved.
+    """
+
+    seq: int = 0
+    begins: list[list[Any]] = field(default_factory=list)
+    restated: list[dict[str, Any]] = field(default_factory=list)
+    new_generations: list[str] = field(default_factory=list)
+
+
+class LogWriter:
+    """Writes one land task's rows; ``close`` gives the groups for the manifest.
+
+    :param describe: note what rows say of their columns, where nothing else tells the tables' structure.
+    :param snapshots: note the positions of snapshot rows, which they share.
+    :ivar rows: changes taken so far; ``size`` their bytes in memory.
+    """
+
+    def __init__(self, storage: Storage, folder: str, describe: bool = False, snapshots: bool = False) -> None:
+        self._storage, self._described, self._with_snapshots = storage, describe, snapshots
+        storage.make_folder(folder)
+        # a name of its own per attempt: a task that runs twice leaves a file that no manifest names
+        self._name = f"{folder}/{uuid.uuid4().hex}.parquet"
+        self._file: pq.ParquetWriter | None = None
+        self._mixed: list[pa.RecordBatch] = []  # the last batches, from one on that has several tables
+        self._pieces: dict[tuple[str, str], list[pa.Table]] = {}  # by database and table
+        self._held: dict[tuple[str, str], int] = {}  # bytes of a table's pieces
+        self._groups: list[Group] = []
+        self.rows = self.size = 0
+        self.descriptions: list[dict[str, Any]] = []
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take row changes of one decoded batch."""
+        self.rows += batch.num_rows
+        self.size += batch.nbytes
+        name = _only_table(batch)
+        if name is not None and not self._mixed:
+            self._hold(name, pa.Table.from_batches([batch]), batch.nbytes)
+            return
+        self._mixed.append(batch)
+        if sum(map(len, self._mixed)) >= _SORTED_TOGETHER:
+            self._sort()
+
+    def add_errors(self, batch: pa.RecordBatch) -> None:
+        """Take errors of one decoded batch: they stand under no table, so that none takes them for rows."""
+        self.rows += batch.num_rows
+        self.size += batch.nbytes
+        self._hold(("", ""), pa.Table.from_batches([batch]), batch.nbytes)
+
+    def _sort(self) -> None:
+        """Give each table its own of the batches that have several."""
+        if not self._mixed:
+            return
+        each = sum(batch.nbytes for batch in self._mixed) // max(1, sum(map(len, self._mixed)))
+        for name, rows in _by_table(pa.Table.from_batches(self._mixed).unify_dictionaries()):
+            self._hold(name, rows, each * len(rows))
+        self._mixed = []
+
+    def _hold(self, name: tuple[str, str], rows: pa.Table, size: int) -> None:
+        self._pieces.setdefault(name, []).append(rows)
+        self._held[name] = self._held.get(name, 0) + size
+        if self._held[name] >= _ROW_GROUP_BYTES:
+            self._write(name)
+
+    def close(self) -> list[Group]:
+        """Write what is left and end the file; return its row groups."""
+        self._sort()
+        for name in list(self._pieces):
+            self._write(name)
+        if self._file is not None:
+            with self._storage.access(self._name):
+                self._file.close()
+        return self._groups
+
+    def _write(self, name: tuple[str, str]) -> None:
+        """Write a table's pieces as one row group."""
+        del self._held[name]
+        rows = pa.concat_tables(self._pieces.pop(name)).unify_dictionaries()
+        with self._storage.access(self._name):
+            if self._file is None:
+                self._file = self._open()
+            self._file.write_table(rows, row_group_size=max(1, rows.num_rows))
+        group = _group(self._name, len(self._groups), *name, rows)
+        group.image_bytes = rows.column("before").nbytes + rows.column("after").nbytes
+        if self._with_snapshots:
+            group.snapshots = _snapshots(rows)
+        self._groups.append(group)
+        if self._described and name[0]:
+            self._describe(*name, rows)
+
+    def _open(self) -> pq.ParquetWriter:
+        return pq.ParquetWriter(
+            self._storage.path(self._name),
+            CHANGE_SCHEMA,
+            filesystem=self._storage.filesystem,
+            compression="lz4",
+            use_dictionary=["topic", "kind", "op", "database", "schema", "table", "columns"],
+            write_statistics=False,
+        )
+
+    def _describe(self, database: str, table: str, rows: pa.Table) -> None:
+        """Note each distinct description of a table's columns with the first position that has it."""
+        times = rows.select(["columns", "position"]).append_column("time", rows.column("source_time").cast(pa.int64()))
+        for row in times.group_by("columns").aggregate([("position", "min"), ("time", "max")]).to_pylist():
+            if row["columns"] is not None:
+                found = {"columns": row["columns"], "position": row["position_min"] or "", "time": row["time_max"]}
+                self.descriptions.append({"database": database, "table": table, **found})
+
+
+def _only_table(batch: pa.RecordBatch) -> tuple[str, str] | None:
+    """Return database and table of all rows, None where they may be of several."""
+    columns = batch.column("database"), batch.column("table")
+    if any(len(column.dictionary) != 1 or column.null_count for column in columns):
+        return None
+    return columns[0].dictionary[0].as_py(), columns[1].dictionary[0].as_py()
+
+
+def _by_table(changes: pa.Table) -> Iterator[tuple[tuple[str, str], pa.Table]]:
+    databases, tables = (_codes(changes.column(name)) for name in ("database", "table"))
+    marks = databases[0] * (len(tables[1]) + 1) + tables[0]
+    if (marks[1:] < marks[:-1]).any():
+        order = np.argsort(marks, kind="stable")
+        changes, marks = changes.take(pa.array(order)), marks[order]
+    starts: Any = np.flatnonzero(np.r_[True, marks[1:] != marks[:-1]]) if len(marks) else []
+    for start, end in zip(starts, [*starts[1:], len(marks)], strict=True):
+        database, table = divmod(int(marks[start]), len(tables[1]) + 1)
+        yield (databases[1][database] or "", tables[1][table] or ""), changes.slice(start, end - start)
+
+
+def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:
+    # dictionaries are unified, so all chunks have the same
+    words = [*column.chunk(0).dictionary.to_pylist(), None]
+    codes = [pc.fill_null(c.indices, len(words) - 1).to_numpy(zero_copy_only=False) for c in column.chunks]
+    return np.concatenate(codes).astype(np.int64), words
+
+
+def _group(name: str, number: int, database: str, table: str, rows: pa.Table) -> Group:
+    span = pc.min_max(rows.column("position")).as_py()
+    times = pc.min_max(rows.column("source_time").cast(pa.int64())).as_py()
+    ops = rows.column("op").cast(pa.string())
+    truncated = rows.filter(pc.equal(ops, "truncate")).column("position").to_pylist()
+    removals = pc.sum(pc.is_in(ops, pa.array(["delete", "update"]))).as_py() or 0
+    place = (name, number, database, table, rows.num_rows)
+    positions = span["min"] or "", span["max"] or ""
+    return Group(*place, *positions, times["max"], truncated, removals, min_source_time=times["min"])
+
+
+def _snapshots(rows: pa.Table) -> list[tuple[str, int]]:
+    """Return the positions of snapshot rows with Kafka's time of the newest row at each."""
+    ops = rows.column("op").cast(pa.string())
+    if pc.index(ops, "snapshot").as_py() < 0:
+        return []
+    found = rows.select(["position", "kafka_time"]).filter(pc.equal(ops, "snapshot"))
+    newest = found.group_by("position").aggregate([("kafka_time", "max")])
+    times = newest.column("kafka_time_max").cast(pa.int64()).fill_null(0).to_pylist()
+    return sorted(zip(newest.column("position").to_pylist(), times, strict=True))
+
+
+def read_groups(
+    storage: Storage, groups: Sequence[Group], columns: Sequence[str], *, before_of: Sequence[str] | None = None
+) -> pa.Table:
+    """Read row groups, files in the order of their names, row groups in order.
+
+    :param before_of: operations whose image ``before`` is wanted, None means all; it is half of what updates carry.
+    """
+    tables = [
+        rows if before_of is None else _only_before(rows, before_of)
+        for _, rows in _each_group(storage, groups, columns)
+    ]
+    return pa.concat_tables(tables, promote_options="permissive").select(list(columns))
+
+
+def _each_group(
+    storage: Storage, groups: Sequence[Group], columns: Sequence[str]
+) -> Iterator[tuple[tuple[str, int], pa.Table]]:
+    """Read row groups, each with its place: files in the order of their names, row groups in order."""
+    by_file: dict[str, list[int]] = {}
+    for group in groups:
+        by_file.setdefault(group.file, []).append(group.row_group)
+    for name in sorted(by_file):
+        with _opened(storage, name) as file:
+            for number in sorted(by_file[name]):
+                yield (name, number), file.read_row_group(number, columns=list(columns), use_threads=False)
+
+
+@contextmanager
+def _opened(storage: Storage, name: str) -> Iterator[pq.ParquetFile]:
+    with storage.open_file(name) as opened, readable(storage, name):
+        yield pq.ParquetFile(opened, read_dictionary=["op", "columns", "topic"], pre_buffer=True)
+
+
+class StoredImages:
+    """One image of all rows of some row groups (``StoredPieces``): it is read again when it is wanted.
+
+    :param name: ``before`` or ``after``.
+    """
+
+    def __init__(self, storage: Storage, name: str) -> None:
+        self._storage, self._name = storage, name
+        self._places: list[tuple[str, int]] = []
+        self._rows: list[int] = []
+        self._read: dict[int, pa.Array] = {}  # the last pieces
+        self.nbytes = 0
+
+    def add(self, place: tuple[str, int], images: pa.ChunkedArray) -> None:
+        """Note a row group that was read."""
+        self._places.append(place)
+        self._rows.append(len(images))
+        self.nbytes += images.nbytes
+
+    @property
+    def lengths(self) -> IntArray:
+        """Rows of each row group."""
+        lengths: IntArray = np.array(self._rows, dtype=np.int64)
+        return lengths
+
+    def __getitem__(self, piece: int) -> pa.Array:
+        """Read a row group's images."""
+        if piece not in self._read:
+            while len(self._read) >= _KEPT_PIECES:
+                del self._read[next(iter(self._read))]
+            name, number = self._places[piece]
+            with _opened(self._storage, name) as file:
+                found = file.read_row_group(number, columns=[self._name], use_threads=False).column(0)
+            self._read[piece] = found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
+        return self._read[piece]
+
+
+def read_without_images(
+    storage: Storage,
+    groups: Sequence[Group],
+    columns: Sequence[str],
+    images: Mapping[str, StoredImages],
+    *,
+    before_of: Sequence[str] | None = None,
+) -> pa.Table:
+    """Read row groups; of the images only whether they are there and where they are stored.
+
+    :param columns: as of :func:`read_groups`, images included; so is ``before_of``.
+    :param images: takes where they are stored.
+    """
+    tables = []
+    for place, rows in _each_group(storage, groups, columns):
+        start = int(next(iter(images.values())).lengths.sum())
+        told = rows.drop_columns(list(images))
+        told = told.append_column(STORED_ROW, pa.array(np.arange(start, start + rows.num_rows)))
+        for name, stored in images.items():
+            stored.add(place, rows.column(name))
+        if before_of is not None:
+            rows = _only_before(rows, before_of)
+        for name in images:
+            told = told.append_column(has(name), pc.is_valid(rows.column(name)))
+        tables.append(told)
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+@contextmanager
+def readable(storage: Storage, name: str) -> Iterator[None]:
+    """Raise what Arrow finds wrong with a file as an error that names the file.
+
+    :raises SinkError: ``log.damaged``.
+    """
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        raise SinkError(
+            "log.damaged",
+            f"a file of the change log cannot be read: {str(error).splitlines()[0][:200]}",
+            where={"path": f"{storage.root}/{name}"},
+            hint="restore the file from a backup of the lake",
+        ) from None
+
+
+def _only_before(rows: pa.Table, ops: Sequence[str]) -> pa.Table:
+    place = rows.schema.get_field_index("before")
+    wanted = pc.is_in(rows.column("op").cast(pa.string()), pa.array(ops, pa.string()))
+    return rows.set_column(place, "before", pc.if_else(wanted, rows.column("before"), None))

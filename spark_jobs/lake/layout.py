@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lay out a pipeline's own folder in the lake, ``_cdc/<pipeline>``; names are relative to the sink's root."""
+
+from __future__ import annotations
+
+
+def log_folder(pipeline: str, seq: int | None = None) -> str:
+    """Return the folder of one batch in the change log, or of all batches.
+
+    :param seq: number of the batch, None for all.
+    """
+    folder = f"_cdc/{pipeline}/log"
+    return folder if seq is None else f"{folder}/{batch_name(seq)}"
+
+
+def batch_name(seq: int) -> str:
+    """Return the name of a batch's folder: names sort as numbers do."""
+    return f"{seq:08d}"
+
+
+def batch_document(pipeline: str, seq: int, kind: str) -> str:
+    """Return the file of a batch's ``claim``, ``alive``, ``manifest``, ``result`` or ``generation-<number>``."""
+    return f"{log_folder(pipeline, seq)}/{kind}.json"
+
+
+def staged_folder(pipeline: str, seq: int, table_id: str) -> str:
+    """Return the folder of rows that the Spark writer is to commit."""
+    return f"{log_folder(pipeline, seq)}/staged/{table_id}"
+
+
+def pending_deletes_file(pipeline: str, table_id: str, seq: int) -> str:
+    """Return the file of the pending deletes that a batch left."""
+    return f"_cdc/{pipeline}/debts/{table_id}/{seq:08d}.parquet"
+
+
+def begun_file(pipeline: str, table_id: str) -> str:
+    """Return the file that names the location where the pipeline began to create a table."""
+    return f"_cdc/{pipeline}/begun/{table_id}.json"

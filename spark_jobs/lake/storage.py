@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files beside the tables, on local disk and on object stores: the change log, documents, names of locations."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from airflow_provider_cdc.core.errors import SinkError, UnavailableError
+
+if TYPE_CHECKING:
+    from obstore.store import S3Store
+
+_LONGEST = 255  # bytes: what file systems take as a name
+# characters that mean the same in a path, a URL and an object store's key; anything else is written ~XX per UTF-8 byte
+_PLAIN = frozenset("_.- $@+=,()")
+# what file systems without hard links, or without a sync of folders, answer
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
+
+
+def path_part(name: str) -> str:
+    """Return a database's or table's name as one part of a path, different for different names.
+
+    Readable names stay what they are. ``%`` is no escape here: Delta readers decode it in paths.
+    """
+    text = "".join(c if (c.isalnum() and c.isprintable()) or c in _PLAIN else _escaped(c) for c in name)
+    # no hidden or special folders, nothing that could be taken for our own
+    if not text or text[0] in "._ " or text[-1] in ". ":
+        text = _escaped(text[0]) + text[1:] if len(text) > 1 or text else "~"
+    text = text if text[-1] not in ". " else text[:-1] + _escaped(text[-1])
+    return text if len(text.encode()) <= _LONGEST else _shortened(text)
+
+
+def _shortened(part: str) -> str:
+    """Return the beginning of a part with a digest of all of it, behind a mark that no escape has."""
+    digest = hashlib.blake2b(part.encode(), digest_size=16).hexdigest()
+    return part.encode()[: _LONGEST - len(digest) - 2].decode(errors="ignore") + "~-" + digest
+
+
+def _escaped(character: str) -> str:
+    return "".join(f"~{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
+
+
+def table_location(root: str, database: str, table: str) -> str:
+    """Return where the table that has this name now lies."""
+    return f"{root.rstrip('/')}/{path_part(database)}/{path_part(table)}"
+
+
+class Storage:
+    """A folder on local disk or an object store.
+
+    :param root: path or URL (``s3://bucket/prefix``).
+    :param options: storage options in delta-rs' names (``AWS_ENDPOINT_URL``, ...).
+    """
+
+    def __init__(self, root: str, options: dict[str, str] | None = None) -> None:
+        self.root = root.rstrip("/")
+        self.options = dict(options or {})
+        if self.root.startswith(("s3://", "s3a://")):
+            self._fs: fs.FileSystem = _s3(self.options)
+            self._base = self.root.split("://", 1)[1]
+        elif "://" in self.root and not self.root.startswith("file://"):
+            self._fs, self._base = fs.FileSystem.from_uri(self.root)
+        else:
+            self._fs, self._base = fs.LocalFileSystem(), self.root.removeprefix("file://")
+        self._local = isinstance(self._fs, fs.LocalFileSystem)
+        self._is_s3 = self.root.startswith(("s3://", "s3a://"))
+
+    @cached_property
+    def _objects(self) -> S3Store:
+        return _object_store(self._base, self.options)
+
+    @property
+    def filesystem(self) -> fs.FileSystem:
+        """The file system of :meth:`path`'s answers."""
+        return self._fs
+
+    def path(self, name: str) -> str:
+        """Return a file's path inside :attr:`filesystem`."""
+        return f"{self._base}/{name}"
+
+    @contextmanager
+    def access(self, name: str) -> Iterator[str]:
+        """Give a file's path; what goes wrong inside the block becomes an error that names the file.
+
+        :raises SinkError: ``log.missing``, the file is not there.
+        :raises UnavailableError: ``log.unavailable``, the store failed; the same call may succeed later.
+        """
+        try:
+            yield self.path(name)
+        except FileNotFoundError:
+            raise SinkError(
+                "log.missing",
+                "a file of the change log is gone",
+                where={"path": f"{self.root}/{name}"},
+                hint="restore the lake's _cdc folder; without it, rebuild the tables that need the file",
+            ) from None
+        except OSError as error:
+            raise UnavailableError(
+                "log.unavailable",
+                f"the lake's store failed: {_reason(error)}",
+                where={"path": f"{self.root}/{name}"},
+                hint="check the store's free space, rights and network, then run again; nothing is half written",
+            ) from error
+
+    def make_folder(self, name: str) -> None:
+        """Create a folder where the store has such a thing."""
+        if self._local:
+            with self.access(name) as path:
+                self._fs.create_dir(path, recursive=True)
+
+    def read_json(self, name: str) -> Any | None:
+        """Return a document, None when it is not there.
+
+        :raises SinkError: ``log.damaged``, the file holds no JSON.
+        """
+        data = self._read(name)
+        if data is None:
+            return None
+        try:
+            return json.loads(data)
+        except ValueError:
+            raise SinkError(
+                "log.damaged",
+                f"a document of the lake cannot be read ({len(data)} bytes)",
+                where={"path": f"{self.root}/{name}"},
+                hint="restore the file from a backup of the lake",
+            ) from None
+
+    def _read(self, name: str) -> bytes | None:
+        with self.access(name) as path:
+            if self._is_s3:
+                return _object(self._objects, name)
+            if self._fs.get_file_info(path).type != fs.FileType.File:
+                return None
+            with self._fs.open_input_stream(path) as stream:
+                return bytes(stream.read())
+
+    @contextmanager
+    def open_file(self, name: str) -> Iterator[pa.NativeFile]:
+        """Open a file for reading at any offset; what goes wrong inside the block is raised as by :meth:`access`.
+
+        An answer of S3 that is cut off inside its headers makes pyarrow take the file for empty: that is a fault of
+        the store and not of the file.
+        """
+        with self.access(name) as path, self._fs.open_input_file(path) as file:
+            if self._is_s3 and file.size() == 0 and _object_size(self._objects, name) > 0:
+                raise OSError("an answer was cut off")
+            yield file
+
+    def read_unfinished(self, name: str) -> Any | None:
+        """Return a document of a batch that has not ended, None when it is not there or was cut off by a crash."""
+        try:
+            return self.read_json(name)
+        except SinkError as error:
+            if error.code != "log.damaged":
+                raise
+            return None
+
+    def write_json(self, name: str, data: Any) -> None:
+        """Write a document so that readers see all of it or nothing, also after a power loss."""
+        content = json.dumps(data).encode()
+        with self.access(name) as target:
+            if self._is_s3:
+                _put_object(self._objects, name, content)
+                return
+            if not self._local:  # an object appears whole when its upload ends
+                with self._fs.open_output_stream(target) as stream:
+                    stream.write(content)
+                return
+            part = _synced_part(target, content)
+            os.replace(part, target)
+            _sync_folder(target)
+
+    def create_json(self, name: str, data: Any) -> bool:
+        """Write a document unless one is there; of several writers exactly one succeeds.
+
+        :return: whether this call wrote it. Stores other than local disk and S3 offer no such step: there two writers
+            that come at the same moment may both succeed.
+        """
+        content = json.dumps(data).encode()
+        with self.access(name) as target:
+            if self._local:
+                return _create_file(target, content)
+            if self._is_s3:
+                return _create_object(self._objects, name, content)
+        if self.read_json(name) is not None:
+            return False
+        self.write_json(name, data)
+        return True
+
+    def folders(self, name: str, after: str = "") -> list[str]:
+        """Return the names of the folders inside a folder that sort behind a name, sorted."""
+        with self.access(name) as path:
+            if self._local:
+                with suppress(FileNotFoundError), os.scandir(path) as entries:
+                    return sorted(entry.name for entry in entries if entry.name > after and entry.is_dir())
+                return []
+            if self._is_s3:
+                return _object_folders(self._objects, name, after)
+            selector = fs.FileSelector(path, allow_not_found=True, recursive=False)
+            names = [info.base_name for info in self._fs.get_file_info(selector) if info.type == fs.FileType.Directory]
+            return sorted(found for found in names if found > after)
+
+    def holds_files(self, name: str) -> bool:
+        """Return whether anything lies under a folder."""
+        with self.access(name) as path:
+            if self._is_s3:
+                return _has_objects(self._objects, name)
+            selector = fs.FileSelector(path, allow_not_found=True, recursive=False)
+            return bool(self._fs.get_file_info(selector))
+
+    def delete_folder(self, name: str) -> None:
+        """Remove a folder and all below it; nothing happens when it is not there."""
+        with self.access(name) as path:
+            if self._fs.get_file_info(path).type == fs.FileType.Directory:
+                self._fs.delete_dir(path)
+
+
+def _reason(error: OSError) -> str:
+    """Return an error's text without the lines of advice that some stores add."""
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}"
+
+
+def _synced_part(target: str, content: bytes) -> str:
+    """Write content into a file beside its target and wait until the disk has it; return the file's path."""
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    part = f"{target}.{uuid.uuid4().hex}.part"
+    with open(part, "xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    return part
+
+
+def _sync_folder(path: str) -> None:
+    """Wait until the disk has the name of a file."""
+    folder = os.open(os.path.dirname(path), os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:  # network file systems may not know it
+            raise
+    finally:
+        os.close(folder)
+
+
+def _create_file(target: str, content: bytes) -> bool:
+    part = _synced_part(target, content)
+    try:
+        os.link(part, target)  # unlike a rename, this fails where the target is there
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        return _create_in_place(target, content)
+    finally:
+        os.unlink(part)
+    _sync_folder(target)
+    return True
+
+
+def _create_in_place(target: str, content: bytes) -> bool:
+    """Create a file on a file system without hard links: a reader may see it cut off, which counts as not written."""
+    try:
+        with open(target, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except FileExistsError:
+        return False
+    return True
+
+
+def _object_store(base: str, options: dict[str, str]) -> S3Store:
+    """Open S3 as a client with conditional writes and listings from a name on.
+
+    pyarrow's file system lacks both, and takes an answer that is cut off inside its headers for an empty file.
+    """
+    from obstore.store import S3Store
+
+    bucket, _, prefix = base.partition("/")
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL")
+    config = {name.lower(): options[name] for name in names if options.get(name)}
+    region = options.get("AWS_REGION") or options.get("AWS_DEFAULT_REGION")
+    return S3Store(
+        bucket,
+        prefix=prefix or None,
+        config={**config, **({"aws_region": region} if region else {})},  # type: ignore[arg-type]
+        client_options={"allow_http": options.get("AWS_ALLOW_HTTP", "").lower() == "true"},
+    )
+
+
+def _create_object(store: S3Store, name: str, content: bytes) -> bool:
+    import obstore
+    from obstore.exceptions import AlreadyExistsError, BaseError
+
+    try:
+        obstore.put(store, name, content, mode="create")
+    except AlreadyExistsError:
+        return False
+    except BaseError as error:
+        raise OSError(str(error)) from None
+    return True
+
+
+def _put_object(store: S3Store, name: str, content: bytes) -> None:
+    import obstore
+    from obstore.exceptions import BaseError
+
+    try:
+        obstore.put(store, name, content)
+    except BaseError as error:
+        raise OSError(str(error)) from None
+
+
+def _object(store: S3Store, name: str) -> bytes | None:
+    """Return an object's content, None where it does not exist."""
+    import obstore
+    from obstore.exceptions import BaseError
+
+    try:
+        return bytes(obstore.get(store, name).bytes())
+    except FileNotFoundError:
+        return None
+    except BaseError as error:
+        raise OSError(str(error)) from None
+
+
+def _object_size(store: S3Store, name: str) -> int:
+    import obstore
+    from obstore.exceptions import BaseError
+
+    try:
+        return int(obstore.head(store, name)["size"])
+    except BaseError as error:
+        raise OSError(str(error)) from None
+
+
+def _has_objects(store: S3Store, name: str) -> bool:
+    import obstore
+    from obstore.exceptions import BaseError
+
+    try:
+        return any(page for page in obstore.list(store, f"{name}/", chunk_size=1))
+    except BaseError as error:
+        raise OSError(str(error)) from None
+
+
+def _object_folders(store: S3Store, name: str, after: str) -> list[str]:
+    """List keys behind a name only: the cost does not grow with the number of folders before it."""
+    import obstore
+    from obstore.exceptions import BaseError
+
+    found: set[str] = set()
+    start = f"{name}/{after}/~" if after else None  # behind every key inside the folder ``after``
+    try:
+        for page in obstore.list(store, f"{name}/", offset=start):
+            found.update(item["path"][len(name) + 1 :].split("/", 1)[0] for item in page)
+    except BaseError as error:
+        raise OSError(str(error)) from None
+    return sorted(found)
+
+
+def _s3(options: dict[str, str]) -> fs.FileSystem:
+    endpoint = options.get("AWS_ENDPOINT_URL")
+    return fs.S3FileSystem(
+        access_key=options.get("AWS_ACCESS_KEY_ID"),
+        secret_key=options.get("AWS_SECRET_ACCESS_KEY"),
+        session_token=options.get("AWS_SESSION_TOKEN"),
+        region=options.get("AWS_REGION") or options.get("AWS_DEFAULT_REGION"),
+        endpoint_override=endpoint.split("://", 1)[1] if endpoint else None,
+        scheme=endpoint.split("://", 1)[0] if endpoint else None,
+        allow_bucket_creation=False,
+        allow_delayed_open=True,  # small objects in one request instead of three
+    )

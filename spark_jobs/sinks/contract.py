@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a writer is asked to do with one table, whoever does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import pyarrow as pa
+
+from airflow_provider_cdc.core.apply.merge_plan import LaterRows
+from spark_jobs.sinks.delta.table import Commit, DeltaLocation
+
+Verb = Literal["create", "append", "merge", "overwrite"]
+
+
+@dataclass(slots=True)
+class Action:
+    """One commit to make.
+
+    :param rows: to create with, append, overwrite with, or to put in by key.
+    :param deletes: keys to remove, for ``merge``.
+    :param key: names of the key's columns, for ``merge``.
+    :param later: rows that are typed while they are written, besides ``rows``, which has none then.
+    :param typed: is called with the number of rows when all are typed, before the commit; what it raises prevents that.
+    """
+
+    verb: Verb
+    commit: Commit
+    rows: pa.Table
+    deletes: pa.Table | None = None
+    key: Sequence[str] = field(default_factory=tuple)
+    later: LaterRows | None = None
+    typed: Callable[[int], None] = field(default=lambda rows: None)
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """Yield all rows; to be called once."""
+        count = self.rows.num_rows
+        if self.rows.num_rows:
+            yield self.rows
+        for piece in self.later.pieces() if self.later is not None else ():
+            count += piece.num_rows
+            yield piece
+        self.typed(count)
+
+
+class Writer(Protocol):
+    """Makes commits; one behaviour suite runs over all of them."""
+
+    def commit(self, place: DeltaLocation, action: Action) -> int | None:
+        """Carry out one action in one commit that bears ``action.commit``.
+
+        :return: the table's version then, None where that is known only later.
+        :raises UnavailableError: nothing of it is visible; may succeed later.
+        """
+        ...

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Spark writer: tasks stage typed parquet, the driver commits it through Delta's own Spark library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from airflow_provider_cdc.core.errors import UnavailableError
+from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.delta.table import Commit
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from spark_jobs.sinks.delta.table import DeltaLocation
+
+# Spark refuses to write columns with these in their names unless the table maps columns, which not every reader knows
+_REFUSED = frozenset(" ,;{}()\n\t=")
+
+
+def can_name(columns: Sequence[str]) -> bool:
+    """Return whether Spark writes columns of these names into a plain table."""
+    return not any(_REFUSED.intersection(name) for name in columns)
+
+
+def quoted(name: str) -> str:
+    """Return an identifier from outside for use in Spark SQL: the one place that quotes."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+class StageWriter:
+    """The half that runs in a task: writes rows and what to do with them into a folder."""
+
+    def __init__(self, storage: Storage, folder: str) -> None:
+        self._storage, self._folder = storage, folder
+
+    def commit(self, place: DeltaLocation, action: Action) -> int | None:
+        """Leave the action for :class:`SparkWriter`; its document appears last, so a half staged table is none."""
+        self._storage.make_folder(self._folder)
+        self._rows("rows", action.rows.schema, action.pieces())
+        if action.deletes is not None:
+            self._rows("deletes", action.deletes.schema, [action.deletes])
+        document = {
+            "location": place.location,
+            "verb": action.verb,
+            "key": list(action.key),
+            "commit": asdict(action.commit),
+        }
+        document["columns"] = action.rows.column_names
+        self._storage.write_json(f"{self._folder}/action.json", document)
+        return None
+
+    def _rows(self, name: str, schema: pa.Schema, pieces: Iterable[pa.Table]) -> None:
+        file = f"{self._folder}/{name}.parquet"
+        with self._storage.access(file) as path:
+            writer = pq.ParquetWriter(path, schema, filesystem=self._storage.filesystem, compression="lz4")
+        with writer:
+            for rows in pieces:
+                with self._storage.access(file):
+                    writer.write_table(rows, row_group_size=1 << 17)
+
+
+class SparkWriter:
+    """The half that runs in the driver."""
+
+    def __init__(self, session: SparkSession, storage: Storage) -> None:
+        self._session, self._storage = session, storage
+
+    def commit_staged(self, folder: str) -> None:
+        """Commit what a task staged; does nothing when it staged nothing.
+
+        :raises UnavailableError: Spark or the store failed; nothing of it is visible.
+        """
+        document = self._storage.read_json(f"{folder}/action.json")
+        if document is None:
+            return
+        session = self._session.newSession()  # its settings mark the commit, so no two tables may share one
+        commit = Commit(**document["commit"])
+        for name, value in {
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.caseSensitive": "true",
+            "spark.databricks.delta.write.txnAppId": commit.app,
+            "spark.databricks.delta.write.txnVersion": str(commit.seq),
+            "spark.databricks.delta.commitInfo.userMetadata": json.dumps(commit.facts),
+            "spark.databricks.delta.schema.autoMerge.enabled": "false",
+            # readers that lack deletion vectors are common
+            "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
+        }.items():
+            session.conf.set(name, value)
+        try:
+            self._commit(session, folder, document)
+        except Exception as error:  # Delta's errors reach Python as bare Py4J errors
+            raise UnavailableError(
+                "sink.write_failed",
+                f"Spark's commit did not go through: {type(error).__name__}: {str(error)[:300]}",
+                where={"location": document["location"]},
+                hint="nothing of it is visible; run again",
+            ) from None
+
+    def _commit(self, session: SparkSession, folder: str, document: dict[str, Any]) -> None:
+        rows = session.read.parquet(self._url(f"{folder}/rows.parquet"))
+        location = self._place(document["location"])
+        if document["verb"] == "merge":
+            deletes = session.read.parquet(self._url(f"{folder}/deletes.parquet"))
+            self._merge(session, rows, deletes, location, document["key"])
+            return
+        writer = rows.write.format("delta")
+        if document["verb"] == "overwrite":
+            self._allow_timestamp_ntz(session, rows, location)
+            writer = writer.mode("overwrite").option("overwriteSchema", "true")
+        else:
+            writer = writer.mode("append" if document["verb"] == "append" else "errorifexists")
+        writer.save(location)
+
+    def _merge(
+        self, session: SparkSession, rows: DataFrame, deletes: DataFrame, location: str, key: Sequence[str]
+    ) -> None:
+        from pyspark.sql.functions import lit
+
+        flag = "_cdc_delete"
+        while flag in rows.columns:
+            flag += "_"
+        source = rows.withColumn(flag, lit(False)).unionByName(
+            deletes.withColumn(flag, lit(True)), allowMissingColumns=True
+        )
+        source.createOrReplaceTempView("cdc_source")
+        same = " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key)
+        sets = ", ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in rows.columns)
+        names = ", ".join(quoted(name) for name in rows.columns)
+        values = ", ".join(f"s.{quoted(name)}" for name in rows.columns)
+        session.sql(
+            f"MERGE INTO delta.{quoted(location)} t USING cdc_source s ON {same} "
+            f"WHEN MATCHED AND s.{quoted(flag)} THEN DELETE "
+            f"WHEN MATCHED THEN UPDATE SET {sets} "
+            f"WHEN NOT MATCHED AND NOT s.{quoted(flag)} THEN INSERT ({names}) VALUES ({values})"
+        ).collect()
+
+    @staticmethod
+    def _allow_timestamp_ntz(session: SparkSession, rows: DataFrame, location: str) -> None:
+        """Let a table made without DATETIME columns have one: Delta asks for it to be stated first."""
+        if any(kind == "timestamp_ntz" for _, kind in rows.dtypes):
+            session.sql(
+                f"ALTER TABLE delta.{quoted(location)} SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')"
+            )
+
+    def _url(self, name: str) -> str:
+        return self._place(f"{self._storage.root}/{name}")
+
+    @staticmethod
+    def _place(path: str) -> str:
+        return path.replace("s3://", "s3a://", 1) if path.startswith("s3://") else path

@@ -1,0 +1,431 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Delta table by path, through delta-rs: what stands there, and how a commit of ours changes it."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, Schema, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
+
+from airflow_provider_cdc.core.apply.row_sets import having_keys
+from airflow_provider_cdc.core.errors import CdcError, SinkError, UnavailableError
+from airflow_provider_cdc.core.faults import may_be_caught
+from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.delta.data_files import PIECE_BYTES, DataFiles
+
+# commits that leave a table's rows as they are
+_MAINTENANCE = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "CHECKPOINT", "REORG"})
+WIDE_ROW = 16_384  # bytes in a file: delta-rs works on 8 192 rows at once, several times over, however large they are
+_PLAIN = frozenset({"appendOnly", "invariants", "timestampNtz"})  # features of tables whose files need nothing more
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What every commit of ours carries.
+
+    :param app: application id of the table's transactions.
+    :param seq: the batch; a table never takes the same or an older one again.
+    :param facts: small JSON data for people and for repeats.
+    """
+
+    app: str
+    seq: int
+    facts: dict[str, Any]
+
+
+def quoted(name: str) -> str:
+    """Return an identifier from outside for use in a DataFusion expression: the one place that quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def properties(commit: Commit) -> CommitProperties:
+    """Return delta-rs' form of a commit's marks; concurrent writers are an error, not something to retry over."""
+    return CommitProperties(
+        custom_metadata={"cdc": json.dumps(commit.facts)},
+        max_commit_retries=0,
+        app_transactions=[Transaction(commit.app, commit.seq)],
+    )
+
+
+class DeltaLocation:
+    """A Delta table by path, present or not."""
+
+    def __init__(self, location: str, options: dict[str, str], version: int | None = None) -> None:
+        self.location = location
+        self._options = options
+        try:
+            self._table: DeltaTable | None = DeltaTable(location, version=version, storage_options=options or None)
+        except TableNotFoundError:
+            self._table = None
+        except (DeltaError, OSError) as error:
+            if _is_passing(error):
+                raise self._unavailable(error) from error
+            raise SinkError(
+                "sink.unreadable",
+                f"the table cannot be opened: {type(error).__name__}",
+                where={"location": location, "version": version},
+                hint="look at the location's _delta_log; a version may have been vacuumed",
+            ) from error
+
+    def _unavailable(self, error: Exception) -> UnavailableError:
+        reason = (str(error).splitlines() or [""])[0][:300]
+        return UnavailableError(
+            "sink.unavailable",
+            f"the table's store failed: {type(error).__name__}: {reason}",
+            where={"location": self.location},
+            hint="run again when the store answers",
+        )
+
+    @property
+    def exists(self) -> bool:
+        """Whether a Delta table lies there."""
+        return self._table is not None
+
+    @property
+    def version(self) -> int | None:
+        """The table's newest version, None when there is no table."""
+        return None if self._table is None else self._table.version()
+
+    @property
+    def table(self) -> DeltaTable:
+        """The opened table."""
+        if self._table is None:
+            raise SinkError(
+                "sink.missing", "the table is gone", where={"location": self.location}, hint="rebuild the table"
+            )
+        return self._table
+
+    def newest_version(self) -> int:
+        """Return the newest version as it is now, 0 for a table that was just created."""
+        if self._table is None:
+            return 0
+        try:
+            self._table.update_incremental()
+        except (DeltaError, OSError) as error:  # our commit is made: the repeat of the batch finds it
+            raise self._unavailable(error) from error
+        newest: int = self._table.version()
+        return newest
+
+    def applied(self, app: str) -> int | None:
+        """Return the newest batch that this application committed, None when it never did."""
+        return None if self._table is None else self._table.transaction_version(app)
+
+    def is_ours(self, prefix: str) -> bool:
+        """Return whether the newest commits carry our metadata (``prefix`` starts the application id)."""
+        return any(self._facts(entry).get("app", "").startswith(prefix) for entry in self.table.history(50))
+
+    def facts(self, app: str) -> dict[str, Any] | None:
+        """Return the facts of an application's newest commit, None where the log no longer has it."""
+        for limit in (50, None):
+            found = (self._facts(entry) for entry in self.table.history(limit))
+            facts = next((facts for facts in found if facts.get("app") == app), None)
+            if facts is not None:
+                return facts
+        return None
+
+    @staticmethod
+    def _facts(entry: dict[str, Any]) -> dict[str, Any]:
+        try:
+            found = json.loads(entry.get("cdc") or entry.get("userMetadata") or "{}")  # delta-rs' and Spark's place
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def foreign_commit(self, since: int) -> str | None:
+        """Return the operation of a commit after version ``since`` that may have changed rows and is not ours."""
+        behind = (self.version or 0) - since
+        for entry in self.table.history(behind) if behind > 0 else ():
+            if entry.get("operation") not in _MAINTENANCE and not self._facts(entry):
+                return str(entry.get("operation"))
+        return None
+
+    def holds_same(self, other: DeltaLocation) -> bool:
+        """Return whether both stand on the same files under the same schema, whatever versions lie between."""
+        same_files = set(self.table.file_uris()) == set(other.table.file_uris())
+        return same_files and self.table.schema() == other.table.schema()
+
+    def is_empty(self) -> bool:
+        """Return whether the table holds no file at all, read from its log alone."""
+        return not self.table.file_uris()
+
+    def rows(self, keys: pa.Table | None = None) -> pa.Table:
+        """Return all rows, columns in the table's order; with keys only those that may have one of them."""
+        table = self.table
+        with self._reading():
+            reader = QueryBuilder().register("t", table).execute("SELECT * FROM t")
+            schema = pa.schema(table.schema().to_arrow())
+            if keys is None:
+                return normal(pa.table(reader.read_all()), schema)
+            return pa.concat_tables(
+                [schema.empty_table(), *(_having(normal(pa.table(batch), schema), keys) for batch in reader)]
+            )
+
+    def merge(self, upserts: pa.Table, deletes: pa.Table, key: Sequence[str], commit: Commit) -> None:
+        """Replace or add one row per key, remove the rows of deleted keys, one commit."""
+        flag = "_cdc_delete"
+        while flag in upserts.column_names:
+            flag += "_"
+        demand_names(upserts.column_names, self.location)
+        source = pa.concat_tables(
+            [
+                upserts.append_column(flag, pa.repeat(pa.scalar(False), upserts.num_rows)),
+                deletes.append_column(flag, pa.repeat(pa.scalar(True), deletes.num_rows)),
+            ],
+            promote_options="default",
+        )
+        same = " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key)
+        every = {quoted(name): f"s.{quoted(name)}" for name in upserts.column_names}
+        merger = self.table.merge(
+            source, same, source_alias="s", target_alias="t", commit_properties=properties(commit)
+        )
+        if deletes.num_rows:
+            merger = merger.when_matched_delete(f"s.{quoted(flag)}")
+        merger = merger.when_matched_update(every).when_not_matched_insert(every, predicate=f"NOT s.{quoted(flag)}")
+        self._guarded(merger.execute)
+
+    def write(self, rows: pa.Table, mode: str, commit: Commit, **more: Any) -> None:
+        """Add or replace all rows; creates the table where there is none."""
+        demand_names(rows.column_names, self.location)
+        target = self._table if self._table is not None else self.location
+        options = {} if self._table is not None else {"storage_options": self._options or None}
+        self._guarded(
+            lambda: write_deltalake(
+                target,
+                rows,
+                mode=mode,
+                commit_properties=properties(commit),
+                **options,
+                **more,
+            )
+        )
+
+    @property
+    def takes_files(self) -> bool:
+        """Whether files can be added and removed as they are: nothing is kept of their rows beside them."""
+        protocol, metadata = self.table.protocol(), self.table.metadata()
+        features = set(protocol.writer_features or ()) | set(protocol.reader_features or ())
+        known = protocol.min_writer_version <= 2 or (protocol.min_writer_version == 7 and features <= _PLAIN)
+        return known and not metadata.partition_columns
+
+    @property
+    def has_wide_rows(self) -> bool:
+        """Whether rows are so large that delta-rs cannot work on its number of them at once."""
+        files = pa.table(self.table.get_add_actions())
+        rows, size = (pc.sum(files.column(name)).as_py() for name in ("num_records", "size_bytes"))
+        return bool(rows) and size / rows > WIDE_ROW
+
+    def has_columns(self, schema: pa.Schema) -> bool:
+        """Whether the table has exactly these columns, in this order."""
+        same: bool = self.table.schema() == Schema.from_arrow(schema)
+        return same
+
+    def new_files(self, schema: pa.Schema) -> DataFiles:
+        """Return a writer of files for :meth:`commit_files`."""
+        demand_names(schema.names, self.location)
+        return DataFiles(self.location, self._options, schema)
+
+    def commit_files(
+        self, schema: pa.Schema, added: list[AddAction], removed: list[RemoveAction], mode: str, commit: Commit
+    ) -> None:
+        """Commit files that were written; creates the table where there is none.
+
+        :param mode: ``error`` for a new table, ``append``, or ``overwrite``: all other files go.
+        """
+        if self._table is None:
+            self._guarded(
+                lambda: create_table_with_add_actions(
+                    self.location,
+                    Schema.from_arrow(schema),
+                    added,
+                    "error",
+                    storage_options=self._options or None,
+                    commit_properties=properties(commit),
+                )
+            )
+            return
+        table, actions = self._table, [*added, *removed]
+        self._guarded(
+            lambda: table.create_write_transaction(actions, mode, table.schema(), commit_properties=properties(commit))
+        )
+
+    def without_keys(self, keys: pa.Table, files: DataFiles) -> list[RemoveAction]:
+        """Write the rows anew that lie in one file with rows of these keys; return the removal of such files."""
+        storage, removed = Storage(self.location, self._options), []
+        schema = files.schema
+        actions = pa.table(self.table.get_add_actions())
+        for action in actions.select(["path", "size_bytes"]).to_pylist():
+            path = storage.path(unquote(action["path"]))
+            with self._reading(), _opened(storage, path) as file:
+                found = normal(file.read(columns=keys.column_names), keys.schema)
+                gone = having_keys(found, keys, keys.column_names)
+            if gone.any():
+                with self._reading(), _opened(storage, path) as file:
+                    for rows in _kept_rows(file, pa.array(~gone), schema):
+                        files.add(rows)
+                now = int(time.time() * 1000)
+                removed.append(RemoveAction(action["path"], True, now, action["size_bytes"], {}))
+        return removed
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Turn what delta-rs raises in the block into errors that name the table.
+
+        :raises SinkError: rows cannot be read, now or later.
+        :raises UnavailableError: the store failed.
+        """
+        try:
+            yield
+        except BaseException as error:
+            if not may_be_caught(error) or isinstance(error, (CdcError, MemoryError)):
+                raise
+            if _is_missing(error):
+                raise self._missing(error) from error
+            if _is_passing(error):
+                raise self._failed("sink.unavailable", "the table could not be read", error) from error
+            raise SinkError(
+                "sink.unreadable",
+                f"the table's rows cannot be read: {_first_line(error)}",
+                where={"location": self.location, "version": self.version},
+                hint="restore the damaged file, or rebuild the table",
+            ) from error
+
+    def _guarded(self, action: Callable[[], Any]) -> None:
+        """Make a commit; nothing of it is visible where this raises."""
+        with self.writing():
+            action()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Turn what goes wrong while the block writes files or commits into errors that name the table.
+
+        :raises SinkError: it will not go through, now or later.
+        :raises UnavailableError: the store failed, or somebody else committed.
+        """
+        try:
+            yield
+        except BaseException as error:
+            if not may_be_caught(error) or isinstance(error, (CdcError, MemoryError)):
+                raise
+            if isinstance(error, CommitFailedError) or _MADE_MEANWHILE.search(str(error)):
+                raise UnavailableError(
+                    "sink.commit_conflict",
+                    "another writer committed to the table at the same moment",
+                    where={"location": self.location},
+                    hint="run again; keep other writers away from this table",
+                ) from error
+            if _is_missing(error):
+                raise self._missing(error) from error
+            if _is_passing(error):
+                raise self._failed("sink.write_failed", "the commit did not go through", error) from error
+            raise SinkError(
+                "sink.refused",
+                f"Delta refuses the commit: {_first_line(error)}",
+                where={"location": self.location},
+                hint="nothing of it is visible; see the table's files and its columns, or rebuild the table",
+            ) from error
+
+    def _missing(self, error: BaseException) -> SinkError:
+        return SinkError(
+            "sink.file_missing",
+            f"a file of the table is missing: {_first_line(error)}",
+            where={"location": self.location, "version": self.version},
+            hint="restore the file and run again, or rebuild the table",
+        )
+
+    def _failed(self, code: str, text: str, error: BaseException) -> UnavailableError:
+        return UnavailableError(
+            code,
+            f"{text}: {_first_line(error)}",
+            where={"location": self.location},
+            hint="nothing of it is visible; run again when the store answers",
+        )
+
+
+# How delta-rs says in an error's text what it or object_store met: it gives few errors a class of their own.
+_MADE_MEANWHILE = re.compile(r"A (Delta Lake )?table already exists")
+_MISSING = re.compile(r"Object at location .* not found|No such file|NoSuchKey", re.IGNORECASE | re.DOTALL)
+_CUT_OFF = re.compile(r"Requested range was invalid", re.IGNORECASE)
+_STORE = re.compile(r"Object Store error|Generic \w+ error:|HTTP error|error sending request|os error \d+")
+
+
+def _is_missing(error: BaseException) -> bool:
+    """Say whether an error is that a file is not there."""
+    return isinstance(error, FileNotFoundError) or _MISSING.search(str(error)) is not None
+
+
+def _is_passing(error: BaseException) -> bool:
+    """Say whether an error comes from a store that may answer later, not from what lies in it."""
+    text = str(error)
+    if _CUT_OFF.search(text):
+        return False
+    return isinstance(error, OSError) or _STORE.search(text) is not None
+
+
+def _first_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}"
+
+
+def demand_names(names: Sequence[str], location: str) -> None:
+    """Refuse columns that a Delta table cannot have beside each other.
+
+    :raises SinkError: a name has a NUL, or two are the same but for their case.
+    """
+    folded: dict[str, str] = {}
+    for name in names:
+        other = folded.setdefault(name.lower(), name)
+        if other is not name:
+            problem = f"the columns {other!r} and {name!r} differ only in case"
+        elif "\0" in name:
+            problem = f"the name of the column {name!r} has a NUL"
+        else:
+            continue
+        raise SinkError(
+            "sink.columns_refused",
+            f"{problem}, which no Delta table can have",
+            where={"location": location},
+            hint="rename the column at the source, or leave the table out with tables.exclude",
+        )
+
+
+@contextmanager
+def _opened(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
+    with storage.filesystem.open_input_file(path) as opened:
+        if not opened.size():  # no data file is empty: pyarrow takes a cut answer of S3 for one
+            raise OSError("an answer was cut off")
+        yield pq.ParquetFile(opened, buffer_size=1 << 20)
+
+
+def _kept_rows(file: pq.ParquetFile, kept: pa.Array, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield the rows of a file that are kept, a few at a time if they are large."""
+    metadata = file.metadata
+    size = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+    count = max(1, PIECE_BYTES * metadata.num_rows // max(1, size))
+    place = 0
+    for batch in file.iter_batches(count, columns=schema.names, use_threads=False):
+        rows = pa.Table.from_batches([batch]).filter(kept.slice(place, batch.num_rows))
+        place += batch.num_rows
+        yield normal(rows.select(schema.names), schema)
+
+
+def _having(rows: pa.Table, keys: pa.Table) -> pa.Table:
+    """Return the rows whose key columns each have a value that some key has there."""
+    for name in keys.column_names:
+        rows = rows.filter(pc.is_in(rows.column(name), keys.column(name).combine_chunks()))
+    return rows
+
+
+def normal(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Cast away the reader's own flavours (views, large types, dictionaries)."""
+    return rows.cast(schema) if rows.schema != schema else rows

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PySpark's worker daemon on the driver's own machine: it loads once what tasks need, then forks the workers."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from spark_jobs.workers.module_path import prefer_installed
+from spark_jobs.workers.task_transport import shut_out_pandas
+
+# A fork takes no threads along: these start none at import but those that their memory allocators know to do without.
+_LOADED = ("confluent_kafka", "deltalake", "spark_jobs.tasks.land", "spark_jobs.tasks.apply")
+
+
+def main() -> None:
+    """Load, then become PySpark's daemon (``spark.python.daemon.module``)."""
+    prefer_installed()
+    shut_out_pandas()
+    for name in _LOADED:
+        import_module(name)
+    from pyspark.daemon import manager
+
+    manager()
+
+
+if __name__ == "__main__":
+    main()

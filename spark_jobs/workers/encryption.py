@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How secrets may travel to executors: tasks carry them, so what Spark's processes say to each other is encrypted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from airflow_provider_cdc.core.errors import ConfigurationError
+
+ALLOW_UNENCRYPTED = "spark.airflowCdc.allowUnencrypted"
+"""Key of Spark's configuration with which a pipeline's author accepts that secrets travel readable."""
+
+
+def demand_encryption(conf: Mapping[str, str], secrets: Mapping[str, Mapping[str, str]]) -> None:
+    """Refuse to send secrets through a cluster whose processes talk to each other in the clear.
+
+    :param conf: Spark's effective configuration, with the defaults of the cluster.
+    :raises ConfigurationError: nothing encrypts, and nobody accepted that.
+    """
+    if conf.get("spark.master", "").startswith("local") or not any(secrets.values()):
+        return
+    if _on(conf, ALLOW_UNENCRYPTED) or _encrypted(conf):
+        return
+    error = ConfigurationError(
+        [f"spark.conf: secrets would travel unencrypted to the executors of {conf.get('spark.master')}"]
+    )
+    error.hint = (
+        "set spark.authenticate and spark.network.crypto.enabled to true (or spark.ssl.rpc.enabled), in spark.conf or "
+        f"the cluster's defaults; on a network that you trust set {ALLOW_UNENCRYPTED}: true in spark.conf instead"
+    )
+    raise error
+
+
+def _encrypted(conf: Mapping[str, str]) -> bool:
+    """Tell whether Spark encrypts RPC (Spark's manual, Security: SSL, or authentication with AES or SASL)."""
+    ciphers = ("spark.network.crypto.enabled", "spark.authenticate.enableSaslEncryption")
+    aes = _on(conf, "spark.authenticate") and any(_on(conf, key) for key in ciphers)
+    return aes or _on(conf, "spark.ssl.rpc.enabled")
+
+
+def _on(conf: Mapping[str, str], key: str) -> bool:
+    return conf.get(key, "false").strip().lower() == "true"

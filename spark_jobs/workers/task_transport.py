@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A task's way to a Spark worker and back: its own error is an answer, keeps its type and is not tried four times."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from airflow_provider_cdc.core.errors import CdcError
+
+
+class _Refused:
+    """Refuses pandas and knows nothing of anything else; a None in ``sys.modules`` would confuse pyarrow."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name, name=name)
+
+
+def shut_out_pandas() -> None:
+    """Keep pandas out of this process: nothing here needs it, and pyarrow loads it, for a quarter of a second."""
+    if _Refused not in sys.meta_path:
+        sys.meta_path.insert(0, _Refused)
+
+
+def _caught(pickled: bytes, pandas: bool, item: Any) -> tuple[bool, Any]:
+    if not pandas:
+        shut_out_pandas()
+    try:
+        return True, pickle.loads(pickled)(item)
+    except CdcError as error:
+        return False, error
+
+
+def carried(function: Callable[[Any], Any], *, pandas: bool = True) -> Callable[[Any], tuple[bool, Any]]:
+    """Return the function with its CdcError turned into an answer.
+
+    :param pandas: whether pyarrow may load pandas; sessions of Spark need it.
+    """
+    # in a pickle of its own: a worker shuts pandas out before it imports the function's module, which makes arrays
+    return partial(_caught, pickle.dumps(function), pandas)
+
+
+def raised(answer: tuple[bool, Any]) -> Any:
+    """Return the answer, or raise the error it carries."""
+    good, value = answer
+    if not good:
+        raise value
+    return value

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows by what they compare equal in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from airflow_provider_cdc.core.apply.row_sets import group_numbers, multiset_sum, newest, without_keys
+
+
+def test_groups_are_equal_exactly_where_all_columns_are() -> None:
+    a = pa.array([1, 1, None, None, 2, 1])
+    b = pa.array(["x", "y", None, None, "x", "x"])
+    groups = group_numbers([a, b])
+    assert [list(groups).index(g) for g in groups] == [0, 1, 2, 2, 4, 0]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([0.0, -0.0, float("nan"), None, 0.0]),
+        pa.array([Decimal("1.10"), Decimal("1.11"), Decimal("2.00"), None, Decimal("1.10")]),
+        pa.array([b"", b"\x00", b"a", None, b""]),
+        pa.array([[1.0], [2.0], [], None, [1.0]]),
+        pa.array([True, False, None, False, True]).cast(pa.string()),
+    ],
+)
+def test_the_first_and_the_last_value_are_the_same_group_whatever_the_type(values: pa.Array) -> None:
+    groups = group_numbers([values])
+    assert groups[0] == groups[4]
+    assert groups[0] != groups[1]
+
+
+def test_many_columns_of_many_values_do_not_overflow() -> None:
+    columns = [pa.array(np.random.default_rng(i).integers(0, 50_000, 50_000)) for i in range(8)]
+    assert len(set(group_numbers(columns).tolist())) == 50_000
+
+
+def test_the_newest_row_of_each_group_is_kept_in_order() -> None:
+    assert newest(np.array([0, 1, 0, 2, 1])).tolist() == [2, 3, 4]
+    assert newest(np.array([], dtype=np.int64)).tolist() == []
+
+
+def test_rows_of_given_keys_are_taken_out() -> None:
+    content = pa.table({"a": [1, 2, 2, 3], "b": ["x", "x", "y", "y"], "v": [1, 2, 3, 4]})
+    keys = pa.table({"a": [2, 9], "b": ["y", "y"]})
+    assert without_keys(content, keys, ["a", "b"]).column("v").to_pylist() == [1, 2, 4]
+
+
+def test_a_multiset_gives_and_takes_like_a_counter() -> None:
+    chance = np.random.default_rng(3)
+    for _ in range(200):
+        tables = [
+            pa.table({"x": pa.array([None if v == 0 else int(v) for v in chance.integers(0, 4, n)], pa.int64())})
+            for n in chance.integers(0, 12, 3)
+        ]
+        content, adds, removes = tables
+        rows, owed = multiset_sum(content, adds, removes)
+        have = Counter(content["x"].to_pylist()) + Counter(adds["x"].to_pylist())
+        take = Counter(removes["x"].to_pylist())
+        assert Counter(rows["x"].to_pylist()) == have - take
+        assert Counter(owed["x"].to_pylist()) == take - have

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Positions of whole columns are those of single changes."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from airflow_provider_cdc.core.formats.common.change_builder import binlog_positions
+from airflow_provider_cdc.core.formats.common.sortable_texts import padded_texts
+from airflow_provider_cdc.core.model.position import binlog_position
+
+
+@pytest.mark.parametrize("count", [0, 1, 300])
+def test_positions_in_columns_are_those_of_single_places(count: int) -> None:
+    chance = random.Random(count)
+    places = [
+        tuple(chance.choice([0, 9, 10, chance.randrange(most), most - 1]) for most in (10**10, 2**63, 10**10))
+        for _ in range(count)
+    ]
+    columns = [[place[number] for place in places] for number in range(3)]
+    expected = [binlog_position(*place) for place in places]
+    for given in (columns, [np.array(column, np.int64) for column in columns]):
+        found = binlog_positions(*given)
+        found.validate(full=True)
+        assert found.to_pylist() == expected
+
+
+def test_a_place_without_a_file_is_none() -> None:
+    assert binlog_positions([None, 1], [4, 4], [0, 0]).to_pylist() == [None, binlog_position(1, 4, 0)]
+
+
+def test_places_among_changes_without_one_are_encoded_as_alone() -> None:
+    chance = random.Random(2)
+    places = [
+        (None, chance.choice([None, 5]), -1) if chance.random() < 0.3 else (chance.randrange(10**10), 2**40, 7)
+        for _ in range(200)
+    ]
+    expected = [None if file is None else binlog_position(file, pos or 0, row) for file, pos, row in places]
+    found = binlog_positions(*zip(*places, strict=True))
+    found.validate(full=True)
+    assert found.to_pylist() == expected
+
+
+def test_a_number_with_more_digits_than_foreseen_is_written_in_full() -> None:
+    assert padded_texts("0", [([12345, None, 7], 4), ([1, 1, 1], 2)]).to_pylist() == ["0.12345.01", None, "0.0007.01"]

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Test which table a name means at a position, and its schema there."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableName, TableSchema
+from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
+
+T, U = TableName("shop", "t"), TableName("shop", "u")
+
+
+def changes(*statements: str) -> list[SchemaChange]:
+    """Return schema changes of statements, at positions 01, 02, ..."""
+    return [SchemaChange(f"{n:02d}", n, "shop", text, time=n * 1_000_000) for n, text in enumerate(statements, 1)]
+
+
+def timeline(*statements: str) -> Timeline:
+    return build_timeline(changes(*statements))
+
+
+def only(built: Timeline, name: TableName = T) -> TableTimeline:
+    table_id = built.owner(name, "99")
+    assert table_id is not None
+    return built.tables[table_id]
+
+
+def names(table: TableTimeline) -> list[str]:
+    return [column.name for column in table.schema.columns]
+
+
+def test_a_column_keeps_its_id_over_rename_and_change_of_type() -> None:
+    table = only(timeline("CREATE TABLE t (a INT PRIMARY KEY, b INT)", "ALTER TABLE t CHANGE b c BIGINT FIRST"))
+    before, after = (version.schema for version in table.versions)
+    assert names(table) == ["c", "a"]
+    assert after.named("c").id == before.named("b").id
+    assert after.named("c").type.name == "bigint"
+
+
+def test_a_column_dropped_and_added_again_is_another_column() -> None:
+    table = only(timeline("CREATE TABLE t (a INT, b INT)", "ALTER TABLE t DROP b", "ALTER TABLE t ADD b INT DEFAULT 7"))
+    assert table.versions[0].schema.named("b").id != table.schema.named("b").id
+    assert table.fills[table.schema.named("b").id] == Default("constant", "7")
+
+
+@pytest.mark.parametrize(
+    ("definition", "fill"),
+    [
+        ("INT", None),
+        ("INT NOT NULL", "0"),
+        ("INT NOT NULL DEFAULT 5", "5"),
+        ("VARCHAR(9) NOT NULL", ""),
+        ("ENUM('x','y') NOT NULL", "x"),
+        ("DATE NOT NULL", "0000-00-00"),
+        ("DATETIME DEFAULT CURRENT_TIMESTAMP", "1970-01-01 00:00:02.000000"),
+    ],
+)
+def test_stored_rows_get_what_the_database_gives_them(definition: str, fill: str | None) -> None:
+    table = only(timeline("CREATE TABLE t (a INT)", f"ALTER TABLE t ADD n {definition}"))
+    assert table.fills[table.schema.named("n").id].text == fill
+    assert bool(table.notes) == ("CURRENT_TIMESTAMP" in definition)
+
+
+def test_a_swap_moves_both_tables_at_one_position() -> None:
+    built = timeline("CREATE TABLE t (a INT)", "CREATE TABLE u (b INT)", "RENAME TABLE t TO x, u TO t, x TO u")
+    assert built.owner(T, "02") == built.owner(U, "03")
+    assert built.owner(U, "02") == built.owner(T, "03")
+    assert names(only(built, T)) == ["b"]
+
+
+def test_a_name_that_is_dropped_and_created_again_is_another_table() -> None:
+    built = timeline("CREATE TABLE t (a INT)", "DROP TABLE t", "CREATE TABLE t (b INT PRIMARY KEY)")
+    first, second = built.owner(T, "01"), built.owner(T, "03")
+    assert built.owner(T, "02") is None
+    assert first != second
+    assert built.tables[first].dropped_at == "02"
+    assert built.tables[first].last_name == T
+
+
+def test_dropping_a_database_drops_its_tables() -> None:
+    built = timeline("CREATE TABLE t (a INT)", "CREATE TABLE other.v (a INT)", "DROP DATABASE shop")
+    assert built.owner(T, "03") is None
+    assert built.owner(TableName("other", "v"), "03") is not None
+
+
+def test_copies_and_order_of_arrival_do_not_matter() -> None:
+    statements = changes(
+        "CREATE TABLE t (a INT PRIMARY KEY)",
+        "ALTER TABLE t ADD b INT",
+        "RENAME TABLE t TO u",
+        "CREATE TABLE t LIKE u",
+        "ALTER TABLE u DROP b, ADD c DATE",
+    )
+    expected = {i: t.document() for i, t in build_timeline(statements).tables.items()}
+    for seed in range(20):
+        shuffled = random.Random(seed).sample([*statements, *statements], 2 * len(statements))
+        assert {i: t.document() for i, t in build_timeline(shuffled).tables.items()} == expected
+
+
+def test_ids_of_later_columns_do_not_change_when_an_earlier_statement_arrives_late() -> None:
+    statements = changes("CREATE TABLE t (a INT)", "ALTER TABLE t ADD b INT", "ALTER TABLE t ADD c INT")
+    without = only(build_timeline([statements[0], statements[2]]))
+    assert only(build_timeline(statements)).schema.named("c").id == without.schema.named("c").id
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE t DROP PARTITION p0",
+        "ALTER TABLE t ADD id INT AUTO_INCREMENT PRIMARY KEY",
+        "ALTER TABLE t ADD r DOUBLE DEFAULT (RAND())",
+        "ALTER TABLE t ADD g INT AS (a DIV 2)",
+        "ALTER TABLE t DROP nonsense",
+        "ALTER TABLE t FROBNICATE a",
+    ],
+)
+def test_an_unknown_effect_blocks_only_its_table(statement: str) -> None:
+    built = timeline("CREATE TABLE t (a INT)", "CREATE TABLE u (a INT)", statement)
+    assert [block.position for block in only(built, T).blocked] == ["03"]
+    assert only(built, U).blocked == []
+
+
+def test_the_tools_own_account_of_the_columns_wins_over_the_text() -> None:
+    stated = TableSchema((Column(1, "a", ColumnType("int"), nullable=False), Column(2, "b", ColumnType("date"))), (1,))
+    change = SchemaChange("01", 1, "shop", "CREATE TABLE t AS SELECT 1", (("shop", "t", stated),))
+    table = only(build_timeline([change]))
+    assert names(table) == ["a", "b"]
+    assert [column.name for column in table.schema.key_columns] == ["a"]
+    assert table.blocked == []
+
+
+def test_a_table_older_than_the_log_begins_where_its_structure_is_first_stated() -> None:
+    stated = TableSchema((Column(1, "a", ColumnType("int")), Column(2, "b", ColumnType("date"))))
+    change = SchemaChange("05", 1, "shop", "ALTER TABLE t ADD b DATE", (("shop", "t", stated),))
+    assert names(only(build_timeline([change]))) == ["a", "b"]
+    assert build_timeline(changes("ALTER TABLE t ADD b DATE")).tables == {}
+
+
+def test_structures_that_rows_show_make_versions_if_the_tool_carries_no_ddl() -> None:
+    first = TableSchema((Column(1, "a", ColumnType("int")),), (1,))
+    second = TableSchema((Column(1, "a", ColumnType("int")), Column(2, "b", ColumnType("longtext"))), (1,))
+    built = build_timeline(
+        [
+            SchemaChange("01", 0, "shop", "", (("shop", "t", first),)),
+            SchemaChange("07", 0, "shop", "", (("shop", "t", second),)),
+        ]
+    )
+    table = only(built)
+    assert [version.position for version in table.versions] == ["01", "07"]
+    assert table.versions[0].schema.named("a").id == table.schema.named("a").id
+
+
+def test_documents_round_trip() -> None:
+    statements = changes(
+        "CREATE TABLE t (a DECIMAL(9,2) UNSIGNED PRIMARY KEY, e SET('x','y''z') DEFAULT 'x')",
+        "TRUNCATE t",
+        "DROP TABLE t",
+    )
+    table = next(iter(build_timeline(statements).tables.values()))
+    assert TableTimeline.from_document(table.document()) == table
+    assert table.clears == ["02"]
+    assert [SchemaChange.from_document(change.document()) for change in statements] == statements
+
+
+def test_the_mark_shows_whether_two_timelines_agree_up_to_a_position() -> None:
+    short = only(timeline("CREATE TABLE t (a INT)"))
+    long = only(timeline("CREATE TABLE t (a INT)", "ALTER TABLE t ADD b INT"))
+    assert short.mark("01") == long.mark("01")
+    assert short.mark("02") != long.mark("02")
+
+
+def test_without_a_session_database_a_bare_name_means_the_only_table_that_has_it() -> None:
+    created = SchemaChange("1", 0, "shop", "CREATE TABLE rb (id INT PRIMARY KEY)")
+    timeline = build_timeline([created, SchemaChange("2", 0, "", "RENAME TABLE rb TO other.moved")])
+    (table,) = timeline.tables.values()
+    assert table.name == TableName("other", "moved")
+
+
+def test_without_a_session_database_a_name_that_several_tables_have_blocks_them() -> None:
+    created = [SchemaChange(name, 0, name, "CREATE TABLE rb (id INT PRIMARY KEY)") for name in "ab"]
+    timeline = build_timeline([*created, SchemaChange("c", 0, "", "RENAME TABLE rb TO c.moved")])
+    assert all(table.blocked for table in timeline.tables.values())
+    assert len(timeline.tables) == 2

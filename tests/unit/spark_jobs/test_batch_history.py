@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What earlier batches leave for the next one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from airflow_provider_cdc.core.errors import SinkError
+from spark_jobs.driver.batch_history import History
+from spark_jobs.lake.batch_log import StoredResult
+from spark_jobs.lake.change_log import Manifest
+
+
+def history(**results: dict[str, Any]) -> History:
+    """Return batches whose results have these members."""
+    seqs = [int(name[1:]) for name in results]
+    ended = {"pipeline": "p", "seq": 0, "status": "done"}
+    return History(
+        seqs, lambda seq: Manifest(seq=seq), lambda seq: StoredResult.from_document({**ended, **results[f"b{seq}"]})
+    )
+
+
+def test_clocks_are_those_that_the_newest_batch_left() -> None:
+    assert history().clocks() == []
+    assert history(b1={"clocks": [["t", 0, 5, 1]]}, b2={"clocks": [["t", 0, 9, 2]]}).clocks() == [["t", 0, 9, 2]]
+
+
+def test_batches_whose_positions_began_with_their_number_are_refused() -> None:
+    with pytest.raises(SinkError) as caught:
+        history(b1={"max_position": "00000001.00000000000005"}).clocks()
+    assert caught.value.code == "log.older_positions"
+    assert "another name" in caught.value.hint

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Documents of batches in the lake, as releases before the typed reports wrote them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from airflow_provider_cdc.core.documents import Result, TableState
+from airflow_provider_cdc.core.model.status import ApplyStatus, ResultStatus, TableStatus
+from spark_jobs.lake.batch_log import StoredResult
+from spark_jobs.lake.change_log import Group, Manifest, Unreadable, merged
+
+GROUP: dict[str, Any] = {
+    "file": "_cdc/shop/log/00000001/a.parquet",
+    "row_group": 0,
+    "database": "shop",
+    "table": "t",
+    "rows": 2,
+    "min_position": "a",
+    "max_position": "b",
+    "max_source_time": None,
+}
+UNREADABLE: dict[str, Any] = {
+    "database": "shop",
+    "table": "t",
+    "count": 3,
+    "topic": "s",
+    "partition": 0,
+    "offset": 7,
+    "error_code": "record.malformed",
+    "error": "not JSON",
+}
+MANIFEST: dict[str, Any] = {
+    "seq": 1,
+    "groups": [GROUP],
+    "changes": {"row": 2, "row.insert": 2, "error": 3},
+    "schema_changes": [],
+    "errors": [],
+    "unreadable": [UNREADABLE],
+    "descriptions": [],
+    "records": 5,
+    "progress": None,
+    "clocks": [],
+    "ledger": "l",
+    "read": {"s/0": [0, 5]},
+}
+RESULT: dict[str, Any] = {
+    "pipeline": "shop",
+    "seq": 1,
+    "status": "parked",
+    "records": 5,
+    "changes": {"insert": 2},
+    "schema_changes": 0,
+    "quarantined": 3,
+    "quarantine": [],
+    "lossy": {},
+    "states": [{"table_id": "t", "database": "shop", "table": "t", "location": "lake/shop/t", "state": "parked"}],
+    "new_schema_changes": [],
+    "deferred": [],
+    "statements": [],
+    "tables": [
+        {"database": "shop", "table": "t", "status": "parked", "action": "", "upserts": 0, "deletes": 0, "reason": "no",
+         "seconds": 0.5}
+    ],
+    "error": None,
+    "seconds": {"land": 0.1, "apply": 0.2},
+    "lake_batches": [],
+    "version": 1,
+    "newest_source_time": 9,
+    "max_position": "b",
+    "ledger": "l",
+    "read": {"s/0": [0, 5]},
+}  # fmt: skip
+
+
+def test_a_manifest_of_an_earlier_release_is_read() -> None:
+    manifest = Manifest.from_document(json.loads(json.dumps(MANIFEST)))
+    assert (manifest.seq, manifest.records, manifest.changes["error"]) == (1, 5, 3)
+    assert manifest.groups == [Group(**GROUP)]
+    assert manifest.unreadable == [Unreadable("shop", "t", "s", 0, 7, "record.malformed", "not JSON", 3)]
+    assert (manifest.stretches, manifest.statements, manifest.begins, manifest.restated) == ([], [], [], [])
+
+
+def test_a_manifest_is_the_same_after_its_document() -> None:
+    manifest = Manifest.from_document(MANIFEST)
+    assert Manifest.from_document(json.loads(json.dumps(manifest.document()))) == manifest
+
+
+def test_a_result_of_an_earlier_release_is_read_and_lacks_what_that_release_did_not_know() -> None:
+    stored = StoredResult.from_document(json.loads(json.dumps(RESULT)))
+    assert (stored.newest_source_time, stored.max_position, stored.clocks, stored.source_log) == (9, "b", None, [])
+    assert stored.result.status == ResultStatus.PARKED
+    assert stored.result.states == [TableState("t", "shop", "t", "lake/shop/t", state=TableStatus.PARKED)]
+    assert stored.result.tables[0].status == ApplyStatus.PARKED
+
+
+def test_a_result_is_the_same_after_its_document() -> None:
+    stored = StoredResult(Result("shop", 1, ResultStatus.DONE), 9, "b", [["t", 0, 1, 2]], [])
+    assert StoredResult.from_document(json.loads(json.dumps(stored.document()))) == stored
+
+
+def test_unreadable_records_of_two_tasks_add_up_by_table_and_change_neither_report() -> None:
+    first, second = [Unreadable(**UNREADABLE)], [Unreadable(**{**UNREADABLE, "offset": 9})]
+    assert merged(first, second) == [Unreadable(**{**UNREADABLE, "count": 6})]
+    assert (first[0].count, second[0].count) == (3, 3)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results of batches as the ledger, XCom and people get them: one document, also where an earlier version wrote it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow_provider_cdc.batch.result import BatchResult, TableResult, UnsettledTable, from_ledger, published
+from airflow_provider_cdc.commands.output import AGAIN, CONFIGURATION, DATA, exit_code
+from airflow_provider_cdc.core.documents import Result, TableLine, TableState
+from airflow_provider_cdc.core.errors import DataError, UnavailableError
+from airflow_provider_cdc.core.ledger import SYNC, Batch
+from airflow_provider_cdc.core.model.status import ApplyStatus, BatchStatus, ResultStatus, TableStatus
+
+# what version 0.1 of October 2026 stored with a committed batch
+STORED: dict[str, Any] = {
+    "pipeline": "shop",
+    "seq": 3,
+    "status": "parked",
+    "records": 12,
+    "changes": {"insert": 9},
+    "schema_changes": 1,
+    "quarantined": 0,
+    "tables": [
+        {"database": "shop", "table": "a", "action": "append", "upserts": 9, "deletes": 0, "state": "ok", "version": 4},
+        {"database": "shop", "table": "b", "action": "", "upserts": 0, "deletes": 0},
+    ],
+    "seconds": 2.5,
+    "phases": {"land": 1.0, "apply": 1.0},
+    "cut": {"consistent": False, "position": "p", "source_time_us": 7},
+    "statements": ["ALTER TABLE b ADD c INT"],
+    "parked": [{"database": "shop", "table": "b", "reason": "needs rebuild"}],
+    "waiting": [],
+}
+
+
+def state(table: str, status: TableStatus = TableStatus.OK, **more: Any) -> TableState:
+    return TableState(table, "shop", table, f"lake/shop/{table}", state=status, **more)
+
+
+def batch(result: dict[str, Any] | None) -> Batch:
+    return Batch("shop", 3, SYNC, BatchStatus.COMMITTED, {}, {}, None, datetime.now(UTC), result=result)
+
+
+def test_a_stored_result_is_read_and_written_as_it_was() -> None:
+    assert json.loads(json.dumps(BatchResult.from_document(STORED).document())) == STORED
+
+
+def test_a_repeated_request_gets_the_stored_result_with_the_tables_of_now() -> None:
+    answer = from_ledger(batch(STORED), [state("a"), state("b")], 0.1)
+    expected = {**STORED, "status": "done", "parked": [], "waiting": [], "repeated": True, "seconds": 0.1}
+    assert json.loads(json.dumps(answer.document())) == expected
+
+
+def test_a_batch_without_records_is_nothing_to_do_unless_a_table_waits() -> None:
+    empty = batch({"pipeline": "shop", "seq": 3, "status": "empty", "records": 0})
+    answer = from_ledger(empty, [state("a")], 0.1)
+    assert (answer.status, "parked" in answer.document()) == (ResultStatus.NOTHING_TO_DO, False)
+    answer = from_ledger(empty, [state("a", TableStatus.WAITING, reason="no CREATE TABLE")], 0.1)
+    assert answer.status == ResultStatus.WAITING
+    assert answer.waiting == [UnsettledTable("shop", "a", "no CREATE TABLE")]
+
+
+def test_a_waiting_table_makes_a_done_batch_waiting_and_its_cut_inconsistent() -> None:
+    waits = state("b", TableStatus.WAITING, reason="no column c")
+    result = Result("shop", 3, ResultStatus.DONE, states=[waits], tables=[TableLine("shop", "b", ApplyStatus.WAITING)])
+    report = published("shop", result, {"a": state("a", applied_position="p", source_time=7)}, 1.0)
+    assert report.status == ResultStatus.WAITING
+    assert report.cut == {"consistent": False, "position": "p", "source_time_us": 7}
+    assert report.tables == [TableResult("shop", "b", state=TableStatus.WAITING, reason="no column c")]
+
+
+def test_a_failed_batch_keeps_its_error_across_the_process_border() -> None:
+    for error, transient in (
+        (UnavailableError("sink.unavailable", "no"), True),
+        (DataError("land.memory", "no"), False),
+    ):
+        result = Result("shop", 3, ResultStatus.FAILED, error=error)
+        again = Result.from_document(json.loads(json.dumps(result.document())))
+        document = published("shop", again, {}, 1.0).document()
+        assert (document["error"], document["transient"]) == (error.document(), transient)
+
+
+def test_the_exit_code_is_the_same_for_an_error_and_for_its_document() -> None:
+    for code, expected in (("configuration", CONFIGURATION), ("format.unknown", CONFIGURATION), ("land.memory", DATA)):
+        assert exit_code(DataError.from_document({"code": code, "message": "no"})) == expected
+    assert exit_code(UnavailableError("kafka.topic_unknown", "no")) == AGAIN

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands print of names that come from a log."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_cdc.commands.output import complain, print_json, print_table
+from airflow_provider_cdc.commands.show import tables
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.ledger import Ledger
+
+NAME = "x\nshop.paid  ok\x1b[31m\x9b2J\u202e"
+SHOWN = "x\\nshop.paid  ok\\u001b[31m\\u009b2J\\u202e"
+
+
+def test_a_table_of_people_has_one_line_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(("table", "state"), [(NAME, "parked")])
+    assert capsys.readouterr().out.splitlines()[2:] == [f"{SHOWN}  parked"]
+
+
+def test_json_for_machines_is_safe_on_a_terminal_and_keeps_the_name(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"table": NAME})
+    (line,) = capsys.readouterr().out.splitlines()
+    assert SHOWN in line and json.loads(line) == {"table": NAME}
+
+
+def test_problems_cannot_forge_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    complain(NAME)
+    complain(ConfigurationError(["first", f"topic {NAME}"], where={"file": NAME}))
+    lines = capsys.readouterr().err.splitlines()
+    assert [line for line in lines if not line.startswith(("airflow-cdc: ", "  "))] == []
+    assert not any(character in line for line in lines for character in "\x1b\x9b\u202e")
+
+
+def test_the_tables_of_a_pipeline_are_listed_safely(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    ledger = Ledger(url)
+    state = {
+        "table_id": "id", "database": "shop", "table": NAME, "state": "parked", "reason": f"names {NAME}",
+        "applied_position": "", "applied_seq": 1, "schema": None, "source_time": None, "location": "/x", "version": 1,
+        "notes": [],
+    }  # fmt: skip
+    with ledger.lease("shop", "me") as lease:
+        batch = ledger.plan(lease, {"t": {0: 0}}, {"t": {0: 1}}, None)
+        ledger.commit(lease, batch.seq, {"status": "done"}, {"id": state})
+    file = tmp_path / "shop.yaml"
+    file.write_text(f"name: shop\nledger: {url}\nsource: {{topics: t, format: dtle-json}}\nsink: {{root: /lake}}\n")
+    for as_json in (False, True):
+        assert tables(Namespace(pipeline=str(file), json=as_json)) == 0
+        out = capsys.readouterr().out
+        assert len(out.splitlines()) == (1 if as_json else 3) and SHOWN in out
+        assert not any(character in out for character in "\x1b\x9b\u202e")
