@@ -49,8 +49,7 @@ def ledger(args: Namespace) -> int:
 
         pipeline = CdcPipeline.from_yaml(args.pipeline)
         batches = Ledger(ledger_url(pipeline.ledger)).batches(pipeline.name)
-        names = ("seq", "kind", "status", "start", "end", "until", "planned_at", "committed_at", "lost")
-        documents = [{name: batch.document()[name] for name in names} for batch in batches]
+        documents = [_without(batch.document(), "pipeline", "result", "topics") for batch in batches]
         if args.json:
             print_json(documents)
         else:
@@ -62,6 +61,10 @@ def ledger(args: Namespace) -> int:
         return DONE
 
     return guarded(work, as_json=args.json)
+
+
+def _without(document: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name not in names}
 
 
 def formats(args: Namespace) -> int:

@@ -13,7 +13,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, column, create_engine, event, exc, insert, pool, select, table, text
+from sqlalchemy import (
+    Connection,
+    Engine,
+    column,
+    create_engine,
+    delete,
+    event,
+    exc,
+    insert,
+    inspect,
+    pool,
+    select,
+    table,
+    text,
+)
 from sqlalchemy.engine import URL, make_url
 
 from airflow_provider_cdc.core.errors import (
@@ -211,8 +225,8 @@ def _create(connection: Connection) -> None:
     version = connection.execute(select(schema.versions.c.version)).scalar()
     if version is None:
         _mark(connection)
-    elif version == 1:
-        _upgrade(connection)
+    elif version in (1, 2):
+        _upgrade(connection, version)
     elif version != schema.VERSION:
         raise ConfigurationError(
             [f"ledger: its tables have version {version}, this release knows version {schema.VERSION}"]
@@ -220,17 +234,35 @@ def _create(connection: Connection) -> None:
 
 
 def _mark(connection: Connection) -> None:
-    """Insert the tables' version and the ledger's id."""
-    connection.execute(insert(schema.versions).values(version=schema.VERSION, ledger_id=uuid.uuid4().hex))
+    """Insert the tables' version and, where it is missing, the ledger's id."""
+    ledger_id = connection.execute(select(schema.versions.c.ledger_id)).scalar() or uuid.uuid4().hex
+    connection.execute(delete(schema.versions))
+    connection.execute(insert(schema.versions).values(version=schema.VERSION, ledger_id=ledger_id))
 
 
-def _upgrade(connection: Connection) -> None:
-    """Rebuild the tables of version 1 that differ in version 2: SQLite cannot alter a check."""
+def _upgrade(connection: Connection, version: int) -> None:
+    """Bring older tables to this version; new tables exist already."""
+    if version == 1:
+        _rebuild_version_1(connection)
+    for changed in (schema.pipelines, schema.batches):
+        known = _column_names(connection, changed.name)
+        for added in (c for c in changed.columns if c.name not in known):
+            kind = added.type.compile(connection.dialect)
+            connection.execute(text(f"ALTER TABLE {changed.name} ADD COLUMN {added.name} {kind}"))
+    _mark(connection)
+
+
+def _rebuild_version_1(connection: Connection) -> None:
+    """Rebuild the tables of version 1 whose checks or keys differ since: SQLite cannot alter them."""
+    old = _column_names(connection, "cdc_batches")
     connection.execute(text("CREATE TEMPORARY TABLE cdc_batches_1 AS SELECT * FROM cdc_batches"))
     changed = [schema.batches, schema.versions]
     schema.metadata.drop_all(connection, tables=changed)
     schema.metadata.create_all(connection, tables=changed)
-    old = table("cdc_batches_1", *(column(c.name) for c in schema.batches.c if c.name not in ("topics", "lost")))
-    connection.execute(insert(schema.batches).from_select(old.c.keys(), select(old)))
+    copied = table("cdc_batches_1", *map(column, old))
+    connection.execute(insert(schema.batches).from_select(old, select(copied)))
     connection.execute(text("DROP TABLE cdc_batches_1"))
-    _mark(connection)
+
+
+def _column_names(connection: Connection, name: str) -> list[str]:
+    return [described["name"] for described in inspect(connection).get_columns(name)]

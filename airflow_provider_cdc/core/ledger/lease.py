@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Protocol
 
 from airflow_provider_cdc.core.errors import BusyError, CdcError, Transient
+from airflow_provider_cdc.core.ledger.owner import Owner
 
 
 class LeaseKeeper(Protocol):
@@ -22,10 +23,10 @@ class LeaseKeeper(Protocol):
         """Free the lease, if it is still the current one."""
 
 
-def lease_lost(pipeline: str, owner: str, why: str) -> BusyError:
+def lease_lost(pipeline: str, owner: Owner, why: str) -> BusyError:
     """Return the error of a holder that lost its lease."""
     return BusyError(
-        "ledger.lease_lost", f"the lease was lost: {why}", where={"pipeline": pipeline, "owner": owner},
+        "ledger.lease_lost", f"the lease was lost: {why}", where={"pipeline": pipeline, "owner": str(owner)},
         hint="nothing was written since; run again",
     )  # fmt: skip
 
@@ -33,6 +34,7 @@ def lease_lost(pipeline: str, owner: str, why: str) -> BusyError:
 class Lease:
     """The right to plan and commit for one pipeline; a context manager that releases it.
 
+    :param owner: the holder.
     :param token: grows with every new holder; every write of the ledger compares it.
     :param seconds: time that the lease outlives its holder; it is renewed every third of it.
     :param until: end of the lease by the database's clock, as last renewed.
@@ -42,7 +44,7 @@ class Lease:
         self,
         keeper: LeaseKeeper,
         pipeline: str,
-        owner: str,
+        owner: Owner,
         token: int,
         seconds: float,
         since: datetime,

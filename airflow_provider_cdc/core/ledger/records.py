@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from airflow_provider_cdc.core.ledger.owner import TaskTry
 from airflow_provider_cdc.core.model.offsets import Offsets
 from airflow_provider_cdc.core.model.status import BatchStatus
 
@@ -27,6 +28,8 @@ class Batch:
     :param result: result document; while planned None, or where the engine crashed the last time.
     :param topics: Kafka's id of each topic in the range; None where the batch was planned without them.
     :param lost: records that Kafka deleted before any batch read them: ``topic``, ``partition``, ``start`` and ``end``.
+    :param task: the Airflow task that worked on it last; None of a command line.
+    :param engine: the engine that was started last; ``application_id`` of its Spark application, ``started_at`` when.
     """
 
     pipeline: str
@@ -41,6 +44,10 @@ class Batch:
     result: dict[str, Any] | None = None
     topics: dict[str, str] | None = None
     lost: list[dict[str, Any]] = field(default_factory=list)
+    task: TaskTry | None = None
+    engine: str | None = None
+    application_id: str | None = None
+    started_at: datetime | None = None
 
     @property
     def committed(self) -> bool:
@@ -71,6 +78,10 @@ class Batch:
             "result": self.result,
             "topics": self.topics,
             "lost": self.lost,
+            **TaskTry.columns_of(self.task),
+            "engine": self.engine,
+            "application_id": self.application_id,
+            "started_at": time_text(self.started_at),
         }
 
     @staticmethod
@@ -89,6 +100,10 @@ class Batch:
             result=data["result"],
             topics=data["topics"],
             lost=data["lost"] or [],
+            task=TaskTry.from_columns(data),
+            engine=data.get("engine"),
+            application_id=data.get("application_id"),
+            started_at=parse_time(data.get("started_at")),
         )
 
 
@@ -113,6 +128,45 @@ class LakeBatch:
     result: dict[str, Any] | None = None
     tables: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
     schema_changes: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass(frozen=True)
+class ProgressSample:
+    """Hold what was seen of a pipeline's progress at one moment.
+
+    :param seen_at: when; two samples of one moment are one.
+    :param received: source time up to which the log is complete; None where it is not known.
+    :param applied: source time that the tables have reached; None where it is not known.
+    :param lag_seconds: source time between the newest record and what is applied; None where it is not known.
+    :param lag_records: number of offsets that no committed batch has read; None where it is not known.
+    """
+
+    seen_at: datetime
+    received: datetime | None = None
+    applied: datetime | None = None
+    lag_seconds: float | None = None
+    lag_records: int | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {
+            "seen_at": time_text(self.seen_at),
+            "received": time_text(self.received),
+            "applied": time_text(self.applied),
+            "lag_seconds": self.lag_seconds,
+            "lag_records": self.lag_records,
+        }
+
+    @staticmethod
+    def from_document(data: Mapping[str, Any]) -> ProgressSample:
+        """Rebuild from :meth:`document`."""
+        return ProgressSample(
+            datetime.fromisoformat(data["seen_at"]),
+            parse_time(data["received"]),
+            parse_time(data["applied"]),
+            data["lag_seconds"],
+            data["lag_records"],
+        )
 
 
 def offsets_document(offsets: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, int]]:

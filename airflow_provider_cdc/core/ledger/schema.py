@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     JSON,
     BigInteger,
     CheckConstraint,
     Column,
+    Float,
     ForeignKeyConstraint,
     Integer,
     MetaData,
@@ -17,7 +20,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = 2
+VERSION = 3
 """Version of these tables. Older tables are upgraded; newer ones are rejected."""
 
 metadata = MetaData()
@@ -27,6 +30,13 @@ _TIME = String(27)  # ISO, UTC, fixed length: texts compare as instants do
 # 64 bits: PostgreSQL needs BIGINT for it, SQLite's one integer type has them.
 _LONG = BigInteger().with_variant(Integer, "sqlite")
 _DOCUMENT = JSON(none_as_null=True)
+
+
+def _task_columns(prefix: str = "") -> list[Column[Any]]:
+    """Return the columns of a ``TaskTry``; all are empty where no Airflow task works."""
+    types = {"dag_id": Text, "run_id": Text, "task_id": Text, "map_index": Integer, "try_number": Integer}
+    return [Column(prefix + name, kind) for name, kind in types.items()]
+
 
 versions = Table(
     "cdc_version",
@@ -45,6 +55,7 @@ pipelines = Table(
     Column("lease_owner", Text),
     Column("lease_since", _TIME),
     Column("lease_until", _TIME),
+    *_task_columns("lease_"),
 )
 
 batches = Table(
@@ -62,6 +73,10 @@ batches = Table(
     Column("result", _DOCUMENT),
     Column("topics", _DOCUMENT),
     Column("lost", _DOCUMENT),
+    *_task_columns(),  # who worked on it last
+    Column("engine", String(20)),  # None of a batch without records, which starts none
+    Column("application_id", Text),  # of the Spark application that works on it or did
+    Column("started_at", _TIME),
     CheckConstraint("status IN ('planned', 'committed', 'abandoned')", name="cdc_batches_status"),
     ForeignKeyConstraint(["pipeline"], ["cdc_pipelines.name"], name="cdc_batches_pipeline"),
 )
@@ -93,4 +108,16 @@ schema_changes = Table(
     Column("seq", _LONG, nullable=False),
     Column("document", _DOCUMENT, nullable=False),
     UniqueConstraint("pipeline", "number", name="cdc_schema_changes_order"),
+)
+
+# What somebody saw of a pipeline's progress; written without a lease, also before the first batch.
+progress = Table(
+    "cdc_progress",
+    metadata,
+    Column("pipeline", _NAME, primary_key=True),
+    Column("seen_at", _TIME, primary_key=True),
+    Column("received", _TIME),
+    Column("applied", _TIME),
+    Column("lag_seconds", Float),
+    Column("lag_records", _LONG),
 )

@@ -13,10 +13,12 @@ from airflow_provider_cdc.core.errors import BusyError, ConfigurationError
 from airflow_provider_cdc.core.ledger import rows, schema
 from airflow_provider_cdc.core.ledger.database import Database, now
 from airflow_provider_cdc.core.ledger.lease import Lease
+from airflow_provider_cdc.core.ledger.owner import Owner, TaskTry
 from airflow_provider_cdc.core.ledger.records import (
     SYNC,
     Batch,
     LakeBatch,
+    ProgressSample,
     offsets_document,
     time_text,
 )
@@ -49,10 +51,10 @@ class Ledger:
 
     # ---- lease
 
-    def lease(self, pipeline: str, owner: str, seconds: float = 60, *, fingerprint: str | None = None) -> Lease:
-        """Take the lease of a pipeline, atomically.
+    def lease(self, pipeline: str, owner: Owner, seconds: float = 60, *, fingerprint: str | None = None) -> Lease:
+        """Take the lease of a pipeline, atomically; a task's later try takes over that of its earlier one.
 
-        :param owner: the new holder, in words that an operator understands (DAG, run, host).
+        :param owner: the new holder; a text in words that an operator understands (user, host, process).
         :param seconds: time that the pipeline stays leased after the holder died.
         :param fingerprint: of the pipeline's configuration; remembered for :meth:`fingerprint`.
         :raises BusyError: code ``ledger.busy``; names the holder, and since and until when.
@@ -65,10 +67,13 @@ class Ledger:
             until = since + timedelta(seconds=seconds)
             mine = (schema.pipelines.c.name == pipeline, schema.pipelines.c.lease_token == row.lease_token)
             free = row.lease_owner is None or row.lease_until <= str(time_text(since))
+            if not free and isinstance(owner, TaskTry):
+                free = owner.follows(TaskTry.from_columns(dict(row._mapping), "lease_"))
             if free:
                 values = {
                     "lease_token": row.lease_token + 1,
-                    "lease_owner": owner,
+                    "lease_owner": str(owner),
+                    **TaskTry.columns_of(owner, "lease_"),
                     "lease_since": time_text(since),
                     "lease_until": time_text(until),
                     "fingerprint": fingerprint or row.fingerprint,
@@ -211,10 +216,39 @@ class Ledger:
                 "until": time_text(until),
                 "planned_at": time_text(now(connection)),
                 "topics": None if topics is None else dict(topics),
+                **TaskTry.columns_of(lease.owner),
                 "lost": [dict(loss) for loss in lost] or None,
             }
             connection.execute(insert(schema.batches).values(**values))
         return Batch.from_document({**values, "committed_at": None, "result": None})
+
+    def started(self, lease: Lease, seq: int, engine: str) -> None:
+        """Record who works on a planned batch now, and with which engine.
+
+        :raises BusyError: the lease is lost.
+        """
+        values = {**TaskTry.columns_of(lease.owner), "engine": engine, "application_id": None}
+        self._update_planned(lease, seq, values, stamp="started_at")
+
+    def running_as(self, lease: Lease, seq: int, application_id: str) -> None:
+        """Record the Spark application that works on a planned batch.
+
+        :raises BusyError: the lease is lost.
+        """
+        self._update_planned(lease, seq, {"application_id": application_id})
+
+    def _update_planned(self, lease: Lease, seq: int, values: Document, *, stamp: str = "") -> None:
+        """Update columns of a planned batch.
+
+        :param stamp: column that gets the database's time.
+        """
+        lease.check()
+        c = schema.batches.c
+        mine = (c.pipeline == lease.pipeline, c.seq == seq, c.status == BatchStatus.PLANNED)
+        with self._database.writing() as connection:
+            rows.fence(connection, lease)
+            stamped = {stamp: time_text(now(connection))} if stamp else {}
+            connection.execute(update(schema.batches).where(*mine).values(**values, **stamped))
 
     def commit(
         self,
@@ -357,6 +391,40 @@ class Ledger:
         with self._database.reading() as connection:
             query = select(c.document).where(c.pipeline == pipeline).order_by(c.number)
             return list(connection.execute(query).scalars())
+
+    # ---- progress
+
+    def record_progress(self, pipeline: str, sample: ProgressSample, *, keep: timedelta = timedelta(days=30)) -> None:
+        """Record what was seen of a pipeline's progress; needs no lease.
+
+        :param keep: samples that are older than this are deleted.
+        """
+        c = schema.progress.c
+        document = sample.document()
+        oldest = time_text(sample.seen_at - keep)
+        with self._database.writing() as connection:
+            connection.execute(
+                delete(schema.progress).where(
+                    c.pipeline == pipeline, (c.seen_at < oldest) | (c.seen_at == document["seen_at"])
+                )
+            )
+            connection.execute(insert(schema.progress).values(pipeline=pipeline, **document))
+
+    def progress(
+        self, pipeline: str, *, since: datetime | None = None, limit: int | None = None
+    ) -> list[ProgressSample]:
+        """Return what was seen of a pipeline's progress, oldest first.
+
+        :param since: only samples from then on.
+        :param limit: only that many, the newest.
+        """
+        c = schema.progress.c
+        query = select(schema.progress).where(c.pipeline == pipeline).order_by(c.seen_at.desc()).limit(limit)
+        if since is not None:
+            query = query.where(c.seen_at >= time_text(since))
+        with self._database.reading() as connection:
+            newest_first = [ProgressSample.from_document(dict(row._mapping)) for row in connection.execute(query)]
+        return newest_first[::-1]
 
     def _batch(self, query: Any) -> Batch | None:
         with self._database.reading() as connection:

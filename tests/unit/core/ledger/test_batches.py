@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_cdc.core.errors import BusyError, ConfigurationError
-from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger
+from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger, ProgressSample, TaskTry
 
 from .test_lease import start
 
@@ -211,3 +211,46 @@ for _ in range(400):
 def test_a_second_user_sees_what_the_first_wrote(ledger: Ledger, lease: Lease, another: Callable[[], Ledger]) -> None:
     batch = ledger.plan(lease, START, END, TEN)
     assert another().last("shop") == batch
+
+
+# ---- who worked on a batch, and what was seen of the progress
+
+
+def test_a_batch_names_the_task_and_the_application_that_worked_on_it_last(ledger: Ledger) -> None:
+    first, second = TaskTry("shop", "r1", "sync"), TaskTry("shop", "r2", "sync", 3, 2)
+    with ledger.lease("shop", first, 30) as lease:
+        batch = ledger.plan(lease, START, END, None)
+        assert (batch.task, batch.engine, batch.started_at) == (first, None, None)
+        ledger.started(lease, batch.seq, "spark")
+        ledger.running_as(lease, batch.seq, "app-1")
+        started = ledger.last("shop")
+        assert started is not None and started.started_at is not None and started.started_at >= started.planned_at
+        assert (started.task, started.engine, started.application_id) == (first, "spark", "app-1")
+        assert Batch.from_document(started.document()) == started
+    with ledger.lease("shop", second, 30) as lease:
+        ledger.started(lease, batch.seq, "spark")
+        again = ledger.last("shop")
+        assert again is not None and (again.task, again.application_id) == (second, None)
+    with ledger.lease("shop", "a command line", 30) as lease:
+        ledger.started(lease, batch.seq, "inline")
+        done = ledger.commit(lease, batch.seq, {})
+        assert (done.task, done.engine) == (None, "inline")
+        ledger.started(lease, batch.seq, "spark")
+        assert ledger.last("shop") == done, "a committed batch does not change"
+
+
+def test_progress_is_one_sample_a_moment_and_old_samples_go(ledger: Ledger) -> None:
+    day = timedelta(days=1)
+    full = ProgressSample(TEN + day, TEN, TEN - day, 86400.5, 7)
+    samples = [ProgressSample(TEN), full, ProgressSample(TEN + 2 * day, lag_records=2**40)]
+    for sample in (ProgressSample(TEN, lag_records=9), *samples):
+        ledger.record_progress("shop", sample)
+    ledger.record_progress("other", ProgressSample(TEN))
+    assert ledger.progress("shop") == samples
+    assert ledger.progress("shop", since=TEN + day) == samples[1:]
+    assert ledger.progress("shop", limit=1) == samples[2:]
+    last = ProgressSample(TEN + 3 * day)
+    ledger.record_progress("shop", last, keep=2 * day)
+    assert ledger.progress("shop") == [full, samples[2], last]
+    assert ledger.progress("other") == [ProgressSample(TEN)]
+    assert ledger.pipelines() == [], "looking at a pipeline does not create it"

@@ -10,13 +10,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import text
 
 from airflow_provider_cdc.core.errors import BusyError, Transient
-from airflow_provider_cdc.core.ledger import Lease, Ledger
+from airflow_provider_cdc.core.ledger import Lease, Ledger, TaskTry
 from airflow_provider_cdc.core.ledger.records import time_text
 
 HOLD = """
@@ -221,3 +222,49 @@ def test_a_dead_holder_loses_it_within_its_seconds_although_the_clock_was_set_ba
     time.sleep(0.6)
     with ledger.lease("shop", "me", 0.5) as lease:
         assert lease.token == dead.token + 1
+
+
+FIRST = TaskTry("shop_cdc", "manual__7", "sync", 2, 1)
+
+
+def test_a_later_try_of_a_task_takes_over_the_lease_of_its_dead_one_at_once(
+    ledger: Ledger, another: Callable[[], Ledger]
+) -> None:
+    dead = ledger.lease("shop", FIRST, 60)
+    batch = ledger.plan(dead, {"t": {0: 0}}, {"t": {0: 5}}, None)
+    with another().lease("shop", replace(FIRST, try_number=3), 60) as heir:
+        assert heir.token == dead.token + 1
+        assert another().plan(heir, batch.start, batch.end, None) == batch
+        with pytest.raises(BusyError, match="somebody else took it over"):
+            ledger.commit(dead, batch.seq, {})
+        dead.release()
+        heir.check()
+        assert ledger.holder("shop") is not None, "a release by the dead one frees nothing"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        FIRST,
+        "airflow-cdc of somebody",
+        *(replace(FIRST, try_number=2, **change) for change in (
+            {"dag_id": "other"}, {"run_id": "other"}, {"task_id": "other"}, {"map_index": 1}
+        )),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_nobody_else_takes_over_a_tasks_lease(ledger: Ledger, other: TaskTry | str) -> None:
+    with ledger.lease("shop", FIRST, 30), pytest.raises(BusyError, match=r"task sync \[2\] of DAG shop_cdc.*try 1"):
+        ledger.lease("shop", other, 30)
+
+
+def test_an_earlier_try_takes_nothing_from_a_later_one(ledger: Ledger) -> None:
+    with ledger.lease("shop", replace(FIRST, try_number=2), 30), pytest.raises(BusyError):
+        ledger.lease("shop", FIRST, 30)
+
+
+def test_after_a_command_line_no_task_is_named_any_more(ledger: Ledger) -> None:
+    with ledger.lease("shop", FIRST, 30):
+        pass
+    with ledger.lease("shop", "somebody", 30), pytest.raises(BusyError, match="somebody"):
+        ledger.lease("shop", replace(FIRST, try_number=2), 30)

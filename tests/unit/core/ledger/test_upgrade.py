@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A ledger of an earlier release is upgraded in place; ``version_1`` holds the tables as that release made them."""
+"""A ledger of an earlier version is upgraded in place; ``version_<n>`` holds the tables as that version made them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ import pytest
 from sqlalchemy import Connection, create_engine, text
 
 from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.core.ledger import Ledger, ProgressSample, TaskTry
 
 NOON = "2026-11-21T12:00:00.000000Z"
+_VERSIONS = {
+    1: "INSERT INTO cdc_version (version) VALUES (1)",
+    2: "INSERT INTO cdc_version (version, ledger_id) VALUES (2, '0123456789abcdef0123456789abcdef')",
+}
 _ROWS = [
-    "INSERT INTO cdc_version (version) VALUES (1)",
     "INSERT INTO cdc_pipelines (name, fingerprint, lease_token) VALUES ('shop', 'f', 7)",
     'INSERT INTO cdc_batches (pipeline, seq, kind, status, start, "end", until, planned_at, committed_at, result)'
     """ VALUES ('shop', 1, 'sync', 'committed', '{"t": {"0": 0}}', '{"t": {"0": 5}}', :noon, :noon, :noon,"""
@@ -27,14 +30,19 @@ _ROWS = [
 ]
 
 
+@pytest.fixture(params=_VERSIONS)
+def version(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
 @pytest.fixture
-def old(url: str) -> str:
-    """Return a database that version 1 made, with a batch committed and one planned."""
-    folder = Path(__file__).parent / "version_1"
+def old(url: str, version: int) -> str:
+    """Return a database that an earlier version made, with a batch committed and one planned."""
+    folder = Path(__file__).parent / f"version_{version}"
 
     def fill(connection: Connection) -> None:
         statements = (folder / f"{connection.dialect.name}.sql").read_text().split(";")
-        for statement in [*(s for s in statements if s.strip()), *_ROWS]:
+        for statement in [*(s for s in statements if s.strip()), _VERSIONS[version], *_ROWS]:
             connection.execute(text(statement), {"noon": NOON} if ":noon" in statement else {})
 
     _on(url, fill)
@@ -48,30 +56,37 @@ def _on(url: str, work: Callable[[Connection], None]) -> None:
     engine.dispose()
 
 
-def test_what_version_1_recorded_is_kept(old: str) -> None:
+def test_what_the_earlier_version_recorded_is_kept(old: str) -> None:
     ledger = Ledger(old)
     first, second = ledger.batches("shop")
     assert (first.seq, first.start, first.end, first.result) == (1, {"t": {0: 0}}, {"t": {0: 5}}, {"r": 5})
     assert first.until == first.committed_at == datetime(2026, 11, 21, 12, tzinfo=UTC)
     assert (first.topics, first.lost) == (None, [])
+    assert (first.task, first.engine, first.application_id, first.started_at) == (None, None, None, None)
     assert ledger.open("shop") == second and second.end == {"t": {0: 9}} and second.result is None
     assert ledger.tables("shop") == {"a.b": {"v": 1}}
 
 
 def test_an_upgraded_ledger_is_worked_with_as_a_new_one(old: str) -> None:
     ledger = Ledger(old)
-    with ledger.lease("shop", "test", 30, fingerprint=None) as lease:
+    owner = TaskTry("shop", "r", "sync")
+    with ledger.lease("shop", owner, 30, fingerprint=None) as lease:
         assert lease.token == 8
         ledger.abandon(lease, 2)
         batch = ledger.plan(lease, {"t": {0: 7}}, {"t": {0: 9}}, None, topics={"t": "AbC"})
         ledger.commit(lease, batch.seq, {"r": 2})
     assert [b.status for b in Ledger(old).batches("shop")] == ["committed", "abandoned", "committed"]
     assert Ledger(old).batches("shop")[-1].topics == {"t": "AbC"}
+    assert Ledger(old).batches("shop")[-1].task == owner
+    sample = ProgressSample(datetime(2026, 11, 21, 12, tzinfo=UTC), lag_records=3)
+    ledger.record_progress("shop", sample)
+    assert Ledger(old).progress("shop") == [sample]
 
 
-def test_the_id_is_made_once(old: str) -> None:
+def test_the_id_is_made_once(old: str, version: int) -> None:
     first = Ledger(old).id
     assert len(first) == 32 and Ledger(old).id == first
+    assert (first == "0123456789abcdef0123456789abcdef") == (version == 2)
 
 
 def test_many_that_start_at_once_upgrade_once(old: str) -> None:
@@ -85,7 +100,9 @@ def test_many_that_start_at_once_upgrade_once(old: str) -> None:
     assert len(Ledger(old).batches("shop")) == 2
 
 
-def test_an_upgrade_that_fails_leaves_version_1(old: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_upgrade_that_fails_leaves_the_earlier_version(
+    old: str, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from airflow_provider_cdc.core.ledger import database
 
     def fail(connection: Connection) -> None:
@@ -97,7 +114,7 @@ def test_an_upgrade_that_fails_leaves_version_1(old: str, monkeypatch: pytest.Mo
             Ledger(old).last("shop")
 
     def look(connection: Connection) -> None:
-        assert connection.execute(text("SELECT version FROM cdc_version")).scalars().all() == [1]
+        assert connection.execute(text("SELECT version FROM cdc_version")).scalars().all() == [version]
         assert connection.execute(text("SELECT count(*) FROM cdc_batches")).scalar() == 2
 
     _on(old, look)
