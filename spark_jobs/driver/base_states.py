@@ -145,23 +145,37 @@ class StartingPoints:
             base, every = None, _since(newest[0], [*earlier, *spans])
         return Start(base, back_to, [self._with_older(span) for span in every], newest)
 
-    def _with_older(self, span: Span) -> Span:
-        """Return a span with the other groups of its name, of this batch and earlier ones, that its rows may repeat."""
+    def _with_older(self, span: Span, applied_seq: int | None = None) -> Span:
+        """Return a span with the other groups of its name, of this batch and earlier ones, that its rows may repeat.
+
+        :param applied_seq: newest batch that the table holds, where it holds the span's rows.
+        """
         times = [group.min_source_time for group in span.groups if group.min_source_time is not None]
         if not times or not is_clock_position(span.groups[0].max_position):
             return span
         name = TableName(span.groups[0].database, span.groups[0].table)
         mine = {(group.file, group.row_group) for group in span.groups}
         now = self._groups.get(name, [])
-        batches = [groups_by_name(self._history.manifest(seq)) for seq in self._history.since_source_time(min(times))]
-        known = [*(group for by_name in batches for group in by_name.get(name, ())), *now]
+        batches = {
+            seq: groups_by_name(self._history.manifest(seq)).get(name, [])
+            for seq in self._history.since_source_time(min(times))
+        }
+        known = [*(group for groups in batches.values() for group in groups), *now]
         alike = [group for group in known if (group.max_source_time or 0) >= min(times)]
         # rows behind the first that may be repeated, however old, tell whether a row fits the state that it finds
         first = min(group.min_position for group in (*alike, *span.groups))
         behind = [group for group in (*self.earlier_groups(name, first), *now) if group.max_position >= first]
         found = {(group.file, group.row_group): group for group in (*alike, *behind)}
         older = [group for place, group in found.items() if place not in mine]
-        return replace(span, older=older)
+        if applied_seq is None:
+            return replace(span, older=older)
+        unapplied = [*(group for seq, groups in batches.items() if seq > applied_seq for group in groups), *now]
+        late = {(group.file, group.row_group) for group in unapplied}
+        return replace(
+            span,
+            older=[group for group in older if (group.file, group.row_group) not in late],
+            late=[group for group in older if (group.file, group.row_group) in late],
+        )
 
     def _snapshots(self, timeline: TableTimeline, spans: list[Span]) -> list[tuple[str, int]]:
         """Return (position, Kafka's time) of the snapshots that the content may begin with: those that have rows."""
@@ -222,19 +236,42 @@ class StartingPoints:
         """Return from where on rows come late, None when none do, and the applied changes to compare them with."""
         if base is None or not base.applied_position:
             return None, []
+        begins = [group.min_position for group in self.applied_repeats(timeline, base)]
         oldest = min((group.min_position for span in spans for group in span.groups if group.rows), default=None)
-        if oldest is None or not reaches(base.applied_position, oldest):
+        if oldest is not None and reaches(base.applied_position, oldest):
+            # rows of one name are on one topic: there only changes of one millisecond are unordered
+            renamed = len({name for _, name in timeline.names if name is not None}) > 1
+            begins.append(earliest_unordered(oldest) if renamed else same_millisecond(oldest))
+        if not begins:
             return None, []
-        # rows of one name are on one topic: there only changes of one millisecond are unordered
-        renamed = len({name for _, name in timeline.names if name is not None}) > 1
-        context, late_from = [], earliest_unordered(oldest) if renamed else same_millisecond(oldest)
+        context, late_from = [], min(begins)
         for seq in self._history.since(late_from):
             if seq <= base.applied_seq:
                 for span in self._spans(timeline, groups_by_name(self._history.manifest(seq))):
                     groups = [group for group in span.groups if group.max_position >= late_from]
                     if groups:
-                        context.append(self._with_older(replace(span, groups=groups)))
+                        context.append(self._with_older(replace(span, groups=groups), base.applied_seq))
         return late_from, context
+
+    def applied_repeats(self, timeline: TableTimeline, state: TableState | None) -> list[Group]:
+        """Return applied groups of a table whose rows may repeat rows of this batch of the table before it of the name.
+
+        Rows of an earlier table that come late may show that rows were applied that are only sent again.
+        """
+        if state is None or state.version is None or not is_clock_position(state.applied_position):
+            return []
+        repeats = []
+        for start, name in timeline.names:
+            before = [group for group in self._groups.get(name, ()) if group.min_position < start] if name else []
+            oldest = min((group.min_source_time for group in before if group.min_source_time is not None), default=None)
+            if oldest is None:
+                continue
+            newest = max(group.max_source_time or oldest for group in before)
+            applied = (seq for seq in self._history.since_source_time(oldest) if seq <= state.applied_seq)
+            for span in self._spans_of(timeline, applied):
+                if span.start == start and name == TableName(span.groups[0].database, span.groups[0].table):
+                    repeats += [g for g in span.groups if g.min_source_time is not None and g.min_source_time <= newest]
+        return repeats
 
     def _spans(self, timeline: TableTimeline, by_name: dict[TableName, list[Group]]) -> list[Span]:
         spans = []

@@ -155,6 +155,7 @@ class Between:
         touched = bool(spans) or state is None or changed_at is not None or self._is_new(timeline, state)
         touched = touched or (self._checks_references(timeline) and self._starts.removes(timeline))
         touched = touched or aside is not None
+        touched = touched or (timeline.dropped_at is None and bool(self._starts.applied_repeats(timeline, state)))
         behind = state is not None and state.applied_seq < self._job.seq and may_go_on(self._job, state)
         if not touched and not behind:
             if state is not None and state.state == TableStatus.OK and state.notes != timeline.notes:

@@ -447,9 +447,10 @@ class _Table:
     def _with_older(self, found: pa.Table, span: Span, columns: list[str]) -> pa.Table:
         """Return a span's rows with those of earlier batches that they may repeat, marked as older."""
         tables = [_marked(found, older=False)]
-        if span.older:
-            older = read_groups(self._storage, span.older, columns, before_of=self._before_of())
-            tables.append(_marked(older, older=True))
+        for groups, late in ((span.older, False), (span.late, True)):
+            if groups:
+                older = read_groups(self._storage, groups, columns, before_of=self._before_of())
+                tables.append(_marked(older, older=True, late=late))
         return pa.concat_tables(tables).unify_dictionaries()
 
     def _of_table(self, rows: pa.Table, span: Span) -> pa.Table:
@@ -463,9 +464,9 @@ class _Table:
         boundaries = {span.start, *clears, *(version.position for version in timeline.versions)}
         for boundary in sorted(boundaries - {""}):
             if boundary >= span.start and (span.end is None or boundary < span.end):
-                rows = without_repeats_across(rows, boundary)
+                rows = without_repeats_across(rows, boundary, str(timeline.last_name))
         begun = latest_unordered(max([span.start, *timeline.copies.get(span.start, ())]))
-        groups = [*span.groups, *span.older]
+        groups = [*span.groups, *span.older, *span.late]
         if span.end is None and all(group.min_position >= begun for group in groups):
             return rows
         found = rows_of_name(rows, span.start, span.end, span.others)
@@ -582,10 +583,12 @@ def _inside(rows: pa.Table, start: str, end: str | None) -> pa.Table:
     return rows if end is None else rows.filter(pc.less(rows.column("position"), end))
 
 
-def _marked(rows: pa.Table, *, older: bool) -> pa.Table:
+def _marked(rows: pa.Table, *, older: bool, late: bool = False) -> pa.Table:
     """Return rows of a format ordered by clock with what tells repeats."""
     rows = with_sending(rows)
-    return rows.append_column("older", pa.chunked_array([pa.repeat(older, rows.num_rows)]))
+    for name, mark in (("older", older), ("late", late)):
+        rows = rows.append_column(name, pa.chunked_array([pa.repeat(mark, rows.num_rows)]))
+    return rows
 
 
 def _not_older(rows: pa.Table) -> pa.Table:

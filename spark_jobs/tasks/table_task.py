@@ -18,6 +18,7 @@ class Span:
 
     :param others: spans in which the name meant other tables, if they begin or end in one instant with this one.
     :param older: other row groups of the name that the rows may repeat, where no position tells that.
+    :param late: the same, but not applied yet, while the rows are: they may have been applied as new ones.
     """
 
     groups: list[Group]
@@ -25,6 +26,7 @@ class Span:
     end: str | None
     others: list[tuple[str, str | None]] = field(default_factory=list)
     older: list[Group] = field(default_factory=list)
+    late: list[Group] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -312,6 +312,30 @@ def test_a_row_that_comes_before_the_one_it_repeats(script: Script) -> None:
     assert found(script) == Counter([(1, 2)])
 
 
+@pytest.mark.parametrize("when, expected", [(LATER, Counter([(2, 2)])), (SOON, "parked")])
+def test_a_row_sent_again_behind_a_truncate_that_comes_before_the_one_it_repeats(
+    script: Script, when: int, expected: Any
+) -> None:
+    """The row of partition 1 comes a batch late; until then its repeat seems to be new."""
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1, partition=1), ddl(20, "TRUNCATE TABLE shop.t"))
+    script.send(row(30, "INSERT", 2, 2, second=1), row(when, "INSERT", 1, 1))
+    script.sync({("canal", 0): 4})
+    script.sync()
+    assert found(script) == expected
+
+
+@pytest.mark.parametrize("when, expected", [(LATER, Counter([(2, 2)])), (SOON, "parked")])
+def test_a_row_sent_again_to_a_new_table_of_its_name_that_comes_before_the_one_it_repeats(
+    script: Script, when: int, expected: Any
+) -> None:
+    """The row of partition 1 comes a batch late, and is of the dropped table."""
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1, partition=1), ddl(20, "DROP TABLE shop.t"), ddl(30, T, second=1))
+    script.send(row(40, "INSERT", 2, 2, second=1), row(when, "INSERT", 1, 1))
+    script.sync({("canal", 0): 5})
+    script.sync()
+    assert found(script) == expected
+
+
 def test_a_statement_that_comes_before_the_one_it_repeats(script: Script) -> None:
     drop = "DROP TABLE shop.t"
     script.send(ddl(0, T), row(10, "INSERT", 1, 1), ddl(20, drop), ddl(30, "CREATE TABLE shop.t (k INT PRIMARY KEY)"))

@@ -150,7 +150,8 @@ def _taken(
     events = [event for runs in cycles.values() for run in runs for event in run]
     positions = typer.changes.rows.column("position").take(pa.array(where[events]))
     if stored.went_through(positions).any():
-        raise rewind_needed(typer, "changes of keys came later than others of their moment", min(positions.to_pylist()))
+        what = "changes of keys came later than others of their moment"
+        raise rewind_needed(str(typer.timeline.last_name), what, min(positions.to_pylist()))
     asked = keys.take(pa.array([runs[0][0] for runs in cycles.values()]))
     rows = rows_before(asked)
     both = [

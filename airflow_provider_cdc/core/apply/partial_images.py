@@ -31,7 +31,7 @@ class RewindNeeded(DataError):
     position = ""
 
 
-def rewind_needed(typer: RowTyper, what: str, position: str) -> RewindNeeded:
+def rewind_needed(table: str, what: str, position: str) -> RewindNeeded:
     """Return the error that lets a table go back behind a position.
 
     :param what: the changes that came late.
@@ -39,7 +39,7 @@ def rewind_needed(typer: RowTyper, what: str, position: str) -> RewindNeeded:
     error = RewindNeeded(
         "apply.rewind_needed",
         what,
-        where={"table": str(typer.timeline.last_name)},
+        where={"table": table},
         hint="the table goes back to before them and is resolved again",
     )
     error.position = position
@@ -175,7 +175,7 @@ class Completion:
         if not chains.stands_as_before(wanted, self._applied):
             what = "updates that leave out columns arrived late, after their rows moved, went or came anew"
             position = self._typer.changes.rows.column("position")[int(self._events.places[0])].as_py()
-            raise rewind_needed(self._typer, what, position)
+            raise rewind_needed(str(self._typer.timeline.last_name), what, position)
         keys = self._keys.take(pa.array(chains.stored[wanted]))
         rows = self._stored(keys)
         both = [

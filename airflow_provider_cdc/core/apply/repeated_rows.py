@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.apply.clock_conflicts import KeyStates, of_several
 from airflow_provider_cdc.core.apply.clock_order import moments_and_partitions, order_unknown
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack
+from airflow_provider_cdc.core.apply.partial_images import rewind_needed
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
@@ -56,39 +57,78 @@ def with_sending(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def without_repeats_across(rows: pa.Table, boundary: str) -> pa.Table:
+def without_repeats_across(rows: pa.Table, boundary: str, table: str = "") -> pa.Table:
     """Return changes of one name without those behind a boundary that were sent before it and long ago.
 
     What was sent before the boundary a short while ago is marked as doubtful: it may have been made on both sides.
 
+    :param rows: of those that are ``late`` nothing was known when the others, but for the ``older`` ones, were applied.
     :param boundary: position of the statement that gave the name to the table, emptied it or changed its columns.
+    :param table: its name, for the error.
     :raises ImagesLack: images have to be compared, and they were left in the change log.
+    :raises RewindNeeded: rows were applied that late ones show to be repeats.
     """
-    later: BoolArray = pc.greater_equal(rows.column("position"), boundary).to_numpy(zero_copy_only=False)
-    if not later.any() or later.all():
+    behind: BoolArray = pc.greater_equal(rows.column("position"), boundary).to_numpy(zero_copy_only=False)
+    if not behind.any() or behind.all():
         return rows
     source = rows.column("source").to_numpy()
-    suspects: IntArray = np.flatnonzero(later & (source >= 0) & (source <= source[~later].max()))
+    suspects: IntArray = np.flatnonzero(behind & (source >= 0) & (source <= source[~behind].max()))
     if not len(suspects):
         return rows
     if "before" not in rows.column_names:
         raise ImagesLack
-    known: IntArray = np.flatnonzero(~later & (source >= source[suspects].min()))
+    known: IntArray = np.flatnonzero(~behind & (source >= source[suspects].min()))
     contents = _contents(rows, np.concatenate([known, suspects]))
-    sent, stale = (rows.column(name).to_numpy(zero_copy_only=False) for name in ("sent", "stale"))
-    before: dict[int, int] = {}
-    for content, time in zip(contents[: len(known)].tolist(), sent[known].tolist(), strict=True):
-        before[content] = max(time, before.get(content, time))
-    again: BoolArray = np.zeros(len(later), bool)
-    doubtful: BoolArray = np.zeros(len(later), bool)
-    for row, content in zip(suspects.tolist(), contents[len(known) :].tolist(), strict=True):
-        if content in before:
-            apart = bool(stale[row]) or abs(sent[row] - before[content]) > REPEAT_MS
-            (again if apart else doubtful)[row] = True
+    sightings = _Sightings(rows, suspects, contents[len(known) :])
+    again, doubtful = sightings.verdicts(known, contents[: len(known)])
+    older, late = (_flags(rows, name) for name in ("older", "late"))
+    if late[known].any():
+        punctual = ~late[known]
+        before = sightings.verdicts(known[punctual], contents[: len(known)][punctual])
+        applied = ((again != before[0]) | (doubtful != before[1])) & ~older
+        if applied.any():
+            position = pc.min(rows.column("position").filter(pa.array(applied))).as_py()
+            raise rewind_needed(table, "rows that repeat others were applied before those", position)
     if doubtful.any():
         marked = pc.or_(rows.column("doubtful"), pa.array(doubtful))
         rows = rows.set_column(rows.schema.get_field_index("doubtful"), "doubtful", marked)
     return rows.filter(pa.array(~again)) if again.any() else rows
+
+
+def _flags(rows: pa.Table, name: str) -> BoolArray:
+    """Return a column of flags, false where there is none."""
+    if name not in rows.column_names:
+        return np.zeros(rows.num_rows, bool)
+    flags: BoolArray = rows.column(name).to_numpy(zero_copy_only=False)
+    return flags
+
+
+class _Sightings:
+    """Rows behind a boundary that may repeat rows before it.
+
+    :param suspects: indexes of the rows behind it.
+    :param contents: of each suspect a number that only the same change has, whenever it was sent.
+    """
+
+    def __init__(self, rows: pa.Table, suspects: IntArray, contents: IntArray) -> None:
+        self._suspects, self._contents = suspects, contents
+        self._sent, self._stale = (rows.column(name).to_numpy(zero_copy_only=False) for name in ("sent", "stale"))
+
+    def verdicts(self, known: IntArray, contents: IntArray) -> tuple[BoolArray, BoolArray]:
+        """Return which rows repeat others for certain, and which of them may.
+
+        :param known: indexes of rows before the boundary, ``contents`` their numbers.
+        """
+        before: dict[int, int] = {}
+        for content, time in zip(contents.tolist(), self._sent[known].tolist(), strict=True):
+            before[content] = max(time, before.get(content, time))
+        again: BoolArray = np.zeros(len(self._sent), bool)
+        doubtful: BoolArray = np.zeros(len(self._sent), bool)
+        for row, content in zip(self._suspects.tolist(), self._contents.tolist(), strict=True):
+            if content in before:
+                apart = bool(self._stale[row]) or abs(self._sent[row] - before[content]) > REPEAT_MS
+                (again if apart else doubtful)[row] = True
+        return again, doubtful
 
 
 def _contents(rows: pa.Table, places: IntArray) -> IntArray:
