@@ -7,22 +7,19 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 
-from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, Transient
+from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, Transient, concerns_configuration
 from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.core.printable import printable, printable_lines
 
 DONE, CONFIGURATION, DATA, AGAIN = 0, 2, 3, 5
 """Exit codes: done or nothing to do; correct the configuration; look at the data; try again later."""
 
-_CONFIGURATION_CODES = ("kafka.topic_unknown", "kafka.not_allowed")
-
 
 def exit_code(error: CdcError) -> int:
     """Return the exit code of a command that ended with this error, by its code: errors may come from a document."""
     if isinstance(error, Transient):
         return AGAIN
-    of_settings = error.code == "configuration" or error.code.endswith(".unknown")
-    return CONFIGURATION if of_settings or error.code in _CONFIGURATION_CODES else DATA
+    return CONFIGURATION if concerns_configuration(error) else DATA
 
 
 def guarded(work: Callable[[], int], *, as_json: bool) -> int:

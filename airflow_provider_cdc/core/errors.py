@@ -92,6 +92,12 @@ class ConfigurationError(Terminal, CdcError):
         super().__init__("configuration", text, where=where)
 
 
+def concerns_configuration(error: CdcError) -> bool:
+    """Return whether the pipeline or a connection has to be corrected; by its code: errors may come from a document."""
+    of_settings = error.code == "configuration" or error.code.endswith(".unknown")
+    return of_settings or error.code in ("kafka.topic_unknown", "kafka.not_allowed")
+
+
 class DataError(Terminal, CdcError):
     """The data itself cannot be carried as it stands."""
 

@@ -7,10 +7,11 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
@@ -29,12 +30,15 @@ _SPARK_BINARIES = ("spark-submit", "spark2-submit", "spark3-submit")
 _POSTGRES_EXTRA = ("sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "application_name")
 # A secrets backend takes precedence over the environment: then only Airflow can resolve a connection.
 _BACKENDS = ("AIRFLOW__SECRETS__BACKEND", "AIRFLOW__WORKERS__SECRETS_BACKEND")
+_LEDGER_TYPES = ("postgres", "sqlite", "cdc_ledger")
 _S3_EXTRA = {
     "endpoint_url": "AWS_ENDPOINT_URL",
     "region_name": "AWS_REGION",
     "region": "AWS_REGION",
     "aws_session_token": "AWS_SESSION_TOKEN",
 }
+
+C = TypeVar("C", "Connection", "EnvironmentConnection", "Connection | EnvironmentConnection")
 
 
 @dataclass(frozen=True)
@@ -85,13 +89,24 @@ def find_connection(conn_id: str, kinds: Iterable[str] = ()) -> Connection | Env
     :param kinds: types it may have; any if empty.
     :raises ConfigurationError: it is not defined, cannot be read, or has another type.
     """
-    where = {"connection": conn_id}
-    conn = _from_environment(conn_id) or _from_airflow(conn_id, where)
+    return _accepted(_from_environment(conn_id) or _from_airflow(conn_id, {"connection": conn_id}), conn_id, kinds)
+
+
+async def async_find_connection(conn_id: str, kinds: Iterable[str] = ()) -> Connection:
+    """Return an Airflow connection as :func:`find_connection` does, without blocking the event loop."""
+    from airflow.sdk import BaseHook
+
+    with _explained(conn_id, {"connection": conn_id}):
+        conn = await BaseHook.aget_connection(conn_id)
+    return _accepted(conn, conn_id, kinds)
+
+
+def _accepted(conn: C, conn_id: str, kinds: Iterable[str]) -> C:
     mask(conn.password)
     allowed = tuple(kinds)
     if allowed and conn.conn_type not in allowed:
         text = f"connection {conn_id!r} is of type {conn.conn_type!r}, expected {' or '.join(map(repr, allowed))}"
-        raise ConfigurationError([text], where=where)
+        raise ConfigurationError([text], where={"connection": conn_id})
     return conn
 
 
@@ -124,12 +139,20 @@ def _from_environment(conn_id: str) -> EnvironmentConnection | None:
 
 def _from_airflow(conn_id: str, where: dict[str, Any]) -> Connection:
     from airflow.sdk import BaseHook
+
+    with _explained(conn_id, where):
+        return BaseHook.get_connection(conn_id)
+
+
+@contextmanager
+def _explained(conn_id: str, where: dict[str, Any]) -> Iterator[None]:
+    """Turn Airflow's errors about a connection into ours."""
     from airflow.sdk.exceptions import AirflowNotFoundException
 
     variable = f"AIRFLOW_CONN_{conn_id.upper()}"
     in_environment = variable in os.environ
     try:
-        return BaseHook.get_connection(conn_id)
+        yield
     except AirflowNotFoundException:
         if in_environment:
             raise _unreadable(variable, where) from None
@@ -169,12 +192,23 @@ def ledger_url(value: str) -> str:
     :param value: ``default`` (a file under AIRFLOW_HOME), a database URL, or the id of a connection of type
         ``cdc_ledger``, ``postgres`` or ``sqlite``.
     """
+    return _plain_ledger_url(value) or _ledger_url_of(find_connection(value, _LEDGER_TYPES), value)
+
+
+async def async_ledger_url(value: str) -> str:
+    """Return the ledger's database URL as :func:`ledger_url` does, without blocking the event loop."""
+    return _plain_ledger_url(value) or _ledger_url_of(await async_find_connection(value, _LEDGER_TYPES), value)
+
+
+def _plain_ledger_url(value: str) -> str | None:
+    """Return the URL of a ledger that is not named by a connection."""
     if value == "default":
         home = Path(os.environ.get("AIRFLOW_HOME") or Path.home() / "airflow").expanduser().absolute()
         return f"sqlite:///{home / 'cdc' / 'ledger.db'}"
-    if "://" in value:
-        return value
-    conn = find_connection(value, ("postgres", "sqlite", "cdc_ledger"))
+    return value if "://" in value else None
+
+
+def _ledger_url_of(conn: Connection | EnvironmentConnection, value: str) -> str:
     if conn.conn_type == "cdc_ledger" and conn.extra_dejson.get("sqlite_file"):
         return f"sqlite:///{conn.extra_dejson['sqlite_file']}"
     if conn.conn_type == "sqlite":

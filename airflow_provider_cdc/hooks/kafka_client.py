@@ -29,11 +29,16 @@ class KafkaClient:
     :param conn_id: the connection's id, for messages.
     :param settings: returns librdkafka's configuration; asked when a client is made.
     :param timeout: seconds one call may take.
+    :param first_contact: seconds the first call may take.
     """
 
-    def __init__(self, conn_id: str, settings: Callable[[], dict[str, str]], timeout: float) -> None:
+    def __init__(
+        self, conn_id: str, settings: Callable[[], dict[str, str]], timeout: float, first_contact: float
+    ) -> None:
         self.conn_id = conn_id
         self.timeout = timeout
+        self.first_contact = first_contact
+        self._answered = False
         self._settings = settings
         self._complaints = Complaints(conn_id)
         self._admin: tuple[int, AdminClient] | None = None
@@ -83,11 +88,12 @@ class KafkaClient:
         """
         from confluent_kafka import KafkaException
 
-        limit = time.monotonic() + self.timeout
+        limit = time.monotonic() + (self.timeout if self._answered else self.first_contact)
         while True:
             try:
                 answer = ask(max(0.1, min(1.0, limit - time.monotonic())))
                 self._complaints.clear()
+                self._answered = True
                 return answer
             except TimeoutError:
                 text = f"no answer within {self.timeout:g} s"

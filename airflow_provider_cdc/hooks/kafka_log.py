@@ -10,16 +10,25 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.core.errors import SourceError
 from airflow_provider_cdc.core.kafka_errors import UNKNOWN
 from airflow_provider_cdc.core.model.offsets import Offsets
-from airflow_provider_cdc.hooks.connections import find_connection, mask
+from airflow_provider_cdc.hooks.connections import (
+    EnvironmentConnection,
+    async_find_connection,
+    find_connection,
+    mask,
+)
 from airflow_provider_cdc.hooks.kafka_client import KafkaClient
 from airflow_provider_cdc.hooks.kafka_config import SECRETS, client_config
 from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, TopicPartition, Watermarks, read_windows
 
+if TYPE_CHECKING:
+    from airflow.sdk import Connection
+
+CONNECTION_TYPES = ("kafka",)
 _SHOWN_NAMES = 10
 # By name, not by its two underscores: Debezium's heartbeat topics begin with them too.
 _KAFKAS_OWN = {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
@@ -30,34 +39,27 @@ class KafkaLog:
 
     :param kafka_conn_id: Airflow connection of type ``kafka``; its extra holds librdkafka keys.
     :param timeout: seconds one request to the cluster may take.
+    :param first_contact: seconds that the requests before the cluster's first answer may take; the same if None.
     """
 
-    def __init__(self, kafka_conn_id: str = "kafka_default", *, timeout: float = 15.0) -> None:
+    def __init__(
+        self, kafka_conn_id: str = "kafka_default", *, timeout: float = 15.0, first_contact: float | None = None
+    ) -> None:
         self.kafka_conn_id = kafka_conn_id
         self.timeout = timeout
-        self._client = KafkaClient(kafka_conn_id, self.client_config, timeout)
+        self.first_contact = timeout if first_contact is None else first_contact
+        self.close()
 
     def client_config(self) -> dict[str, str]:
         """Return librdkafka's configuration of the connection; mask its secrets in logs.
 
         :raises ConfigurationError: the connection is not there, of another type, or has a key that is not allowed.
         """
-        conn = find_connection(self.kafka_conn_id, ("kafka",))
-        config = client_config(
-            self.kafka_conn_id,
-            conn.extra_dejson,
-            host=conn.host,
-            port=conn.port,
-            login=conn.login,
-            password=conn.password,
-        )
-        for key in SECRETS:
-            mask(config.get(key))
-        return config
+        return _config_of(find_connection(self.kafka_conn_id, CONNECTION_TYPES))
 
     def close(self) -> None:
         """Drop the connection to the cluster."""
-        self._client = KafkaClient(self.kafka_conn_id, self.client_config, self.timeout)
+        self._client = KafkaClient(self.kafka_conn_id, self.client_config, self.timeout, self.first_contact)
 
     # ---- what is there
 
@@ -210,6 +212,40 @@ class KafkaLog:
         rest = " …" if len(existing) > len(near) else ""
         hint = f"topics there: {', '.join(near)}{rest}" if existing else "the cluster has no topic"
         return SourceError("kafka.topic_unknown", text, where={"connection": self.kafka_conn_id}, hint=hint)
+
+
+class ResolvedKafkaLog(KafkaLog):
+    """A ``KafkaLog`` whose connection was resolved before.
+
+    :param config: librdkafka's configuration.
+    """
+
+    def __init__(
+        self, kafka_conn_id: str, config: dict[str, str], *, timeout: float = 15.0, first_contact: float | None = None
+    ) -> None:
+        self._config = config
+        super().__init__(kafka_conn_id, timeout=timeout, first_contact=first_contact)
+
+    def client_config(self) -> dict[str, str]:
+        """Return librdkafka's configuration."""
+        return self._config
+
+
+async def async_client_config(conn_id: str) -> dict[str, str]:
+    """Return librdkafka's configuration of a connection, without blocking the event loop.
+
+    :raises ConfigurationError: as :meth:`KafkaLog.client_config`.
+    """
+    return _config_of(await async_find_connection(conn_id, CONNECTION_TYPES))
+
+
+def _config_of(conn: Connection | EnvironmentConnection) -> dict[str, str]:
+    config = client_config(
+        conn.conn_id, conn.extra_dejson, host=conn.host, port=conn.port, login=conn.login, password=conn.password
+    )
+    for key in SECRETS:
+        mask(config.get(key))
+    return config
 
 
 __all__ = ["KafkaLog", "KafkaRecord", "TopicPartition", "Watermarks"]

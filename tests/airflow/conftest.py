@@ -4,10 +4,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from .shop import Shop, demand_data, feed
+
+if TYPE_CHECKING:
+    from tests.stack.broker import Broker
 
 Connect = Callable[..., str]
 
@@ -22,3 +28,20 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
         return conn_id
 
     return define
+
+
+@pytest.fixture(scope="session")
+def filled() -> Iterator[Broker]:
+    demand_data()
+    from tests.stack.broker import Broker
+
+    with Broker() as running:
+        feed(running, 0, 1)
+        yield running
+
+
+@pytest.fixture
+def shop(filled: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    made = Shop(tmp_path, {"bootstrap.servers": filled.bootstrap})
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_KAFKA", made.env()["AIRFLOW_CONN_SHOP_KAFKA"])
+    return made

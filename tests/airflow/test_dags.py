@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,29 +19,12 @@ from airflow_provider_cdc.core.model.status import ResultStatus
 from tests.system import processes
 
 from .dags_of_tests import MARK
-from .shop import PHASES, ROOT, Shop, demand_data, feed, rows, until
+from .shop import PHASES, ROOT, Shop, rows
 
 if TYPE_CHECKING:
-    from tests.stack.broker import Broker
+    pass
 
 pytestmark = pytest.mark.airflow
-
-
-@pytest.fixture(scope="module")
-def filled() -> Iterator[Broker]:
-    demand_data()
-    from tests.stack.broker import Broker
-
-    with Broker() as running:
-        feed(running, 0, 1)
-        yield running
-
-
-@pytest.fixture
-def shop(filled: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    made = Shop(tmp_path, {"bootstrap.servers": filled.bootstrap})
-    monkeypatch.setenv("AIRFLOW_CONN_SHOP_KAFKA", made.env()["AIRFLOW_CONN_SHOP_KAFKA"])
-    return made
 
 
 def dag_runs(shop: Shop, folder: Path, dag_id: str, *dates: str) -> dict[str, Any]:
@@ -220,93 +201,3 @@ def test_a_killed_task_stops_its_engine(shop: Shop) -> None:
         task.execute({})
     assert time.monotonic() - started < 20
     assert operator(shop).execute({})["status"] == "done"
-
-
-# ---- the sensor and its trigger
-
-
-def sensor(shop: Shop, moment: str, **more: Any) -> Any:
-    from airflow_provider_cdc import CdcReceivedSensor
-
-    return CdcReceivedSensor(task_id="wait", pipeline=shop.document(), until=moment, **more)
-
-
-def test_a_sensor_that_need_not_wait_never_defers(shop: Shop) -> None:
-    moment = (shop_time(1) - timedelta(seconds=20)).isoformat()
-    for deferrable in (True, False):
-        seen = sensor(shop, moment, deferrable=deferrable).execute({})
-        assert seen["received"] >= moment
-
-
-def test_a_sensor_defers_with_a_trigger_that_can_be_built_again(shop: Shop) -> None:
-    from airflow.sdk.exceptions import TaskDeferred
-
-    from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
-
-    with pytest.raises(TaskDeferred) as deferred:
-        sensor(shop, "2030-01-01T00:00:00Z", deferrable=True, timeout=5).execute({})
-    assert deferred.value.timeout is not None
-    path, arguments = deferred.value.trigger.serialize()
-    assert path.rsplit(".", 1)[1] == CdcReceivedTrigger.__name__
-    again = CdcReceivedTrigger(**json.loads(json.dumps(arguments)))
-    assert again.serialize() == (path, arguments)
-    assert "bootstrap" not in json.dumps(arguments)
-
-
-def test_a_trigger_never_blocks_the_loop_and_names_the_partition(shop: Shop) -> None:
-    from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
-
-    trigger = CdcReceivedTrigger(shop.document(), "2030-01-01T00:00:00+00:00", 0.2, time.time() + 3)
-
-    async def watched() -> tuple[dict[str, Any], float]:
-        longest = 0.0
-
-        async def beat() -> None:
-            nonlocal longest
-            while True:
-                before = time.monotonic()
-                await asyncio.sleep(0.01)
-                longest = max(longest, time.monotonic() - before)
-
-        beating = asyncio.create_task(beat())
-        await asyncio.sleep(0.1)
-        event = await anext(aiter(trigger.run()))
-        beating.cancel()
-        return event.payload, longest
-
-    # The first look imports what decodes; that happens in the thread too, but holds the interpreter's lock.
-    payload, _ = asyncio.run(watched())
-    trigger.deadline = time.time() + 1
-    payload, longest = asyncio.run(watched())
-    assert payload["status"] == "timeout"
-    assert "shopdb.shop.customers/" in payload["told"]
-    assert longest < 1.0
-
-
-def test_a_trigger_ends_at_what_waiting_does_not_end(shop: Shop) -> None:
-    from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
-
-    shop.changes = {"source": {"topics": "nowhere"}}
-    trigger = CdcReceivedTrigger(shop.document(), until(1), 1, time.time() + 60)
-    event = asyncio.run(_first(trigger))
-    assert (event["status"], "kafka.topic_unknown" in event["told"]) == ("failed", True)
-
-
-async def _first(trigger: Any) -> dict[str, Any]:
-    return dict((await anext(aiter(trigger.run()))).payload)
-
-
-def test_a_broker_that_is_away_is_waited_for(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    away = json.dumps({"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}})
-    monkeypatch.setenv("AIRFLOW_CONN_SHOP_KAFKA", away)
-    seen = sensor(shop, until(1)).poke({})
-    assert not seen.is_done
-
-
-def test_a_sensor_without_a_time_is_a_mistake(shop: Shop) -> None:
-    from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
-
-    with pytest.raises(AirflowFailException, match="needs a time"):
-        sensor(shop, "", deferrable=True).execute({})
-    with pytest.raises(AirflowSkipException):
-        sensor(shop, "", deferrable=True, soft_fail=True).execute({})

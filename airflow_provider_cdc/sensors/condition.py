@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wait for a condition of a pipeline: in the worker, with reschedules, or in the triggerer."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowSensorTimeout,
+    AirflowSkipException,
+    AirflowTaskTimeout,
+)
+
+from airflow_provider_cdc.batch.arguments import PipelineLike, as_pipeline
+from airflow_provider_cdc.core.errors import CdcError, Transient, concerns_configuration
+from airflow_provider_cdc.core.printable import printable
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_cdc.core.config import CdcPipeline
+    from airflow_provider_cdc.triggers.condition import ConditionTrigger
+    from airflow_provider_cdc.watch.condition import Answer, Condition
+
+_GRACE = timedelta(seconds=60)
+"""Time after the trigger's own timeout, which says why; Airflow's timeout then is for a trigger that is gone."""
+
+
+class _Misconfigured(Exception):
+    """An error of the configuration on its way past ``soft_fail``."""
+
+
+class ConditionSensor(BaseSensorOperator):
+    """Wait until a condition of a pipeline holds.
+
+    It looks once before it defers. ``timeout`` and ``execution_timeout`` hold while it is deferred, and the message of
+    a timeout names what holds the condition back. An error of the configuration fails the task also with ``soft_fail``.
+
+    :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file.
+    :param deferrable: wait in the triggerer.
+    """
+
+    template_fields: Sequence[str] = ()
+    ui_color = "#e0f2fe"
+
+    def __init__(
+        self,
+        *,
+        pipeline: PipelineLike,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+        self.deferrable = deferrable
+        self._condition: Condition[Any, Any] | None = None
+        self._holding = ""
+
+    @abstractmethod
+    def condition(self, pipeline: CdcPipeline) -> Condition[Any, Any]:
+        """Return what is waited for.
+
+        :raises ConfigurationError: an argument is wrong.
+        """
+
+    @abstractmethod
+    def trigger_class(self) -> type[ConditionTrigger]:
+        """Return the trigger that waits for the condition."""
+
+    def execute(self, context: Context) -> Any:
+        """Look once; then wait here or in the triggerer."""
+        wait = self._look_and_defer if self.deferrable else super().execute
+        return self._explained(wait, context)
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """Return the trigger's answer, or raise its error."""
+        resume = super().resume_execution
+        return self._explained(lambda ctx: resume(next_method, next_kwargs, ctx), context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any] | None = None) -> Any:
+        """Return the trigger's answer, or raise its error."""
+        answer = event or {}
+        message = printable(answer.get("message", "the trigger ended without an event"))
+        if answer.get("status") == "reached":
+            self.log.info("%s", message)
+            return answer["value"]
+        if answer.get("status") == "timeout":
+            raise self._timeout(answer["limit"], message)
+        if answer.get("configuration"):
+            raise _Misconfigured(message)
+        raise AirflowFailException(message)
+
+    def poke(self, context: Context) -> PokeReturnValue:
+        """Look once."""
+        try:
+            if self._condition is None:
+                self._condition = self.condition(as_pipeline(self.pipeline))
+            answer = self._condition.check()
+        except CdcError as error:
+            self._holding = printable(str(error))
+            if concerns_configuration(error):
+                raise _Misconfigured(self._holding) from error
+            if not isinstance(error, Transient):
+                raise AirflowFailException(self._holding) from error
+            self._announcements.fail(error.code, self._holding)
+            return PokeReturnValue(False)
+        return self._weigh(answer)
+
+    def _weigh(self, answer: Answer) -> PokeReturnValue:
+        self._announcements.note(answer)
+        self._holding = printable(answer.message)
+        if answer.alarm:
+            raise AirflowFailException(self._holding)
+        return PokeReturnValue(answer.reached, answer.document if answer.reached else None)
+
+    @property
+    def _announcements(self) -> Any:
+        from airflow_provider_cdc.watch.announcements import Announcements
+
+        if not hasattr(self, "_lines"):
+            self._lines = Announcements(self.log)
+        return self._lines
+
+    def _look_and_defer(self, context: Context) -> Any:
+        started = time.time()
+        try:
+            reached = self.poke(context)
+        except AirflowException as error:
+            if self.soft_fail or self.never_fail:
+                raise AirflowSkipException(str(error)) from error
+            raise
+        if reached:
+            return reached.xcom_value
+        assert self._condition is not None
+        limits = {"timeout": float(self.timeout)}
+        if self.execution_timeout is not None:
+            limits["execution_timeout"] = self.execution_timeout.total_seconds()
+        limit = min(limits, key=lambda name: limits[name])
+        trigger = self.trigger_class()(
+            pipeline=self._condition.pipeline.to_dict(),
+            poke_interval=float(self.poke_interval),
+            deadline=started + limits[limit],
+            limit=limit,
+            **self._condition.arguments(),
+        )
+        left = timedelta(seconds=max(0.0, limits[limit])) + _GRACE
+        self.defer(trigger=trigger, method_name="execute_complete", timeout=left)
+
+    def _explained(self, wait: Callable[[Context], Any], context: Context) -> Any:
+        """Wait; log why the task is skipped, and name in a timeout what holds the condition back."""
+        try:
+            return wait(context)
+        except _Misconfigured as error:
+            raise AirflowFailException(str(error)) from error
+        except AirflowSensorTimeout as error:
+            raise AirflowSensorTimeout(self._named(str(error))) from error
+        except AirflowSkipException as error:
+            reason = self._named(str(error.__cause__ or error))
+            self.log.warning("skipped: %s", reason)
+            raise AirflowSkipException(f"skipped: {reason}") from error
+
+    def _named(self, message: str) -> str:
+        return message if not self._holding or self._holding in message else f"{message} Last look: {self._holding}"
+
+    def _timeout(self, limit: str, message: str) -> BaseException:
+        """Return the error of a wait that ended: Airflow retries after ``execution_timeout``, not after ``timeout``."""
+        text = f"timed out ({limit}): {message}"
+        if limit == "timeout":
+            return AirflowSensorTimeout(text)
+        if self.soft_fail or self.never_fail:
+            return AirflowSkipException(text)
+        return AirflowTaskTimeout(text)

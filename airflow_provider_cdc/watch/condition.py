@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Define a condition that is waited for: what it reads of ledger and log, and what it says of that."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.batch.planner import Log
+    from airflow_provider_cdc.core.config import CdcPipeline
+    from airflow_provider_cdc.core.ledger import Ledger
+
+Stored = TypeVar("Stored")
+Seen = TypeVar("Seen")
+
+SHOWN = 5
+"""Partitions or tables that a message names."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Result of one look at a condition.
+
+    :param reached: whether it holds.
+    :param message: one sentence that names what holds it back.
+    :param document: plain JSON data for XCom.
+    :param holds: names of the partitions or tables that hold it back.
+    :param alarm: whether waiting has to end with an error.
+    """
+
+    reached: bool
+    message: str
+    document: dict[str, Any] = field(default_factory=dict)
+    holds: tuple[str, ...] = ()
+    alarm: bool = False
+
+
+class Condition(ABC, Generic[Stored, Seen]):
+    """A condition of one pipeline: two readings that others may share, and a judgement without any input or output.
+
+    :param pipeline: the pipeline.
+    """
+
+    reads_ledger: ClassVar[bool] = False
+    reads_log: ClassVar[bool] = False
+
+    def __init__(self, pipeline: CdcPipeline) -> None:
+        self.pipeline = pipeline
+
+    @abstractmethod
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments but the pipeline, as plain JSON data."""
+
+    def stored(self, ledger: Ledger) -> Stored:
+        """Read the ledger; blocks."""
+        raise NotImplementedError
+
+    def seen(self, log: Log, stored: Stored | None) -> Seen:
+        """Read the log; blocks."""
+        raise NotImplementedError
+
+    def ledger_key(self) -> Hashable:
+        """Return what decides the result of :meth:`stored`, in one ledger."""
+        return type(self), self.pipeline.name
+
+    def log_key(self, stored: Stored | None) -> Hashable:
+        """Return what decides the result of :meth:`seen`, in one cluster."""
+        source = self.pipeline.source.document()
+        return type(self), repr(sorted(source.items(), key=lambda item: item[0]))
+
+    @abstractmethod
+    def judge(self, stored: Stored | None, seen: Seen | None) -> Answer:
+        """Return what the readings say; called once for each look."""
+
+    def check(self) -> Answer:
+        """Look once, here; blocks.
+
+        :raises CdcError: ledger or log cannot be read.
+        """
+        stored, seen = None, None
+        if self.reads_ledger:
+            from airflow_provider_cdc.core.ledger import Ledger
+            from airflow_provider_cdc.hooks.connections import ledger_url
+
+            stored = self.stored(Ledger(ledger_url(self.pipeline.ledger)))
+        if self.reads_log:
+            from airflow_provider_cdc.hooks.kafka_log import KafkaLog
+            from airflow_provider_cdc.watch.looks import FIRST_CONTACT
+
+            log = KafkaLog(self.pipeline.source.connection, first_contact=FIRST_CONTACT)
+            seen = self.seen(log, stored)
+        return self.judge(stored, seen)
+
+
+def name_some(holds: list[str]) -> str:
+    """Return the first of some sentences, and how many more there are."""
+    rest = f" and {len(holds) - SHOWN} more" if len(holds) > SHOWN else ""
+    return ", ".join(holds[:SHOWN]) + rest

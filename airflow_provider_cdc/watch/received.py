@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Condition: everything that the source committed before a time is in Kafka."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from airflow_provider_cdc.batch.planner import Log, observe
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.plan.progress import PartitionFacts, received
+from airflow_provider_cdc.watch.condition import Answer, Condition, name_some
+
+Facts = tuple[list[PartitionFacts], list[PartitionFacts]]
+
+
+class ReceivedCondition(Condition[None, Facts]):
+    """Everything that the source committed before a time is in Kafka.
+
+    :param until: the time, ISO text with a zone.
+    """
+
+    reads_log = True
+
+    def __init__(self, pipeline: CdcPipeline, until: str) -> None:
+        super().__init__(pipeline)
+        self.until = datetime.fromisoformat(until).astimezone(UTC)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments but the pipeline, as plain JSON data."""
+        return {"until": self.until.isoformat()}
+
+    def seen(self, log: Log, stored: None) -> Facts:
+        """Read the ends of the pipeline's partitions."""
+        return observe(self.pipeline, log)
+
+    def judge(self, stored: None, seen: Facts | None) -> Answer:
+        """Return whether all partitions reach the time."""
+        assert seen is not None
+        state = received(int(self.until.timestamp() * 1000), *seen)
+        progress, text = iso_time(state.progress_ms), self.until.isoformat()
+        names = tuple(f"{hold.topic}/{hold.partition}" for hold in state.holds)
+        document = {"until": text, "received": progress, "holds": list(names)}
+        if state.reached:
+            return Answer(True, f"everything before {text} is in Kafka; received up to {progress}", document)
+        behind = [
+            f"{name} (known up to {iso_time(hold.progress_ms) or 'nothing'}: {hold.why})"
+            for name, hold in zip(names, state.holds, strict=True)
+        ]
+        message = f"not everything before {text} is in Kafka; held back by {name_some(behind)}"
+        return Answer(False, message, document, names)
+
+
+def iso_time(millis: int | None) -> str | None:
+    """Return milliseconds since 1970 as ISO text in UTC."""
+    return None if millis is None else datetime.fromtimestamp(millis / 1000, UTC).isoformat()

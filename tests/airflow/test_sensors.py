@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sensors and their triggers over a real broker: what they wait for, what they say, and what they do not block."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from .conftest import Connect
+from .shop import PHASES, Shop, until
+
+pytestmark = pytest.mark.airflow
+
+
+def shop_time(phase: int) -> datetime:
+    return datetime.fromisoformat(PHASES[phase]["window_end"])
+
+
+NEVER = "2030-01-01T00:00:00+00:00"
+
+
+async def first_event(trigger: Any) -> dict[str, Any]:
+    return dict((await anext(aiter(trigger.run()))).payload)
+
+
+def sensor(shop: Shop, moment: str, **more: Any) -> Any:
+    from airflow_provider_cdc import CdcReceivedSensor
+
+    return CdcReceivedSensor(task_id="wait", pipeline=shop.document(), until=moment, **more)
+
+
+def test_a_sensor_that_need_not_wait_never_defers(shop: Shop) -> None:
+    moment = (shop_time(1) - timedelta(seconds=20)).isoformat()
+    for deferrable in (True, False):
+        seen = sensor(shop, moment, deferrable=deferrable).execute({})
+        assert seen["received"] >= moment
+
+
+def test_a_sensor_defers_with_a_trigger_that_can_be_built_again(shop: Shop) -> None:
+    from airflow.sdk.exceptions import TaskDeferred
+
+    from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
+
+    with pytest.raises(TaskDeferred) as deferred:
+        sensor(shop, NEVER, deferrable=True, timeout=5).execute({})
+    assert deferred.value.timeout is not None
+    path, arguments = deferred.value.trigger.serialize()
+    assert path.rsplit(".", 1)[1] == CdcReceivedTrigger.__name__
+    again = CdcReceivedTrigger(**json.loads(json.dumps(arguments)))
+    assert again.serialize() == (path, arguments)
+    assert "bootstrap" not in json.dumps(arguments)
+
+
+def test_a_trigger_reads_outside_the_event_loop_and_names_the_partition(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow_provider_cdc.hooks.kafka_log import KafkaLog
+    from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
+
+    readers = set()
+    topics = KafkaLog.topics
+
+    def noted(log: KafkaLog) -> Any:
+        readers.add(threading.get_ident())
+        return topics(log)
+
+    monkeypatch.setattr(KafkaLog, "topics", noted)
+    event = asyncio.run(first_event(CdcReceivedTrigger(shop.document(), 0.2, time.time(), until=NEVER)))
+    assert event["status"] == "timeout"
+    assert "shopdb.shop.customers/" in event["message"]
+    assert readers and threading.get_ident() not in readers
+
+
+def test_a_trigger_ends_at_what_waiting_does_not_end(shop: Shop) -> None:
+    from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
+
+    shop.changes = {"source": {"topics": "nowhere"}}
+    trigger = CdcReceivedTrigger(shop.document(), 1, time.time() + 60, until=until(1))
+    event = asyncio.run(first_event(trigger))
+    assert (event["status"], "kafka.topic_unknown" in event["message"]) == ("failed", True)
+
+
+def test_a_broker_that_is_away_is_waited_for(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    away = json.dumps({"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}})
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_KAFKA", away)
+    seen = sensor(shop, until(1)).poke({})
+    assert not seen.is_done
+
+
+@pytest.mark.parametrize("deferrable", [True, False])
+@pytest.mark.parametrize("soft_fail", [True, False])
+def test_an_error_of_the_configuration_fails_also_with_soft_fail(
+    shop: Shop, *, deferrable: bool, soft_fail: bool
+) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    how = {"deferrable": deferrable, "soft_fail": soft_fail}
+    with pytest.raises(AirflowFailException, match="needs a time"):
+        sensor(shop, "", **how).execute({})
+    shop.changes = {"source": {"topics": "nowhere"}}
+    with pytest.raises(AirflowFailException, match=r"kafka\.topic_unknown"):
+        sensor(shop, NEVER, **how).execute({})
+
+
+@pytest.mark.parametrize("soft_fail", [True, False])
+def test_an_error_of_the_configuration_in_the_triggerer_fails_also_with_soft_fail(
+    shop: Shop, *, soft_fail: bool
+) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    event = {"status": "failed", "message": "[kafka.topic_unknown] no topic", "configuration": True}
+    with pytest.raises(AirflowFailException, match="no topic"):
+        sensor(shop, NEVER, soft_fail=soft_fail).resume_execution("execute_complete", {"event": event}, {})
+
+
+# ---- timeouts
+
+
+def test_every_way_of_waiting_names_in_its_timeout_what_holds_back(shop: Shop) -> None:
+    from airflow.sdk.exceptions import AirflowSensorTimeout, TaskDeferred
+
+    names = r"shopdb\.shop\.customers/\d"
+    with pytest.raises(AirflowSensorTimeout, match=names):
+        sensor(shop, NEVER, timeout=0, poke_interval=0).execute({})
+    with pytest.raises(AirflowSensorTimeout, match=names):
+        sensor(shop, NEVER, timeout=0, mode="reschedule").execute({"ti": FirstRun()})
+    waiting = sensor(shop, NEVER, timeout=0, deferrable=True)
+    with pytest.raises(TaskDeferred) as deferred:
+        waiting.execute({})
+    event = asyncio.run(first_event(deferred.value.trigger))
+    with pytest.raises(AirflowSensorTimeout, match=names):
+        waiting.resume_execution("execute_complete", {"event": event}, {})
+
+
+class FirstRun:
+    """Stands for a task instance that was rescheduled an hour ago."""
+
+    def get_first_reschedule_date(self, context: Any) -> datetime:
+        from airflow.sdk import timezone
+
+        return timezone.utcnow() - timedelta(hours=1)
+
+
+def test_the_execution_timeout_holds_while_deferred(shop: Shop) -> None:
+    from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowTaskTimeout, TaskDeferred
+
+    waiting = sensor(shop, NEVER, timeout=7200, execution_timeout=timedelta(seconds=30), deferrable=True)
+    before = time.time()
+    with pytest.raises(TaskDeferred) as deferred:
+        waiting.execute({})
+    trigger = deferred.value.trigger
+    assert before + 30 <= trigger.deadline <= time.time() + 30
+    trigger.deadline = time.time()
+    event = asyncio.run(first_event(trigger))
+    assert (event["status"], event["limit"]) == ("timeout", "execution_timeout")
+    with pytest.raises(AirflowTaskTimeout, match=r"execution_timeout.*shopdb\.shop"):
+        waiting.resume_execution("execute_complete", {"event": event}, {})
+    with pytest.raises(AirflowSensorTimeout, match=r"\(timeout\)"):
+        waiting.resume_execution("execute_complete", {"event": {**event, "limit": "timeout"}}, {})
+
+
+@pytest.mark.parametrize("deferrable", [True, False])
+def test_a_skipped_task_says_why_in_its_log(
+    shop: Shop, capsys: pytest.CaptureFixture[str], *, deferrable: bool
+) -> None:
+    from airflow.sdk.exceptions import AirflowSkipException, TaskDeferred
+
+    waiting = sensor(shop, NEVER, timeout=0, soft_fail=True, deferrable=deferrable)
+    with pytest.raises(AirflowSkipException, match=r"shopdb\.shop\.customers"):
+        try:
+            waiting.execute({})
+        except TaskDeferred as deferred:
+            event = asyncio.run(first_event(deferred.trigger))
+            waiting.resume_execution("execute_complete", {"event": event}, {})
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "skipped: " in line]
+    assert "shopdb.shop.customers/" in line
+
+
+# ---- brokers that are away
+
+
+def test_dead_brokers_starve_no_sensor_of_another_broker(
+    shop: Shop, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow_provider_cdc.hooks.kafka_log import KafkaLog
+    from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
+
+    over = threading.Event()
+    topics = KafkaLog.topics
+
+    def silent(log: KafkaLog) -> Any:
+        if log.kafka_conn_id.startswith("dead"):
+            over.wait()
+        return topics(log)
+
+    monkeypatch.setattr(KafkaLog, "topics", silent)
+    moment = (shop_time(1) - timedelta(seconds=20)).isoformat()
+    good = CdcReceivedTrigger(shop.document(), 1, time.time() + 600, until=moment)
+    dead = []
+    for number in range(25):
+        # Some share an address, and each reads other topics.
+        connect(f"dead{number}", "kafka", {"bootstrap.servers": f"127.0.0.1:{number % 5 + 1}"})
+        shop.changes = {"source": {"connection": f"dead{number}", "topics": f"topic{number}"}}
+        dead.append(CdcReceivedTrigger(shop.document(), 1, time.time() + 600, until=moment))
+
+    async def wait() -> dict[str, Any] | None:
+        others = [asyncio.create_task(first_event(trigger)) for trigger in dead]
+        await asyncio.sleep(0.1)
+        mine = asyncio.create_task(first_event(good))
+        await asyncio.wait([mine], timeout=60)
+        over.set()
+        for task in others:
+            task.cancel()
+        return mine.result() if mine.done() else None
+
+    event = asyncio.run(wait())
+    assert event is not None, "the sensor of the good broker waits for the dead ones"
+    assert event["status"] == "reached"
