@@ -73,6 +73,7 @@ class Stretches:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take the changes of some records of one partition, in offset order."""
+        batch = batch.select(["kind", *_COLUMNS])  # the filters below would copy the images
         if "schema" in batch.column("kind").dictionary.to_pylist():
             is_ddl = pc.equal(batch.column("kind").cast(pa.string()), "schema")
             self.statements += _plain(pa.Table.from_batches([batch.filter(is_ddl)]).select(_COLUMNS))

@@ -26,6 +26,8 @@ _SILENT_SECONDS = 5.0  # without a record: from then on it is the brokers that k
 LOOK_BACK = 16  # records before a chunk that tell a grouped format how far the senders were
 
 # fetch.queue.backoff.ms: the default of 1 s idles the consumer each time its queue was full (2.5 to 3 x in wall)
+# fetch.wait.max.ms: a request for partitions at their ends is held by the broker so long, and with it the first request
+# for partitions that are resumed meanwhile (with 100 ms a hundred topics took 0.6 of 3.7 s longer to land)
 _TUNING = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
@@ -35,7 +37,7 @@ _TUNING = {
     "fetch.queue.backoff.ms": 5,
     "queued.min.messages": 100_000,
     "queued.max.messages.kbytes": 32_768,
-    "fetch.wait.max.ms": 100,
+    "fetch.wait.max.ms": 5,
     # a group's name is demanded by the client; nothing joins it and nothing is committed to it
     "group.id": "airflow-cdc-assign-only",
 }
@@ -190,11 +192,12 @@ class _Reading:
         return sum(chunk.end - self._next[place] for place, chunk in self._open.items() if place not in paused)
 
     def _due(self) -> list[tuple[str, int]]:
-        """Return the partitions whose records are to be decoded now."""
+        """Return the partitions whose records are to be decoded now: those read to their ends, and large ones."""
+        due = [place for place, size in self._sizes.items() if place not in self._open or size >= BATCH_BYTES]
         held = sum(len(columns[0]) for columns in self._columns.values())
-        if held >= HELD_RECORDS or sum(self._sizes.values()) >= HELD_BYTES or not self._open:
+        if not due and (held >= HELD_RECORDS or sum(self._sizes.values()) >= HELD_BYTES):
             return list(self._columns)
-        return [place for place, size in self._sizes.items() if size >= BATCH_BYTES]
+        return due
 
     def _take(self, messages: list[Any]) -> None:
         for here, run in _runs(messages):
