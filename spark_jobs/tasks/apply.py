@@ -17,7 +17,8 @@ from airflow_provider_cdc.core.apply.foreign_key_actions import Lost, RowsUnknow
 from airflow_provider_cdc.core.apply.merge_plan import Delta, ImagesLack
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
 from airflow_provider_cdc.core.apply.repeated_rows import SENT_COLUMNS, with_sending, without_repeats_across
-from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, identities, resolve
+from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, resolve
+from airflow_provider_cdc.core.apply.row_copies import identities
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, without_keys
 from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
@@ -25,7 +26,7 @@ from airflow_provider_cdc.core.apply.table_rewrite import after_parts
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import CASCADED, CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.core.faults import course, may_be_caught
-from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
+from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Format
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import latest_unordered
 from airflow_provider_cdc.core.model.schema import TableSchema
@@ -360,8 +361,7 @@ class _Table:
             pc.or_(self._in_keyed_version(before), pc.equal(before.column("op").cast(pa.string()), "truncate"))
         )
         keyed = self._in_keyed_version(fresh)
-        numbered = self._format.snapshot_rows == "numbered"
-        unknown = _unknown(fresh.filter(pc.invert(keyed)), before, numbered)
+        unknown = _unknown(fresh.filter(pc.invert(keyed)), before, self._format)
         if older is not None:
             again = pa.concat_tables([again, older.filter(pc.less(older.column("position"), task.late_from))])
         return pa.concat_tables([fresh.filter(keyed), unknown]), again
@@ -595,14 +595,11 @@ def _not_older(rows: pa.Table) -> pa.Table:
     return rows.filter(pc.invert(rows.column("older")))
 
 
-def _unknown(fresh: pa.Table, before: pa.Table, numbered: bool) -> pa.Table:
-    """Return the fresh rows of a table without key that were not applied before: sent again, they would count twice.
-
-    :param numbered: whether each snapshot row has a position of its own; else repeats of them cannot be told.
-    """
-    numbers = identities(pa.concat_tables([fresh, before]).unify_dictionaries())
+def _unknown(fresh: pa.Table, before: pa.Table, wire: Format) -> pa.Table:
+    """Return the fresh rows of a table without key that were not applied before: sent again, they would count twice."""
+    numbers = identities(pa.concat_tables([fresh, before]).unify_dictionaries(), wire)
     again = pa.array(np.isin(numbers[: fresh.num_rows], numbers[fresh.num_rows :]))
-    if numbered:
+    if wire.snapshot_rows == "numbered":  # else copies of snapshot rows cannot be told from others
         return fresh.filter(pc.invert(again))
     snapshot = pc.equal(fresh.column("op").cast(pa.string()), "snapshot")
     return fresh.filter(pc.or_(pc.invert(again), snapshot))

@@ -14,7 +14,6 @@ from airflow_provider_cdc.core.apply.clock_order import moments_and_partitions, 
 from airflow_provider_cdc.core.apply.partial_images import rewind_needed
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
-from airflow_provider_cdc.core.apply.stored_rows import Stored
 from airflow_provider_cdc.core.arrays import IntArray
 
 _State = str | None  # of a key: its row's image, None where no row has it
@@ -28,7 +27,6 @@ def settle(
     where: IntArray,
     fills: np.ndarray,
     rows_before: Callable[[pa.Table], pa.Table],
-    stored: Stored,
 ) -> IntArray:
     """Return the winners, with another one for each key whose last changes are of one moment on several partitions.
 
@@ -42,7 +40,6 @@ def settle(
     :param where: place of each event's row in the typer's changes.
     :param fills: whether the event takes the key; if not, it leaves it.
     :param rows_before: gives the rows of a table's keys before all of these changes.
-    :param stored: says which changes those rows went through already.
     :raises DataError: images do not tell how a key ends.
     :raises RewindNeeded: some of a moment's changes came too late for the stored rows.
     """
@@ -66,7 +63,7 @@ def settle(
         else:
             settled[key] = _reaching(typer, images, runs[-1], final)
     if cycles:
-        taken = _taken(typer, keys, cycles, where, rows_before, stored)
+        taken = _taken(typer, keys, cycles, where, rows_before)
         for key, runs in cycles.items():
             states = {images.reached(event) for event in runs[-1]}
             final = sorted(states - {None}, key=str) if key in taken else [None]
@@ -144,12 +141,11 @@ def _taken(
     cycles: dict[int, list[list[int]]],
     where: IntArray,
     rows_before: Callable[[pa.Table], pa.Table],
-    stored: Stored,
 ) -> set[int]:
     """Return which of these keys the stored rows have."""
     events = [event for runs in cycles.values() for run in runs for event in run]
     positions = typer.changes.rows.column("position").take(pa.array(where[events]))
-    if stored.went_through(positions).any():
+    if typer.flags("applied")[where[events]].any():
         what = "changes of keys came later than others of their moment"
         raise rewind_needed(str(typer.timeline.last_name), what, min(positions.to_pylist()))
     asked = keys.take(pa.array([runs[0][0] for runs in cycles.values()]))

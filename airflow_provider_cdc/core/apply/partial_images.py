@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.clock_order import moments_and_partitions
+from airflow_provider_cdc.core.apply.row_copies import sources_of
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.apply.row_typing import ABSENT, RowTyper, TypedRows
 from airflow_provider_cdc.core.apply.update_chains import Chains, KeyEvents
@@ -73,14 +74,14 @@ def key_events(typer: RowTyper, keys: pa.Table, places: IntArray, fills: BoolArr
     :param keys: one key each.
     """
     exact = typer.wire.order == "exact"
-    chosen = typer.changes.rows.select(["op", "position", "topic", "partition"]).take(pa.array(places))
+    chosen = typer.changes.rows.select(["op", "position", "topic", "partition", "offset"]).take(pa.array(places))
     if exact:
         moments = group_numbers([event_of(chosen.column("position"))])
-        partitions = group_numbers([chosen.column("topic").cast(pa.string()), chosen.column("partition")])
+        sources = sources_of(chosen, typer.wire)
     else:
-        moments, partitions = moments_and_partitions(chosen)
+        moments, sources = moments_and_partitions(chosen)
     updates = pc.equal(chosen.column("op").cast(pa.string()), "update").to_numpy(zero_copy_only=False)
-    return KeyEvents(group_numbers(keys.columns), places, fills, updates, moments, partitions, exact)
+    return KeyEvents(group_numbers(keys.columns), places, fills, updates, moments, sources, exact)
 
 
 class Completion:

@@ -15,9 +15,10 @@ from airflow_provider_cdc.core.apply.clock_conflicts import settle
 from airflow_provider_cdc.core.apply.clock_order import order_unknown, unordered_with
 from airflow_provider_cdc.core.apply.key_conflicts import taken_beside
 from airflow_provider_cdc.core.apply.merge_plan import Delta, ImagesLack, LaterRows, Part
-from airflow_provider_cdc.core.apply.ordered_changes import Changes, StoredPieces, ascending
+from airflow_provider_cdc.core.apply.ordered_changes import Changes, StoredPieces
 from airflow_provider_cdc.core.apply.partial_images import Completion, StoredRows, key_events, laid_over
 from airflow_provider_cdc.core.apply.repeated_rows import KeyedRows, settled_without_repeats
+from airflow_provider_cdc.core.apply.row_copies import without_copies
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
@@ -80,11 +81,9 @@ def resolve(
     )
     typer.check()
     versions = typer.versions
-    known = pa.chunked_array([], pa.string()) if applied is None else applied.column("position")
     stored = Stored(
         None if base is None else read,
         base,
-        known,
         Mapper(timeline.versions, timeline.fills, options),
         timeline.versions,
     )
@@ -110,7 +109,7 @@ def resolve(
         clear = clear_version is not None and not delta.parts
         if timeline.versions[last].schema.key:
             before = partial(stored.before, tuple(delta.parts), clear, last)
-            part = _keyed(typer, chosen, last, clear, before, stored, later)
+            part = _keyed(typer, chosen, last, clear, before, later)
         else:
             chosen = _without_passed_over(typer, chosen, snapshot_position or timeline.versions[0].position)
             part = _multiset(typer, chosen, last, clear, later)
@@ -150,13 +149,12 @@ def _last_clear(rows: pa.Table, timeline: TableTimeline) -> str | None:
     return max([*truncates, *timeline.clears], default=None)
 
 
-def _keyed(
-    typer: RowTyper, places: IntArray, last: int, clear: bool, stored_rows: StoredRows, stored: Stored, later: bool
-) -> Part:
+def _keyed(typer: RowTyper, places: IntArray, last: int, clear: bool, stored_rows: StoredRows, later: bool) -> Part:
     schema, wire = typer.timeline.versions[last].schema, typer.wire
+    applied = typer.flags("applied")
     if wire.partial_images:
         # a key left twice would seem to have lost its row
-        places = _without_repeats(typer.changes, places, wire.snapshot_rows == "numbered")
+        places, applied = without_copies(typer.changes, places, applied, wire)
     keys, where, fills = _key_events(typer, places, last)
     if not keys.num_rows:
         return Part(last, schema, clear, typer.mapper.rows({}, 0, last, last), keys)
@@ -166,17 +164,17 @@ def _keyed(
 
         def settled(some: IntArray) -> IntArray:
             mine, numbers = keys.take(pa.array(some)), np.unique(groups[some], return_inverse=True)[1]
-            found = settle(typer, mine, newest(numbers), numbers, where[some], fills[some], stored_rows, stored)
+            found = settle(typer, mine, newest(numbers), numbers, where[some], fills[some], stored_rows)
             chosen: IntArray = some[found]
             return chosen
 
-        older, applied = typer.flags("older")[where], typer.flags("applied")[where]
+        older = typer.flags("older")[where]
         # others are compared with: a key that none of the new rows takes or leaves stays as it is stored
-        winners = winners[np.isin(groups[winners], groups[~applied])]
+        winners = winners[np.isin(groups[winners], groups[~applied[where]])]
         winners = settled_without_repeats(typer, KeyedRows(groups, where, fills), winners, settled)
         winners = winners[~older[winners]]
     elif wire.updates_move_keys:
-        winners = taken_beside(winners, groups, where, fills, typer.changes.rows)
+        winners = taken_beside(winners, groups, where, fills, typer.changes.rows, wire)
     filled = winners[fills[winners]]
     if later:
         nothing, deletes = typer.mapper.rows({}, 0, last, last), keys.take(pa.array(winners[~fills[winners]]))
@@ -188,8 +186,7 @@ def _keyed(
         positions = typer.changes.rows.column("position")
         return Part(last, schema, clear, upserts.rows, deletes, partial(positions.take, pa.array(upserts.places)))
     events = key_events(typer, keys, where, fills)
-    went_through = stored.went_through(typer.changes.rows.column("position").take(pa.array(where)))
-    completion = Completion(typer, events, keys, last, stored_rows, went_through)
+    completion = Completion(typer, events, keys, last, stored_rows, applied[where])
     return Part(last, schema, clear, completion.completed(upserts, where[filled]), deletes)
 
 
@@ -230,7 +227,7 @@ def _later(typer: RowTyper, places: IntArray, last: int, *, partial: bool) -> La
 
 
 def _multiset(typer: RowTyper, places: IntArray, last: int, clear: bool, later: bool) -> Part:
-    places = _without_repeats(typer.changes, places, typer.wire.snapshot_rows == "numbered")
+    places, _ = without_copies(typer.changes, places, typer.flags("applied"), typer.wire)
     ops = typer.changes.rows.column("op").cast(pa.string()).take(pa.array(places))
     added = pc.is_in(ops, pa.array(["snapshot", "insert", "update"])).to_numpy(zero_copy_only=False)
     removed = pc.is_in(ops, pa.array(["delete", "update"])).to_numpy(zero_copy_only=False)
@@ -241,16 +238,6 @@ def _multiset(typer: RowTyper, places: IntArray, last: int, clear: bool, later: 
     removes = typer.typed(places[removed], "before", last)
     # binlog_row_image=MINIMAL writes the whole row before where there is no key, and of the row after what changed
     return Part(last, schema, clear, laid_over(typer, adds, removes).rows, removes.rows)
-
-
-def identities(rows: pa.Table) -> IntArray:
-    """Return a number per row that only the same change sent again shares.
-
-    Position and operation alone are not enough: a tool that spreads the rows of one event over partitions counts them
-    anew in each; equal rows of one event stay in one record, and so have different positions.
-    """
-    images = rows.select(["before", "after"]).columns
-    return group_numbers([rows.column("position"), rows.column("op").cast(pa.string()), *images])
 
 
 def _without_passed_over(typer: RowTyper, places: IntArray, begins: str) -> IntArray:
@@ -271,23 +258,3 @@ def _without_passed_over(typer: RowTyper, places: IntArray, begins: str) -> IntA
         typer.lossy[KEYLESS_SNAPSHOT_ROW] = typer.lossy.get(KEYLESS_SNAPSHOT_ROW, 0) + count
     kept: IntArray = places[~passed_over]
     return kept
-
-
-def _without_repeats(changes: Changes, places: IntArray, numbered: bool) -> IntArray:
-    """Drop rows sent again.
-
-    :param numbered: whether each snapshot row has a position of its own; if not, none of them is dropped.
-    """
-    chosen = changes.rows.select(["position", "op"]).take(pa.array(places))
-    if ascending(chosen.column("position")):
-        return places
-    ops = chosen.column("op").cast(pa.string())
-    pairs = group_numbers([chosen.column("position"), ops])
-    shared = np.bincount(pairs)[pairs] > 1  # only these can be repeats: images are large, and others' are not needed
-    if not numbered:
-        shared &= pc.not_equal(ops, "snapshot").to_numpy(zero_copy_only=False)
-    alike = np.flatnonzero(shared)
-    if not len(alike):
-        return places
-    first = np.unique(identities(changes.to_compare(places[alike])), return_index=True)[1]
-    return np.delete(places, np.delete(alike, first))

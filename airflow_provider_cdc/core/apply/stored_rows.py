@@ -7,12 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.merge_plan import Part
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.table_rewrite import after_parts
-from airflow_provider_cdc.core.arrays import BoolArray
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.timeline.timeline import SchemaVersion
 
@@ -26,12 +24,10 @@ class Stored:
 
     :param read: reads the stored rows, None when nothing is stored.
     :param schema: schema that they lie under, None when nothing is stored.
-    :param applied: positions of changes among those to resolve that the rows already went through.
     """
 
     read: ReadRows | None
     schema: TableSchema | None
-    applied: pa.ChunkedArray
     mapper: Mapper
     versions: Sequence[SchemaVersion]
 
@@ -49,12 +45,6 @@ class Stored:
         content = None if self.read is None or parts[0].clear else self.read(None)
         rows, _ = after_parts(content, pa.table({}), self.schema, parts, self.mapper)
         return self.mapper.content(rows, parts[-1].schema, target, parts[-1].version)
-
-    def went_through(self, positions: pa.ChunkedArray) -> BoolArray:
-        """Return which changes the stored rows went through already."""
-        flags: BoolArray
-        flags = pc.is_in(positions, self.applied).to_numpy(zero_copy_only=False)
-        return flags
 
     def _has_key_of(self, target: int) -> bool:
         """Return whether the key's columns of a version stand in the stored rows under the same names and types."""

@@ -20,8 +20,8 @@ class KeyEvents:
     :param updates: whether the row is an update.
     :param moments: number of the event in the source's log; rows of one event share it. Without positions: number of
         the time by the tool's clock.
-    :param partitions: number of the partition the row came from.
-    :param exact: whether the order of events of one moment on several partitions is known, or does not matter.
+    :param sources: number of the partition or record that the row came from: in it the order of events is known.
+    :param exact: whether the order of events of one moment and several sources is known, or does not matter.
     """
 
     keys: IntArray
@@ -29,7 +29,7 @@ class KeyEvents:
     fills: BoolArray
     updates: BoolArray
     moments: IntArray
-    partitions: IntArray
+    sources: IntArray
     exact: bool
 
     def __len__(self) -> int:
@@ -89,8 +89,8 @@ class Chains:
     def _by_key(self) -> IntArray:
         """Return the events by key, each key's in their order.
 
-        Tools that spread the rows of one statement over partitions number them anew in each. Of such rows one leaves a
-        key before another takes it.
+        Tools that spread the rows of one statement over records number them anew in each. Of such rows one leaves a key
+        before another takes it.
         """
         events = self._events
         spread = events.fills & self._beside()
@@ -99,16 +99,16 @@ class Chains:
         return order
 
     def _beside(self) -> BoolArray:
-        """Return which events share key and moment with one of another partition."""
+        """Return which events share key and moment with one of another source."""
         events = self._events
         flags: BoolArray = np.zeros(len(events), bool)
-        if not len(events) or (events.partitions == events.partitions[0]).all():
+        if not len(events) or (events.sources == events.sources[0]).all():
             return flags
-        order = np.lexsort((events.partitions, events.moments, events.keys))
-        key, moment, partition = (some[order] for some in (events.keys, events.moments, events.partitions))
+        order = np.lexsort((events.sources, events.moments, events.keys))
+        key, moment, source = (some[order] for some in (events.keys, events.moments, events.sources))
         begins = np.flatnonzero(np.r_[True, (key[1:] != key[:-1]) | (moment[1:] != moment[:-1])])
         ends = np.r_[begins[1:], len(order)]
-        flags[order] = np.repeat(partition[begins] != partition[ends - 1], ends - begins)
+        flags[order] = np.repeat(source[begins] != source[ends - 1], ends - begins)
         return flags
 
     def nearest(self, absent: BoolArray, broken: BoolArray) -> IntArray:

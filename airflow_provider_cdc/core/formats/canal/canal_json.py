@@ -92,6 +92,7 @@ class WireFormat(canal_columns.CanalFormat):
     splits_partitions = False
     partial_images = False  # an image that lacks unchanged columns looks like one older than a column
     inserts_lack_defaults = False
+    row_numbers = "record"
     snapshot_rows = "unnumbered"
     options: Mapping[str, str] = {
         "timezone": "time zone of Canal's JVM, in which it writes TIMESTAMP: a name or an offset (default UTC)"

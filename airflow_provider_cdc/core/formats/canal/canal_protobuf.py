@@ -37,6 +37,7 @@ class WireFormat(canal_columns.CanalFormat):
     splits_partitions = True
     partial_images = True  # row images MINIMAL and NOBLOB (docs/wire/canal.md 4.3)
     inserts_lack_defaults = True
+    row_numbers = "record"
     snapshot_rows = "unnumbered"
     options: Mapping[str, str] = {
         "timezone": "time zone of Canal's JVM, in which it writes TIMESTAMP: a name or an offset (default UTC)"

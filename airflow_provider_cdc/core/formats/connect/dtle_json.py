@@ -80,6 +80,7 @@ class WireFormat:
     splits_partitions = True
     partial_images = False
     inserts_lack_defaults = False
+    row_numbers = "event"
     snapshot_rows = "shared"
     evidence = staticmethod(of_dtle)
     options = OPTIONS

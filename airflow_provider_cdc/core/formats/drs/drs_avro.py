@@ -78,6 +78,7 @@ class WireFormat:
     splits_partitions = True
     partial_images = True
     inserts_lack_defaults = False
+    row_numbers = "event"
     snapshot_rows = "numbered"
     options: Mapping[str, str] = {
         "schema_file": "path of the Avro schema (.avsc), read when a batch is planned",

@@ -124,6 +124,7 @@ class WireFormat(oms_images.OmsFormat):
     splits_partitions = True
     partial_images = False
     inserts_lack_defaults = False
+    row_numbers = "event"
     snapshot_rows = "unnumbered"
     options: Mapping[str, str] = {
         "sequenceEnabled": 'true | false (default false: samples have scn "null"): whether changes carry payload.scn',
