@@ -48,11 +48,12 @@ class NewGenerationError(DataError):
         self.details = {"new_generation": [_shown(begin) for begin in begins]}
 
 
-def refuse_unclear(begins: Sequence[Begin], early: Sequence[str], *, timed: bool) -> None:
+def refuse_unclear(record: str, early: Sequence[str], *, timed: bool = True) -> None:
     """Refuse a generation where the log does not tell which records are of it; no approval helps.
 
+    :param record: of this batch, by which the new log showed.
     :param early: partitions of which earlier batches hold such records, applied as of the log before.
-    :param timed: all records of the batch have source times. Without, nothing tells where the new log begins in
+    :param timed: all records of the batch have source times. Without, nothing shows where the new log begins in
         partitions of which no old records were read.
     :raises DataError: nothing of the batch is applied.
     """
@@ -66,7 +67,7 @@ def refuse_unclear(begins: Sequence[Begin], early: Sequence[str], *, timed: bool
     raise DataError(
         "source.generation_unclear",
         f"the source's log began again, and {reason}; nothing of this batch was applied",
-        where={"first_record": begins[0].name, **({"read_before": shown} if early else {})},
+        where={"record": record, **({"read_before": shown} if early else {})},
         hint="take a new snapshot into other topics and a pipeline with another name and sink.root",
     )
 

@@ -124,8 +124,10 @@ def _in_generations(
     """
     as_landed, known = landed, [*job.schema_changes, *history.deferred()]
     source_log = history.source_log().with_begins(Begin(*begin) for begin in landed.begins)
+    if (late := source_log.read_late(landed)) is not None:
+        refuse_unclear(*late)
     while begins := new_begins(landed, source_log, storage):
-        refuse_unclear(begins, source_log.read_early(begins), timed=has_times(landed))
+        refuse_unclear(begins[0].name, source_log.read_early(begins), timed=has_times(landed))
         approved = demand_approval(job, begins, len(source_log.generations) - 1, log, say)
         source_log = source_log.with_begins(begins)
         every = source_log.begins()

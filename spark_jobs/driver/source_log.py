@@ -286,6 +286,26 @@ class SourceLog:
                     found.add(place)
         return sorted(found)
 
+    def read_late(self, landed: LandReport) -> tuple[str, list[str]] | None:
+        """Return a record of a log before the one that earlier batches have read, and the partitions that they read.
+
+        Only in a log before a GTID stands files behind a greater number of its stream.
+
+        :param landed: positions have the generations that are part of this log.
+        """
+        for number, shown in sorted(_by_generation(landed).items()):
+            marks = self.generations[number].marks
+            for stretch in shown.stretches:
+                if stretch.first_gtid is None:
+                    continue
+                stream, greatest, position = stretch.first_gtid
+                far = _far_below(position)
+                first = marks.first_gtids.get(stream)
+                if first is not None and greatest < first[0] and first[1] < far:
+                    below = [name for name, mark in marks.partitions.items() if mark.gtids.get(stream, far) < far]
+                    return f"{stretch.place}:{stretch.start}", sorted(below)
+        return None
+
     def begins_behind(self, place: str, generation: int, offset: int) -> bool:
         """Return whether a partition begins a generation behind an offset, or has not begun it or a later one."""
         begin = self.generations[generation].begins.get(place) if generation < len(self.generations) else None
@@ -375,12 +395,14 @@ def _begin(
         inside = {**record, "position": in_generation(position, number)}
         if (later is None or time is None or time <= later) and not _known_of(number, shown, log).is_other(inside):
             break
-    falls = bool(reached.position) and position < reached.position
-    known, before = (reached.position, reached.time) if falls else (known, _newest(reached.newest, reached.time))
-    if before is None:  # the partition is new, and so is the pipeline: what other partitions show of the log before
+    if reached.position and position < reached.position:
+        known, before = reached.position, reached.time
+    else:  # what earlier batches and other partitions of this one show of the log before
         ended = [newest for far, newest in reached.landed if position < far and _is_newer(time, newest)]
+        before = max([one for one in (reached.newest, reached.time, *ended) if one is not None], default=None)
+    if before is None:
         others = [begin.before for begin in reached.next if begin.generation == number and begin.before is not None]
-        before = max([*ended, *others], default=None)
+        before = max(others, default=None)
     return Begin(
         place, number, record["offset"], in_generation(position, number), known, time, before, record["transaction_id"]
     )

@@ -70,7 +70,8 @@ class Writer:
                 continue
             self._transaction += 1
             self._second += self.rnd.choice((0, 0, 1, 7))
-            if self.rnd.random() < 0.06:
+            # a new log shows by a fall of two files: its first record is in the file that it begins with
+            if self.rnd.random() < 0.06 and self._pos != 4:
                 self._file, self._pos = self._file + 1, 4
             units = [self._unit(list(group)) for _, group in groupby(self._placed(events), lambda event: event.number)]
             units[-1].picture = self.source.picture()

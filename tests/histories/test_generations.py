@@ -121,6 +121,30 @@ def test_records_of_the_new_log_that_were_read_before_it_showed(log: Log, lake: 
     assert caught.value.where["read_before"] == f"{TOPIC}.shop.t/1"
 
 
+def test_records_of_the_old_log_that_come_after_those_of_the_new_one(log: Log, lake: Path) -> None:
+    script = Script(log, lake, schema_topic=TOPIC)
+    script.send(create(), at(7, 12, 1, "A"))
+    script.sync()
+    script.send(at(10, 11, 1, "a", partition=1))  # a lower number, files behind
+    with pytest.raises(DataError) as caught:
+        script.sync()
+    assert caught.value.code == "source.generation_unclear"
+    assert caught.value.where == {"record": f"{TOPIC}.shop.t/1:0", "read_before": f"{TOPIC}.shop.t/0"}
+    assert script.rows("shop", "t") == {(1, "A"): 1}
+
+
+def test_what_a_batch_holds_of_the_old_log_stays_there(log: Log, lake: Path) -> None:
+    """Partition 1 shows how far the old log went, partition 2 has the new one only."""
+    script = Script(log, lake, schema_topic=TOPIC)
+    script.send(create(), at(7, 1, 1, "a"))
+    script.sync()
+    script.send(at(8, 11, 1, "b"), at(10, 20, 1, "c", partition=1), at(8, 21, 2, "x", partition=2))
+    begin = f"{TOPIC}.shop.t/2:0"
+    assert question(script) == begin
+    assert script.sync(new_generation=begin).new_generations == [begin]
+    assert script.rows("shop", "t") == {(1, "c"): 1, (2, "x"): 1}
+
+
 def test_a_schema_topic_made_again_comes_after_the_one_before(log: Log, lake: Path) -> None:
     columns = {"id": "int", "v": "varchar"}
     script = Script(log, lake, schema_topic=TOPIC)

@@ -120,7 +120,8 @@ class DebeziumWriter:
         at = self._at
         at.gtid += 1
         at.second += self.rnd.choice((0, 0, 1, 7))
-        if self.rnd.random() < 0.06:
+        # a new log shows by a fall of two files: its first record is in the file that it begins with
+        if self.rnd.random() < 0.06 and at.pos != 4:
             at.file, at.pos = at.file + 1, 4
         at.pos += self.rnd.randint(40, 900)
 
