@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from airflow_provider_cdc.assets import cdc_asset
     from airflow_provider_cdc.core.config import CdcPipeline, DeltaSink, KafkaSource, RunPolicy, TableRules
     from airflow_provider_cdc.operators.sync import CdcSyncOperator
     from airflow_provider_cdc.sensors.received import CdcReceivedSensor
@@ -23,6 +24,7 @@ _HOMES = {
     "RunPolicy": "airflow_provider_cdc.core.config",
     "TableRules": "airflow_provider_cdc.core.config",
     "CdcSyncOperator": "airflow_provider_cdc.operators.sync",
+    "cdc_asset": "airflow_provider_cdc.assets",
     "CdcReceivedSensor": "airflow_provider_cdc.sensors.received",
 }
 
@@ -35,6 +37,7 @@ __all__ = [
     "RunPolicy",
     "TableRules",
     "__version__",
+    "cdc_asset",
 ]
 
 

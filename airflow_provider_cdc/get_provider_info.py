@@ -21,7 +21,7 @@ def get_provider_info() -> dict[str, object]:
         "integrations": [{"integration-name": _NAME, "tags": ["software"]}],
         "operators": modules("operators.sync"),
         "sensors": modules("sensors.received"),
-        "triggers": modules("triggers.received"),
+        "triggers": modules("triggers.lease", "triggers.received"),
         "hooks": modules("hooks.kafka", "hooks.ledger"),
         "connection-types": [
             {

@@ -15,7 +15,7 @@ shop = CdcPipeline.from_yaml(Path(os.environ.get("SHOP_PIPELINE", Path(__file__)
 
 with DAG(
     "shop_hourly",
-    # A plain cron string gives runs without an interval; this timetable says from when to when.
+    # A plain cron string gives intervals of no length; this timetable says from when to when.
     schedule=CronDataIntervalTimetable("@hourly", timezone="UTC"),
     start_date=datetime(2026, 1, 1),
     catchup=False,
@@ -25,7 +25,5 @@ with DAG(
     received = CdcReceivedSensor(
         task_id="received", pipeline=shop, until="{{ data_interval_end }}", deferrable=True, timeout=3600
     )
-    sync = CdcSyncOperator(
-        task_id="sync", pipeline=shop, until="{{ data_interval_end }}", outlets=[Asset("shop_tables")], retries=3
-    )
+    sync = CdcSyncOperator(task_id="sync", pipeline=shop, outlets=[Asset("shop_tables")], retries=3)
     received >> sync

@@ -21,7 +21,18 @@ def as_pipeline(pipeline: PipelineLike) -> CdcPipeline:
     """
     if isinstance(pipeline, CdcPipeline):
         return pipeline
+    if isinstance(pipeline, str) and "\n" not in pipeline:
+        refuse_template("pipeline", pipeline)
     return CdcPipeline.from_dict(pipeline) if isinstance(pipeline, Mapping) else CdcPipeline.from_yaml(pipeline)
+
+
+def refuse_template(name: str, value: str) -> None:
+    """Raise for a template that was not rendered.
+
+    :raises ConfigurationError: names the argument.
+    """
+    if "{{" in value or "{%" in value:
+        raise ConfigurationError([f"{name}: {value.strip()!r} is a template that was not rendered"])
 
 
 def parse_instant(text: str) -> datetime | None:
@@ -35,18 +46,20 @@ def parse_instant(text: str) -> datetime | None:
     return instant if instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
-def as_instant(value: object) -> datetime | None:
+def as_instant(value: object, name: str = "until") -> datetime | None:
     """Return the time of a datetime or an ISO text, UTC without a zone; None and empty text give None.
 
+    :param name: of the argument, for messages.
     :raises ConfigurationError: it is neither.
     """
     if isinstance(value, str):
+        refuse_template(name, value)
         try:
             return None if value.strip() == "None" else parse_instant(value)
         except ValueError:
-            raise ConfigurationError([f"until: {value.strip()!r} is not an ISO time"]) from None
+            raise ConfigurationError([f"{name}: {value.strip()!r} is not an ISO time"]) from None
     if value is None:
         return None
     if not isinstance(value, datetime):
-        raise ConfigurationError([f"until: expected a time or ISO text, got {type(value).__name__}"])
+        raise ConfigurationError([f"{name}: expected a time or ISO text, got {type(value).__name__}"])
     return value if value.tzinfo else value.replace(tzinfo=UTC)

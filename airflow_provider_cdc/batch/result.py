@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow_provider_cdc.core.documents import Result, TableLine, TableState, known_members, shallow_document
@@ -14,6 +15,7 @@ from airflow_provider_cdc.core.errors import CdcError, DataError, Transient, Una
 from airflow_provider_cdc.core.ledger import Batch, Ledger
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWN = 20
 _SHOWN_TEXT = 200
 
@@ -208,10 +210,11 @@ def _cut(states: Iterable[TableState]) -> dict[str, Any]:
     present = [state for state in states if state.state != TableStatus.DROPPED]
     position = max((state.applied_position for state in present), default="")
     times = [state.source_time for state in present if state.source_time is not None]
+    newest = max(times, default=None)
     return {
         "consistent": all(state.state == TableStatus.OK for state in present),
         "position": position or None,
-        "source_time_us": max(times, default=None),
+        "source_time": None if newest is None else (_EPOCH + timedelta(microseconds=newest)).isoformat(),
     }
 
 

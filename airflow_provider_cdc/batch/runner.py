@@ -28,7 +28,7 @@ from airflow_provider_cdc.batch.unsettled import Unsettled
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import JobDocument, Result
 from airflow_provider_cdc.core.errors import LOG_LOST, NEW_GENERATION, CdcError, DataError, SinkError, UnavailableError
-from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger
+from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger, Owner
 from airflow_provider_cdc.core.ledger.records import offsets_document
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.model.status import ResultStatus
@@ -45,9 +45,10 @@ def run_batch(
     until: datetime | None = None,
     say: Say = print,
     kill: Stopper | None = None,
-    owner: str | None = None,
+    owner: Owner | None = None,
     accept_loss: bool = False,
     new_generation: str = "",
+    on_start: Callable[[Batch], None] | None = None,
 ) -> BatchResult:
     """Plan, run and publish a batch; the same request again returns its stored result.
 
@@ -55,10 +56,12 @@ def run_batch(
         present ends.
     :param say: takes one line of progress.
     :param kill: stops the batch from outside.
-    :param owner: name of the requester, shown to others while the pipeline is leased.
+    :param owner: who requests it, shown to others while the pipeline is leased; a later try of an Airflow task takes
+        over the lease of its dead one.
     :param accept_loss: continue although Kafka deleted records that no batch has read.
     :param new_generation: ``topic/partition:offset`` of the record with which a new log of the source may begin, as
         ``source.new_generation`` names it.
+    :param on_start: is called with each batch before its engine starts.
     :raises BusyError: another holder has the pipeline's lease; names it.
     :raises CdcError: with a hint; nothing was committed.
     """
@@ -93,6 +96,8 @@ def run_batch(
             run = _Run(pipeline, ledger, lease, batch, log.client_config(), say, stopper, new_generation)
             if left_over is not None and batch.seq == left_over.seq:
                 run.recreated = made_again(log, batch, pipeline.source.heartbeat_topic)
+            if on_start is not None:
+                on_start(batch)
             outcome = run.carry_out()
             if outcome.status == ResultStatus.BEHIND:
                 say(take_over(ledger, lease, outcome.lake_batches))
@@ -154,6 +159,7 @@ class _Run:
         for loss in batch.lost:
             end = "an unknown offset" if loss["end"] is None else loss["end"]
             self._say(f"lost: {loss['topic']}/{loss['partition']} from {loss['start']} up to {end}")
+        self._ledger.started(self._lease, batch.seq, self._pipeline.policy.engine)
         with self._folder() as folder, tempfile.TemporaryDirectory(prefix="airflow-cdc-") as scratch:
             job, secrets = self._job()
             try:

@@ -3,95 +3,295 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.sdk import Asset, BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk import Asset, AssetAlias, conf
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException, AirflowTaskTimeout
 
-from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant, as_pipeline
-from airflow_provider_cdc.core.errors import CdcError, Transient
+from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant
+from airflow_provider_cdc.core.errors import BusyError, ConfigurationError
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.engine.task import Stopper
+from airflow_provider_cdc.operators.pipeline import PipelineOperator, airflow_error, airflow_errors, task_try
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_provider_cdc.batch.asset_events import AssetEvents
     from airflow_provider_cdc.batch.result import BatchResult
+    from airflow_provider_cdc.batch.window import ExactWindow, Until
+    from airflow_provider_cdc.core.config import CdcPipeline
+    from airflow_provider_cdc.core.ledger import Batch, Ledger
 
 _SHOWN = 50
-_LEFT_OUT = ("statements", "quarantine", "phases")  # of a result in XCom
+_LEFT_OUT = ("statements", "quarantine")  # of a result in XCom
+_GRACE = timedelta(seconds=60)
+"""Time after the trigger's own deadline; Airflow's timeout then is for a trigger that is gone."""
+_WINDOWS = ("cover", "exact")
+_ON_PARKED = ("fail", "warn", "skip")
 
 
-class CdcSyncOperator(BaseOperator):
+class CdcSyncOperator(PipelineOperator):
     """Bring a pipeline's tables up to a time: plan, land, apply, publish.
 
-    The same request again (retry, clear, backfill) finds its batch done and returns the stored result. Every asset
-    among the task's ``outlets`` gets the cut in its event's extra.
+    The same request again (retry, clear, backfill) finds its batch done and returns the stored result. Another run that
+    works on the pipeline is waited for, and a retry takes over from its own dead try at once.
 
-    :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file.
-    :param until: the tables then hold everything the source committed before it; empty means what is there
-        now. (templated)
-    :param fail_on_parked: whether parked tables fail the task, without retry, after the others are committed. Tables
-        that wait for a schema change always fail it, with retry: the change may arrive meanwhile.
+    Every asset among the task's ``outlets`` gets an event with the cut as its extra, every ``AssetAlias`` one event for
+    each table that changed, with the asset ``cdc://<pipeline>/<database>/<table>``. The asset ``cdc://<pipeline>`` gets
+    one only where no table is parked or waits.
+
+    :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file. (templated)
+    :param until: the tables then hold everything that the source committed before it. ``now`` means what is in Kafka
+        now. Without it the run decides: the end of its data interval, else the time in the asset event that started
+        it, else now. (templated)
+    :param after: begin of the window; needed with ``window="exact"``. (templated)
+    :param window: ``cover``: a run is done as soon as a batch reaches ``until``; late or parallel runs may share one.
+        ``exact``: each run's window is one batch; a run waits for the windows before it, and fails if another batch
+        holds its window.
+    :param on_parked: what parked tables do to the task, after the others are committed: ``fail`` it without retry,
+        ``warn`` in the log, or ``skip`` it and so what follows. Tables that wait for a schema change always fail it,
+        with retry: the change may arrive meanwhile.
+    :param lease_wait: longest wait for other runs of the pipeline.
+    :param deferrable: wait in the triggerer, without a worker.
+    :param poll_interval: seconds between two looks while waiting.
+    :param accept_loss: continue although Kafka deleted records that no batch has read.
     :param new_generation: the record with which a new log of the source may begin, as the error
         ``source.new_generation`` names it. It approves this one record; a later run with it has no effect. (templated)
     """
 
-    template_fields: Sequence[str] = ("until", "new_generation")
-    ui_color = "#dbeafe"
+    template_fields: Sequence[str] = ("pipeline", "until", "after", "new_generation")
 
     def __init__(
         self,
         *,
         pipeline: PipelineLike,
         until: str | datetime | None = None,
-        fail_on_parked: bool = True,
+        after: str | datetime | None = None,
+        window: Literal["cover", "exact"] = "cover",
+        on_parked: Literal["fail", "warn", "skip"] = "fail",
+        lease_wait: timedelta = timedelta(minutes=15),
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        poll_interval: float = 10,
+        accept_loss: bool = False,
         new_generation: str | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        self.pipeline = pipeline
+        super().__init__(pipeline=pipeline, **kwargs)
         self.until = until
-        self.fail_on_parked = fail_on_parked
+        self.after = after
+        self.window = window
+        self.on_parked = on_parked
+        self.lease_wait = lease_wait
+        self.deferrable = deferrable
+        self.poll_interval = poll_interval
+        self.accept_loss = accept_loss
         self.new_generation = new_generation
         self._stopper = Stopper()
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Run the batch and return the small result."""
-        from airflow_provider_cdc.batch.runner import run_batch
+        return self._work(context, time.time())
 
-        try:
-            pipeline, until = as_pipeline(self.pipeline), as_instant(self.until)
-            result = run_batch(
-                pipeline,
-                until=until,
-                say=self._say,
-                kill=self._stopper,
-                owner=_owner(context),
-                new_generation=self.new_generation or "",
-            )
-        except CdcError as error:
-            raise _airflow_error(error) from error
-        if result.error is not None:
-            raise _airflow_error(result.error)
-        self._log_result(result)
-        self._mark_assets(context, result)
-        if result.status == ResultStatus.PARKED and self.fail_on_parked:
-            parked = result.describe_unsettled(TableStatus.PARKED, _SHOWN)
-            raise AirflowFailException(printable(f"batch {result.seq} is committed, but tables are parked: {parked}"))
-        if result.status == ResultStatus.WAITING:
-            waiting = result.describe_unsettled(TableStatus.WAITING, _SHOWN)
-            raise AirflowException(printable(f"batch {result.seq} is committed, but tables wait: {waiting}"))
-        return small(result)
+    def resume(
+        self, context: Context, started: float | None = None, event: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Continue after the wait.
+
+        :param started: begin of the first attempt, in seconds since 1970; ``dag.test()`` loses it.
+        """
+        answer = event or {}
+        if answer.get("status") == "failed":
+            raise AirflowFailException(printable(str(answer.get("message"))))
+        if answer.get("status") == "timeout":
+            raise self._waited_too_long(printable(str(answer.get("message"))), str(answer.get("limit")))
+        return self._work(context, time.time() if started is None else started)
 
     def on_kill(self) -> None:
         """Stop the engine."""
         self._stopper("the task was killed")
 
-    def _log_result(self, result: BatchResult) -> None:
+    # ---- course
+
+    def _work(self, context: Context, started: float) -> dict[str, Any]:
+        from airflow_provider_cdc.batch.window import choose_until
+        from airflow_provider_cdc.core.ledger import Ledger
+        from airflow_provider_cdc.hooks.connections import ledger_url
+
+        with airflow_errors():
+            pipeline = self.configured(context)
+            until = choose_until(self.until, context)
+            exact = self._exact_window(until)
+            self.log.info("%s: %s", pipeline.name, exact or until)
+            ledger = Ledger(ledger_url(pipeline.ledger))
+            while True:
+                waits = self._holds_back(pipeline, ledger, exact, context)
+                if not waits:
+                    try:
+                        result = self._run(context, pipeline, until, started)
+                        break
+                    except BusyError as error:
+                        if error.code != "ledger.busy":
+                            raise
+                        waits = str(error)
+                self._wait(pipeline, exact, waits, started)
+            if result.error is not None:
+                raise airflow_error(result.error)
+        return self._conclude(context, pipeline, ledger, until, result)
+
+    def _exact_window(self, until: Until) -> ExactWindow | None:
+        from airflow_provider_cdc.batch.window import ExactWindow
+
+        for name, value, known in (("window", self.window, _WINDOWS), ("on_parked", self.on_parked, _ON_PARKED)):
+            if value not in known:
+                raise ConfigurationError([f"{name}: {value!r} is none of {', '.join(known)}"])
+        if self.window == "cover":
+            return None
+        after = as_instant(self.after, "after")
+        if after is None or until.at is None:
+            raise ConfigurationError(["window: 'exact' needs the arguments after and until, or a run's data interval"])
+        if after >= until.at:
+            raise ConfigurationError([f"after: {after.isoformat()} is not before until, {until.at.isoformat()}"])
+        return ExactWindow(after, until.at)
+
+    def _holds_back(self, pipeline: CdcPipeline, ledger: Ledger, exact: ExactWindow | None, context: Context) -> str:
+        """Return why the run has to wait for the windows before its own; empty if it need not."""
+        reason = "" if exact is None else exact.holds_back(ledger, pipeline.name)
+        if not reason or exact is None:
+            return ""
+        start = getattr(context.get("dag"), "start_date", None)
+        if start is not None and exact.after <= start:
+            return ""
+        from airflow_provider_cdc.batch.planner import propose_batch
+        from airflow_provider_cdc.core.plan.ranges import Range
+        from airflow_provider_cdc.hooks.kafka_log import KafkaLog
+
+        before = propose_batch(pipeline, ledger, KafkaLog(pipeline.source.connection), exact.after)
+        return "" if isinstance(before, Range) and before.empty else reason
+
+    def _run(self, context: Context, pipeline: CdcPipeline, until: Until, started: float) -> BatchResult:
+        from airflow_provider_cdc.batch.runner import run_batch
+
+        def on_start(batch: Batch) -> None:
+            if "ti" in context:
+                context["ti"].xcom_push("batch_seq", batch.seq)
+
+        with self._limited(started):
+            return run_batch(
+                pipeline,
+                until=until.at,
+                say=self._say,
+                kill=self._stopper,
+                owner=task_try(context),
+                accept_loss=self.accept_loss,
+                new_generation=self.new_generation or "",
+                on_start=on_start,
+            )
+
+    # ---- waiting
+
+    def _deadline(self, started: float) -> tuple[float, str]:
+        """Return the end of waiting, in seconds since 1970, and the argument that sets it."""
+        limits = {"lease_wait": self.lease_wait.total_seconds()}
+        if self.execution_timeout is not None:
+            limits["execution_timeout"] = self.execution_timeout.total_seconds()
+        limit = min(limits, key=lambda name: limits[name])
+        return started + limits[limit], limit
+
+    def _wait(self, pipeline: CdcPipeline, exact: ExactWindow | None, reason: str, started: float) -> None:
+        """Wait in the triggerer or here until another look is worth it."""
+        deadline, limit = self._deadline(started)
+        left = deadline - time.time()
+        self.log.info("waiting for at most %.0f s (%s): %s", max(left, 0), limit, printable(reason))
+        if left <= 0:
+            raise self._waited_too_long(reason, limit)
+        if not self.deferrable:
+            self._stopper.check()
+            time.sleep(min(self.poll_interval, left))
+            return
+        from airflow_provider_cdc.triggers.lease import CdcLeaseTrigger
+
+        trigger = CdcLeaseTrigger(
+            pipeline=pipeline.to_dict(),
+            window=None if exact is None else [exact.after.isoformat(), exact.until.isoformat()],
+            poke_interval=self.poll_interval,
+            deadline=deadline,
+            limit=limit,
+        )
+        timeout = timedelta(seconds=left) + _GRACE
+        self.defer(trigger=trigger, method_name="resume", kwargs={"started": started}, timeout=timeout)
+
+    def _waited_too_long(self, reason: str, limit: str) -> BaseException:
+        text = f"waited too long ({limit}): {reason}"
+        return AirflowTaskTimeout(text) if limit == "execution_timeout" else AirflowException(text)
+
+    @contextmanager
+    def _limited(self, started: float) -> Iterator[None]:
+        """Stop the engine when ``execution_timeout`` has passed since the first attempt: Airflow counts each alone."""
+        if self.execution_timeout is None:
+            yield
+            return
+        left = started + self.execution_timeout.total_seconds() - time.time()
+        reason = f"execution_timeout of {self.execution_timeout} has passed, waiting included"
+        timer = threading.Timer(max(left, 0), self._stopper, [reason])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    # ---- result
+
+    def _conclude(
+        self, context: Context, pipeline: CdcPipeline, ledger: Ledger, until: Until, result: BatchResult
+    ) -> dict[str, Any]:
+        """Log the result, send events, and return it or raise what parked and waiting tables ask for."""
+        batch = None if result.seq is None else ledger.batch(pipeline.name, result.seq)
+        self._log_result(result, batch)
+        answer = small(result)
+        answer["until"] = until.at.isoformat() if until.at else None
+        if batch is not None and batch.until != until.at and result.repeated:
+            answer["covered_by"] = batch.seq
+        problem = self._problem(result)
+        if problem is None:
+            self._announce(context, pipeline, ledger, result)
+            return answer
+        if "ti" in context and self.do_xcom_push:
+            context["ti"].xcom_push("return_value", answer)
+        raise problem
+
+    def _problem(self, result: BatchResult) -> AirflowException | None:
+        for status in (TableStatus.PARKED, TableStatus.WAITING):
+            for table in (result.parked if status == TableStatus.PARKED else result.waiting) or ():
+                self.log.warning("%s %s: %s", printable(table.name), status, printable(table.reason))
+        if result.status == ResultStatus.PARKED and self.on_parked != "warn":
+            parked = result.describe_unsettled(TableStatus.PARKED, _SHOWN)
+            kind = AirflowFailException if self.on_parked == "fail" else AirflowSkipException
+            return kind(printable(f"batch {result.seq} is committed, but tables are parked: {parked}"))
+        if result.status == ResultStatus.WAITING:
+            waiting = result.describe_unsettled(TableStatus.WAITING, _SHOWN)
+            return AirflowException(printable(f"batch {result.seq} is committed, but tables wait: {waiting}"))
+        return None
+
+    def _log_result(self, result: BatchResult, batch: Batch | None) -> None:
+        if result.repeated and batch is not None:
+            by = f" by {batch.task}" if batch.task else ""
+            reach = f"until {batch.until.isoformat()}" if batch.until else "without a time"
+            self.log.info(
+                "nothing to do: batch %s (%s, committed at %s%s) holds it already; this is its stored result",
+                batch.seq, reach, batch.committed_at and batch.committed_at.isoformat(), printable(by),
+            )  # fmt: skip
+            return
+        if result.status == ResultStatus.NOTHING_TO_DO:
+            self.log.info("nothing to do: no new records")
+            return
         changes = ", ".join(f"{count} {name}" for name, count in result.changes.items()) or "no row changes"
         self.log.info(
             "batch %s %s: %s records (%s), %s schema changes, %s tables, %s quarantined, %.1f s",
@@ -104,36 +304,45 @@ class CdcSyncOperator(BaseOperator):
     def _say(self, line: str) -> None:
         self.log.info("%s", printable(line))
 
-    def _mark_assets(self, context: Context, result: BatchResult) -> None:
+    # ---- asset events
+
+    def _announce(self, context: Context, pipeline: CdcPipeline, ledger: Ledger, result: BatchResult) -> None:
+        """Give the outlets' events their extra; an outlet without anything new sends none."""
         events = context.get("outlet_events")
-        for outlet in self.outlets if events is not None else ():
-            if isinstance(outlet, Asset):
-                events[outlet].extra = {"cdc": _event(result)}  # type: ignore[index]
+        if events is None or not self.outlets:
+            return
+        from airflow_provider_cdc.batch.asset_events import events_to_send
+
+        due = events_to_send(ledger, pipeline.name, result.seq, task_try(context))
+        # Airflow sends an event for each outlet of a task that succeeds, so those without news are removed.
+        self.outlets = [outlet for outlet in self.outlets if self._fill(events, outlet, pipeline, due)]
+        if due is None:
+            self.log.info("no asset events: nothing has changed since the last ones")
+        else:
+            ledger.mark_announced(pipeline.name, due.through)
+
+    def _fill(self, events: Any, outlet: object, pipeline: CdcPipeline, due: AssetEvents | None) -> bool:
+        """Add what is due to one outlet; return whether the outlet stays."""
+        if isinstance(outlet, AssetAlias):
+            from airflow_provider_cdc.assets import cdc_asset
+
+            for (database, table), extra in {} if due is None else due.tables.items():
+                events[outlet].add(cdc_asset(pipeline, f"{database}.{table}"), extra=extra)
+            return True
+        if not isinstance(outlet, Asset):
+            return True
+        if due is None or (outlet.uri.startswith("cdc://") and not due.cut["consistent"]):
+            return False
+        events[outlet].extra = due.cut
+        return True
 
 
 def small(result: BatchResult) -> dict[str, Any]:
     """Return a result for XCom: numbers, and as many tables as people read."""
     numbers = {name: value for name, value in result.document().items() if name not in _LEFT_OUT}
-    return {**numbers, "tables": numbers["tables"][:_SHOWN], "tables_total": len(result.tables)}
-
-
-def _event(result: BatchResult) -> dict[str, Any]:
-    versions = {table.name: table.version for table in result.tables[:_SHOWN]}
+    lists = {name: numbers[name] for name in ("tables", "parked", "waiting") if name in numbers}
     return {
-        "pipeline": result.pipeline,
-        "seq": result.seq,
-        "records": result.records,
-        "cut": result.cut,
-        "versions": versions,
+        **numbers,
+        **{name: lines[:_SHOWN] for name, lines in lists.items()},
+        **{f"{name}_total": len(lines) for name, lines in lists.items()},
     }
-
-
-def _owner(context: Context) -> str | None:
-    ti = context.get("ti")
-    if ti is None:
-        return None
-    return f"task {ti.task_id} of DAG {ti.dag_id}, run {ti.run_id}, try {ti.try_number}"
-
-
-def _airflow_error(error: CdcError) -> AirflowException:
-    return AirflowException(str(error)) if isinstance(error, Transient) else AirflowFailException(str(error))

@@ -95,7 +95,7 @@ def test_the_operators_log_shows_no_raw_control_character(capsys: pytest.Capture
     from airflow_provider_cdc.core.model.status import ResultStatus
 
     sync = CdcSyncOperator(task_id="sync", pipeline={})
-    sync._log_result(BatchResult("shop", 1, ResultStatus.DONE, statements=["DROP TABLE `x\x1b[2J\u202e`"]))
+    sync._log_result(BatchResult("shop", 1, ResultStatus.DONE, statements=["DROP TABLE `x\x1b[2J\u202e`"]), None)
     sync._say("land: x\nbatch 1 done")
     out = capsys.readouterr().out
     assert r"DDL: DROP TABLE `x\u001b[2J\u202e`" in out and r"land: x\nbatch 1 done" in out

@@ -111,6 +111,12 @@ class CdcPipeline:
         except ConfigurationError as error:
             raise ConfigurationError(error.problems, where=where) from None
 
+    def to_yaml(self) -> str:
+        """Return the pipeline as the text of a YAML file."""
+        from airflow_provider_cdc.core.config.reading import write_yaml
+
+        return write_yaml(self.to_dict())
+
 
 def _check_own(checks: Checks, name: object, ledger: object) -> None:
     if checks.text("name", name) and not _NAME.fullmatch(str(name)):

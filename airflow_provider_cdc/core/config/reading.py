@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read YAML as people expect it: one document, no duplicate keys, no code; only this module imports yaml."""
+"""Read and write YAML as people expect it: one document, no duplicate keys, no code; only this module imports yaml."""
 
 from __future__ import annotations
 
@@ -38,3 +38,8 @@ def read_yaml(text: str) -> Any:
         raise ConfigurationError([f"the text is not YAML{position}: {error.problem or error.context}"]) from None
     except yaml.YAMLError:
         raise ConfigurationError(["the text is not YAML"]) from None
+
+
+def write_yaml(data: dict[str, Any]) -> str:
+    """Return plain data as a YAML text."""
+    return str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))

@@ -21,12 +21,14 @@ from sqlalchemy import (
     delete,
     event,
     exc,
+    func,
     insert,
     inspect,
     pool,
     select,
     table,
     text,
+    update,
 )
 from sqlalchemy.engine import URL, make_url
 
@@ -38,6 +40,7 @@ from airflow_provider_cdc.core.errors import (
     UnavailableError,
 )
 from airflow_provider_cdc.core.ledger import schema
+from airflow_provider_cdc.core.model.status import BatchStatus
 
 BUSY_SECONDS = 30
 _CREATE_LOCK = 0x63646331  # any constant: serialises the first start on PostgreSQL
@@ -249,6 +252,10 @@ def _upgrade(connection: Connection, version: int) -> None:
         for added in (c for c in changed.columns if c.name not in known):
             kind = added.type.compile(connection.dialect)
             connection.execute(text(f"ALTER TABLE {changed.name} ADD COLUMN {added.name} {kind}"))
+    # No events for what earlier releases did.
+    c = schema.batches.c
+    newest = select(func.max(c.seq)).where(c.pipeline == schema.pipelines.c.name, c.status == BatchStatus.COMMITTED)
+    connection.execute(update(schema.pipelines).values(announced_seq=newest.scalar_subquery()))
     _mark(connection)
 
 

@@ -56,6 +56,7 @@ pipelines = Table(
     Column("lease_since", _TIME),
     Column("lease_until", _TIME),
     *_task_columns("lease_"),
+    Column("announced_seq", _LONG),  # asset events were sent for the batches up to this one
 )
 
 batches = Table(

@@ -392,6 +392,21 @@ class Ledger:
             query = select(c.document).where(c.pipeline == pipeline).order_by(c.number)
             return list(connection.execute(query).scalars())
 
+    # ---- asset events
+
+    def announced(self, pipeline: str) -> int:
+        """Return the number of the newest batch for which asset events were sent, 0 for none."""
+        query = select(schema.pipelines.c.announced_seq).where(schema.pipelines.c.name == pipeline)
+        with self._database.reading() as connection:
+            return connection.execute(query).scalar() or 0
+
+    def mark_announced(self, pipeline: str, seq: int) -> None:
+        """Record that asset events were sent for all batches up to one; needs no lease, and the number only grows."""
+        c = schema.pipelines.c
+        behind = (c.announced_seq.is_(None)) | (c.announced_seq < seq)
+        with self._database.writing() as connection:
+            connection.execute(update(schema.pipelines).where(c.name == pipeline, behind).values(announced_seq=seq))
+
     # ---- progress
 
     def record_progress(self, pipeline: str, sample: ProgressSample, *, keep: timedelta = timedelta(days=30)) -> None:

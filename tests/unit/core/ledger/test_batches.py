@@ -254,3 +254,11 @@ def test_progress_is_one_sample_a_moment_and_old_samples_go(ledger: Ledger) -> N
     assert ledger.progress("shop") == [full, samples[2], last]
     assert ledger.progress("other") == [ProgressSample(TEN)]
     assert ledger.pipelines() == [], "looking at a pipeline does not create it"
+
+
+def test_the_number_of_the_newest_announced_batch_only_grows(ledger: Ledger) -> None:
+    assert ledger.announced("shop") == 0
+    with ledger.lease("shop", "a", 30):
+        for seq, newest in ((3, 3), (2, 3), (5, 5)):
+            ledger.mark_announced("shop", seq)
+            assert ledger.announced("shop") == newest

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Name pipelines and tables as Airflow assets: ``cdc://<pipeline>`` and ``cdc://<pipeline>/<database>/<table>``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote, urlsplit
+
+if TYPE_CHECKING:
+    from urllib.parse import SplitResult
+
+    from airflow.sdk import Asset
+
+    from airflow_provider_cdc.core.config import CdcPipeline
+
+SCHEME = "cdc"
+
+
+def cdc_asset(pipeline: CdcPipeline | str, table: str | None = None) -> Asset:
+    """Return the asset of a pipeline's consistent cut, or of one of its tables.
+
+    :param pipeline: the pipeline, or its name.
+    :param table: ``database.table``.
+    """
+    from airflow.sdk import Asset
+
+    name = pipeline if isinstance(pipeline, str) else pipeline.name
+    parts = [name] if table is None else [name, *table.split(".", 1)]
+    uri = f"{SCHEME}://{'/'.join(quote(part, safe='') for part in parts)}"
+    return Asset(name=uri, uri=uri, group=SCHEME)  # names are unique: that of a pipeline alone may be taken
+
+
+def create_asset(*, pipeline: str, table: str | None = None, extra: dict[str, Any] | None = None) -> Asset:
+    """Return the asset that Airflow's asset factory asks for."""
+    asset = cdc_asset(pipeline, table)
+    asset.extra = dict(extra or {})
+    return asset
+
+
+def sanitize_uri(uri: SplitResult) -> SplitResult:
+    """Return a URI of the scheme as it is.
+
+    :raises ValueError: it names neither a pipeline nor a pipeline, a database and a table.
+    """
+    parts = [unquote(part) for part in uri.path.split("/")[1:]] if uri.path else []
+    if not uri.netloc or len(parts) not in (0, 2) or not all(parts) or uri.query or uri.fragment:
+        raise ValueError("expected cdc://<pipeline> or cdc://<pipeline>/<database>/<table>")
+    return uri
+
+
+def location_of(asset: Asset, pipeline: CdcPipeline) -> str | None:
+    """Return where the table of an asset lies; None for the asset of a pipeline, or of another pipeline."""
+    uri = urlsplit(asset.uri)
+    parts = [unquote(part) for part in uri.path.split("/")[1:]]
+    if unquote(uri.netloc) != pipeline.name or len(parts) != 2:
+        return None
+    return "/".join([pipeline.sink.root.rstrip("/"), *parts])

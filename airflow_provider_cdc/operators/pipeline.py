@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hold what all operators of a pipeline share: the argument ``pipeline``, errors and Airflow's view of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_provider_cdc.batch.arguments import PipelineLike, as_pipeline
+from airflow_provider_cdc.core.errors import CdcError, Transient
+from airflow_provider_cdc.core.ledger.owner import TaskTry
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from airflow.sdk import Context
+
+    from airflow_provider_cdc.core.config import CdcPipeline
+
+_YAML = (".yaml", ".yml")
+
+
+class PipelineOperator(BaseOperator):
+    """Work on one pipeline.
+
+    The rendered fields show the whole pipeline that the task ran with, also where it is the path of a file. A path is
+    relative to the folder of the DAG's file, or absolute; templates in the file are rendered too.
+
+    :param pipeline: a ``CdcPipeline``, the same as plain data, the path of a YAML file, or YAML text. (templated)
+    """
+
+    template_fields: Sequence[str] = ("pipeline",)
+    template_fields_renderers: ClassVar[dict[str, str]] = {"pipeline": "yaml"}
+    ui_color = "#dbeafe"
+
+    def __init__(self, *, pipeline: PipelineLike, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+
+    def render_template_fields(self, context: Context, jinja_env: Any = None) -> None:
+        """Render the templates, and those in the pipeline's file."""
+        super().render_template_fields(context, jinja_env)
+        try:
+            self.pipeline = self._rendered_pipeline(context, jinja_env)
+        except (CdcError, OSError):  # execute reports it, with what to do
+            return
+
+    def _rendered_pipeline(self, context: Context, jinja_env: Any) -> PipelineLike:
+        """Return the pipeline as YAML text."""
+        pipeline = self.pipeline
+        if isinstance(pipeline, (str, Path)) and str(pipeline).endswith(_YAML) and "\n" not in str(pipeline):
+            path = self._path(Path(pipeline))
+            pipeline = self.render_template(path.read_text(encoding="utf-8"), context, jinja_env)
+        return as_pipeline(pipeline).to_yaml()
+
+    def _path(self, path: Path) -> Path:
+        """Return a path below the folder of the DAG's file, if it is there."""
+        dag = self.get_dag()
+        sibling = None if dag is None or not dag.fileloc else Path(dag.fileloc).parent / path
+        return sibling if sibling is not None and sibling.is_file() else path
+
+    def configured(self, context: Context) -> CdcPipeline:
+        """Return the pipeline, and name a mapped task by it.
+
+        :raises ConfigurationError: names all problems at once.
+        """
+        pipeline = as_pipeline(self.pipeline)
+        ti = context.get("ti")
+        if ti is not None and getattr(ti, "map_index", -1) >= 0 and not context.get("map_index_template"):
+            context["map_index_template"] = pipeline.name  # a name has no characters of a template
+        return pipeline
+
+
+@contextmanager
+def airflow_errors() -> Iterator[None]:
+    """Turn our errors into Airflow's: one that may pass is retried, another fails at once."""
+    try:
+        yield
+    except CdcError as error:
+        raise airflow_error(error) from error
+
+
+def airflow_error(error: CdcError) -> AirflowException:
+    """Return an error as Airflow knows it."""
+    kind = AirflowException if isinstance(error, Transient) else AirflowFailException
+    return kind(str(error))
+
+
+def task_try(context: Mapping[str, Any]) -> TaskTry | None:
+    """Return the try that runs; None outside of Airflow."""
+    ti = context.get("ti")
+    if ti is None:
+        return None
+    return TaskTry(ti.dag_id, ti.run_id, ti.task_id, ti.map_index, ti.try_number)
