@@ -57,12 +57,13 @@ def identities(rows: pa.Table, wire: Format) -> IntArray:
 def without_copies(changes: Changes, places: IntArray, applied: BoolArray, wire: Format) -> Distinct:
     """Leave one of the rows that were sent more than once.
 
-    Of the copies of a row the one is left whose record has most rows of its event: their order is known.
+    Of the copies of a row the one is left whose record has most rows of its event, of equal records the same for all
+    rows: their order is known.
 
     :param places: of the rows, ascending.
     :param applied: of every change whether the stored rows went through it.
     """
-    rows = changes.rows.select(["position", "op", "topic", "partition", "offset", "index"]).take(pa.array(places))
+    rows = changes.rows.select(["position", "op"]).take(pa.array(places))
     if ascending(rows.column("position")):
         return Distinct(places, applied)
     ops = rows.column("op").cast(pa.string())
@@ -76,10 +77,11 @@ def without_copies(changes: Changes, places: IntArray, applied: BoolArray, wire:
     alike = np.flatnonzero(shared)
     if not len(alike):
         return Distinct(places, applied)
-    rows, copies = rows.take(pa.array(alike)), places[alike]
-    numbers = identities(changes.to_compare(copies), wire)
+    copies = places[alike]
+    rows = changes.to_compare(copies)
+    numbers = identities(rows, wire)
     parts = group_numbers([event_of(rows.column("position")), pa.array(sources_of(rows, wire))])
-    order = np.lexsort((-np.bincount(parts)[parts], numbers))
+    order = np.lexsort((parts, -np.bincount(parts)[parts], numbers))
     first = order[np.unique(numbers[order], return_index=True)[1]]
     known: BoolArray = np.zeros(int(numbers.max()) + 1, bool)
     known[numbers[applied[copies]]] = True
