@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.assets import cdc_asset
     from airflow_provider_cdc.core.config import CdcPipeline, DeltaSink, KafkaSource, RunPolicy, TableRules
     from airflow_provider_cdc.operators.sync import CdcSyncOperator
+    from airflow_provider_cdc.sensors.applied import CdcAppliedSensor
+    from airflow_provider_cdc.sensors.health import CdcHealthSensor
+    from airflow_provider_cdc.sensors.lag import CdcLagSensor
     from airflow_provider_cdc.sensors.received import CdcReceivedSensor
 
 _HOMES = {
@@ -24,11 +27,17 @@ _HOMES = {
     "RunPolicy": "airflow_provider_cdc.core.config",
     "TableRules": "airflow_provider_cdc.core.config",
     "CdcSyncOperator": "airflow_provider_cdc.operators.sync",
+    "CdcAppliedSensor": "airflow_provider_cdc.sensors.applied",
+    "CdcHealthSensor": "airflow_provider_cdc.sensors.health",
+    "CdcLagSensor": "airflow_provider_cdc.sensors.lag",
     "cdc_asset": "airflow_provider_cdc.assets",
     "CdcReceivedSensor": "airflow_provider_cdc.sensors.received",
 }
 
 __all__ = [
+    "CdcAppliedSensor",
+    "CdcHealthSensor",
+    "CdcLagSensor",
     "CdcPipeline",
     "CdcReceivedSensor",
     "CdcSyncOperator",

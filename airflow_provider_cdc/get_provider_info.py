@@ -20,8 +20,8 @@ def get_provider_info() -> dict[str, object]:
         "description": "CDC logs in Kafka to lakehouse tables equal to the source, in bounded, repeatable batches.",
         "integrations": [{"integration-name": _NAME, "tags": ["software"]}],
         "operators": modules("operators.sync"),
-        "sensors": modules("sensors.received"),
-        "triggers": modules("triggers.lease", "triggers.received"),
+        "sensors": modules("sensors.applied", "sensors.health", "sensors.lag", "sensors.received"),
+        "triggers": modules("triggers.applied", "triggers.health", "triggers.lag", "triggers.lease", "triggers.received"),
         "hooks": modules("hooks.kafka", "hooks.ledger"),
         "connection-types": [
             {

@@ -199,6 +199,11 @@ def ran_engine(batch: Batch) -> bool:
     return batch.committed and (batch.result or {}).get("status") != ResultStatus.EMPTY
 
 
+def newest_by_name(states: Iterable[TableState]) -> dict[str, TableState]:
+    """Return states by ``database.table``; of tables with the same name, that of the present one."""
+    return {f"{database}.{table}": state for (database, table), state in _by_name(states).items()}
+
+
 def _by_name(states: Iterable[TableState]) -> dict[tuple[str, str], TableState]:
     """Return states by name; of tables with the same name, that of the present one."""
     ordered = sorted(states, key=lambda state: (state.state != TableStatus.DROPPED, state.applied_position))

@@ -100,9 +100,7 @@ class ConditionSensor(BaseSensorOperator):
     def poke(self, context: Context) -> PokeReturnValue:
         """Look once."""
         try:
-            if self._condition is None:
-                self._condition = self.condition(as_pipeline(self.pipeline))
-            answer = self._condition.check()
+            answer = self.look(context)
         except CdcError as error:
             self._holding = printable(str(error))
             if concerns_configuration(error):
@@ -112,6 +110,16 @@ class ConditionSensor(BaseSensorOperator):
             self._announcements.fail(error.code, self._holding)
             return PokeReturnValue(False)
         return self._weigh(answer)
+
+    def look(self, context: Context) -> Answer:
+        """Return what the condition says now."""
+        return self.prepared().check()
+
+    def prepared(self) -> Condition[Any, Any]:
+        """Return the condition; it is the same for all looks of a task's process."""
+        if self._condition is None:
+            self._condition = self.condition(as_pipeline(self.pipeline))
+        return self._condition
 
     def _weigh(self, answer: Answer) -> PokeReturnValue:
         self._announcements.note(answer)

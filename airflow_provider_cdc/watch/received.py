@@ -8,6 +8,7 @@ from typing import Any
 
 from airflow_provider_cdc.batch.planner import Log, observe
 from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.plan.lag import iso_time
 from airflow_provider_cdc.core.plan.progress import PartitionFacts, received
 from airflow_provider_cdc.watch.condition import Answer, Condition, name_some
 
@@ -49,8 +50,3 @@ class ReceivedCondition(Condition[None, Facts]):
         ]
         message = f"not everything before {text} is in Kafka; held back by {name_some(behind)}"
         return Answer(False, message, document, names)
-
-
-def iso_time(millis: int | None) -> str | None:
-    """Return milliseconds since 1970 as ISO text in UTC."""
-    return None if millis is None else datetime.fromtimestamp(millis / 1000, UTC).isoformat()

@@ -222,3 +222,85 @@ def test_dead_brokers_starve_no_sensor_of_another_broker(
     event = asyncio.run(wait())
     assert event is not None, "the sensor of the good broker waits for the dead ones"
     assert event["status"] == "reached"
+
+
+# ---- lag, applied tables and health
+
+
+def synced(shop: Shop, moment: str | None) -> dict[str, Any]:
+    from airflow_provider_cdc import CdcSyncOperator
+
+    return dict(CdcSyncOperator(task_id="sync", pipeline=shop.document(), until=moment).execute({}))
+
+
+def deferred_trigger(task: Any) -> Any:
+    """Return what a task defers with, after a journey through JSON."""
+    from airflow.sdk.exceptions import TaskDeferred
+
+    with pytest.raises(TaskDeferred) as deferred:
+        task.execute({})
+    _, arguments = deferred.value.trigger.serialize()
+    return type(deferred.value.trigger)(**json.loads(json.dumps(arguments)))
+
+
+def test_lag_applied_and_health_over_a_life(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from airflow_provider_cdc import CdcAppliedSensor, CdcHealthSensor, CdcLagSensor
+
+    pipeline, early, late = shop.document(), until(0), (shop_time(1) - timedelta(seconds=20)).isoformat()
+
+    def lagging(**arguments: Any) -> Any:
+        return CdcLagSensor(task_id="lag", pipeline=pipeline, **arguments)
+
+    def applied(moment: str, **arguments: Any) -> Any:
+        return CdcAppliedSensor(task_id="applied", pipeline=pipeline, until=moment, **arguments)
+
+    assert not lagging(max_records=0).poke({})
+    assert not applied(early).poke({})
+    assert CdcHealthSensor(task_id="health", pipeline=pipeline).poke({})
+    synced(shop, early)
+    assert applied(early, tables=["shop.customers"]).poke({}).xcom_value["seq"] == 1
+    assert not applied(late).poke({})
+    behind = lagging(max_records=0, deferrable=True, timeout=3600, poke_interval=0.2)
+    trigger = deferred_trigger(behind)
+    waiting = deferred_trigger(applied(late, deferrable=True, timeout=3600, poke_interval=0.2))
+    with pytest.raises(AirflowFailException, match=r"above; .*shopdb\.shop\.\w+/\d"):
+        lagging(max_records=0, raise_above=True).execute({})
+
+    async def both() -> list[dict[str, Any]]:
+        looks = [asyncio.create_task(first_event(one)) for one in (trigger, waiting)]
+        await asyncio.to_thread(synced, shop, None)
+        await asyncio.to_thread(synced, shop, late)
+        return list(await asyncio.gather(*looks))
+
+    lag_event, applied_event = asyncio.run(both())
+    assert (lag_event["status"], lag_event["value"]["records"]) == ("reached", 0)
+    assert applied_event["status"] == "reached"
+    # The recorded hours are in the past: the log itself is behind our clock by far more than a minute.
+    assert not lagging(max_lag=timedelta(minutes=1), of="received").poke({})
+    assert behind.resume_execution("execute_complete", {"event": lag_event}, {})["partitions"] == {}
+    assert "shopdb.shop" in capsys.readouterr().out
+
+
+def test_a_rescheduled_lag_sensor_goes_on_counting(shop: Shop) -> None:
+    from airflow_provider_cdc import CdcLagSensor
+
+    store: dict[str, Any] = {}
+
+    class Store:
+        """Stands for Airflow's store, which outlives a process."""
+
+        def get(self, key: str) -> Any:
+            return store.get(key)
+
+        def set(self, key: str, value: Any) -> None:
+            store[key] = json.loads(json.dumps(value))
+
+    def poke() -> bool:
+        sensor = CdcLagSensor(
+            task_id="lag", pipeline=shop.document(), max_records=10**9, for_looks=3, mode="reschedule"
+        )
+        return bool(sensor.poke({"task_state_store": Store()}))
+
+    assert [poke() for _ in range(3)] == [False, False, True]

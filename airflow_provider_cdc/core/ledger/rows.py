@@ -19,9 +19,21 @@ Document = Mapping[str, Any]
 
 def ensure_pipeline(connection: Connection, pipeline: str) -> None:
     """Insert the pipeline's row unless it exists; two processes may try at once."""
+    row = _dialect(connection).insert(schema.pipelines).values(name=pipeline, lease_token=0)
+    connection.execute(row.on_conflict_do_nothing())
+
+
+def store_progress(connection: Connection, values: Document) -> None:
+    """Insert a sample of progress, or replace that of the same moment; two processes may try at once."""
+    row = _dialect(connection).insert(schema.progress).values(**values)
+    key = ("pipeline", "seen_at")
+    seen = {name: value for name, value in values.items() if name not in key}
+    connection.execute(row.on_conflict_do_update(index_elements=key, set_=seen))
+
+
+def _dialect(connection: Connection) -> Any:
     # Import only the dialect in use: each takes longer to import than all of the ledger.
-    dialect = import_module(f"sqlalchemy.dialects.{connection.dialect.name}")
-    connection.execute(dialect.insert(schema.pipelines).values(name=pipeline, lease_token=0).on_conflict_do_nothing())
+    return import_module(f"sqlalchemy.dialects.{connection.dialect.name}")
 
 
 def locked_pipeline(connection: Connection, pipeline: str) -> Row[Any] | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 
 from airflow_provider_cdc.core.errors import BusyError, ConfigurationError
 from airflow_provider_cdc.core.ledger import rows, schema
@@ -20,6 +20,7 @@ from airflow_provider_cdc.core.ledger.records import (
     LakeBatch,
     ProgressSample,
     offsets_document,
+    parse_time,
     time_text,
 )
 from airflow_provider_cdc.core.model.offsets import Offsets
@@ -163,6 +164,18 @@ class Ledger:
         return self._batch(
             (query if abandoned else query.where(schema.batches.c.status != BatchStatus.ABANDONED)).limit(1)
         )
+
+    def last_committed(self, pipeline: str) -> Batch | None:
+        """Return the committed batch with the highest number."""
+        committed = schema.batches.c.status == BatchStatus.COMMITTED
+        return self._batch(rows.newest_first(pipeline, None).where(committed).limit(1))
+
+    def reached(self, pipeline: str, kind: str = SYNC) -> datetime | None:
+        """Return the latest time that a committed request reached; None if no request named one."""
+        c = schema.batches.c
+        mine = (c.pipeline == pipeline, c.kind == kind, c.status == BatchStatus.COMMITTED)
+        with self._database.reading() as connection:
+            return parse_time(connection.execute(select(func.max(c.until)).where(*mine)).scalar())
 
     def batch(self, pipeline: str, seq: int) -> Batch | None:
         """Return one batch by its number."""
@@ -415,15 +428,11 @@ class Ledger:
         :param keep: samples that are older than this are deleted.
         """
         c = schema.progress.c
-        document = sample.document()
+        values = {"pipeline": pipeline, **sample.document()}
         oldest = time_text(sample.seen_at - keep)
         with self._database.writing() as connection:
-            connection.execute(
-                delete(schema.progress).where(
-                    c.pipeline == pipeline, (c.seen_at < oldest) | (c.seen_at == document["seen_at"])
-                )
-            )
-            connection.execute(insert(schema.progress).values(pipeline=pipeline, **document))
+            connection.execute(delete(schema.progress).where(c.pipeline == pipeline, c.seen_at < oldest))
+            rows.store_progress(connection, values)
 
     def progress(
         self, pipeline: str, *, since: datetime | None = None, limit: int | None = None

@@ -1,58 +1,238 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute the lag of the tables, in seconds of source time and in records."""
+"""Compute how far the tables are behind the source, in seconds of source time and in records, partition by partition.
+
+An idle source and one whose tool is dead look the same without heartbeats, so a lag in seconds has two bounds: the age
+of the oldest change in Kafka that is not applied, and the time up to which everything is known to be applied.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
+from airflow_provider_cdc.core.plan.progress import SLACK_MS, Mark, PartitionFacts, heartbeat_progress
+
 OffsetMap = Mapping[str, Mapping[int, int]]
+
+FIRST_RECORDS = 20
+"""Records behind the applied ones whose times are compared: their order is not exactly that of their times."""
+
+
+class Verdict(StrEnum):
+    """Comparison of a lag with its bound."""
+
+    BELOW = "below"
+    ABOVE = "above"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class PartitionLag:
+    """Lag of one partition; times are milliseconds since 1970, None while they are unknown.
+
+    :param records: number of offsets that no committed batch has read, control records included.
+    :param oldest_ms: source time of the oldest change that is not applied; None also if all are.
+    :param applied_ms: source time before which all changes are applied.
+    :param received_ms: source time before which all changes are in the partition.
+    :param why: why ``applied_ms`` is unknown, or what is wrong with the log.
+    """
+
+    topic: str
+    partition: int
+    records: int
+    oldest_ms: int | None
+    applied_ms: int | None
+    received_ms: int | None
+    why: str = ""
+
+    @property
+    def name(self) -> str:
+        """``topic/partition``."""
+        return f"{self.topic}/{self.partition}"
 
 
 @dataclass(frozen=True)
 class Lag:
-    """Distance between the applied and the present end of the log.
+    """Lag of a pipeline at one moment.
 
-    :param seconds: reference time minus applied progress, never negative; None when progress is unknown.
-    :param records: number of offsets not applied yet, control records included.
-    :param skewed: the source's clock is ahead of ours: the seconds would have been negative.
-    :param partitions: records by ``topic/partition``, only those above zero.
+    :param at_ms: the moment by our clock, milliseconds since 1970.
+    :param partitions: those that can carry rows of the pipeline.
+    :param heartbeats: whether heartbeats show how far the tool is when the source is idle.
     """
 
-    seconds: float | None
-    records: int
-    skewed: bool
-    partitions: dict[str, int]
+    at_ms: int
+    partitions: tuple[PartitionLag, ...]
+    heartbeats: bool
 
-    def document(self) -> dict[str, Any]:
-        """Return plain JSON data."""
+    @property
+    def records(self) -> int:
+        """Return the number of offsets that no committed batch has read."""
+        return sum(part.records for part in self.partitions)
+
+    @property
+    def seconds(self) -> float | None:
+        """Return the age of the oldest change in Kafka that is not applied, 0 if all are; None while it is unknown."""
+        if any(part.records and part.oldest_ms is None for part in self.partitions):
+            return None
+        return self.least_seconds
+
+    @property
+    def least_seconds(self) -> float:
+        """Return the seconds that the tables are behind at least."""
+        return self._age(_least(part.oldest_ms for part in self.partitions)) or 0.0
+
+    @property
+    def most_seconds(self) -> float | None:
+        """Return the seconds that the tables are behind at most; None while that of a partition is unknown."""
+        return self._age(self.applied_ms)
+
+    @property
+    def received_seconds(self) -> float | None:
+        """Return the seconds that the log is behind the source at most; None while that of a partition is unknown."""
+        return self._age(self.received_ms)
+
+    @property
+    def applied_ms(self) -> int | None:
+        """Return the source time before which all changes are applied; None while it is unknown."""
+        return _least_of_all([part.applied_ms for part in self.partitions])
+
+    @property
+    def received_ms(self) -> int | None:
+        """Return the source time before which all changes are in Kafka; None while it is unknown."""
+        return _least_of_all([part.received_ms for part in self.partitions])
+
+    @property
+    def skewed(self) -> bool:
+        """Return whether the source's clock is ahead of ours."""
+        return any((part.received_ms or 0) > self.at_ms for part in self.partitions)
+
+    def compare(self, max_seconds: float | None, max_records: int | None = None) -> Verdict:
+        """Compare the lag of the tables with its bounds; a bound that is None does not count."""
+        if max_records is not None and self.records > max_records:
+            return Verdict.ABOVE
+        if max_seconds is None:
+            return Verdict.BELOW
+        if self.least_seconds > max_seconds:
+            return Verdict.ABOVE
+        return Verdict.BELOW if _within(self.most_seconds, max_seconds) else Verdict.UNKNOWN
+
+    def compare_received(self, max_seconds: float) -> Verdict:
+        """Compare the lag of the log behind the source with its bound."""
+        if _within(self.received_seconds, max_seconds):
+            return Verdict.BELOW
+        # Without heartbeats the source may just be idle.
+        return Verdict.ABOVE if self.heartbeats and self.received_ms is not None else Verdict.UNKNOWN
+
+    def behind(self, *, received: bool = False) -> list[PartitionLag]:
+        """Return the partitions, the furthest behind first: those of unknown time, then by time and records.
+
+        :param received: by how far the log is behind the source.
+        """
+
+        def rank(part: PartitionLag) -> tuple[bool, int, int, str, int]:
+            time = part.received_ms if received else part.applied_ms
+            return time is not None, time or 0, -part.records, part.topic, part.partition
+
+        return sorted(self.partitions, key=rank)
+
+    def document(self, most: int = 20) -> dict[str, Any]:
+        """Return plain JSON data.
+
+        :param most: partitions to name in each list.
+        """
+        unread = sorted((part for part in self.partitions if part.records), key=lambda p: (-p.records, p.name))
+        unknown = [part for part in self.partitions if part.applied_ms is None]
         return {
+            "at": iso_time(self.at_ms),
             "seconds": self.seconds,
+            "least_seconds": self.least_seconds,
+            "most_seconds": self.most_seconds,
+            "received_seconds": self.received_seconds,
             "records": self.records,
+            "applied": iso_time(self.applied_ms),
+            "received": iso_time(self.received_ms),
             "skewed": self.skewed,
-            "partitions": dict(self.partitions),
+            "partitions": {part.name: part.records for part in unread[:most]},
+            "unknown": {part.name: part.why for part in unknown[:most]},
         }
+
+    def _age(self, millis: int | None) -> float | None:
+        return None if millis is None else max(0, self.at_ms - millis) / 1000
 
 
 def lag(
-    reference_ms: int, applied_ms: int | None, ends: OffsetMap, applied: OffsetMap, lows: OffsetMap | None = None
+    at_ms: int,
+    facts: Sequence[PartitionFacts],
+    heartbeats: Sequence[PartitionFacts],
+    applied: OffsetMap,
+    firsts: Mapping[tuple[str, int], Sequence[Mark]],
 ) -> Lag:
-    """Return the lag of applied offsets and time.
+    """Return the lag of a pipeline.
 
-    :param reference_ms: now, or received progress; milliseconds since 1970.
-    :param applied_ms: source time up to which the tables are complete.
-    :param ends: present ends, exclusive.
-    :param applied: end of the last committed batch.
-    :param lows: first offsets that Kafka still has; a partition that no batch has read lags by all it still has.
+    :param at_ms: time of the look, milliseconds since 1970.
+    :param facts: ends of every partition that can carry rows of the pipeline.
+    :param heartbeats: ends of the heartbeat topic's partitions, read before ``facts``.
+    :param applied: end of the last committed batch, exclusive.
+    :param firsts: times of the first records behind ``applied``, of each partition that has some.
     """
-    partitions = {}
-    for topic in sorted(ends):
-        for partition in sorted(ends[topic]):
-            first = (lows or {}).get(topic, {}).get(partition, 0)
-            behind = ends[topic][partition] - applied.get(topic, {}).get(partition, first)
-            if behind > 0:
-                partitions[f"{topic}/{partition}"] = behind
-    seconds = None if applied_ms is None else (reference_ms - applied_ms) / 1000
-    skewed = seconds is not None and seconds < 0
-    return Lag(None if seconds is None else max(0.0, seconds), sum(partitions.values()), skewed, partitions)
+    rows = [mark for fact in facts for mark in fact.marks if not mark.heartbeat]
+    beats = [mark for fact in heartbeats for mark in fact.marks]
+    common = heartbeat_progress(beats, rows, SLACK_MS)
+    within = [mark for fact in facts for mark in fact.marks if mark.heartbeat]
+    partitions = (_partition(fact, rows, common, applied, firsts) for fact in facts)
+    return Lag(at_ms, tuple(partitions), bool(beats or within))
+
+
+def unread_windows(facts: Sequence[PartitionFacts], applied: OffsetMap) -> dict[tuple[str, int], tuple[int, int]]:
+    """Return the half-open offsets of the first records that no committed batch has read."""
+    windows = {}
+    for fact in facts:
+        start = max(fact.low, applied.get(fact.topic, {}).get(fact.partition, fact.low))
+        if start < fact.end:
+            windows[fact.topic, fact.partition] = (start, min(fact.end, start + FIRST_RECORDS))
+    return windows
+
+
+def _partition(
+    fact: PartitionFacts,
+    rows: Sequence[Mark],
+    common: int | None,
+    applied: OffsetMap,
+    firsts: Mapping[tuple[str, int], Sequence[Mark]],
+) -> PartitionLag:
+    own = max((mark.source_time_ms for mark in fact.marks if not mark.heartbeat), default=None)
+    beats = heartbeat_progress([mark for mark in fact.marks if mark.heartbeat], rows, SLACK_MS)
+    received = max((time for time in (own, beats, common) if time is not None), default=None)
+    end = applied.get(fact.topic, {}).get(fact.partition, fact.low)
+    times = [mark.source_time_ms for mark in firsts.get((fact.topic, fact.partition), ()) if not mark.heartbeat]
+    records, oldest, why = max(0, fact.end - end), min(times, default=None), ""
+    done = oldest
+    if end > fact.end:
+        records, done, why = fact.end - fact.low, None, "its log ends before the last batch did"
+    elif end < fact.low:
+        done, why = None, "Kafka deleted records that no batch has read"
+    elif not records:
+        done, why = received, "it has no record with a time; set source.heartbeat_topic to follow idle partitions"
+    elif done is None:
+        why = "its first records that are not applied state no time"
+    return PartitionLag(fact.topic, fact.partition, records, oldest, done, received, "" if done is not None else why)
+
+
+def _within(seconds: float | None, bound: float) -> bool:
+    return seconds is not None and seconds <= bound
+
+
+def _least(times: Iterable[int | None]) -> int | None:
+    return min((time for time in times if time is not None), default=None)
+
+
+def _least_of_all(times: Sequence[int | None]) -> int | None:
+    return _least(times) if times and None not in times else None
+
+
+def iso_time(millis: int | None) -> str | None:
+    """Return milliseconds since 1970 as ISO text in UTC."""
+    return None if millis is None else datetime.fromtimestamp(millis / 1000, UTC).isoformat()

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wait until tables hold everything the source committed before a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_cdc.batch.arguments import as_instant
+from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.sensors.condition import ConditionSensor
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.core.config import CdcPipeline
+    from airflow_provider_cdc.triggers.applied import CdcAppliedTrigger
+    from airflow_provider_cdc.watch.applied import AppliedCondition
+
+
+class CdcAppliedSensor(ConditionSensor):
+    """Wait until tables of a pipeline hold everything the source committed before a time.
+
+    It reads only the ledger: the sync may run in another DAG, and Kafka need not be reachable. Only requests that named
+    a time count; a sync of "what is there now" names none.
+
+    :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file.
+    :param until: the time. (templated)
+    :param tables: names ``database.table`` to wait for; parked tables among the others do not matter. Without names all
+        tables of the pipeline count. (templated)
+    :param max_parked: number of tables that may be parked or wait, where no tables are named.
+    :param deferrable: wait in the triggerer; ``timeout`` and ``execution_timeout`` hold there too.
+    """
+
+    template_fields: Sequence[str] = ("until", "tables")
+
+    def __init__(
+        self,
+        *,
+        until: str | datetime,
+        tables: Sequence[str] | None = None,
+        max_parked: int = 0,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.until = until
+        self.tables = tables
+        self.max_parked = max_parked
+
+    def condition(self, pipeline: CdcPipeline) -> AppliedCondition:
+        """Return what is waited for."""
+        from airflow_provider_cdc.watch.applied import AppliedCondition
+
+        until = as_instant(self.until)
+        if until is None:
+            raise ConfigurationError(["until: a sensor needs a time"])
+        return AppliedCondition(pipeline, until.isoformat(), self.tables, self.max_parked)
+
+    def trigger_class(self) -> type[CdcAppliedTrigger]:
+        """Return the trigger that waits for the condition."""
+        from airflow_provider_cdc.triggers.applied import CdcAppliedTrigger
+
+        return CdcAppliedTrigger

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wait until a pipeline is healthy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_cdc.sensors.condition import ConditionSensor
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.core.config import CdcPipeline
+    from airflow_provider_cdc.triggers.health import CdcHealthTrigger
+    from airflow_provider_cdc.watch.health import HealthCondition
+
+
+class CdcHealthSensor(ConditionSensor):
+    """Wait until a pipeline has no more parked tables, waiting tables and quarantined records than allowed.
+
+    It reads only the ledger. With ``timeout=0`` it is a check that fails at once and names the tables.
+
+    :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file.
+    :param parked: number of tables that may be parked.
+    :param waiting: number of tables that may wait for a schema change; None for any.
+    :param quarantined: number of records that the last batch may have put into quarantine; None for any.
+    :param deferrable: wait in the triggerer; ``timeout`` and ``execution_timeout`` hold there too.
+    """
+
+    def __init__(
+        self, *, parked: int = 0, waiting: int | None = None, quarantined: int | None = 0, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.parked = parked
+        self.waiting = waiting
+        self.quarantined = quarantined
+
+    def condition(self, pipeline: CdcPipeline) -> HealthCondition:
+        """Return what is waited for."""
+        from airflow_provider_cdc.watch.health import HealthCondition
+
+        return HealthCondition(pipeline, self.parked, self.waiting, self.quarantined)
+
+    def trigger_class(self) -> type[CdcHealthTrigger]:
+        """Return the trigger that waits for the condition."""
+        from airflow_provider_cdc.triggers.health import CdcHealthTrigger
+
+        return CdcHealthTrigger

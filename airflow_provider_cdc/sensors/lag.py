@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wait until a pipeline is at most so far behind the source, or fail when it is further behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_cdc.sensors.condition import ConditionSensor
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_cdc.core.config import CdcPipeline
+    from airflow_provider_cdc.triggers.lag import CdcLagTrigger
+    from airflow_provider_cdc.watch.condition import Answer
+    from airflow_provider_cdc.watch.lag import LagCondition
+
+_STREAK = "cdc_lag_streak"
+
+
+class CdcLagSensor(ConditionSensor):
+    """Wait until a pipeline is at most so far behind the source; with ``raise_above`` fail as soon as it is further.
+
+    Seconds are those of the source's clock. A source that is idle is not behind, but only heartbeats tell it apart from
+    a tool that is dead: set ``source.heartbeat_topic``. Without, a lag beyond the newest record's age is unknown.
+
+    :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file.
+    :param max_lag: bound of the lag; a number is seconds; None for no bound in time. (templated)
+    :param max_records: bound of the records in Kafka that are not applied; None for no bound in records.
+    :param of: ``applied``: how far the tables are behind the source; ``received``: how far the log is.
+    :param for_looks: number of looks in a row that must agree, against flapping.
+    :param raise_above: fail, without retry, when the lag is above a bound; succeed when it is below.
+    :param unknown: what an unknown lag means: ``wait``, ``pass`` (it counts as below) or ``fail``.
+    :param deferrable: wait in the triggerer; ``timeout`` and ``execution_timeout`` hold there too.
+    """
+
+    template_fields: Sequence[str] = ("max_lag",)
+
+    def __init__(
+        self,
+        *,
+        max_lag: timedelta | float | str | None = None,
+        max_records: int | None = None,
+        of: str = "applied",
+        for_looks: int = 1,
+        raise_above: bool = False,
+        unknown: str = "wait",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.max_lag = max_lag
+        self.max_records = max_records
+        self.of = of
+        self.for_looks = for_looks
+        self.raise_above = raise_above
+        self.unknown = unknown
+
+    def condition(self, pipeline: CdcPipeline) -> LagCondition:
+        """Return what is waited for."""
+        from airflow_provider_cdc.watch.lag import LagCondition, as_seconds
+
+        return LagCondition(
+            pipeline,
+            as_seconds("max_lag", self.max_lag),
+            self.max_records,
+            of=self.of,
+            for_looks=self.for_looks,
+            raise_above=self.raise_above,
+            unknown=self.unknown,
+        )
+
+    def trigger_class(self) -> type[CdcLagTrigger]:
+        """Return the trigger that waits for the condition."""
+        from airflow_provider_cdc.triggers.lag import CdcLagTrigger
+
+        return CdcLagTrigger
+
+    def look(self, context: Context) -> Answer:
+        """Look once; a rescheduled task goes on counting where its last process ended."""
+        from airflow_provider_cdc.core.plan.lag import Verdict
+        from airflow_provider_cdc.watch.lag import LagCondition
+
+        store = context.get("task_state_store") if self.reschedule and self.for_looks > 1 else None
+        if store is None:
+            return super().look(context)
+        condition = self.prepared()
+        assert isinstance(condition, LagCondition)
+        verdict, _, count = str(store.get(_STREAK) or "").partition(" ")
+        if verdict:
+            condition.streak = (Verdict(verdict), int(count))
+        answer = condition.check()
+        store.set(_STREAK, f"{condition.streak[0]} {condition.streak[1]}")
+        return answer

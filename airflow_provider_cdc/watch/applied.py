@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Condition: the tables hold everything that the source committed before a time; asks only the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_cdc.batch.result import newest_by_name, table_states
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.config.checks import Checks
+from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.watch.condition import Answer, Condition, name_some
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.core.ledger import Batch, Ledger
+
+_SHOWN_VERSIONS = 50
+
+
+@dataclass(frozen=True)
+class AppliedState:
+    """What the ledger says of batches and tables.
+
+    :param covering: the first committed batch whose request reached the time, None while there is none.
+    :param applied: latest time that a committed request reached.
+    :param tables: state of each table by ``database.table``.
+    """
+
+    covering: Batch | None
+    applied: datetime | None
+    tables: dict[str, TableState]
+
+
+class AppliedCondition(Condition[AppliedState, None]):
+    """The tables hold everything that the source committed before a time.
+
+    :param until: the time, ISO text with a zone.
+    :param tables: names ``database.table`` that count; None for all.
+    :param max_parked: number of tables that may be parked or wait, where no tables are named.
+    """
+
+    reads_ledger = True
+
+    def __init__(
+        self, pipeline: CdcPipeline, until: str, tables: Sequence[str] | None = None, max_parked: int = 0
+    ) -> None:
+        super().__init__(pipeline)
+        checks = Checks()
+        if tables is not None:
+            checks.texts("tables", tables, least=1)
+        checks.integer("max_parked", max_parked)
+        checks.raise_any()
+        self.until = datetime.fromisoformat(until).astimezone(UTC)
+        self.tables = None if tables is None else list(tables)
+        self.max_parked = max_parked
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments but the pipeline, as plain JSON data."""
+        return {"until": self.until.isoformat(), "tables": self.tables, "max_parked": self.max_parked}
+
+    def ledger_key(self) -> Hashable:
+        """Return what decides the result of :meth:`stored`."""
+        return "applied", self.pipeline.name, self.until
+
+    def stored(self, ledger: Ledger) -> AppliedState:
+        """Read batches and tables."""
+        # The batch first: states that are read after it are of it or of a later one.
+        covering = ledger.covering(self.pipeline.name, self.until)
+        reached = ledger.reached(self.pipeline.name)
+        return AppliedState(covering, reached, newest_by_name(table_states(ledger, self.pipeline.name).values()))
+
+    def judge(self, stored: AppliedState | None, seen: None) -> Answer:
+        """Return whether a batch covers the time and the tables are settled."""
+        assert stored is not None
+        text = self.until.isoformat()
+        applied = None if stored.applied is None else stored.applied.isoformat()
+        document: dict[str, Any] = {"until": text, "applied": applied, "seq": None, "versions": {}, "holds": []}
+        if stored.covering is None:
+            reached = "nothing yet" if applied is None else f"up to {applied}"
+            message = f"not everything before {text} is applied; applied: {reached}"
+            return Answer(False, message, document, ("batch",))
+        document["seq"] = stored.covering.seq
+        names = sorted(stored.tables) if self.tables is None else self.tables
+        holds = {name: reason for name in names if (reason := _unsettled(stored.tables.get(name)))}
+        document["holds"] = list(holds)[:_SHOWN_VERSIONS]
+        if len(holds) > (self.max_parked if self.tables is None else 0):
+            listed = name_some([f"{name} ({reason})" for name, reason in holds.items()])
+            message = f"everything before {text} is applied by batch {stored.covering.seq}, but not to {listed}"
+            return Answer(False, message, document, tuple(holds))
+        settled = [name for name in names if name not in holds]
+        document["versions"] = {name: stored.tables[name].version for name in settled[:_SHOWN_VERSIONS]}
+        which = f"{len(settled)} tables" if self.tables is None else name_some(settled)
+        return Answer(True, f"everything before {text} is applied to {which} by batch {stored.covering.seq}", document)
+
+
+def _unsettled(state: TableState | None) -> str:
+    """Return why a table does not count as applied; empty if it does."""
+    if state is None:
+        return "the pipeline has no such table yet"
+    if state.state in (TableStatus.OK, TableStatus.DROPPED):
+        return ""
+    return f"{state.state}: {state.reason}" if state.reason else str(state.state)
