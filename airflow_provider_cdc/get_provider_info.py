@@ -21,7 +21,9 @@ def get_provider_info() -> dict[str, object]:
         "integrations": [{"integration-name": _NAME, "tags": ["software"]}],
         "operators": modules("operators.sync"),
         "sensors": modules("sensors.applied", "sensors.health", "sensors.lag", "sensors.received"),
-        "triggers": modules("triggers.applied", "triggers.health", "triggers.lag", "triggers.lease", "triggers.received"),
+        "triggers": modules(
+            "triggers.applied", "triggers.health", "triggers.lag", "triggers.lease", "triggers.received"
+        ),
         "hooks": modules("hooks.kafka", "hooks.ledger"),
         "connection-types": [
             {
