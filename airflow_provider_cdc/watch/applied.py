@@ -23,7 +23,7 @@ _SHOWN_VERSIONS = 50
 
 @dataclass(frozen=True)
 class AppliedState:
-    """What the ledger says of batches and tables.
+    """State of batches and tables in the ledger.
 
     :param covering: the first committed batch whose request reached the time, None while there is none.
     :param applied: latest time that a committed request reached.

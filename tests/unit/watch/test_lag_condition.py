@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a lag sensor answers: bounds, looks in a row, alarm, and what an unknown lag means."""
+"""Answers of a lag sensor: bounds, looks in a row, alarm, and what an unknown lag means."""
 
 from __future__ import annotations
 
