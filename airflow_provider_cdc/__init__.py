@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.sensors.health import CdcHealthSensor
     from airflow_provider_cdc.sensors.lag import CdcLagSensor
     from airflow_provider_cdc.sensors.received import CdcReceivedSensor
+    from airflow_provider_cdc.triggers.watcher import (
+        CdcLagExceededTrigger,
+        CdcNewRecordsTrigger,
+        CdcTableParkedTrigger,
+    )
 
 _HOMES = {
     "CdcPipeline": "airflow_provider_cdc.core.config",
@@ -32,15 +37,21 @@ _HOMES = {
     "CdcLagSensor": "airflow_provider_cdc.sensors.lag",
     "cdc_asset": "airflow_provider_cdc.assets",
     "CdcReceivedSensor": "airflow_provider_cdc.sensors.received",
+    "CdcLagExceededTrigger": "airflow_provider_cdc.triggers.watcher",
+    "CdcNewRecordsTrigger": "airflow_provider_cdc.triggers.watcher",
+    "CdcTableParkedTrigger": "airflow_provider_cdc.triggers.watcher",
 }
 
 __all__ = [
     "CdcAppliedSensor",
     "CdcHealthSensor",
+    "CdcLagExceededTrigger",
     "CdcLagSensor",
+    "CdcNewRecordsTrigger",
     "CdcPipeline",
     "CdcReceivedSensor",
     "CdcSyncOperator",
+    "CdcTableParkedTrigger",
     "DeltaSink",
     "KafkaSource",
     "RunPolicy",

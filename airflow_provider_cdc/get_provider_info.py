@@ -22,7 +22,12 @@ def get_provider_info() -> dict[str, object]:
         "operators": modules("operators.sync"),
         "sensors": modules("sensors.applied", "sensors.health", "sensors.lag", "sensors.received"),
         "triggers": modules(
-            "triggers.applied", "triggers.health", "triggers.lag", "triggers.lease", "triggers.received"
+            "triggers.applied",
+            "triggers.health",
+            "triggers.lag",
+            "triggers.lease",
+            "triggers.received",
+            "triggers.watcher",
         ),
         "hooks": modules("hooks.kafka", "hooks.ledger"),
         "connection-types": [

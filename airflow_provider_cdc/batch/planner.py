@@ -93,8 +93,7 @@ def observe(
     """
     source = pipeline.source
     existing = log.topics()
-    data = source.data_topics(list(existing))
-    _demand(pipeline, data, list(existing))
+    data = _demanded(pipeline, list(existing))
     mark_of = mark_of or marks_of(pipeline)
     # The heartbeats first: records that they cover are below ends that are read after them.
     beats = [str(source.heartbeat_topic)] if source.heartbeat_topic in existing else []
@@ -204,8 +203,7 @@ def _range(
 ) -> Range:
     source = pipeline.source
     existing = log.topics()
-    data = source.data_topics(list(existing))
-    _demand(pipeline, data, list(existing))
+    data = _demanded(pipeline, list(existing))
     if source.heartbeat_topic in existing:
         data.append(str(source.heartbeat_topic))
     marks = log.ends(data)
@@ -266,9 +264,18 @@ def _interleaved(parts: Sequence[SliceInfo | None]) -> bool:
     return any(part is not None and part.sender for part in parts)
 
 
-def _demand(pipeline: CdcPipeline, data: list[str], existing: list[str]) -> None:
-    """Raise if topics that the pipeline names do not exist."""
+def data_topics(pipeline: CdcPipeline, log: Log) -> list[str]:
+    """Return the topics that carry rows of a pipeline.
+
+    :raises SourceError: ``kafka.topic_unknown``.
+    """
+    return _demanded(pipeline, list(log.topics()))
+
+
+def _demanded(pipeline: CdcPipeline, existing: list[str]) -> list[str]:
+    """Return the topics that carry rows; raise if topics that the pipeline names do not exist."""
     source = pipeline.source
+    data = source.data_topics(existing)
     missing = [] if isinstance(source.topics, str) else [name for name in source.topics if name not in existing]
     # Not the heartbeat topic: tools create it with their first heartbeat.
     missing += [name for name in (source.schema_topic,) if name and name not in existing]
@@ -280,6 +287,7 @@ def _demand(pipeline: CdcPipeline, data: list[str], existing: list[str]) -> None
         raise SourceError("kafka.topic_unknown", text, where=where, hint=hint)
     if not data:
         raise SourceError("kafka.topic_unknown", f"no topic matches {source.topics!r}", where=where, hint=hint)
+    return data
 
 
 def _until_offsets(log: Log, topics: list[str], marks: Watermarks, until: datetime, mark_of: MarkOf) -> Offsets:

@@ -131,12 +131,16 @@ class Looks:
         :param max_age: seconds that readings for others may be old.
         :raises CdcError: ledger or log cannot be read.
         """
+        return condition.judge(*await self.readings(condition, max_age))
+
+    async def readings(self, condition: Condition[Stored, Seen], max_age: float) -> tuple[Stored | None, Seen | None]:
+        """Return what a condition reads of ledger and log. Parameters and errors are those of :meth:`answer`."""
         stored, seen = None, None
         if condition.reads_ledger:
             stored = await self._stored(condition, max_age)
         if condition.reads_log:
             seen = await self._seen(condition, stored, max_age)
-        return condition.judge(stored, seen)
+        return stored, seen
 
     async def _stored(self, condition: Condition[Stored, Seen], max_age: float) -> Stored:
         from airflow_provider_cdc.core.ledger import Ledger
