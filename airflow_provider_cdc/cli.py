@@ -106,6 +106,16 @@ _DETECT = (
     _JSON,
 )
 
+_DDL = (
+    Argument(
+        ("--dialect",),
+        {"required": True, "choices": ("mysql", "mariadb", "oracle"), "help": "the server that ran the statements"},
+    ),
+    Argument(("--database",), {"metavar": "D", "help": "database of names that are not qualified"}),
+    Argument(("--replay",), {"action": "store_true", "help": "print the tables after all statements, last"}),
+    Argument(("file",), {"metavar": "FILE", "help": "one JSON object with the statement in sql a line; - is stdin"}),
+)
+
 _SYNC = (_PIPELINE, _UNTIL, _ACCEPT_LOSS, _JSON)
 
 VERBS = (
@@ -119,6 +129,7 @@ VERBS = (
     Verb("plan", "sync:plan", "show what the next batch would read, without recording it", (_PIPELINE, _UNTIL, _JSON)),
     Verb("decode", "decode:decode", "decode recorded records and print their changes", _DECODE),
     Verb("detect", "detect:detect", "detect the wire format of recorded records; exits with 3 if undecided", _DETECT),
+    Verb("ddl", "ddl:ddl", "parse DDL statements and print what they change", _DDL),
     Verb("tables", "show:tables", "show the pipeline's tables and their states", (_PIPELINE, _JSON)),
     Verb("ledger", "show:ledger", "show the pipeline's batches", (_PIPELINE, _JSON)),
     Verb("doctor", "doctor:doctor", "check packages, Java, Spark, broker, ledger and sink", (_MAYBE_PIPELINE, _JSON)),
