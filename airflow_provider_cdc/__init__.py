@@ -14,6 +14,9 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from airflow_provider_cdc.assets import cdc_asset
     from airflow_provider_cdc.core.config import CdcPipeline, DeltaSink, KafkaSource, RunPolicy, TableRules
+    from airflow_provider_cdc.hooks.kafka import KafkaProgressHook
+    from airflow_provider_cdc.hooks.ledger import CdcLedgerHook
+    from airflow_provider_cdc.hooks.pipeline import CdcHook
     from airflow_provider_cdc.operators.sync import CdcSyncOperator
     from airflow_provider_cdc.sensors.applied import CdcAppliedSensor
     from airflow_provider_cdc.sensors.health import CdcHealthSensor
@@ -31,6 +34,9 @@ _HOMES = {
     "KafkaSource": "airflow_provider_cdc.core.config",
     "RunPolicy": "airflow_provider_cdc.core.config",
     "TableRules": "airflow_provider_cdc.core.config",
+    "CdcHook": "airflow_provider_cdc.hooks.pipeline",
+    "CdcLedgerHook": "airflow_provider_cdc.hooks.ledger",
+    "KafkaProgressHook": "airflow_provider_cdc.hooks.kafka",
     "CdcSyncOperator": "airflow_provider_cdc.operators.sync",
     "CdcAppliedSensor": "airflow_provider_cdc.sensors.applied",
     "CdcHealthSensor": "airflow_provider_cdc.sensors.health",
@@ -45,14 +51,17 @@ _HOMES = {
 __all__ = [
     "CdcAppliedSensor",
     "CdcHealthSensor",
+    "CdcHook",
     "CdcLagExceededTrigger",
     "CdcLagSensor",
+    "CdcLedgerHook",
     "CdcNewRecordsTrigger",
     "CdcPipeline",
     "CdcReceivedSensor",
     "CdcSyncOperator",
     "CdcTableParkedTrigger",
     "DeltaSink",
+    "KafkaProgressHook",
     "KafkaSource",
     "RunPolicy",
     "TableRules",

@@ -115,6 +115,11 @@ _DDL = (
     Argument(("--replay",), {"action": "store_true", "help": "print the tables after all statements, last"}),
     Argument(("file",), {"metavar": "FILE", "help": "one JSON object with the statement in sql a line; - is stdin"}),
 )
+_SINCE = Argument(
+    ("--since",),
+    {"type": _instant, "metavar": "ISO", "help": "show the history from this time on; default: the last 20 samples"},
+)
+_LAG = (_PIPELINE, _SINCE, _JSON)
 
 _SYNC = (_PIPELINE, _UNTIL, _ACCEPT_LOSS, _JSON)
 
@@ -132,6 +137,7 @@ VERBS = (
     Verb("ddl", "ddl:ddl", "parse DDL statements and print what they change", _DDL),
     Verb("tables", "show:tables", "show the pipeline's tables and their states", (_PIPELINE, _JSON)),
     Verb("ledger", "show:ledger", "show the pipeline's batches", (_PIPELINE, _JSON)),
+    Verb("lag", "lag:lag", "show how far the tables are behind the source, now and over time", _LAG),
     Verb("doctor", "doctor:doctor", "check packages, Java, Spark, broker, ledger and sink", (_MAYBE_PIPELINE, _JSON)),
     Verb("formats", "show:formats", "list the wire formats, what each carries and its options", (_JSON,)),
 )

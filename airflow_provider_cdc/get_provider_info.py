@@ -29,7 +29,7 @@ def get_provider_info() -> dict[str, object]:
             "triggers.received",
             "triggers.watcher",
         ),
-        "hooks": modules("hooks.kafka", "hooks.ledger"),
+        "hooks": modules("hooks.kafka", "hooks.ledger", "hooks.pipeline"),
         "connection-types": [
             {
                 "connection-type": "cdc_ledger",
@@ -54,7 +54,47 @@ def get_provider_info() -> dict[str, object]:
                         "schema": {"type": ["string", "null"]},
                     },
                 },
-            }
+            },
+            {
+                "connection-type": "cdc_kafka",
+                "hook-class-name": f"{package}.hooks.kafka.KafkaProgressHook",
+                "hook-name": "Apache Kafka (CDC)",
+                "ui-field-behaviour": {
+                    "hidden-fields": ["schema"],
+                    "relabeling": {"login": "SASL user", "password": "SASL password"},
+                    "placeholders": {
+                        "host": "broker1:9092,broker2:9092",
+                        "port": "9092, if the host names none",
+                        "extra": '{"socket.timeout.ms": 10000}',
+                    },
+                },
+                "conn-fields": {
+                    "security_protocol": {
+                        "label": "Security protocol",
+                        "schema": {
+                            "type": ["string", "null"],
+                            "enum": ["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", None],
+                        },
+                    },
+                    "sasl_mechanism": {
+                        "label": "SASL mechanism",
+                        "schema": {
+                            "type": ["string", "null"],
+                            "enum": ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER", None],
+                        },
+                    },
+                    "ca_file": {
+                        "label": "CA file",
+                        "description": "Path on every worker, of the certificates that sign the brokers'",
+                        "schema": {"type": ["string", "null"]},
+                    },
+                    "ca_certificate": {
+                        "label": "CA certificate",
+                        "description": "The same as PEM text instead of a file",
+                        "schema": {"type": ["string", "null"], "format": "multiline"},
+                    },
+                },
+            },
         ],
         "cli": [f"{package}.cli.airflow_commands"],
     }

@@ -45,6 +45,13 @@ _SHELL_VALUES = {
         "a path of letters, digits, '_', '/', '.', ':', '@', '+', '=', '-'",
     ),
 }
+# Fields of the connection form; a name with dots would be several names in a form.
+_FORM = {
+    "security_protocol": "security.protocol",
+    "sasl_mechanism": "sasl.mechanism",
+    "ca_file": "ssl.ca.location",
+    "ca_certificate": "ssl.ca.pem",
+}
 _OURS = {
     "group.id": "we read by assignment and never join a group",
     "group.instance.id": "we read by assignment and never join a group",
@@ -72,7 +79,7 @@ def client_config(
     """
     problems = []
     config: dict[str, str] = {}
-    for key, value in extra.items():
+    for key, value in _from_form(extra).items():
         if key in _OURS:
             problems.append(f"connection {conn_id}: {key} cannot be set: {_OURS[key]}")
         elif key not in ALLOWED:
@@ -96,6 +103,12 @@ def client_config(
     if problems:
         raise ConfigurationError(problems)
     return config
+
+
+def _from_form(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an extra in which fields of the connection form have librdkafka's names; empty fields are left out."""
+    filled = {_FORM[key]: value for key, value in extra.items() if key in _FORM and value not in (None, "")}
+    return {**filled, **{key: value for key, value in extra.items() if key not in _FORM}}
 
 
 def _reason(key: str) -> str:

@@ -28,7 +28,7 @@ from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, TopicPartition
 if TYPE_CHECKING:
     from airflow.sdk import Connection
 
-CONNECTION_TYPES = ("kafka",)
+CONNECTION_TYPES = ("kafka", "cdc_kafka")
 _SHOWN_NAMES = 10
 # By name, not by its two underscores: Debezium's heartbeat topics begin with them too.
 _KAFKAS_OWN = {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}

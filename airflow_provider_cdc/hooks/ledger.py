@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
 
 from airflow_provider_cdc.core.errors import CdcError
 
 if TYPE_CHECKING:
-    from airflow_provider_cdc.core.ledger import Ledger
+    from airflow_provider_cdc.core.documents import TableState
+    from airflow_provider_cdc.core.ledger import Ledger, ProgressSample
 
 
 class CdcLedgerHook(BaseHook):
@@ -34,6 +36,49 @@ class CdcLedgerHook(BaseHook):
         from airflow_provider_cdc.hooks.connections import ledger_url
 
         return Ledger(ledger_url(self.ledger_conn_id))
+
+    def tables(self, pipeline: str) -> dict[str, TableState]:
+        """Return the state of each table of a pipeline by ``database.table``."""
+        from airflow_provider_cdc.batch.result import newest_by_name, table_states
+
+        return newest_by_name(table_states(self.get_conn(), pipeline).values())
+
+    def lag(self, pipeline: str, since: datetime | None = None, limit: int | None = None) -> list[ProgressSample]:
+        """Return how far a pipeline was behind over time, oldest first.
+
+        :param since: only samples from then on.
+        :param limit: only that many, the newest.
+        """
+        return self.get_conn().progress(pipeline, since=since, limit=limit)
+
+    def schema_history(self, pipeline: str, table: str) -> list[tuple[int, dict[str, Any]]]:
+        """Return the schemas of a table with the number of the batch that made each, oldest first.
+
+        :param table: ``database.table``.
+        :raises KnownValuesError: the pipeline has no such table.
+        """
+        from airflow_provider_cdc.core.errors import KnownValuesError
+
+        tables = self.tables(pipeline)
+        if table not in tables:
+            raise KnownValuesError("table", table, list(tables))
+        history: list[tuple[int, dict[str, Any]]] = []
+        for seq, document in self.get_conn().table_versions(pipeline, tables[table].table_id):
+            schema = (document or {}).get("schema")
+            if schema is not None and (not history or history[-1][1] != schema):
+                history.append((seq, schema))
+        return history
+
+    def quarantine(self, pipeline: str, after: int = 0) -> list[dict[str, Any]]:
+        """Return where records are that batches could not carry: ``seq``, topic, partition, offset, code; no values.
+
+        :param after: only batches with a higher number.
+        """
+        return [
+            {"seq": batch.seq, **entry}
+            for batch in self.get_conn().batches(pipeline, after=after)
+            for entry in (batch.result or {}).get("quarantine") or ()
+        ]
 
     def test_connection(self) -> tuple[bool, str]:
         """Return for the connection form whether the database answers."""

@@ -14,7 +14,7 @@ from airflow.sdk import Asset, AssetAlias, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException, AirflowTaskTimeout
 
 from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant
-from airflow_provider_cdc.core.errors import BusyError, ConfigurationError
+from airflow_provider_cdc.core.errors import BusyError, CdcError, ConfigurationError
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.engine.task import Stopper
@@ -123,6 +123,7 @@ class CdcSyncOperator(PipelineOperator):
         from airflow_provider_cdc.batch.window import choose_until
         from airflow_provider_cdc.core.ledger import Ledger
         from airflow_provider_cdc.hooks.connections import ledger_url
+        from airflow_provider_cdc.observability.metrics import error_metrics, send
 
         with airflow_errors():
             pipeline = self.configured(context)
@@ -139,9 +140,11 @@ class CdcSyncOperator(PipelineOperator):
                     except BusyError as error:
                         if error.code != "ledger.busy":
                             raise
+                        send(pipeline, error_metrics(error))
                         waits = str(error)
                 self._wait(pipeline, exact, waits, started)
             if result.error is not None:
+                self._report_failure(pipeline, result)
                 raise airflow_error(result.error)
         return self._conclude(context, pipeline, ledger, until, result)
 
@@ -255,6 +258,7 @@ class CdcSyncOperator(PipelineOperator):
         """Log the result, send events, and return it or raise what parked and waiting tables ask for."""
         batch = None if result.seq is None else ledger.batch(pipeline.name, result.seq)
         self._log_result(result, batch)
+        self._report(pipeline, ledger, result)
         answer = small(result)
         answer["until"] = until.at.isoformat() if until.at else None
         if batch is not None and batch.until != until.at and result.repeated:
@@ -266,6 +270,28 @@ class CdcSyncOperator(PipelineOperator):
         if "ti" in context and self.do_xcom_push:
             context["ti"].xcom_push("return_value", answer)
         raise problem
+
+    def _report_failure(self, pipeline: CdcPipeline, result: BatchResult) -> None:
+        from airflow_provider_cdc.observability.metrics import batch_metrics, error_metrics, send
+
+        assert result.error is not None
+        send(pipeline, [*batch_metrics(result), *error_metrics(result.error)])
+
+    def _report(self, pipeline: CdcPipeline, ledger: Ledger, result: BatchResult) -> None:
+        """Send the batch's metrics, and record how far the tables are behind the source now."""
+        from airflow_provider_cdc.hooks.kafka_log import KafkaLog
+        from airflow_provider_cdc.observability.metrics import batch_metrics, send
+        from airflow_provider_cdc.watch.lag import applied_offsets, observe_lag, report_lag
+
+        send(pipeline, batch_metrics(result))
+        if result.repeated:
+            return
+        try:
+            log = KafkaLog(pipeline.source.connection)
+            lag = observe_lag(pipeline, log, applied_offsets(ledger, pipeline.name))
+            ledger.record_progress(pipeline.name, report_lag(pipeline, lag))
+        except CdcError as error:  # the batch is committed all the same
+            self.log.warning("the lag after the batch is not known: %s", printable(str(error)))
 
     def _problem(self, result: BatchResult) -> AirflowException | None:
         for status in (TableStatus.PARKED, TableStatus.WAITING):

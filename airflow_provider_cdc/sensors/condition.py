@@ -21,6 +21,7 @@ from airflow.sdk.exceptions import (
 from airflow_provider_cdc.batch.arguments import PipelineLike, as_pipeline
 from airflow_provider_cdc.core.errors import CdcError, Transient, concerns_configuration
 from airflow_provider_cdc.core.printable import printable
+from airflow_provider_cdc.observability.metrics import error_metrics, send
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -108,6 +109,8 @@ class ConditionSensor(BaseSensorOperator):
             if not isinstance(error, Transient):
                 raise AirflowFailException(self._holding) from error
             self._announcements.fail(error.code, self._holding)
+            if self._condition is not None:
+                send(self._condition.pipeline, error_metrics(error))
             return PokeReturnValue(False)
         return self._weigh(answer)
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from airflow_provider_cdc.core.errors import CdcError
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.batch.planner import Log
     from airflow_provider_cdc.core.config import CdcPipeline
-    from airflow_provider_cdc.core.ledger import Ledger
+    from airflow_provider_cdc.core.ledger import Ledger, ProgressSample
 
 Stored = TypeVar("Stored")
 Seen = TypeVar("Seen")
@@ -76,23 +79,32 @@ class Condition(ABC, Generic[Stored, Seen]):
         """Return what the readings say; called once for each look."""
 
     def check(self) -> Answer:
-        """Look once, here; blocks.
+        """Look once, here; blocks. Report it.
 
         :raises CdcError: ledger or log cannot be read.
         """
-        stored, seen = None, None
+        stored, seen, ledger = None, None, None
         if self.reads_ledger:
             from airflow_provider_cdc.core.ledger import Ledger
             from airflow_provider_cdc.hooks.connections import ledger_url
 
-            stored = self.stored(Ledger(ledger_url(self.pipeline.ledger)))
+            ledger = Ledger(ledger_url(self.pipeline.ledger))
+            stored = self.stored(ledger)
         if self.reads_log:
             from airflow_provider_cdc.hooks.kafka_log import KafkaLog
             from airflow_provider_cdc.watch.looks import FIRST_CONTACT
 
             log = KafkaLog(self.pipeline.source.connection, first_contact=FIRST_CONTACT)
             seen = self.seen(log, stored)
+        sample = self.report(stored, seen)
+        if sample is not None and ledger is not None:
+            with suppress(CdcError):  # the answer does not depend on its record
+                ledger.record_progress(self.pipeline.name, sample)
         return self.judge(stored, seen)
+
+    def report(self, stored: Stored | None, seen: Seen | None) -> ProgressSample | None:
+        """Send the metrics of a look, and return what of it belongs into the history of the pipeline's progress."""
+        return None
 
 
 def name_some(holds: list[str]) -> str:

@@ -19,7 +19,7 @@ from airflow_provider_cdc.core.plan.lag import FIRST_RECORDS, Lag, PartitionLag,
 from airflow_provider_cdc.watch.condition import Answer, Condition, name_some
 
 if TYPE_CHECKING:
-    from airflow_provider_cdc.core.ledger import Ledger
+    from airflow_provider_cdc.core.ledger import Ledger, ProgressSample
 
 LAG_OF = ("applied", "received")
 UNKNOWN_POLICIES = ("wait", "pass", "fail")
@@ -97,6 +97,10 @@ class LagCondition(Condition[Applied, Lag]):
         """Return what decides the lag."""
         return "lag", self.pipeline.name, stored and stored.seq, super().log_key(stored)
 
+    def report(self, stored: Applied | None, seen: Lag | None) -> ProgressSample | None:
+        """Send the lag as metrics, and return it for the history."""
+        return report_lag(self.pipeline, seen) if seen is not None else None
+
     def judge(self, stored: Applied | None, seen: Lag | None) -> Answer:
         """Return whether the lag has been below its bounds for enough looks."""
         assert seen is not None
@@ -170,6 +174,15 @@ def describe(lag_now: Lag) -> str:
     most = "" if lag_now.most_seconds is None else f", at most {lag_now.most_seconds:.1f} s behind the source"
     skew = "; the source's clock is ahead of ours" if lag_now.skewed else ""
     return f"{lag_now.records} records and {seconds} not applied{most}{skew}"
+
+
+def report_lag(pipeline: CdcPipeline, lag_now: Lag) -> ProgressSample:
+    """Send a lag as metrics, and return it for the history."""
+    from airflow_provider_cdc.observability.history import sample_of
+    from airflow_provider_cdc.observability.metrics import lag_metrics, send
+
+    send(pipeline, lag_metrics(lag_now))
+    return sample_of(lag_now)
 
 
 def applied_offsets(ledger: Ledger, pipeline: str) -> Applied:

@@ -12,13 +12,18 @@ import threading
 import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.observability.metrics import Metric, error_metrics, send
 from airflow_provider_cdc.watch.condition import Answer, Condition
 
 if TYPE_CHECKING:
+    from airflow_provider_cdc.core.config import CdcPipeline
+    from airflow_provider_cdc.core.ledger import ProgressSample
     from airflow_provider_cdc.hooks.kafka_log import KafkaLog
 
 T = TypeVar("T")
@@ -124,6 +129,7 @@ class Looks:
     def __init__(self) -> None:
         self._addresses: dict[str, Address] = {}
         self._clients = threading.local()
+        self._recorded: dict[tuple[str, str], datetime] = {}
 
     async def answer(self, condition: Condition[Stored, Seen], max_age: float) -> Answer:
         """Return what a condition says now.
@@ -138,9 +144,29 @@ class Looks:
         stored, seen = None, None
         if condition.reads_ledger:
             stored = await self._stored(condition, max_age)
-        if condition.reads_log:
-            seen = await self._seen(condition, stored, max_age)
+        try:
+            if condition.reads_log:
+                seen = await self._seen(condition, stored, max_age)
+        except CdcError as error:
+            send(condition.pipeline, error_metrics(error))
+            raise
+        sample = condition.report(stored, seen)
+        if sample is not None:
+            await self._record(condition.pipeline, sample)
         return stored, seen
+
+    async def _record(self, pipeline: CdcPipeline, sample: ProgressSample) -> None:
+        """Record a sample of a pipeline's progress once, for all who looked in the same minute."""
+        from airflow_provider_cdc.core.ledger import Ledger
+        from airflow_provider_cdc.hooks.connections import async_ledger_url
+
+        if self._recorded.get((pipeline.ledger, pipeline.name)) == sample.seen_at:
+            return
+        self._recorded[pipeline.ledger, pipeline.name] = sample.seen_at
+        url = await async_ledger_url(pipeline.ledger)
+        with suppress(CdcError):  # the answer does not depend on its record
+            work = lambda: Ledger(url).record_progress(pipeline.name, sample)  # noqa: E731
+            await self._address(url).ask(("progress", pipeline.name), work, max_age=0)
 
     async def _stored(self, condition: Condition[Stored, Seen], max_age: float) -> Stored:
         from airflow_provider_cdc.core.ledger import Ledger
@@ -159,12 +185,15 @@ class Looks:
         key = (conn_id, condition.log_key(stored))
 
         def work() -> Seen:
-            log = self._client(conn_id, config)
+            log, started = self._client(conn_id, config), time.monotonic()
             try:
                 return condition.seen(log, stored)
             except CdcError:
                 log.close()
                 raise
+            finally:
+                seconds = time.monotonic() - started
+                send(condition.pipeline, [Metric("timer", "cdc.look.duration", seconds)])
 
         return await self._address(servers).ask(key, work, max_age)
 

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Record a pipeline's progress over time in the ledger: at most one sample a minute, for thirty days."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from airflow_provider_cdc.core.ledger import Ledger, ProgressSample
+from airflow_provider_cdc.core.plan.lag import Lag
+
+
+def sample_of(lag: Lag) -> ProgressSample:
+    """Return a look at a pipeline's lag as a sample of the minute in which it was made."""
+    at = _instant(lag.at_ms)
+    assert at is not None
+    return ProgressSample(
+        at.replace(second=0, microsecond=0),
+        _instant(lag.received_ms),
+        _instant(lag.applied_ms),
+        lag.seconds,
+        lag.records,
+    )
+
+
+def record_lag(ledger: Ledger, pipeline: str, lag: Lag) -> None:
+    """Record a look at a pipeline's lag.
+
+    :raises CdcError: the ledger cannot be written.
+    """
+    ledger.record_progress(pipeline, sample_of(lag))
+
+
+def _instant(millis: int | None) -> datetime | None:
+    return None if millis is None else datetime.fromtimestamp(millis / 1000, UTC)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Send metrics to the backend that Airflow is configured with (``[metrics]``: StatsD or OpenTelemetry)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Literal
+
+from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.core.model.status import ResultStatus
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.batch.result import BatchResult
+    from airflow_provider_cdc.core.config import CdcPipeline
+    from airflow_provider_cdc.core.plan.lag import Lag
+
+_OUTCOMES = {
+    ResultStatus.DONE: "done",
+    ResultStatus.EMPTY: "empty",
+    ResultStatus.NOTHING_TO_DO: "empty",
+    ResultStatus.PARKED: "parked",
+    ResultStatus.WAITING: "waiting",
+}
+_OF_ERRORS = {"ledger.busy": "cdc.lease.busy", "kafka.unavailable": "cdc.kafka.unavailable"}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One value of a metric.
+
+    :param kind: a gauge is set, a counter is increased, a timer takes seconds.
+    """
+
+    kind: Literal["gauge", "counter", "timer"]
+    name: str
+    value: float
+
+
+def lag_metrics(lag: Lag) -> list[Metric]:
+    """Return the metrics of a look at a pipeline's lag; a value that is unknown is left out."""
+    values = {
+        "cdc.lag.seconds": lag.seconds,
+        "cdc.lag.records": lag.records,
+        "cdc.received.age_seconds": lag.received_seconds,
+    }
+    return [Metric("gauge", name, value) for name, value in values.items() if value is not None]
+
+
+def batch_metrics(result: BatchResult) -> list[Metric]:
+    """Return the metrics of a batch; of one that was done before only that it was repeated."""
+    if result.repeated:
+        return [Metric("counter", "cdc.batch.repeated", 1)]
+    if result.error is not None or result.status not in _OUTCOMES:
+        return [Metric("counter", "cdc.batch.failed", 1)]
+    counts = {
+        f"cdc.batch.{_OUTCOMES[result.status]}": 1,
+        "cdc.records": result.records,
+        "cdc.quarantined": result.quarantined,
+        "cdc.applied.upserts": sum(table.upserts for table in result.tables),
+        "cdc.applied.deletes": sum(table.deletes for table in result.tables),
+        "cdc.ddl.applied": result.schema_changes,
+        **{f"cdc.lossy.{kind}": count for kind, count in (result.lossy or {}).items()},
+    }
+    metrics = [Metric("counter", name, count) for name, count in counts.items() if count]
+    if result.parked is not None:
+        metrics.append(Metric("gauge", "cdc.tables.parked", len(result.parked)))
+        metrics.append(Metric("gauge", "cdc.tables.waiting", len(result.waiting or ())))
+    metrics.append(Metric("timer", "cdc.batch.duration", result.seconds))
+    phases = sorted((result.phases or {}).items())
+    return metrics + [Metric("timer", f"cdc.phase.{name}", seconds) for name, seconds in phases]
+
+
+def error_metrics(error: CdcError) -> list[Metric]:
+    """Return the metrics of an error that ended a look or a request."""
+    return [Metric("counter", _OF_ERRORS[error.code], 1)] if error.code in _OF_ERRORS else []
+
+
+def send(pipeline: CdcPipeline, metrics: Iterable[Metric]) -> None:
+    """Send metrics with the tags ``pipeline``, ``format`` and ``engine``; do nothing outside of Airflow."""
+    if "airflow.sdk" not in sys.modules:
+        return
+    from airflow.sdk.observability.stats import Stats
+
+    tags = {"pipeline": pipeline.name, "format": pipeline.source.format, "engine": pipeline.policy.engine}
+    for metric in metrics:
+        if metric.kind == "gauge":
+            Stats.gauge(metric.name, metric.value, tags=tags)
+        elif metric.kind == "counter":
+            Stats.incr(metric.name, int(metric.value), tags=tags)
+        else:
+            Stats.timing(metric.name, timedelta(seconds=metric.value), tags=tags)
