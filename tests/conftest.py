@@ -17,9 +17,9 @@ import pytest
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.engine.java import JavaHome
-    from tests.stack.broker import Broker
-    from tests.stack.postgres import Postgres
-    from tests.stack.s3 import S3
+    from tests.services.broker import Broker
+    from tests.services.postgres import Postgres
+    from tests.services.s3 import S3
 
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -69,7 +69,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    from tests.stack.broker import Broker
+    from tests.services.broker import Broker
 
     with Broker() as running:
         yield running
@@ -77,8 +77,8 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
-    from tests.stack.postgres import Postgres
-    from tests.stack.process import NotAvailable
+    from tests.services.postgres import Postgres
+    from tests.services.process import NotAvailable
 
     try:
         running = Postgres()
@@ -90,8 +90,8 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[S3]:
-    from tests.stack.process import NotAvailable
-    from tests.stack.s3 import S3
+    from tests.services.process import NotAvailable
+    from tests.services.s3 import S3
 
     try:
         running = S3()

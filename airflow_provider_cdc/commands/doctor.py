@@ -39,7 +39,7 @@ class Finding:
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
-        return {"check": self.check, "ok": self.ok, "told": self.message, "hint": self.hint}
+        return {"check": self.check, "ok": self.ok, "message": self.message, "hint": self.hint}
 
 
 def doctor(args: Namespace) -> int:

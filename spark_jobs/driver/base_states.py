@@ -22,7 +22,7 @@ from airflow_provider_cdc.core.timeline.barriers import barriers
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline, Timeline
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.parent_tables import parents, removing
-from spark_jobs.lake.change_log import Group, Manifest
+from spark_jobs.lake.change_log import Manifest, RowGroup
 from spark_jobs.tasks.table_task import ParentTable, Span
 
 
@@ -43,7 +43,7 @@ class Start:
     snapshot: tuple[str, int]
 
 
-class StartingPoints:
+class BaseStates:
     """Finds, for one batch, from where each table is resolved.
 
     :param was: the tables as they were known before the batch.
@@ -58,7 +58,7 @@ class StartingPoints:
         was: Timeline,
         now: Timeline,
         seq: int,
-        groups: dict[TableName, list[Group]],
+        groups: dict[TableName, list[RowGroup]],
         history: History,
         announced: bool,
     ) -> None:
@@ -112,7 +112,7 @@ class StartingPoints:
     def _spans_of(self, timeline: TableTimeline, seqs: Iterable[int]) -> list[Span]:
         return [span for seq in seqs for span in self._spans(timeline, groups_by_name(self._history.manifest(seq)))]
 
-    def earlier_groups(self, name: TableName, position: str) -> list[Group]:
+    def earlier_groups(self, name: TableName, position: str) -> list[RowGroup]:
         """Return what earlier batches hold of a name from a position on."""
         found = []
         for seq in self._history.since(position):
@@ -253,7 +253,7 @@ class StartingPoints:
                         context.append(self._with_older(replace(span, groups=groups), base.applied_seq))
         return late_from, context
 
-    def applied_repeats(self, timeline: TableTimeline, state: TableState | None) -> list[Group]:
+    def applied_repeats(self, timeline: TableTimeline, state: TableState | None) -> list[RowGroup]:
         """Return applied groups of a table whose rows may repeat rows of this batch of the table before it of the name.
 
         Rows of an earlier table that come late may show that rows were applied that are only sent again.
@@ -273,7 +273,7 @@ class StartingPoints:
                     repeats += [g for g in span.groups if g.min_source_time is not None and g.min_source_time <= newest]
         return repeats
 
-    def _spans(self, timeline: TableTimeline, by_name: dict[TableName, list[Group]]) -> list[Span]:
+    def _spans(self, timeline: TableTimeline, by_name: dict[TableName, list[RowGroup]]) -> list[Span]:
         spans = []
         for name in dict.fromkeys(name for _, name in timeline.names if name is not None):
             groups = by_name.get(name)
@@ -371,9 +371,9 @@ def _ends(end: str | None, start: str) -> bool:
     return end is None or latest_unordered(end) > start
 
 
-def groups_by_name(manifest: Manifest) -> dict[TableName, list[Group]]:
+def groups_by_name(manifest: Manifest) -> dict[TableName, list[RowGroup]]:
     """Return a batch's groups by table."""
-    result: dict[TableName, list[Group]] = {}
+    result: dict[TableName, list[RowGroup]] = {}
     for group in manifest.groups:
         if group.database:  # errors stand under no table
             result.setdefault(TableName(group.database, group.table), []).append(group)

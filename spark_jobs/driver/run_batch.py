@@ -24,7 +24,7 @@ from spark_jobs.driver.parent_tables import with_tables_below
 from spark_jobs.driver.parking import as_cdc_error
 from spark_jobs.driver.schema_changes import due, observed
 from spark_jobs.driver.source_log import SourceLog, has_times, new_begins
-from spark_jobs.driver.table_planning import Between, Work
+from spark_jobs.driver.table_planning import ApplyPlan, ApplyPlanner
 from spark_jobs.driver.table_states import state_after, still_parked, unowned
 from spark_jobs.lake.batch_log import BatchLog, StoredResult
 from spark_jobs.lake.change_log import LandReport, Manifest, merged
@@ -208,19 +208,19 @@ def _apply(
     read = [*history.deferred(), *landed.schema_changes, *landed.restated]
     fresh, later = due(job, read)
     seen, unclear = observed(job, landed)
-    between = Between(job, landed, fresh, seen, history, unclear)
-    work = between.work()
-    news = [change for change in between.fresh if change.copy_of is None]
-    say(f"apply: {len(work.tasks)} tables, {len(news)} new schema changes")
-    reports = _run_tasks(job, secrets, run, between, work)
+    planner = ApplyPlanner(job, landed, fresh, seen, history, unclear)
+    plan = planner.plan()
+    news = [change for change in planner.fresh if change.copy_of is None]
+    say(f"apply: {len(plan.tasks)} tables, {len(news)} new schema changes")
+    reports = _run_tasks(job, secrets, run, planner, plan)
     if session is not None:
-        _commit_staged(job, session, storage, work.tasks, reports)
+        _commit_staged(job, session, storage, plan.tasks, reports)
     _demand_answers(reports)
     states = [
-        state_after(job, task, reports[task.table_id], between.states.get(task.table_id)) for task in work.tasks
-    ] + work.settled
-    states = with_tables_below(between.now, job.states, states, between.referring())
-    for left in work.vacated:
+        state_after(job, task, reports[task.table_id], planner.states.get(task.table_id)) for task in plan.tasks
+    ] + plan.settled
+    states = with_tables_below(planner.now, job.states, states, planner.referring())
+    for left in plan.vacated:
         report = reports.get(left.table_id)
         if report is None or report.status not in (ApplyStatus.WAITING, ApplyStatus.PARKED):
             states = _vacated(job, left, storage, states)
@@ -228,7 +228,7 @@ def _apply(
     result.records = landed.records
     result.changes = {name[4:]: count for name, count in sorted(landed.changes.items()) if name.startswith("row.")}
     result.schema_changes = len(news)
-    result.new_schema_changes = [change.document() for change in between.fresh]
+    result.new_schema_changes = [change.document() for change in planner.fresh]
     result.deferred = later
     result.new_generations = landed.new_generations
     result.statements = [change.statement for change in news if change.statement]
@@ -238,9 +238,9 @@ def _apply(
     for report in reports.values():
         for reason, count in report.lossy.items():
             result.lossy[reason] = result.lossy.get(reason, 0) + count
-    states += unowned(job, work)
+    states += unowned(job, plan)
     result.states = states
-    result.tables = [_line(task, reports[task.table_id]) for task in work.tasks]
+    result.tables = [_line(task, reports[task.table_id]) for task in plan.tasks]
     if any(state.state == TableStatus.PARKED for state in [*states, *still_parked(job, states)]):
         result.status = ResultStatus.PARKED
     return result
@@ -274,30 +274,32 @@ def _bundles(tasks: Sequence[ApplyTask], parallelism: int) -> list[list[ApplyTas
     return [bundle for bundle in bundles if bundle]
 
 
-def _run_tasks(job: JobDocument, secrets: Secrets, run: Runner, between: Between, work: Work) -> dict[str, ApplyReport]:
+def _run_tasks(
+    job: JobDocument, secrets: Secrets, run: Runner, planner: ApplyPlanner, plan: ApplyPlan
+) -> dict[str, ApplyReport]:
     """Run the tasks and return their reports by table.
 
     Tables that have to go back are run again from there; those that hold more than the ledger knows, from what they
     hold.
     """
     reports: dict[str, ApplyReport] = {}
-    due = work.tasks
+    due = plan.tasks
     while due:
         answers = run(partial(_apply_tasks, job, secrets), _bundles(due, job.parallelism))
         reports.update({report.table_id: report for answer in answers for report in answer})
-        due = [again for task in due if (again := _again(between, task, reports[task.table_id])) is not None]
+        due = [again for task in due if (again := _again(planner, task, reports[task.table_id])) is not None]
         anew = {task.table_id: task for task in due}
-        work.tasks = [anew.get(task.table_id, task) for task in work.tasks]
+        plan.tasks = [anew.get(task.table_id, task) for task in plan.tasks]
     return reports
 
 
-def _again(between: Between, task: ApplyTask, report: ApplyReport) -> ApplyTask | None:
+def _again(planner: ApplyPlanner, task: ApplyTask, report: ApplyReport) -> ApplyTask | None:
     """Return the task that follows a report, None where nothing does; a table that cannot go back is parked."""
     try:
         if report.status == ApplyStatus.REWIND and report.rewind_to is not None:
-            return between.again(task, report.rewind_to)
+            return planner.again(task, report.rewind_to)
         if report.status == ApplyStatus.AHEAD and report.state is not None:
-            return between.go_on(task, report.state)
+            return planner.go_on(task, report.state)
     except Exception as error:
         found = as_cdc_error(error, {"table": f"{task.database}.{task.table}"})
         if isinstance(found, Transient):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Between land and apply: the batch's schema changes go on the timeline, and each touched table gets its task."""
+"""Plan apply: put the batch's schema changes on the timeline and give each touched table its task."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.new_changes import new_changes
 from airflow_provider_cdc.core.timeline.timeline import Block, SchemaChange, TableTimeline
-from spark_jobs.driver.base_states import StartingPoints, groups_by_name
+from spark_jobs.driver.base_states import BaseStates, groups_by_name
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.parent_tables import parents, rows_changed, waits_above
 from spark_jobs.driver.parking import as_cdc_error
 from spark_jobs.driver.quarantine import Quarantine
 from spark_jobs.driver.unsettled import may_go_on, set_aside, waiting
-from spark_jobs.lake.change_log import Group, Manifest
+from spark_jobs.lake.change_log import Manifest, RowGroup
 from spark_jobs.lake.storage import table_location
 from spark_jobs.tasks.table_task import ApplyTask, Span
 
@@ -60,7 +60,7 @@ def is_waiting_name(state: TableState) -> bool:
 
 
 @dataclass(slots=True)
-class Work:
+class ApplyPlan:
     """What the batch has to do besides reading.
 
     :param tasks: one per table to resolve.
@@ -76,8 +76,8 @@ class Work:
     unowned: list[Unowned] = field(default_factory=list)
 
 
-class Between:
-    """Decides, for one batch, which tables are touched; ``StartingPoints`` finds from where each is resolved."""
+class ApplyPlanner:
+    """Decides, for one batch, which tables are touched; ``BaseStates`` finds from where each is resolved."""
 
     def __init__(
         self,
@@ -103,45 +103,45 @@ class Between:
         self.states = {state.table_id: state for state in job.states}  # as known before the batch
         self._by_name = groups_by_name(manifest)
         announced = job.schema_topic is not None
-        self._starts = StartingPoints(self._was, self.now, job.seq, self._by_name, history, announced)
+        self._starts = BaseStates(self._was, self.now, job.seq, self._by_name, history, announced)
         self._quarantine = Quarantine(job, self._rules, self.now, manifest, history)
         self._unclear = unclear
 
-    def work(self) -> Work:
+    def plan(self) -> ApplyPlan:
         """Return what is to be done."""
-        work = Work()
+        plan = ApplyPlan()
         for table_id, timeline in self.now.tables.items():
             if self._wanted(timeline.last_name):
-                with self._parking(work, timeline):
-                    self._table(work, table_id, timeline)
+                with self._parking(plan, timeline):
+                    self._table(plan, table_id, timeline)
             elif (state := self.states.get(table_id)) is not None and state.state != TableStatus.DROPPED:
-                work.settled.append(self._deselected(state, timeline))
+                plan.settled.append(self._deselected(state, timeline))
         doubtful = self._doubtful()
-        work.settled += doubtful.values()
+        plan.settled += doubtful.values()
         for state in self.states.values():
             named = state.table_id in self.now.tables or is_waiting_name(state) or state.table_id in doubtful
             if not named and (state.state != TableStatus.DROPPED or state.version is not None):
-                work.settled.append(self._replaced(work, state))
-        self._unowned(work, doubtful)
-        self._vacate(work)
-        return work
+                plan.settled.append(self._replaced(plan, state))
+        self._unowned(plan, doubtful)
+        self._vacate(plan)
+        return plan
 
     def _deselected(self, state: TableState, timeline: TableTimeline) -> TableState:
         """Settle a table that the pipeline no longer selects: its rows stay; selected again, it is resolved anew."""
         reason = f"tables does not select {timeline.last_name}"
         return replace(state, state=TableStatus.DROPPED, reason=reason, waiting_since=None, rewind_to=None)
 
-    def _replaced(self, work: Work, state: TableState) -> TableState:
+    def _replaced(self, plan: ApplyPlan, state: TableState) -> TableState:
         """Settle a table that a late schema change showed to be another one: what lies at its name was never there."""
         name = TableName(state.database, state.table)
         keeps = self._rules.policy(name, self._job.policy).on_drop_table == "keep"
         of_that_name = [timeline for timeline in self.now.tables.values() if timeline.last_name == name]
         if state.version is not None and not (of_that_name and keeps) and state.location not in self._live():
-            work.vacated.append(state)
+            plan.vacated.append(state)
             state = replace(state, version=None)  # else a later batch looks again
         return replace(state, state=TableStatus.DROPPED, reason="replaced by what a late schema change told")
 
-    def _table(self, work: Work, table_id: str, timeline: TableTimeline) -> None:
+    def _table(self, plan: ApplyPlan, table_id: str, timeline: TableTimeline) -> None:
         state = self.states.get(table_id)
         if state is not None and state.state == TableStatus.DROPPED and timeline.dropped_at is None:
             state = None  # schema changes that came since show that it was there all along
@@ -149,7 +149,7 @@ class Between:
         changed_at = self._starts.first_difference(table_id, state)
         if state is not None and state.state == TableStatus.DROPPED and not spans and changed_at is None:
             if state.table != timeline.last_name.table or state.database != timeline.last_name.database:
-                self._drop(work, timeline, state)  # a RENAME before the DROP came late
+                self._drop(plan, timeline, state)  # a RENAME before the DROP came late
             return
         aside = self._unclear.get(timeline.last_name) or self._quarantine.exceeded(timeline, state)
         touched = bool(spans) or state is None or changed_at is not None or self._is_new(timeline, state)
@@ -159,36 +159,36 @@ class Between:
         behind = state is not None and state.applied_seq < self._job.seq and may_go_on(self._job, state)
         if not touched and not behind:
             if state is not None and state.state == TableStatus.OK and state.notes != timeline.notes:
-                work.settled.append(replace(state, notes=timeline.notes))
+                plan.settled.append(replace(state, notes=timeline.notes))
             return
         if timeline.dropped_at is not None:
-            self._drop(work, timeline, state)
+            self._drop(plan, timeline, state)
             return
         if self.now.owner(timeline.last_name, _NEWEST) != table_id:
             reason = self.now.doubtful.get(timeline.last_name)
             nameless = self._nameless(timeline, state) if reason is None else self._parked(timeline, state, reason)
-            work.settled.append(nameless)
+            plan.settled.append(nameless)
             return
         unknown = self._unknown(timeline, state, spans, changed_at)
         if unknown is not None:
-            work.settled.append(self._parked(timeline, state, f"needs rebuild: {unknown}"))
+            plan.settled.append(self._parked(timeline, state, f"needs rebuild: {unknown}"))
             return
         if state is not None and self._lacks_rows_above(timeline, state, spans, changed_at):
-            work.settled.append(self._parked(timeline, state, state.reason, state.code))
+            plan.settled.append(self._parked(timeline, state, state.reason, state.code))
             return
         if aside is not None:
-            work.settled.append(self._parked(timeline, state, aside))
+            plan.settled.append(self._parked(timeline, state, aside))
             return
-        work.tasks.append(self._task(timeline, state, spans, changed_at))
+        plan.tasks.append(self._task(timeline, state, spans, changed_at))
 
-    def _drop(self, work: Work, timeline: TableTimeline, state: TableState | None) -> None:
+    def _drop(self, plan: ApplyPlan, timeline: TableTimeline, state: TableState | None) -> None:
         """Settle a dropped table, and have its location emptied where the policy says so."""
         dropped = self._dropped(timeline, state)
         policy = self._rules.policy(timeline.last_name, self._job.policy)
         if policy.on_drop_table == "apply" and dropped.version is not None:
-            work.vacated.append(dropped)
+            plan.vacated.append(dropped)
             dropped = replace(dropped, version=None)  # emptied once: what lies there later is not this table's
-        work.settled.append(dropped)
+        plan.settled.append(dropped)
 
     def _checks_references(self, timeline: TableTimeline) -> bool:
         """Return whether a table has foreign keys that change rows, and is to be parked where they did."""
@@ -246,7 +246,7 @@ class Between:
         )
 
     @contextmanager
-    def _parking(self, work: Work, timeline: TableTimeline) -> Iterator[None]:
+    def _parking(self, plan: ApplyPlan, timeline: TableTimeline) -> Iterator[None]:
         """Park a table whose planning fails in the block; a fault of the store is the whole batch's."""
         try:
             yield
@@ -254,7 +254,7 @@ class Between:
             if isinstance(error, Transient):
                 raise
             found = as_cdc_error(error, {"table": str(timeline.last_name)})
-            work.settled.append(self._parked(timeline, self.states.get(timeline.table_id), str(found), found.code))
+            plan.settled.append(self._parked(timeline, self.states.get(timeline.table_id), str(found), found.code))
 
     def _task(
         self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
@@ -349,16 +349,16 @@ class Between:
                 states[table_id] = set_aside(self._job, state, reason)
         return states
 
-    def _vacate(self, work: Work) -> None:
+    def _vacate(self, plan: ApplyPlan) -> None:
         """Add the locations that tables moved away from, and keep only those whose name no live table has."""
-        done = [(task.table_id, task.location) for task in work.tasks]
-        done += [(state.table_id, state.location) for state in work.settled if state.state == TableStatus.DROPPED]
+        done = [(task.table_id, task.location) for task in plan.tasks]
+        done += [(state.table_id, state.location) for state in plan.settled if state.state == TableStatus.DROPPED]
         for table_id, location in done:
             old = self.states.get(table_id)
             if old is not None and old.version is not None and old.location != location:
-                work.vacated.append(old)
+                plan.vacated.append(old)
         live = self._live()
-        work.vacated = [state for state in work.vacated if state.location not in live]
+        plan.vacated = [state for state in plan.vacated if state.location not in live]
 
     def _live(self) -> set[str]:
         """Return the locations whose name a table has now."""
@@ -368,7 +368,7 @@ class Between:
             if (name := timeline.name) is not None and self._wanted(name)
         }
 
-    def _unowned(self, work: Work, doubtful: Collection[str]) -> None:
+    def _unowned(self, plan: ApplyPlan, doubtful: Collection[str]) -> None:
         """Find the names whose rows or unreadable records have no table, and settle those that found theirs."""
         waiting = {TableName(s.database, s.table): s for s in self.states.values() if is_waiting_name(s)}
         for name in dict.fromkeys([*self._by_name, *waiting, *self._quarantine.unowned()]):
@@ -383,10 +383,10 @@ class Between:
             reason = self._unreadable(name, state) if wanted else None
             if late or reason is not None:
                 first = min((group.min_position for group in late), default=_NEWEST)
-                work.unowned.append(Unowned(name, first, self._alike(name), reason))
+                plan.unowned.append(Unowned(name, first, self._alike(name), reason))
             elif state is not None and state.state != TableStatus.DROPPED:
                 reason = "replaced by what a late schema change told"
-                work.settled.append(
+                plan.settled.append(
                     replace(state, state=TableStatus.DROPPED, reason=reason, waiting_since=None, rewind_to=None)
                 )
 
@@ -397,7 +397,7 @@ class Between:
         first_seq = self._job.seq if state is None else state.applied_seq + 1
         return self._unclear.get(name) or self._quarantine.exceeded_by_name(name, first_seq)
 
-    def _without_table(self, name: TableName, groups: list[Group]) -> list[Group]:
+    def _without_table(self, name: TableName, groups: list[RowGroup]) -> list[RowGroup]:
         """Return the groups that begin or, where positions are exact, end where no table has the name.
 
         By a tool's clock, rows that are sent again after a DROP seem to come after it.

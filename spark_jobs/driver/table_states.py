@@ -9,7 +9,7 @@ from dataclasses import replace
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.model.status import ApplyStatus
-from spark_jobs.driver.table_planning import Work, is_waiting_name, unowned_id
+from spark_jobs.driver.table_planning import ApplyPlan, is_waiting_name, unowned_id
 from spark_jobs.driver.unsettled import set_aside, waiting
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
 
@@ -31,11 +31,11 @@ def state_after(job: JobDocument, task: ApplyTask, report: ApplyReport, old: Tab
     return replace(report.state, version=report.version if report.version is not None else base.version)
 
 
-def unowned(job: JobDocument, work: Work) -> list[TableState]:
+def unowned(job: JobDocument, plan: ApplyPlan) -> list[TableState]:
     """Tell of names whose table nobody has created yet: their rows wait in the change log."""
     states = []
     known = {TableName(state.database, state.table): state for state in job.states if is_waiting_name(state)}
-    for item in work.unowned:
+    for item in plan.unowned:
         old = known.get(item.name) or TableState(unowned_id(item.name), *item.name, "", applied_seq=job.seq - 1)
         state = replace(old, rewind_to=item.first)
         if item.reason is not None:

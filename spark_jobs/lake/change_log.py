@@ -28,7 +28,7 @@ _KEPT_PIECES = 4  # row groups whose images a task keeps while it reads them in 
 
 
 @dataclass(slots=True)
-class Group:
+class RowGroup:
     """One table's rows in one file: a row group and the span of positions in it."""
 
     file: str
@@ -93,7 +93,7 @@ class LandReport:
     :param stretches: facts about the source's log (documents of ``Stretch``); ``statements`` its DDL records.
     """
 
-    groups: list[Group] = field(default_factory=list)
+    groups: list[RowGroup] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
     records: int = 0
     changes: dict[str, int] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class LandReport:
     @classmethod
     def from_document(cls, data: Mapping[str, Any]) -> Self:
         """Rebuild from :meth:`document`, also of earlier versions, which lack members."""
-        groups = [Group(**group) for group in data["groups"]]
+        groups = [RowGroup(**group) for group in data["groups"]]
         unreadable = [Unreadable(**item) for item in data.get("unreadable", ())]
         return cls(**{**known_members(cls, data), "groups": groups, "unreadable": unreadable})
 
@@ -150,7 +150,7 @@ class LogWriter:
         self._mixed: list[pa.RecordBatch] = []  # the last batches, from one on that has several tables
         self._pieces: dict[tuple[str, str], list[pa.Table]] = {}  # by database and table
         self._held: dict[tuple[str, str], int] = {}  # bytes of a table's pieces
-        self._groups: list[Group] = []
+        self._groups: list[RowGroup] = []
         self.rows = self.size = 0
         self.descriptions: list[dict[str, Any]] = []
 
@@ -187,7 +187,7 @@ class LogWriter:
         if self._held[name] >= _ROW_GROUP_BYTES:
             self._write(name)
 
-    def close(self) -> list[Group]:
+    def close(self) -> list[RowGroup]:
         """Write what is left and end the file; return its row groups."""
         self._sort()
         for name in list(self._pieces):
@@ -259,7 +259,7 @@ def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:
     return np.concatenate(codes).astype(np.int64), words
 
 
-def _group(name: str, number: int, database: str, table: str, rows: pa.Table) -> Group:
+def _group(name: str, number: int, database: str, table: str, rows: pa.Table) -> RowGroup:
     span = pc.min_max(rows.column("position")).as_py()
     times = pc.min_max(rows.column("source_time").cast(pa.int64())).as_py()
     ops = rows.column("op").cast(pa.string())
@@ -267,7 +267,7 @@ def _group(name: str, number: int, database: str, table: str, rows: pa.Table) ->
     removals = pc.sum(pc.is_in(ops, pa.array(["delete", "update"]))).as_py() or 0
     place = (name, number, database, table, rows.num_rows)
     positions = span["min"] or "", span["max"] or ""
-    return Group(*place, *positions, times["max"], truncated, removals, min_source_time=times["min"])
+    return RowGroup(*place, *positions, times["max"], truncated, removals, min_source_time=times["min"])
 
 
 def _snapshots(rows: pa.Table) -> list[tuple[str, int]]:
@@ -282,7 +282,7 @@ def _snapshots(rows: pa.Table) -> list[tuple[str, int]]:
 
 
 def read_groups(
-    storage: Storage, groups: Sequence[Group], columns: Sequence[str], *, before_of: Sequence[str] | None = None
+    storage: Storage, groups: Sequence[RowGroup], columns: Sequence[str], *, before_of: Sequence[str] | None = None
 ) -> pa.Table:
     """Read row groups, files in the order of their names, row groups in order.
 
@@ -296,7 +296,7 @@ def read_groups(
 
 
 def _each_group(
-    storage: Storage, groups: Sequence[Group], columns: Sequence[str]
+    storage: Storage, groups: Sequence[RowGroup], columns: Sequence[str]
 ) -> Iterator[tuple[tuple[str, int], pa.Table]]:
     """Read row groups, each with its place: files in the order of their names, row groups in order."""
     by_file: dict[str, list[int]] = {}
@@ -353,7 +353,7 @@ class StoredImages:
 
 def read_without_images(
     storage: Storage,
-    groups: Sequence[Group],
+    groups: Sequence[RowGroup],
     columns: Sequence[str],
     images: Mapping[str, StoredImages],
     *,

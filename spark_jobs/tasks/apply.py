@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.clock_order import beside_copies, order_unknown, rows_of_name
 from airflow_provider_cdc.core.apply.foreign_key_actions import Lost, RowsUnknown, lost_values, referring
-from airflow_provider_cdc.core.apply.merge_plan import Delta, ImagesLack
+from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
 from airflow_provider_cdc.core.apply.repeated_rows import SENT_COLUMNS, with_sending, without_repeats_across
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, resolve
@@ -22,7 +22,7 @@ from airflow_provider_cdc.core.apply.row_copies import identities
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, without_keys
 from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
-from airflow_provider_cdc.core.apply.table_rewrite import after_parts
+from airflow_provider_cdc.core.apply.table_rewrite import after_steps
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import CASCADED, CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.core.faults import course, may_be_caught
@@ -146,7 +146,7 @@ class _Table:
         task = self._task
         images = {name: StoredImages(self._storage, name) for name in ("before", "after")} if in_pieces else None
         fresh, applied = self._changes(images)
-        delta = resolve(
+        plan = resolve(
             fresh,
             self._timeline,
             base_schema,
@@ -160,34 +160,34 @@ class _Table:
             stored_images=images,
         )
         del fresh, applied  # as large as what is written now
-        self._demand_fit(delta)
-        self._check_foreign_keys(base_schema, delta)
-        action, version, upserts = self._commit(target, base_schema, delta)
+        self._demand_fit(plan)
+        self._check_foreign_keys(base_schema, plan)
+        action, version, upserts = self._commit(target, base_schema, plan)
         return ApplyReport(
             task.table_id,
             ApplyStatus.COMMITTED if action else ApplyStatus.UNCHANGED,
             version,
             upserts,
-            delta.parts[-1].deletes.num_rows,
-            failures=[asdict(item) for item in delta.failures],
-            lossy=dict(delta.lossy),
+            plan.steps[-1].deletes.num_rows,
+            failures=[asdict(item) for item in plan.failures],
+            lossy=dict(plan.lossy),
             action=action,
             state=self._state(committed=bool(action)),
         )
 
-    def _demand_fit(self, delta: Delta) -> None:
+    def _demand_fit(self, plan: MergePlan) -> None:
         """Refuse a table of which too many rows do not fit."""
         budget = self._policy.quarantine_limit
-        if len(delta.failures) > budget:
-            first = delta.failures[0]
+        if len(plan.failures) > budget:
+            first = plan.failures[0]
             raise SinkError(
                 "apply.quarantine_exceeded",
-                f"{len(delta.failures)} rows do not fit their columns, policy.quarantine_limit is {budget}",
+                f"{len(plan.failures)} rows do not fit their columns, policy.quarantine_limit is {budget}",
                 where=asdict(first),
                 hint="mend the column's type or raise the limit; the table goes on from where it stands",
             )
 
-    def _check_foreign_keys(self, base_schema: TableSchema | None, delta: Delta) -> None:
+    def _check_foreign_keys(self, base_schema: TableSchema | None, plan: MergePlan) -> None:
         """Compare the table as it will be with what its parents lost.
 
         :raises RowsUnknown: a row refers to a value that its parent lost: a foreign key removed or changed it.
@@ -206,7 +206,7 @@ class _Table:
                 )
                 for spans in (parent.spans, [*parent.spans, *parent.earlier])
             ]
-            if self._refers(base_schema, delta, reference, *lost):
+            if self._refers(base_schema, plan, reference, *lost):
                 raise RowsUnknown(
                     CASCADED,
                     f"a foreign key to {timeline.last_name} removed or changed rows without row events",
@@ -216,33 +216,33 @@ class _Table:
                 )
 
     def _refers(
-        self, base_schema: TableSchema | None, delta: Delta, reference: Reference, lost: Lost, ever: Lost
+        self, base_schema: TableSchema | None, plan: MergePlan, reference: Reference, lost: Lost, ever: Lost
     ) -> bool:
         """Return whether a row of the table as it will be refers to what its parent lost.
 
         :param lost: what the stored rows were not compared with yet.
         :param ever: that, and what rows arriving late have to be compared with.
         """
-        part = delta.parts[-1]
-        columns = [part.schema.column(i) for i in reference.columns]
+        step = plan.steps[-1]
+        columns = [step.schema.column(i) for i in reference.columns]
         names = [column.name for column in columns if column is not None]
         if len(names) < len(columns):
             return False
         stored = None
-        if base_schema is not None and not delta.parts[0].clear and lost.values.num_rows:
+        if base_schema is not None and not plan.steps[0].clear and lost.values.num_rows:
             stored = self._stored(_as_keys(lost.values, base_schema, reference, self._types))
         mapper = Mapper(self._timeline.versions, self._timeline.fills, self._types)
-        if len(delta.parts) > 1 or not part.keyed or part.positions is None:
-            rows, _ = after_parts(stored, pa.table({}), base_schema, delta.parts, mapper)
+        if len(plan.steps) > 1 or not step.keyed or step.positions is None:
+            rows, _ = after_steps(stored, pa.table({}), base_schema, plan.steps, mapper)
             return bool(pc.sum(referring(rows, names, ever)).as_py())
-        if pc.sum(referring(part.upserts, names, ever, part.positions())).as_py():
+        if pc.sum(referring(step.upserts, names, ever, step.positions())).as_py():
             return True
         if stored is None or base_schema is None:
             return False
-        kept = mapper.content(stored, base_schema, part.version)
+        kept = mapper.content(stored, base_schema, step.version)
         kept = kept.filter(referring(kept, names, lost))
-        keys = [column.name for column in part.schema.key_columns]
-        gone = pa.concat_tables([part.deletes, part.upserts.select(keys)])
+        keys = [column.name for column in step.schema.key_columns]
+        gone = pa.concat_tables([step.deletes, step.upserts.select(keys)])
         return bool(without_keys(kept, gone, keys).num_rows)
 
     def _clears(self) -> list[str]:
@@ -480,52 +480,48 @@ class _Table:
         return ["delete"] if keyed and not self._format.updates_move_keys and not self._format.partial_images else None
 
     def _commit(
-        self, target: DeltaLocation, base_schema: TableSchema | None, delta: Delta
+        self, target: DeltaLocation, base_schema: TableSchema | None, plan: MergePlan
     ) -> tuple[str, int | None, int]:
         """Make the cheapest commit that makes the table right; return what it does, its version and its upserts."""
-        task, part = self._task, delta.parts[-1]
+        task, step = self._task, plan.steps[-1]
         moved = task.base is not None and task.base.location != task.location
         facts = {
             "app": self._app,
             "seq": self._job.seq,
-            "changes": delta.changes,
-            "upserts": part.upserts.num_rows,
-            "deletes": part.deletes.num_rows,
-            "lossy": delta.lossy,
+            "changes": plan.changes,
+            "upserts": step.upserts.num_rows,
+            "deletes": step.deletes.num_rows,
+            "lossy": plan.lossy,
         }
         commit = Commit(self._app, self._job.seq, facts)
         owed = pending_deletes.read(self._storage, self._job.pipeline, task.base)
         stays = (
-            base_schema is not None
-            and not moved
-            and task.rewind_to is None
-            and len(delta.parts) == 1
-            and not part.clear
+            base_schema is not None and not moved and task.rewind_to is None and len(plan.steps) == 1 and not step.clear
         )
-        stays = stays and _same_layout(base_schema, part.schema, self._types)
+        stays = stays and _same_layout(base_schema, step.schema, self._types)
         self._owes = owed.num_rows > 0
-        if stays and not part.adds and not part.deletes.num_rows:
+        if stays and not step.adds and not step.deletes.num_rows:
             return "", task.expected, 0
-        if stays and not owed.num_rows and not part.deletes.num_rows and (not part.keyed or target.is_empty()):
-            action = Action("append", commit, part.upserts, later=part.later)
-        elif stays and part.keyed:
-            key = [column.name for column in part.schema.key_columns]
-            action = Action("merge", commit, part.upserts, part.deletes, key, part.later)
+        if stays and not owed.num_rows and not step.deletes.num_rows and (not step.keyed or target.is_empty()):
+            action = Action("append", commit, step.upserts, later=step.later)
+        elif stays and step.keyed:
+            key = [column.name for column in step.schema.key_columns]
+            action = Action("merge", commit, step.upserts, step.deletes, key, step.later)
         else:
-            keeps = base_schema is not None and not delta.parts[0].clear
-            later = part.later
-            if keeps or (part.deletes.num_rows and not part.keyed):
-                part.type_now()
+            keeps = base_schema is not None and not plan.steps[0].clear
+            later = step.later
+            if keeps or (step.deletes.num_rows and not step.keyed):
+                step.type_now()
                 later = None
-            mapper = Mapper(self._timeline.versions, self._timeline.fills, self._types, delta.lossy)
-            rows, owed = after_parts(self._stored() if keeps else None, owed, base_schema, delta.parts, mapper)
+            mapper = Mapper(self._timeline.versions, self._timeline.fills, self._types, plan.lossy)
+            rows, owed = after_steps(self._stored() if keeps else None, owed, base_schema, plan.steps, mapper)
             pending_deletes.write(self._storage, self._job.pipeline, task.table_id, self._job.seq, owed)
             self._owes = owed.num_rows > 0
             action = Action("overwrite" if target.exists else "create", commit, rows, later=later)
 
         def typed(rows: int) -> None:
             if action.later is not None:
-                self._demand_fit(delta)
+                self._demand_fit(plan)
                 facts["upserts"] = rows
 
         action.typed = typed

@@ -16,7 +16,7 @@ from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from airflow_provider_cdc.core.model.position import in_generation
 from spark_jobs.driver.generations import Begin, Begins
 from spark_jobs.driver.source_log import Stretches
-from spark_jobs.lake.change_log import Group, LandReport, LogWriter, Manifest, read_groups
+from spark_jobs.lake.change_log import LandReport, LogWriter, Manifest, RowGroup, read_groups
 from spark_jobs.lake.layout import log_folder
 from spark_jobs.lake.storage import Storage
 
@@ -30,7 +30,7 @@ def renumbered(
     new: Sequence[Begin],
     storage: Storage,
     run: Run,
-    task: Callable[[list[Group]], LandReport],
+    task: Callable[[list[RowGroup]], LandReport],
 ) -> Manifest:
     """Return what a batch landed, with the positions that its changes have once generations begin.
 
@@ -40,7 +40,7 @@ def renumbered(
     :param new: those found in this batch just now.
     :param run: how tasks are handed out; ``task`` writes the row groups of one file again.
     """
-    files: dict[str, list[Group]] = {}
+    files: dict[str, list[RowGroup]] = {}
     for group in landed.groups:
         files.setdefault(group.file, []).append(group)
     reports: list[LandReport] = run(task, list(files.values()))
@@ -61,7 +61,7 @@ def renumbered(
 
 
 def write_again(
-    job: JobDocument, secrets: dict[str, dict[str, str]], begins: Sequence[Begin], groups: Sequence[Group]
+    job: JobDocument, secrets: dict[str, dict[str, str]], begins: Sequence[Begin], groups: Sequence[RowGroup]
 ) -> LandReport:
     """Write the row groups of one file of the change log again, with their generations."""
     from airflow_provider_cdc.core.formats.registry import open_format

@@ -9,7 +9,7 @@ from typing import Any
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import CdcError, Transient
 from airflow_provider_cdc.core.model.status import ApplyStatus
-from spark_jobs.lake.change_log import Group
+from spark_jobs.lake.change_log import RowGroup
 
 
 @dataclass(slots=True)
@@ -21,12 +21,12 @@ class Span:
     :param late: the same, but not applied yet, while the rows are: they may have been applied as new ones.
     """
 
-    groups: list[Group]
+    groups: list[RowGroup]
     start: str
     end: str | None
     others: list[tuple[str, str | None]] = field(default_factory=list)
-    older: list[Group] = field(default_factory=list)
-    late: list[Group] = field(default_factory=list)
+    older: list[RowGroup] = field(default_factory=list)
+    late: list[RowGroup] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ import pytest
 from .shop import Shop, demand_data, feed
 
 if TYPE_CHECKING:
-    from tests.stack.broker import Broker
+    from tests.services.broker import Broker
 
 Connect = Callable[..., str]
 
@@ -33,7 +33,7 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
 @pytest.fixture(scope="session")
 def filled() -> Iterator[Broker]:
     demand_data()
-    from tests.stack.broker import Broker
+    from tests.services.broker import Broker
 
     with Broker() as running:
         feed(running, 0, 1)

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 if TYPE_CHECKING:
-    from tests.stack.broker import Broker
+    from tests.services.broker import Broker
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "example_dags" / "shop_data"
@@ -32,7 +32,7 @@ def demand_data() -> None:
 
 def feed(broker: Broker, first: int, last: int) -> int:
     """Bring the records of some phases into the broker; returns how many."""
-    from tests.stack import capture
+    from tests.services import capture
 
     start = PHASES[first - 1]["end_offsets"] if first else {}
     end = PHASES[last]["end_offsets"]

@@ -20,7 +20,7 @@ from tests.histories.debezium_records import row
 from .shop import Shop, commits, demand_data, feed, rows, until
 
 if TYPE_CHECKING:
-    from tests.stack.broker import Broker
+    from tests.services.broker import Broker
 
 RESULT_KEYS = {"status", "seq", "records", "changes", "schema_changes", "quarantined", "tables", "seconds"}
 
@@ -29,7 +29,7 @@ RESULT_KEYS = {"status", "seq", "records", "changes", "schema_changes", "quarant
 def filled() -> Iterator[Broker]:
     """Return a broker of its own with the shop's first two phases."""
     demand_data()
-    from tests.stack.broker import Broker
+    from tests.services.broker import Broker
 
     with Broker() as running:
         feed(running, 0, 1)

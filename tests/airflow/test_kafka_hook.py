@@ -17,7 +17,7 @@ from airflow_provider_cdc.hooks.kafka import KafkaProgressHook
 from .conftest import Connect
 
 if TYPE_CHECKING:
-    from tests.stack.broker import Broker
+    from tests.services.broker import Broker
 
 
 @pytest.fixture
@@ -222,7 +222,7 @@ def test_the_connection_forms_test_says_why_it_failed(connect: Connect) -> None:
 
 
 def test_a_broker_that_goes_away_is_an_outage(connect: Connect, tmp_path_factory: pytest.TempPathFactory) -> None:
-    from tests.stack.broker import Broker
+    from tests.services.broker import Broker
 
     with Broker(tmp_path_factory.mktemp("broker") / "b") as own:
         connect("kafka_own", "kafka", {"bootstrap.servers": own.bootstrap})

@@ -24,7 +24,7 @@ from airflow_provider_cdc.hooks.kafka import KafkaProgressHook
 from .conftest import Connect
 
 if TYPE_CHECKING:
-    from tests.stack.broker import Broker
+    from tests.services.broker import Broker
 
 TEN = datetime(2026, 11, 21, 10, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

@@ -21,7 +21,7 @@ from airflow_provider_cdc.hooks.connections import SparkTarget
 from .shop import Shop, demand_data, feed, rows
 
 if TYPE_CHECKING:
-    from tests.stack.broker import Broker
+    from tests.services.broker import Broker
 
     from .conftest import Connect
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def filled() -> Iterator[Broker]:
     demand_data()
-    from tests.stack.broker import Broker
+    from tests.services.broker import Broker
 
     with Broker() as running:
         feed(running, 0, 1)

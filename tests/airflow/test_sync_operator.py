@@ -19,7 +19,7 @@ from .dag_steps import Step
 from .shop import Shop, demand_data, feed, until
 
 if TYPE_CHECKING:
-    from tests.stack.broker import Broker
+    from tests.services.broker import Broker
 
 pytestmark = pytest.mark.airflow
 
@@ -80,7 +80,7 @@ class Ran:
 @pytest.fixture(scope="module")
 def filled() -> Iterator[Broker]:
     demand_data()
-    from tests.stack.broker import Broker
+    from tests.services.broker import Broker
 
     with Broker() as running:
         feed(running, 0, 1)

@@ -26,7 +26,7 @@ REGISTRY = re.compile(
 
 RECORDED = ("tests/captures/data/", "tests/fixtures/")
 
-PINS = ["constraints.txt", "tests/stack/s3-requirements.txt"]
+PINS = ["constraints.txt", "tests/services/s3-requirements.txt"]
 
 
 def tracked() -> list[Path]:

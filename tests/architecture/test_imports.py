@@ -128,6 +128,22 @@ def test_nothing_imports_the_tests() -> None:
     none_of(one for one in imports_below(PACKAGE, "spark_jobs", "example_dags", "proto") if one.within("tests"))
 
 
+def test_tests_import_only_modules_that_exist() -> None:
+    """Find imports of a renamed folder, because mypy does not read the tests."""
+    none_of(item for item in imports_below("tests") if item.within("tests") and not _exists(item.module))
+
+
+def _exists(module: str) -> bool:
+    """Return whether a module of the project, or the one that holds the imported name, exists."""
+    path, parent = ROOT / module.replace(".", "/"), ROOT / module.rpartition(".")[0].replace(".", "/")
+    return path.is_dir() or any(item.with_suffix(".py").is_file() for item in (path, parent)) or _in_package(path)
+
+
+def _in_package(path: Path) -> bool:
+    init = path.parent / "__init__.py"
+    return init.is_file() and path.name in init.read_text(encoding="utf-8")
+
+
 def test_the_launcher_is_alone_in_its_folder() -> None:
     # What lies beside the file given to spark-submit would be importable by accident.
     launch = ROOT / "spark_jobs" / "launch"

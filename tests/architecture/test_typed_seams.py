@@ -18,12 +18,12 @@ from airflow_provider_cdc.batch.result import BatchResult, TableResult
 from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.documents import JobDocument, Result, TableState
 from spark_jobs.lake.batch_log import StoredResult
-from spark_jobs.lake.change_log import Group, LandReport, Manifest, Unreadable
+from spark_jobs.lake.change_log import LandReport, Manifest, RowGroup, Unreadable
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
 from tests.architecture.imports import ROOT, python_files
 
 SEAMS: tuple[type[Any], ...] = (
-    JobDocument, Result, BatchResult, TableResult, TableState, RunPolicy, StoredResult, LandReport, Manifest, Group,
+    JobDocument, Result, BatchResult, TableResult, TableState, RunPolicy, StoredResult, LandReport, Manifest, RowGroup,
     Unreadable, ApplyReport, ApplyTask,
 )  # fmt: skip
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.bench.cases import Cases
 from tests.bench.report import say
 from tests.bench.rounds import Rounds
-from tests.stack.broker import Broker
+from tests.services.broker import Broker
 
 RESULT = Path(__file__).parents[2] / "build" / "bench" / "bench.json"
 

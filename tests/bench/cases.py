@@ -31,7 +31,7 @@ from tests.bench.producing import produce
 from tests.bench.report import say
 from tests.bench.rounds import Rounds
 from tests.bench.structure import SCHEMA_TOPIC
-from tests.stack.broker import Broker
+from tests.services.broker import Broker
 
 
 class Cases:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same orders in every wire form, written by the writers of `tests/one_history`, and the table they leave."""
+"""The same orders in every wire form, written by the writers of `tests/cross_format`, and the table they leave."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pyarrow as pa
 from airflow_provider_cdc.core.formats.registry import open_format
 from tests.bench.data import Record
 from tests.bench.structure import EXPECTED
-from tests.one_history import canal_protobuf_writer
-from tests.one_history.events import Ddl, Event, Image, Message, Row, Waiting, Writer
-from tests.one_history.history import DATABASE, START_MS, structure
-from tests.one_history.truth import in_lake
+from tests.cross_format import canal_protobuf_writer
+from tests.cross_format.events import Ddl, Event, Image, Message, Row, Waiting, Writer
+from tests.cross_format.history import DATABASE, START_MS, structure
+from tests.cross_format.truth import in_lake
 
 TABLE = "orders"
 CREATE = (
@@ -50,7 +50,7 @@ _SHAPES: Mapping[str, Mapping[str, int]] = {"dts-protobuf": {"rows": 4, "sliced"
 
 def writer_of(name: str) -> Writer:
     """Return the writer of a format."""
-    module = importlib.import_module(f"tests.one_history.{name.replace('-', '_')}_writer")
+    module = importlib.import_module(f"tests.cross_format.{name.replace('-', '_')}_writer")
     writer: Writer = module.Writer(**_SHAPES.get(name, {}))
     return writer
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.stack.broker import Broker
+from tests.services.broker import Broker
 
 INTERVAL = 5.0
 SENSORS = 50

@@ -16,7 +16,7 @@ from tests.captures.truth import differing, load
 from tests.histories.log import Log
 from tests.histories.records import Record as LogRecord
 from tests.histories.scripted import Script
-from tests.stack.capture import Record, read
+from tests.services.capture import Record, read
 
 DATA = Path(__file__).parent / "data"
 Ends = dict[tuple[str, int], int]

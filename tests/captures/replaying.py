@@ -14,7 +14,7 @@ from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.documents import JobDocument, Result, TableState
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.driver.run_batch import sync
-from tests.stack.capture import Record
+from tests.services.capture import Record
 
 Partition = tuple[str, int]
 

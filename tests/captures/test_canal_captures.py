@@ -15,8 +15,8 @@ from spark_jobs.lake.storage import table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.captures.replaying import Lake, full_ends, random_cuts
 from tests.captures.truth import SourceTable, differing
-from tests.stack.broker import Broker
-from tests.stack.capture import Record, read, replay
+from tests.services.broker import Broker
+from tests.services.capture import Record, read, replay
 
 DATA = Path(__file__).parent / "data"
 FORMATS = {

@@ -19,7 +19,7 @@ from airflow_provider_cdc.core.formats.contract import Description, Format, Reco
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.encoding import Encoding
 from airflow_provider_cdc.core.model.schema import ColumnType
-from tests.stack.capture import read
+from tests.services.capture import read
 
 DATA = Path(__file__).parent / "data"
 SOURCES = ("my8", "mdb")

@@ -19,7 +19,7 @@ from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Format, Gr
 from airflow_provider_cdc.core.formats.registry import format_names, open_format
 from tests.conformance.damage import damaged, restructured
 from tests.conformance.golden import Golden, differing, load, records_of
-from tests.stack.capture import Record, read
+from tests.services.capture import Record, read
 
 CAPTURES = Path(__file__).parents[1] / "captures" / "data"
 # real traffic, where there is a recording of it

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from airflow_provider_cdc.core.apply.merge_plan import Delta
+from airflow_provider_cdc.core.apply.merge_plan import MergePlan
 from airflow_provider_cdc.core.apply.repeated_rows import SENT_COLUMNS, with_sending
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, resolve
 from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
@@ -20,10 +20,10 @@ from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from airflow_provider_cdc.core.values.types import TypeOptions
-from tests.one_history.events import Event, Image, Message, Row
-from tests.one_history.history import DATABASE, START_MS, structure
-from tests.one_history.test_one_history import writer_of
-from tests.one_history.truth import problems
+from tests.cross_format.events import Event, Image, Message, Row
+from tests.cross_format.history import DATABASE, START_MS, structure
+from tests.cross_format.test_cross_format import writer_of
+from tests.cross_format.truth import problems
 
 CREATE = (
     "CREATE TABLE hard (id BIGINT NOT NULL PRIMARY KEY, t TEXT, d DECIMAL(38,10), n BIGINT UNSIGNED, b BLOB,"
@@ -60,7 +60,7 @@ def messages(name: str, row: Image) -> list[Message]:
 
 def resolved(
     name: str, values: list[bytes | None], keys: list[bytes | None], headers: list
-) -> tuple[Delta | None, int]:
+) -> tuple[MergePlan | None, int]:
     """Return what the table becomes, None where a row does not fit it, and how many records were refused."""
     wire = open_format(name, writer_of(name).options)
     batch = wire.decode(Records("t", 0, list(range(len(values))), [START_MS] * len(values), keys, values, headers))
@@ -76,10 +76,10 @@ def resolved(
     owner = timeline.owner(TableName(DATABASE, "hard"), "~")
     assert owner is not None
     try:
-        delta = resolve(rows, timeline.tables[owner], None, wire, TypeOptions())
+        plan = resolve(rows, timeline.tables[owner], None, wire, TypeOptions())
     except SchemaMissing:
         return None, errors
-    return delta, errors
+    return plan, errors
 
 
 @pytest.mark.parametrize("why", VALUES)
@@ -87,13 +87,13 @@ def resolved(
 def test_a_hard_value_arrives_as_it_is(name: str, why: str) -> None:
     row = {**BASE, **VALUES[why]}
     sent = messages(name, row)
-    delta, errors = resolved(name, [m.value for m in sent], [m.key for m in sent], [m.headers for m in sent])
+    plan, errors = resolved(name, [m.value for m in sent], [m.key for m in sent], [m.headers for m in sent])
     assert errors == 0
-    assert delta is not None
-    assert not delta.failures
+    assert plan is not None
+    assert not plan.failures
     schema = structure([CREATE], "hard")
     assert schema is not None
-    assert not problems(delta.parts[-1].upserts, schema, [row])
+    assert not problems(plan.steps[-1].upserts, schema, [row])
 
 
 @pytest.mark.parametrize("name", format_names())
@@ -102,9 +102,9 @@ def test_text_that_is_not_utf8_is_refused(name: str) -> None:
     broken = [m.value.replace(b"MARKMARK", b"\xff\xfeRKMARK") for m in sent]
     if broken == [m.value for m in sent]:
         pytest.skip("the format does not write text as it is")
-    delta, errors = resolved(name, broken, [m.key for m in sent], [m.headers for m in sent])
-    assert errors or (delta is not None and delta.failures)
-    assert delta is None or not delta.parts[-1].upserts.num_rows
+    plan, errors = resolved(name, broken, [m.key for m in sent], [m.headers for m in sent])
+    assert errors or (plan is not None and plan.failures)
+    assert plan is None or not plan.steps[-1].upserts.num_rows
 
 
 @pytest.mark.parametrize("name", format_names())
@@ -113,5 +113,5 @@ def test_two_members_of_one_name_are_never_taken_for_a_row(name: str) -> None:
     broken = [m.value.replace(b"name_a", b"name_b") for m in sent]
     if broken == [m.value for m in sent]:
         pytest.skip("the format's rows do not name their columns")
-    delta, errors = resolved(name, broken, [m.key for m in sent], [m.headers for m in sent])
-    assert errors or delta is None or not delta.parts[-1].upserts.num_rows
+    plan, errors = resolved(name, broken, [m.key for m in sent], [m.headers for m in sent])
+    assert errors or plan is None or not plan.steps[-1].upserts.num_rows

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.stack.capture import Record, read, replay
+from tests.services.capture import Record, read, replay
 
 DATA = Path(__file__).parents[2] / "example_dags" / "shop_data"
 FIRST_HOUR = datetime(2026, 1, 5, 8, tzinfo=UTC)

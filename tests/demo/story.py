@@ -22,7 +22,7 @@ from tests.demo.check import Verdict, compare
 from tests.demo.process import DAGS, Airflow
 from tests.demo.screen import HEAD, Screen
 from tests.demo.shop_log import Phase, ShopLog
-from tests.stack.broker import Broker
+from tests.services.broker import Broker
 
 DAG_ID = "shop_hourly"
 _SHOWN_DDL = 8

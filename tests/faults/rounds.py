@@ -36,9 +36,9 @@ from tests.histories.neutral import creates
 from tests.histories.run import Replay
 from tests.histories.source import Name
 from tests.histories.tools import PREFIX, TOOLS
-from tests.stack.broker import Broker
-from tests.stack.postgres import Postgres
-from tests.stack.s3 import S3
+from tests.services.broker import Broker
+from tests.services.postgres import Postgres
+from tests.services.s3 import S3
 from tests.system import processes
 
 if TYPE_CHECKING:

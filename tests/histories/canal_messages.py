@@ -16,11 +16,11 @@ from functools import reduce
 from itertools import groupby
 from typing import Any
 
+from tests.cross_format.canal_values import java_hash
 from tests.histories.ddl_statements import Alter, Drop, Rename
 from tests.histories.kinds import Kind, moment_text, time_text, utc
 from tests.histories.records import Record
 from tests.histories.source import Event, Name, Picture, Row, RowEvent, Source, Statement, Structure
-from tests.one_history.canal_values import java_hash
 
 START = 1_700_000_000  # seconds since 1970 at which histories begin
 _TYPES = {"c": "INSERT", "u": "UPDATE", "k": "UPDATE", "d": "DELETE"}

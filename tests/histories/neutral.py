@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A history as any tool sends it: the model's events as the neutral ones that the writers of tests/one_history take."""
+"""Translate the model's events to the neutral ones that the writers of tests/cross_format take."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from itertools import groupby
 from typing import Any
 
 from airflow_provider_cdc.core.model import schema as model
+from tests.cross_format import events as neutral
+from tests.cross_format.canal_protobuf_writer import together
 from tests.histories.kinds import FRACTIONAL, Kind, moment_text, time_text
 from tests.histories.records import Record, Sending, Unit
 from tests.histories.source import (
@@ -30,8 +32,6 @@ from tests.histories.source import (
     quoted,
 )
 from tests.histories.tools import PREFIX, Style, Tool
-from tests.one_history import events as neutral
-from tests.one_history.canal_protobuf_writer import together
 
 START = 1_700_000_000  # seconds since 1970 at which histories begin
 REPLAYED_MS = 15_000  # of the tool's clock, before somebody sends an old record again

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from airflow_provider_cdc.core.formats.registry import format_names, open_format
+from tests.cross_format.dts_protobuf_writer import Writer as DtsWriter
+from tests.cross_format.events import Writer
 from tests.histories.kinds import Kind
 from tests.histories.random_kinds import Palette
-from tests.one_history.dts_protobuf_writer import Writer as DtsWriter
-from tests.one_history.events import Writer
 
 PREFIX = "src"
 
@@ -112,7 +112,7 @@ class Tool:
         if self.format == "dts-protobuf":
             # a checkpoint ends what waits: it must not stand between the rows of one event
             return DtsWriter(rows=style.rows, checked=7 if style.rows == 1 else sys.maxsize)
-        module = importlib.import_module(f"tests.one_history.{self.format.replace('-', '_')}_writer")
+        module = importlib.import_module(f"tests.cross_format.{self.format.replace('-', '_')}_writer")
         writer: Writer = module.Writer()
         return writer
 
@@ -123,7 +123,7 @@ def _without(palette: Palette, lost: Callable[[Kind], bool]) -> Palette:
 
 
 def _lost_by_avro(kind: Kind) -> bool:
-    """Return whether the schema of tests/one_history/avro_schema.py has too few digits for a type."""
+    """Return whether the schema of tests/cross_format/avro_schema.py has too few digits for a type."""
     return kind.name == "timestamp" and (kind.length or 0) > 3
 
 

@@ -31,8 +31,8 @@ from spark_jobs.lake.storage import Storage
 from spark_jobs.readers import task_reader
 from spark_jobs.readers.spark_reader import _records, read_with_spark
 from spark_jobs.tasks.land import land_chunks
+from tests.services.broker import Broker
 from tests.spark.test_readers import job
-from tests.stack.broker import Broker
 
 TOPIC = "readers.dts"
 ID = Column(name="id", originalType=b"int(11)", isKey=True).SerializeToString()

@@ -19,7 +19,7 @@ from spark_jobs.lake.change_log import LandReport, read_groups
 from spark_jobs.lake.storage import Storage
 from spark_jobs.readers.spark_reader import java_client, read_with_spark
 from spark_jobs.tasks.land import land_chunks
-from tests.stack.broker import Broker
+from tests.services.broker import Broker
 
 Land = Callable[[JobDocument], list[dict[str, Any]]]
 TOPIC = "readers.shop.t"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.airflow.shop import demand_data
-from tests.stack.broker import Broker
+from tests.services.broker import Broker
 from tests.system.place import Place
 from tests.system.site import Site, source
 

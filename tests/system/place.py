@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import Producer, TopicPartition
 
-from tests.stack.broker import Broker
+from tests.services.broker import Broker
 from tests.system import processes
 from tests.system.site import Site, feed
 

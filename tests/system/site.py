@@ -18,11 +18,11 @@ from airflow_provider_cdc.batch.result import table_states
 from airflow_provider_cdc.commands.show import table_documents
 from airflow_provider_cdc.core.ledger import Ledger
 from tests.airflow.shop import DATA, PHASES, Answer, Shop
-from tests.stack import capture
+from tests.services import capture
 from tests.system import processes
 
 if TYPE_CHECKING:
-    from tests.stack.broker import Broker
+    from tests.services.broker import Broker
 
 TIMEOUT = 240.0
 

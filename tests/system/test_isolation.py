@@ -20,10 +20,10 @@ from spark_jobs.tasks import apply
 from spark_jobs.tasks.table_task import ApplyReport
 from tests.airflow.shop import rows
 from tests.captures.replaying import Lake
-from tests.one_history.debezium_json_writer import Writer
-from tests.one_history.events import Ddl, Event, Image, Row
-from tests.stack.broker import Broker
-from tests.stack.capture import Record, replay
+from tests.cross_format.debezium_json_writer import Writer
+from tests.cross_format.events import Ddl, Event, Image, Row
+from tests.services.broker import Broker
+from tests.services.capture import Record, replay
 
 pytestmark = pytest.mark.system
 
@@ -167,14 +167,14 @@ def _in_resolving(error: BaseException, patch: pytest.MonkeyPatch) -> None:
 
 
 def _in_planning(error: BaseException, patch: pytest.MonkeyPatch) -> None:
-    whole = base_states.StartingPoints.context
+    whole = base_states.BaseStates.context
 
     def failing(self: Any, timeline: Any, *rest: Any) -> Any:
         if timeline.last_name.table == "sick":
             raise error
         return whole(self, timeline, *rest)
 
-    patch.setattr(base_states.StartingPoints, "context", failing)
+    patch.setattr(base_states.BaseStates, "context", failing)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.airflow.shop import PHASES, demand_data
-from tests.stack.broker import Broker
+from tests.services.broker import Broker
 from tests.system import processes
 from tests.system.killing import Executioner, Hit, Kill, inline_kills, spark_kills, staged_kills
 from tests.system.site import Site, error_of, feed

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.airflow.shop import Answer, demand_data
-from tests.stack.broker import Broker
+from tests.services.broker import Broker
 from tests.system import processes
 from tests.system.site import Site, demand_refused, feed, source
 from tests.system.verdict import doubled_commits, unequal

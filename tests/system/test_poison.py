@@ -15,11 +15,11 @@ from confluent_kafka import Producer
 
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 from tests.airflow.shop import Answer, rows
-from tests.one_history.debezium_json_writer import Writer as DebeziumWriter
-from tests.one_history.events import Ddl, Event, Image, Message, Row
-from tests.one_history.oms_canal_writer import Writer as OmsCanalWriter
-from tests.stack.broker import Broker
-from tests.stack.postgres import Postgres
+from tests.cross_format.debezium_json_writer import Writer as DebeziumWriter
+from tests.cross_format.events import Ddl, Event, Image, Message, Row
+from tests.cross_format.oms_canal_writer import Writer as OmsCanalWriter
+from tests.services.broker import Broker
+from tests.services.postgres import Postgres
 from tests.system.site import Site
 
 pytestmark = pytest.mark.system
@@ -280,7 +280,7 @@ def test_a_nul_in_a_name_is_kept_by_a_postgresql_ledger(ground: Ground, postgres
 
 
 def test_a_packet_with_two_bodies_is_read_by_its_last(ground: Ground) -> None:
-    from tests.one_history.canal_protobuf_writer import Writer
+    from tests.cross_format.canal_protobuf_writer import Writer
 
     story = healthy(Writer())
     story.create("sick")

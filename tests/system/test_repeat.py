@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.airflow.shop import demand_data, until
-from tests.stack.broker import Broker
+from tests.services.broker import Broker
 from tests.system.site import Running, Site, feed
 from tests.system.verdict import ledger_faults, versions
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.stack.broker import Broker
+from tests.services.broker import Broker
 from tests.system.site import Site, feed, source
 from tests.system.verdict import unequal
 

@@ -19,7 +19,7 @@ from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.readers import task_reader
 from spark_jobs.readers.task_reader import read_chunks
-from tests.stack.broker import Broker
+from tests.services.broker import Broker
 
 MB = 1 << 20
 

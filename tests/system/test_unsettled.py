@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.airflow.shop import until
-from tests.stack import capture
-from tests.stack.broker import Broker
+from tests.services import capture
+from tests.services.broker import Broker
 from tests.system.place import Place
 from tests.system.site import Running, Site, records, source
 from tests.system.verdict import unequal

@@ -9,7 +9,7 @@ from airflow_provider_cdc.batch.runner import _Run
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.ledger import SYNC, Ledger
 from airflow_provider_cdc.engine import Stopper
-from tests.one_history.avro_schema import OPTIONS
+from tests.cross_format.avro_schema import OPTIONS
 
 
 def test_the_text_of_a_schema_file_travels_in_the_job_document(tmp_path: Path) -> None:

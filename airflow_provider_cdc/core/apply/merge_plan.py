@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a table must become: the parts that resolving gives and a writer commits."""
+"""The plan that resolving makes and a writer commits: step by step what a table must become."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LaterRows:
 
 
 @dataclass(slots=True)
-class Part:
+class MergeStep:
     """What one span of schemas without a barrier does to the table.
 
     :param version: index of the schema version that the table has afterwards.
@@ -79,16 +79,16 @@ class Part:
 
 
 @dataclass(slots=True)
-class Delta:
+class MergePlan:
     """Everything that a stretch of changes does to one table.
 
-    :param parts: in order; each needs the content the one before left.
+    :param steps: in order; each needs the content the one before left.
     :param failures: rows that were left out.
     :param lossy: counts of values that were not kept as they were, by kind, e.g. ``zero_date``.
     :param changes: rows by operation.
     """
 
-    parts: list[Part]
+    steps: list[MergeStep]
     failures: list[RowFailure] = field(default_factory=list)
     lossy: Counter[str] = field(default_factory=Counter)
     changes: dict[str, int] = field(default_factory=dict)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resolve: the changes of one table and its timeline to the delta that makes the table equal to the source."""
+"""Resolve: the changes of one table and its timeline to the merge plan that makes the table equal to the source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.apply.clock_conflicts import settle
 from airflow_provider_cdc.core.apply.clock_order import order_unknown, unordered_with
 from airflow_provider_cdc.core.apply.key_conflicts import taken_beside
-from airflow_provider_cdc.core.apply.merge_plan import Delta, ImagesLack, LaterRows, Part
+from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, LaterRows, MergePlan, MergeStep
 from airflow_provider_cdc.core.apply.ordered_changes import Changes, StoredPieces
 from airflow_provider_cdc.core.apply.partial_images import Completion, StoredRows, key_events, laid_over
 from airflow_provider_cdc.core.apply.repeated_rows import KeyedRows, settled_without_repeats
@@ -48,7 +48,7 @@ def resolve(
     read: ReadRows | None = None,
     snapshot_position: str = "",
     stored_images: Mapping[str, StoredPieces] | None = None,
-) -> Delta:
+) -> MergePlan:
     """Resolve the changes of one table.
 
     :param changes: its row changes (:data:`RESOLVE_COLUMNS`), in any order and with repeats; of formats ordered by
@@ -60,8 +60,8 @@ def resolve(
     :param applied: changes that the stored rows went through and that late ones have to be compared with.
     :param read: reads stored rows, for updates whose images are partial.
     :param snapshot_position: where the snapshot stands that the content begins with, empty if it begins with the table.
-    :param stored_images: the images, if ``changes`` name their stored rows instead (:class:`Changes`). Rows of a delta
-        of one part are then typed when they are written.
+    :param stored_images: the images, if ``changes`` name their stored rows instead (:class:`Changes`). Rows of a plan
+        of one step are then typed when they are written.
     :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
     :raises RewindNeeded: partial images came too late for the stored rows.
     """
@@ -98,23 +98,23 @@ def resolve(
         cleared = None  # the stored rows already went through it; only rows that arrive late have to
     places = np.flatnonzero(keep.to_numpy(zero_copy_only=False))
     counts = {str(v["values"]): v["counts"] for v in ops.value_counts().to_pylist()}
-    delta = Delta([], typer.failures, lossy, counts)
+    plan = MergePlan([], typer.failures, lossy, counts)
     first = 0 if base is None else _version_of(base, timeline, base_position)
     clear_version = None if cleared is None else timeline.version_at(cleared)
     ends = _part_ends(timeline, first, clear_version)
     later = stored_images is not None and len(ends) == 1
     for last in ends:
-        begin = delta.parts[-1].version + 1 if delta.parts else 0
+        begin = plan.steps[-1].version + 1 if plan.steps else 0
         chosen = places[(versions[places] >= begin) & (versions[places] <= last)]
-        clear = clear_version is not None and not delta.parts
+        clear = clear_version is not None and not plan.steps
         if timeline.versions[last].schema.key:
-            before = partial(stored.before, tuple(delta.parts), clear, last)
-            part = _keyed(typer, chosen, last, clear, before, later)
+            before = partial(stored.before, tuple(plan.steps), clear, last)
+            step = _keyed(typer, chosen, last, clear, before, later)
         else:
             chosen = _without_passed_over(typer, chosen, snapshot_position or timeline.versions[0].position)
-            part = _multiset(typer, chosen, last, clear, later)
-        delta.parts.append(part)
-    return delta
+            step = _multiset(typer, chosen, last, clear, later)
+        plan.steps.append(step)
+    return plan
 
 
 def _marked(rows: pa.Table, *, applied: bool) -> pa.Table:
@@ -122,7 +122,7 @@ def _marked(rows: pa.Table, *, applied: bool) -> pa.Table:
 
 
 def _part_ends(timeline: TableTimeline, first: int, clear_version: int | None) -> list[int]:
-    """Return the last version of each part: one before each barrier after the stored rows' version, and the newest."""
+    """Return the last version of each step: one before each barrier after the stored rows' version, and the newest."""
     if clear_version is not None:
         first = max(first, clear_version)  # stored rows are gone: what was before the clear needs no settling
     ends = [place - 1 for place in barriers(timeline.versions) if place > first]
@@ -149,7 +149,9 @@ def _last_clear(rows: pa.Table, timeline: TableTimeline) -> str | None:
     return max([*truncates, *timeline.clears], default=None)
 
 
-def _keyed(typer: RowTyper, places: IntArray, last: int, clear: bool, stored_rows: StoredRows, later: bool) -> Part:
+def _keyed(
+    typer: RowTyper, places: IntArray, last: int, clear: bool, stored_rows: StoredRows, later: bool
+) -> MergeStep:
     schema, wire = typer.timeline.versions[last].schema, typer.wire
     applied = typer.flags("applied")
     if wire.partial_images:
@@ -157,7 +159,7 @@ def _keyed(typer: RowTyper, places: IntArray, last: int, clear: bool, stored_row
         places, applied = without_copies(typer.changes, places, applied, wire)
     keys, where, fills = _key_events(typer, places, last)
     if not keys.num_rows:
-        return Part(last, schema, clear, typer.mapper.rows({}, 0, last, last), keys)
+        return MergeStep(last, schema, clear, typer.mapper.rows({}, 0, last, last), keys)
     groups = group_numbers(keys.columns)
     winners = newest(groups)
     if wire.order == "clock":
@@ -179,15 +181,15 @@ def _keyed(typer: RowTyper, places: IntArray, last: int, clear: bool, stored_row
     if later:
         nothing, deletes = typer.mapper.rows({}, 0, last, last), keys.take(pa.array(winners[~fills[winners]]))
         rows = _later(typer, where[filled], last, partial=wire.partial_images)
-        return Part(last, schema, clear, nothing, deletes, later=rows)
+        return MergeStep(last, schema, clear, nothing, deletes, later=rows)
     upserts = typer.typed(where[filled], "after", last, partial=wire.partial_images)
     deletes = keys.take(pa.array(winners[~fills[winners]]))
     if not upserts.absent:
         positions = typer.changes.rows.column("position")
-        return Part(last, schema, clear, upserts.rows, deletes, partial(positions.take, pa.array(upserts.places)))
+        return MergeStep(last, schema, clear, upserts.rows, deletes, partial(positions.take, pa.array(upserts.places)))
     events = key_events(typer, keys, where, fills)
     completion = Completion(typer, events, keys, last, stored_rows, applied[where])
-    return Part(last, schema, clear, completion.completed(upserts, where[filled]), deletes)
+    return MergeStep(last, schema, clear, completion.completed(upserts, where[filled]), deletes)
 
 
 def _key_events(typer: RowTyper, places: IntArray, last: int) -> tuple[pa.Table, IntArray, np.ndarray]:
@@ -226,18 +228,18 @@ def _later(typer: RowTyper, places: IntArray, last: int, *, partial: bool) -> La
     return LaterRows(len(places), typer.changes.images["after"].row_bytes, pieces)
 
 
-def _multiset(typer: RowTyper, places: IntArray, last: int, clear: bool, later: bool) -> Part:
+def _multiset(typer: RowTyper, places: IntArray, last: int, clear: bool, later: bool) -> MergeStep:
     places, _ = without_copies(typer.changes, places, typer.flags("applied"), typer.wire)
     ops = typer.changes.rows.column("op").cast(pa.string()).take(pa.array(places))
     added = pc.is_in(ops, pa.array(["snapshot", "insert", "update"])).to_numpy(zero_copy_only=False)
     removed = pc.is_in(ops, pa.array(["delete", "update"])).to_numpy(zero_copy_only=False)
     schema, none = typer.timeline.versions[last].schema, typer.mapper.rows({}, 0, last, last)
     if later and not removed.any():
-        return Part(last, schema, clear, none, none, later=_later(typer, places[added], last, partial=False))
+        return MergeStep(last, schema, clear, none, none, later=_later(typer, places[added], last, partial=False))
     adds = typer.typed(places[added], "after", last, partial=typer.wire.partial_images)
     removes = typer.typed(places[removed], "before", last)
     # binlog_row_image=MINIMAL writes the whole row before where there is no key, and of the row after what changed
-    return Part(last, schema, clear, laid_over(typer, adds, removes).rows, removes.rows)
+    return MergeStep(last, schema, clear, laid_over(typer, adds, removes).rows, removes.rows)
 
 
 def _without_passed_over(typer: RowTyper, places: IntArray, begins: str) -> IntArray:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stored rows of a table as the changes of a part find them, read only where changes say too little."""
+"""The stored rows of a table as the changes of a step find them, read only where changes say too little."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from airflow_provider_cdc.core.apply.merge_plan import Part
+from airflow_provider_cdc.core.apply.merge_plan import MergeStep
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
-from airflow_provider_cdc.core.apply.table_rewrite import after_parts
+from airflow_provider_cdc.core.apply.table_rewrite import after_steps
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.timeline.timeline import SchemaVersion
 
@@ -31,20 +31,20 @@ class Stored:
     mapper: Mapper
     versions: Sequence[SchemaVersion]
 
-    def before(self, parts: Sequence[Part], clear: bool, target: int, keys: pa.Table) -> pa.Table:
-        """Return the rows with these keys as they are after some parts, under the schema of version ``target``.
+    def before(self, steps: Sequence[MergeStep], clear: bool, target: int, keys: pa.Table) -> pa.Table:
+        """Return the rows with these keys as they are after some steps, under the schema of version ``target``.
 
-        :param clear: whether the part that they are for takes away the rows stored before.
+        :param clear: whether the step that they are for takes away the rows stored before.
         """
-        if clear or (self.read is None and not parts):
+        if clear or (self.read is None and not steps):
             return self.mapper.rows({}, 0, target, target)
-        if self.read is not None and not parts:
+        if self.read is not None and not steps:
             assert self.schema is not None  # what can be read has a schema
             rows = self.read(keys if self._has_key_of(target) else None)
             return self.mapper.content(rows, self.schema, target)
-        content = None if self.read is None or parts[0].clear else self.read(None)
-        rows, _ = after_parts(content, pa.table({}), self.schema, parts, self.mapper)
-        return self.mapper.content(rows, parts[-1].schema, target, parts[-1].version)
+        content = None if self.read is None or steps[0].clear else self.read(None)
+        rows, _ = after_steps(content, pa.table({}), self.schema, steps, self.mapper)
+        return self.mapper.content(rows, steps[-1].schema, target, steps[-1].version)
 
     def _has_key_of(self, target: int) -> bool:
         """Return whether the key's columns of a version stand in the stored rows under the same names and types."""

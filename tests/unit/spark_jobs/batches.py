@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
 from spark_jobs.driver.batch_history import History
 from spark_jobs.lake.batch_log import StoredResult
-from spark_jobs.lake.change_log import Group, Manifest, Unreadable
+from spark_jobs.lake.change_log import Manifest, RowGroup, Unreadable
 from spark_jobs.lake.storage import table_location
 
 DATABASE = "shop"
@@ -52,14 +52,14 @@ def rows(
     truncates: Sequence[int] = (),
     removals: int = 0,
     snapshots: Sequence[tuple[int, int]] = (),
-) -> Group:
+) -> RowGroup:
     """Return the changes of one table between two places, both of them included.
 
     :param truncates: places of the TRUNCATEs among them.
     :param removals: number of deletes and updates.
     :param snapshots: place and Kafka's time of the snapshots that rows are of.
     """
-    return Group(
+    return RowGroup(
         f"{table}-{first}.parquet",
         0,
         DATABASE,
@@ -118,7 +118,7 @@ class Batch:
     :param states: the states that it left.
     """
 
-    groups: Sequence[Group] = ()
+    groups: Sequence[RowGroup] = ()
     states: Sequence[TableState] = field(default_factory=list)
 
 

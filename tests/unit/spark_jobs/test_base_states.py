@@ -14,8 +14,8 @@ import pytest
 
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
-from spark_jobs.driver.base_states import Start, StartingPoints, groups_by_name
-from spark_jobs.lake.change_log import Group, Manifest
+from spark_jobs.driver.base_states import BaseStates, Start, groups_by_name
+from spark_jobs.lake.change_log import Manifest, RowGroup
 from spark_jobs.tasks.table_task import Span
 from tests.unit.spark_jobs.batches import (
     Batch,
@@ -44,7 +44,7 @@ class Planned:
     def __init__(
         self,
         state: TableState | None,
-        groups: Sequence[Group],
+        groups: Sequence[RowGroup],
         *,
         known: Sequence[SchemaChange] = (CREATE,),
         read: Sequence[SchemaChange] = (),
@@ -61,7 +61,7 @@ class Planned:
         was, now = timelines(known, read)
         seq = len(earlier) + 1
         by_name = groups_by_name(Manifest(list(groups), seq=seq))
-        points = StartingPoints(was, now, seq, by_name, history_of(earlier), True)
+        points = BaseStates(was, now, seq, by_name, history_of(earlier), True)
         timeline = now.tables[table_of([*known, *read], table).table_id]
         spans = points.spans(timeline)
         self.changed_at = points.first_difference(timeline.table_id, state)
@@ -209,7 +209,7 @@ def test_rows_of_a_name_that_was_created_again_belong_to_the_table_of_their_posi
     was, now = timelines([CREATE], statements[1:])
     history = history_of([])
     group = rows("t", 250, 350)
-    points = StartingPoints(was, now, 1, groups_by_name(Manifest([group], seq=1)), history, True)
+    points = BaseStates(was, now, 1, groups_by_name(Manifest([group], seq=1)), history, True)
     ids = {"old": table_of([CREATE], "t").table_id, "new": table_of(statements, "t").table_id}
     assert points.spans(now.tables[ids[table]]) == [Span([group], *span)]
 

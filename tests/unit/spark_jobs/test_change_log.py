@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from spark_jobs.lake import change_log
-from spark_jobs.lake.change_log import Group, LogWriter, read_groups
+from spark_jobs.lake.change_log import LogWriter, RowGroup, read_groups
 from spark_jobs.lake.storage import Storage
 
 
@@ -34,7 +34,7 @@ def batch(tables: list[str], first: int = 0) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, CHANGE_SCHEMA)
 
 
-def written(root: Path, *batches: pa.RecordBatch) -> tuple[Storage, LogWriter, list[Group]]:
+def written(root: Path, *batches: pa.RecordBatch) -> tuple[Storage, LogWriter, list[RowGroup]]:
     storage = Storage(str(root), {})
     writer = LogWriter(storage, "log", describe=True)
     for one in batches:
@@ -42,7 +42,7 @@ def written(root: Path, *batches: pa.RecordBatch) -> tuple[Storage, LogWriter, l
     return storage, writer, writer.close()
 
 
-def offsets(storage: Storage, groups: list[Group]) -> list[int]:
+def offsets(storage: Storage, groups: list[RowGroup]) -> list[int]:
     found: list[int] = read_groups(storage, groups, ["offset"]).column("offset").to_pylist()
     return found
 

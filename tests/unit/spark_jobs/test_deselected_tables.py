@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
-from spark_jobs.driver.table_planning import Between
+from spark_jobs.driver.table_planning import ApplyPlanner
 from spark_jobs.driver.table_states import still_parked
 from spark_jobs.lake.change_log import Manifest
 from tests.unit.spark_jobs.batches import Batch, applied, history_of, job_of, parked, rows, statement
@@ -25,9 +25,9 @@ def after(state: TableState, read: Sequence[SchemaChange], tables: Mapping[str, 
     """
     job = job_of(seq=2, known=[T], states=[state], tables=tables, fingerprint="other")
     history = history_of([Batch([rows("t", 110, 190)], [state])])
-    work = Between(job, Manifest(seq=2), read, [], history, {}).work()
-    assert work.tasks == []
-    return [*work.settled, *still_parked(job, work.settled)]
+    plan = ApplyPlanner(job, Manifest(seq=2), read, [], history, {}).plan()
+    assert plan.tasks == []
+    return [*plan.settled, *still_parked(job, plan.settled)]
 
 
 def test_a_parked_table_that_is_excluded_no_longer_parks_the_pipeline() -> None:

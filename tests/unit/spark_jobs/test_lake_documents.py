@@ -9,7 +9,7 @@ from typing import Any
 from airflow_provider_cdc.core.documents import Result, TableState
 from airflow_provider_cdc.core.model.status import ApplyStatus, ResultStatus, TableStatus
 from spark_jobs.lake.batch_log import StoredResult
-from spark_jobs.lake.change_log import Group, Manifest, Unreadable, merged
+from spark_jobs.lake.change_log import Manifest, RowGroup, Unreadable, merged
 
 GROUP: dict[str, Any] = {
     "file": "_cdc/shop/log/00000001/a.parquet",
@@ -77,7 +77,7 @@ RESULT: dict[str, Any] = {
 def test_a_manifest_of_an_earlier_release_is_read() -> None:
     manifest = Manifest.from_document(json.loads(json.dumps(MANIFEST)))
     assert (manifest.seq, manifest.records, manifest.changes["error"]) == (1, 5, 3)
-    assert manifest.groups == [Group(**GROUP)]
+    assert manifest.groups == [RowGroup(**GROUP)]
     assert manifest.unreadable == [Unreadable("shop", "t", "s", 0, 7, "record.malformed", "not JSON", 3)]
     assert (manifest.stretches, manifest.statements, manifest.begins, manifest.restated) == ([], [], [], [])
 

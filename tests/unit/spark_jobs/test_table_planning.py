@@ -13,8 +13,8 @@ from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
-from spark_jobs.driver.table_planning import Between, Work
-from spark_jobs.lake.change_log import Group, Manifest, Unreadable
+from spark_jobs.driver.table_planning import ApplyPlan, ApplyPlanner
+from spark_jobs.lake.change_log import Manifest, RowGroup, Unreadable
 from spark_jobs.tasks.table_task import ApplyTask
 from tests.unit.spark_jobs.batches import (
     Batch,
@@ -34,7 +34,7 @@ U = statement(101, "CREATE TABLE u (id INT PRIMARY KEY)")
 
 
 def planned(
-    *groups: Group,
+    *groups: RowGroup,
     known: Sequence[SchemaChange] = (T, U),
     read: Sequence[SchemaChange] = (),
     states: Sequence[TableState] | None = None,
@@ -43,7 +43,7 @@ def planned(
     undecoded: Sequence[Unreadable] = (),
     fingerprint: str = "",
     broken: Exception | None = None,
-) -> Work:
+) -> ApplyPlan:
     """Plan batch 2 of a pipeline.
 
     :param groups: its row changes.
@@ -62,7 +62,7 @@ def planned(
             raise broken
 
         history = replace(history, manifest=manifest)
-    return Between(job, Manifest(list(groups), list(undecoded), seq=2), read, [], history, {}).work()
+    return ApplyPlanner(job, Manifest(list(groups), list(undecoded), seq=2), read, [], history, {}).plan()
 
 
 def all_applied(known: Sequence[SchemaChange]) -> list[TableState]:
@@ -74,15 +74,15 @@ def names(tasks: Sequence[ApplyTask]) -> list[str]:
     return sorted(task.table for task in tasks)
 
 
-def settled(work: Work) -> dict[str, tuple[str, str]]:
+def settled(plan: ApplyPlan) -> dict[str, tuple[str, str]]:
     """Return state and reason of the tables that change without a task."""
-    return {state.table: (state.state, state.reason) for state in work.settled}
+    return {state.table: (state.state, state.reason) for state in plan.settled}
 
 
 def test_only_tables_with_changes_get_a_task() -> None:
-    work = planned(rows("t", 210, 220))
-    assert names(work.tasks) == ["t"]
-    assert (work.settled, work.vacated, work.unowned) == ([], [], [])
+    plan = planned(rows("t", 210, 220))
+    assert names(plan.tasks) == ["t"]
+    assert (plan.settled, plan.vacated, plan.unowned) == ([], [], [])
 
 
 def test_a_task_names_the_committed_version_and_the_location_of_the_table() -> None:
@@ -103,27 +103,27 @@ def test_an_altered_table_is_resolved_also_if_it_has_no_rows() -> None:
 
 
 def test_a_table_that_is_no_longer_selected_gets_no_task_and_is_not_reported_as_up_to_date() -> None:
-    work = planned(rows("t", 210, 220), rows("u", 210, 220), tables={"exclude": ["shop.u"]})
-    assert names(work.tasks) == ["t"]
-    assert settled(work)["u"] == ("dropped", "tables does not select shop.u")
+    plan = planned(rows("t", 210, 220), rows("u", 210, 220), tables={"exclude": ["shop.u"]})
+    assert names(plan.tasks) == ["t"]
+    assert settled(plan)["u"] == ("dropped", "tables does not select shop.u")
 
 
 def test_a_renamed_table_moves_with_the_rows_of_both_names_and_its_old_location_is_emptied() -> None:
-    work = planned(rows("t", 210, 220), rows("v", 310, 320), read=[statement(300, "RENAME TABLE t TO v")])
-    (task,) = work.tasks
+    plan = planned(rows("t", 210, 220), rows("v", 310, 320), read=[statement(300, "RENAME TABLE t TO v")])
+    (task,) = plan.tasks
     assert (task.table, task.location, task.expected) == ("v", "lake/shop/v", None)
     assert [span.groups[0].file for span in task.spans] == ["t-210.parquet", "v-310.parquet"]
-    assert [(state.location, state.version) for state in work.vacated] == [("lake/shop/t", 3)]
+    assert [(state.location, state.version) for state in plan.vacated] == [("lake/shop/t", 3)]
 
 
 def test_tables_that_exchange_their_names_exchange_their_locations_and_none_is_emptied() -> None:
     """As gh-ost and pt-online-schema-change do."""
-    work = planned(read=[statement(200, "RENAME TABLE t TO tmp, u TO t, tmp TO u")])
-    found = {task.table: (task.table_id, task.expected) for task in work.tasks}
+    plan = planned(read=[statement(200, "RENAME TABLE t TO tmp, u TO t, tmp TO u")])
+    found = {task.table: (task.table_id, task.expected) for task in plan.tasks}
     ids = {name: table_of([T, U], name).table_id for name in "tu"}
     # each location is expected to have the version that the other table committed there
     assert found == {"t": (ids["u"], 3), "u": (ids["t"], 7)}
-    assert work.vacated == []
+    assert plan.vacated == []
 
 
 def test_a_dropped_table_keeps_its_content_unless_the_policy_says_otherwise() -> None:
@@ -137,17 +137,17 @@ def test_a_dropped_table_keeps_its_content_unless_the_policy_says_otherwise() ->
 
 def test_a_table_that_was_dropped_and_created_again_is_another_table_at_the_same_location() -> None:
     read = [statement(200, "DROP TABLE t"), statement(300, "CREATE TABLE t (id BIGINT PRIMARY KEY)")]
-    work = planned(rows("t", 310, 320), read=read, policy={"on_drop_table": "apply"})
-    (task,) = work.tasks
+    plan = planned(rows("t", 310, 320), read=read, policy={"on_drop_table": "apply"})
+    (task,) = plan.tasks
     assert task.table_id != table_of([T], "t").table_id
     assert (task.base, task.expected) == (None, 3)
-    assert work.vacated == [], "the new table replaces what lies there"
+    assert plan.vacated == [], "the new table replaces what lies there"
 
 
 def test_rows_of_a_table_that_nobody_created_wait_under_their_name() -> None:
-    work = planned(rows("t", 210, 220), rows("new", 205, 230))
-    assert names(work.tasks) == ["t"]
-    ((name, first, alike, reason),) = [(u.name, u.first, u.alike, u.reason) for u in work.unowned]
+    plan = planned(rows("t", 210, 220), rows("new", 205, 230))
+    assert names(plan.tasks) == ["t"]
+    ((name, first, alike, reason),) = [(u.name, u.first, u.alike, u.reason) for u in plan.unowned]
     assert (name, first, alike, reason) == (TableName("shop", "new"), position(205), "", None)
 
 
@@ -157,9 +157,9 @@ def test_rows_of_a_name_in_another_case_name_the_table_that_may_be_meant() -> No
 
 
 def test_a_statement_that_is_not_understood_parks_the_table_it_names_and_no_other() -> None:
-    work = planned(rows("t", 210, 220), rows("u", 210, 220), read=[statement(200, "ALTER TABLE t FROBNICATE w")])
-    assert names(work.tasks) == ["u"]
-    ((state, reason),) = settled(work).values()
+    plan = planned(rows("t", 210, 220), rows("u", 210, 220), read=[statement(200, "ALTER TABLE t FROBNICATE w")])
+    assert names(plan.tasks) == ["u"]
+    ((state, reason),) = settled(plan).values()
     assert state == "parked" and reason.startswith("needs rebuild: ")
 
 
@@ -168,27 +168,27 @@ NUMBERED = statement(200, "ALTER TABLE t ADD COLUMN n INT NOT NULL AUTO_INCREMEN
 
 def test_a_change_of_stored_rows_that_the_log_does_not_show_parks_the_table() -> None:
     """The server numbers the rows in an order that it does not log."""
-    work = planned(rows("t", 210, 220), read=[NUMBERED])
-    assert work.tasks == []
-    assert settled(work)["t"][1].startswith("needs rebuild: AUTO_INCREMENT")
+    plan = planned(rows("t", 210, 220), read=[NUMBERED])
+    assert plan.tasks == []
+    assert settled(plan)["t"][1].startswith("needs rebuild: AUTO_INCREMENT")
 
 
 def test_a_later_truncate_makes_such_a_table_known_again() -> None:
-    work = planned(rows("t", 210, 220), read=[NUMBERED, statement(300, "TRUNCATE TABLE t")])
-    assert names(work.tasks) == ["t"]
+    plan = planned(rows("t", 210, 220), read=[NUMBERED, statement(300, "TRUNCATE TABLE t")])
+    assert names(plan.tasks) == ["t"]
 
 
 def test_a_later_truncate_does_not_help_where_the_policy_ignores_it() -> None:
     read = [NUMBERED, statement(300, "TRUNCATE TABLE t")]
-    work = planned(rows("t", 210, 220), read=read, policy={"on_truncate": "ignore"})
-    assert (work.tasks, settled(work)["t"][0]) == ([], "parked")
+    plan = planned(rows("t", 210, 220), read=read, policy={"on_truncate": "ignore"})
+    assert (plan.tasks, settled(plan)["t"][0]) == ([], "parked")
 
 
 def test_a_table_with_more_unreadable_records_than_its_limit_is_parked() -> None:
     groups, undecoded = [rows("t", 210, 220), rows("u", 210, 220)], [unreadable("t", 2)]
-    work = planned(*groups, undecoded=undecoded, tables={"shop.t": {"quarantine_limit": 1}})
-    assert names(work.tasks) == ["u"]
-    state, reason = settled(work)["t"]
+    plan = planned(*groups, undecoded=undecoded, tables={"shop.t": {"quarantine_limit": 1}})
+    assert names(plan.tasks) == ["u"]
+    state, reason = settled(plan)["t"]
     assert state == "parked" and "[land.quarantine_exceeded] 2 records" in reason
     within = planned(*groups, undecoded=undecoded, tables={"shop.t": {"quarantine_limit": 2}})
     assert names(within.tasks) == ["t", "u"]
@@ -196,8 +196,8 @@ def test_a_table_with_more_unreadable_records_than_its_limit_is_parked() -> None
 
 def test_a_table_whose_only_records_are_unreadable_is_parked() -> None:
     """Without it the table would stay as it was and seem to be up to date."""
-    work = planned(undecoded=[unreadable("t", 1)])
-    assert (work.tasks, settled(work)["t"][0]) == ([], "parked")
+    plan = planned(undecoded=[unreadable("t", 1)])
+    assert (plan.tasks, settled(plan)["t"][0]) == ([], "parked")
 
 
 def test_a_parked_table_without_new_rows_is_tried_again_only_under_another_configuration() -> None:
@@ -209,17 +209,17 @@ def test_a_parked_table_without_new_rows_is_tried_again_only_under_another_confi
 
 def test_a_parked_table_with_new_rows_is_tried_again() -> None:
     t, u = all_applied([T, U])
-    work = planned(rows("t", 210, 220), states=[parked(t, tried_with="c1"), u], fingerprint="c1")
-    assert names(work.tasks) == ["t"]
+    plan = planned(rows("t", 210, 220), states=[parked(t, tried_with="c1"), u], fingerprint="c1")
+    assert names(plan.tasks) == ["t"]
 
 
 def test_a_table_whose_name_another_table_took_waits_for_the_missing_statement() -> None:
     """Two topics carry the statements, and the one that says where the first table went is late."""
     read = [statement(200, "RENAME TABLE u TO t")]
-    work = planned(rows("t", 210, 220), read=read)
+    plan = planned(rows("t", 210, 220), read=read)
     ids = {name: table_of([T, U], name).table_id for name in "tu"}
-    assert [(task.table_id, task.table) for task in work.tasks] == [(ids["u"], "t")]
-    (state,) = work.settled
+    assert [(task.table_id, task.table) for task in plan.tasks] == [(ids["u"], "t")]
+    (state,) = plan.settled
     assert (state.table_id, state.version) == (ids["t"], 3)
     assert state.state == "waiting"
 
@@ -229,9 +229,9 @@ def test_an_unreadable_change_log_parks_only_the_table_that_needs_it() -> None:
     t, u = all_applied([T, U])
     missed = replace(u, applied_seq=0, applied_position="")
     error = SinkError("log.damaged", "a file of the change log cannot be read")
-    work = planned(rows("t", 210, 220), rows("u", 210, 220), states=[t, missed], broken=error)
-    assert names(work.tasks) == ["t"]
-    assert [(state.table, state.state, state.code) for state in work.settled] == [("u", "parked", "log.damaged")]
+    plan = planned(rows("t", 210, 220), rows("u", 210, 220), states=[t, missed], broken=error)
+    assert names(plan.tasks) == ["t"]
+    assert [(state.table, state.state, state.code) for state in plan.settled] == [("u", "parked", "log.damaged")]
 
 
 def test_a_store_that_does_not_answer_ends_the_batch_and_parks_nothing() -> None:

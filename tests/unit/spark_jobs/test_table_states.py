@@ -12,7 +12,7 @@ from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.model.status import ApplyStatus
-from spark_jobs.driver.table_planning import Unowned, Work, is_waiting_name, unowned_id
+from spark_jobs.driver.table_planning import ApplyPlan, Unowned, is_waiting_name, unowned_id
 from spark_jobs.driver.table_states import state_after, still_parked, unowned
 from spark_jobs.driver.unsettled import may_go_on, set_aside, waiting
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
@@ -111,30 +111,30 @@ def test_a_table_without_trouble_needs_no_further_try(state: str) -> None:
 
 
 def test_a_name_without_a_table_waits_and_says_how_to_state_its_structure() -> None:
-    (state,) = unowned(job_of(), Work(unowned=[Unowned(TableName("shop", "new"), position(200), "")]))
+    (state,) = unowned(job_of(), ApplyPlan(unowned=[Unowned(TableName("shop", "new"), position(200), "")]))
     assert is_waiting_name(state)
     assert (state.state, state.table, state.rewind_to) == ("waiting", "new", position(200))
     assert "tables.<name>.create" in state.reason
 
 
 def test_a_name_that_differs_from_a_table_in_case_only_names_the_server_setting() -> None:
-    (state,) = unowned(job_of(), Work(unowned=[Unowned(TableName("shop", "T"), position(200), "shop.t")]))
+    (state,) = unowned(job_of(), ApplyPlan(unowned=[Unowned(TableName("shop", "T"), position(200), "shop.t")]))
     assert "shop.t" in state.reason and "lower_case_table_names" in state.reason
 
 
 def test_a_name_that_waits_again_counts_from_its_first_batch() -> None:
-    work = Work(unowned=[Unowned(TableName("shop", "new"), position(200), "")])
+    plan = ApplyPlan(unowned=[Unowned(TableName("shop", "new"), position(200), "")])
     first = job_of(policy={"ddl_grace_seconds": 60})
-    (state,) = unowned(first, work)
+    (state,) = unowned(first, plan)
     later = job_of(seq=2, states=[state], policy={"ddl_grace_seconds": 60}, created_at="2026-01-01T12:01:01+00:00")
-    (again,) = unowned(later, work)
+    (again,) = unowned(later, plan)
     assert again.table_id == state.table_id
     assert (again.state, again.waiting_since) == ("parked", first.created_at)
 
 
 def test_a_name_whose_records_cannot_be_decoded_is_parked_at_once() -> None:
-    work = Work(unowned=[Unowned(TableName("shop", "new"), position(200), "", "1 record could not be decoded")])
-    (state,) = unowned(job_of(fingerprint="c1"), work)
+    plan = ApplyPlan(unowned=[Unowned(TableName("shop", "new"), position(200), "", "1 record could not be decoded")])
+    (state,) = unowned(job_of(fingerprint="c1"), plan)
     assert (state.state, state.reason, state.tried_with) == ("parked", "1 record could not be decoded", "c1")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from airflow_provider_cdc.core.apply.merge_plan import Delta
+from airflow_provider_cdc.core.apply.merge_plan import MergePlan
 from airflow_provider_cdc.core.apply.repeated_rows import SENT_COLUMNS, with_sending
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
@@ -62,6 +62,6 @@ def clock_table_of(rows: Iterable[dict[str, Any]]) -> pa.Table:
     return with_sending(table)
 
 
-def failures(delta: Delta) -> list[tuple[int, str, str]]:
+def failures(plan: MergePlan) -> list[tuple[int, str, str]]:
     """Return (offset, column, reason) of the rows left out."""
-    return [(failure.offset, failure.column, failure.reason) for failure in delta.failures]
+    return [(failure.offset, failure.column, failure.reason) for failure in plan.failures]

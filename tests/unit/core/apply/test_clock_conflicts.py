@@ -74,9 +74,9 @@ def decoded(*sent: tuple[int, bytes]) -> tuple[pa.Table, TableTimeline]:
 def content(*sent: tuple[int, bytes]) -> list[tuple[int, str]]:
     """Return the rows that messages leave; each stands on the partition beside it."""
     rows, timeline = decoded(*sent)
-    delta = resolve(rows, timeline, None, open_format("canal-json"), TypeOptions())
-    assert not delta.failures
-    return sorted((row["id"], row["v"]) for row in delta.parts[-1].upserts.to_pylist())
+    plan = resolve(rows, timeline, None, open_format("canal-json"), TypeOptions())
+    assert not plan.failures
+    return sorted((row["id"], row["v"]) for row in plan.steps[-1].upserts.to_pylist())
 
 
 def test_a_statement_that_shifts_keys_leaves_every_row() -> None:
@@ -154,6 +154,6 @@ def test_a_late_row_leaves_keys_alone_that_it_neither_takes_nor_leaves() -> None
     late, _ = decoded((0, message("INSERT", [(5, "x")])))
     schema, newest = timeline.versions[-1].schema, pc.max(applied.column("position")).as_py()
     wire = open_format("canal-json")
-    delta = resolve(late, timeline, schema, wire, TypeOptions(), base_position=newest, applied=applied)
-    assert delta.parts[-1].upserts.to_pylist() == [{"id": 5, "v": "x"}]
-    assert not delta.parts[-1].deletes.num_rows
+    plan = resolve(late, timeline, schema, wire, TypeOptions(), base_position=newest, applied=applied)
+    assert plan.steps[-1].upserts.to_pylist() == [{"id": 5, "v": "x"}]
+    assert not plan.steps[-1].deletes.num_rows

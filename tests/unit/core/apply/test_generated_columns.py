@@ -15,7 +15,7 @@ import pytest
 
 from airflow_provider_cdc.core.apply.resolve import resolve
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
-from airflow_provider_cdc.core.apply.table_rewrite import after_parts
+from airflow_provider_cdc.core.apply.table_rewrite import after_steps
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
@@ -49,11 +49,11 @@ def content(
     base = timeline.versions[at].schema
     table = pa.Table.from_pylist(stored, arrow_schema(base, options))
     wire = open_format("canal-protobuf")
-    delta = resolve(table_of(changes), timeline, base, wire, options, read=lambda _: table, base_position=position)
-    assert delta.failures == []
-    mapper = Mapper(timeline.versions, timeline.fills, options, delta.lossy)
-    found, _ = after_parts(table, pa.table({}), base, delta.parts, mapper)
-    return sorted(found.to_pylist(), key=lambda row: row["id"]), delta.lossy
+    plan = resolve(table_of(changes), timeline, base, wire, options, read=lambda _: table, base_position=position)
+    assert plan.failures == []
+    mapper = Mapper(timeline.versions, timeline.fills, options, plan.lossy)
+    found, _ = after_steps(table, pa.table({}), base, plan.steps, mapper)
+    return sorted(found.to_pylist(), key=lambda row: row["id"]), plan.lossy
 
 
 def value(definition: str, **row: Any) -> Any:

@@ -37,11 +37,11 @@ def outcome(changes: Iterable[dict[str, Any]], tool: str) -> Content:
     """Return the rows that a batch writes and the keys that it deletes."""
     wire = open_format(tool)
     given = clock_table_of(changes) if wire.order == "clock" else table_of(changes)
-    delta = resolve(given, timeline_of(CREATE), None, wire, TypeOptions())
-    assert delta.failures == []
-    (part,) = delta.parts
-    rows = sorted((item["id"], item["v"]) for item in part.upserts.to_pylist())
-    return rows, sorted(part.deletes.column("id").to_pylist())
+    plan = resolve(given, timeline_of(CREATE), None, wire, TypeOptions())
+    assert plan.failures == []
+    (step,) = plan.steps
+    rows = sorted((item["id"], item["v"]) for item in step.upserts.to_pylist())
+    return rows, sorted(step.deletes.column("id").to_pylist())
 
 
 # with positions: dtle writes an UPDATE of the key as one change

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_cdc.core.apply.merge_plan import Delta
+from airflow_provider_cdc.core.apply.merge_plan import MergePlan
 from airflow_provider_cdc.core.apply.resolve import resolve
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
-from airflow_provider_cdc.core.apply.table_rewrite import after_parts
+from airflow_provider_cdc.core.apply.table_rewrite import after_steps
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.timeline.barriers import barriers
 from airflow_provider_cdc.core.timeline.builder import build_timeline
@@ -70,13 +70,13 @@ def content(
     rows = [{"id": number, "v": value} for number, value in enumerate(stored)]
     table = pa.Table.from_pylist(rows, arrow_schema(base, TypeOptions()))
     wire = open_format("canal-protobuf")
-    delta: Delta = resolve(
+    plan: MergePlan = resolve(
         table_of(changes), timeline, base, wire, TypeOptions(), base_position=position, read=lambda _: table
     )
-    assert delta.failures == []
-    mapper = Mapper(timeline.versions, timeline.fills, TypeOptions(), delta.lossy)
-    found, _ = after_parts(table, pa.table({}), base, delta.parts, mapper)
-    return [row["v"] for row in sorted(found.to_pylist(), key=lambda row: row["id"])], delta.lossy
+    assert plan.failures == []
+    mapper = Mapper(timeline.versions, timeline.fills, TypeOptions(), plan.lossy)
+    found, _ = after_steps(table, pa.table({}), base, plan.steps, mapper)
+    return [row["v"] for row in sorted(found.to_pylist(), key=lambda row: row["id"])], plan.lossy
 
 
 @pytest.mark.parametrize(("old", "new"), FREE)
@@ -139,5 +139,5 @@ def test_partial_images_are_completed_from_what_was_cut() -> None:
         change(50, "insert", None, {"id": "1", "v": "seventh", "w": "1"}),
         change(150, "update", {"id": "1"}, {"w": "2"}),
     ]
-    delta = resolve(table_of(rows), timeline, None, open_format("canal-protobuf"), TypeOptions())
-    assert delta.parts[1].upserts.to_pylist() == [{"id": 1, "v": "seven", "w": 2}]
+    plan = resolve(table_of(rows), timeline, None, open_format("canal-protobuf"), TypeOptions())
+    assert plan.steps[1].upserts.to_pylist() == [{"id": 1, "v": "seven", "w": 2}]

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from airflow_provider_cdc.core.apply.merge_plan import Delta
+from airflow_provider_cdc.core.apply.merge_plan import MergePlan
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
 from airflow_provider_cdc.core.apply.resolve import resolve
 from airflow_provider_cdc.core.apply.row_sets import without_keys
@@ -44,8 +44,8 @@ class Lake:
     asked: list[Row] = field(default_factory=list)
     wire: Any = WIRE
 
-    def take(self, changes: list[Row], *, applied: list[Row] | None = None, position: str = "") -> Delta:
-        """Resolve changes and carry out the delta."""
+    def take(self, changes: list[Row], *, applied: list[Row] | None = None, position: str = "") -> MergePlan:
+        """Resolve changes and carry out the plan."""
         timeline = timeline_of(self.create, *self.alters)
         schema = timeline.versions[-1].schema
         plain = arrow_schema(schema, TypeOptions())
@@ -57,7 +57,7 @@ class Lake:
 
         given = clock_table_of if self.wire.order == "clock" else table_of
         before = None if applied is None else given(applied)
-        delta = resolve(
+        plan = resolve(
             given(changes),
             timeline,
             schema,
@@ -67,12 +67,12 @@ class Lake:
             applied=before,
             read=read,
         )
-        (part,) = delta.parts
+        (step,) = plan.steps
         names = [column.name for column in schema.key_columns]
-        gone = pa.concat_tables([part.deletes, part.upserts.select(names)])
-        left = pa.concat_tables([without_keys(stored, gone, names), part.upserts])
+        gone = pa.concat_tables([step.deletes, step.upserts.select(names)])
+        left = pa.concat_tables([without_keys(stored, gone, names), step.upserts])
         self.rows = sorted(left.to_pylist(), key=lambda row: row["id"])
-        return delta
+        return plan
 
 
 class Source:
@@ -150,13 +150,13 @@ def test_changes_that_come_late_leave_what_the_source_has_or_ask_to_go_back() ->
             early = [one for one in changes if one not in late]
             lake.take(early)
             try:
-                delta = lake.take(late, applied=early, position=changes[-1]["position"])
+                plan = lake.take(late, applied=early, position=changes[-1]["position"])
             except RewindNeeded as needed:
                 assert needed.position == changes[0]["position"]
                 assert seed % 3 == 0  # only where keys moved
                 lake.rows, back = settled, back + 1
-                delta = lake.take(changes)
-            assert failures(delta) == []
+                plan = lake.take(changes)
+            assert failures(plan) == []
             assert lake.rows == source.content()
     assert 10 < back < 200
 
@@ -200,22 +200,22 @@ def test_nothing_is_read_where_images_are_full() -> None:
 )
 def test_an_update_of_a_row_that_is_not_there_fails(before: list[Row]) -> None:
     lake = Lake()
-    delta = lake.take([*before, change(3, "update", {"id": 1}, {"a": 7})])
-    assert failures(delta) == [(3, "b", "row_unknown")]
+    plan = lake.take([*before, change(3, "update", {"id": 1}, {"a": 7})])
+    assert failures(plan) == [(3, "b", "row_unknown")]
     assert [row for row in lake.rows if row["id"] == 1] == []
 
 
 def test_what_follows_a_row_that_failed_fails_too() -> None:
     lake = Lake(rows=[{"id": 1, "a": 1, "b": "x", "c": 1}])
-    delta = lake.take([change(1, "update", {"id": 1}, {"a": "no number"}), change(2, "update", {"id": 1}, {"c": 2})])
-    assert (2, "a", "row_unknown") in failures(delta)
-    assert (1, "a", "number_invalid") in failures(delta) or len(failures(delta)) == 2
+    plan = lake.take([change(1, "update", {"id": 1}, {"a": "no number"}), change(2, "update", {"id": 1}, {"c": 2})])
+    assert (2, "a", "row_unknown") in failures(plan)
+    assert (1, "a", "number_invalid") in failures(plan) or len(failures(plan)) == 2
     assert lake.rows == [{"id": 1, "a": 1, "b": "x", "c": 1}]
 
 
 def test_an_update_that_names_its_key_nowhere_fails() -> None:
-    delta = Lake().take([change(1, "update", None, {"a": 1}), change(2, "update", {"b": "x"}, {"a": 1})])
-    assert {(offset, reason) for offset, _, reason in failures(delta)} == {(1, "column_absent"), (2, "column_absent")}
+    plan = Lake().take([change(1, "update", None, {"a": 1}), change(2, "update", {"b": "x"}, {"a": 1})])
+    assert {(offset, reason) for offset, _, reason in failures(plan)} == {(1, "column_absent"), (2, "column_absent")}
 
 
 def test_without_a_key_what_an_update_lacks_is_as_in_the_row_before() -> None:
@@ -223,19 +223,19 @@ def test_without_a_key_what_an_update_lacks_is_as_in_the_row_before() -> None:
     timeline = timeline_of("CREATE TABLE t (a INT, b INT)")
     images = [({"a": 1, "b": 2}, {"a": None}), ({"a": 3, "b": None}, {"a": 4}), ({"a": 5, "b": 6}, {"a": 5, "b": 7})]
     rows = table_of([change(place, "update", *both) for place, both in enumerate(images)])
-    delta = resolve(rows, timeline, None, WIRE, TypeOptions())
-    assert failures(delta) == []
-    (part,) = delta.parts
-    assert part.deletes.to_pylist() == [{"a": 1, "b": 2}, {"a": 3, "b": None}, {"a": 5, "b": 6}]
-    assert part.upserts.to_pylist() == [{"a": None, "b": 2}, {"a": 4, "b": None}, {"a": 5, "b": 7}]
+    plan = resolve(rows, timeline, None, WIRE, TypeOptions())
+    assert failures(plan) == []
+    (step,) = plan.steps
+    assert step.deletes.to_pylist() == [{"a": 1, "b": 2}, {"a": 3, "b": None}, {"a": 5, "b": 6}]
+    assert step.upserts.to_pylist() == [{"a": None, "b": 2}, {"a": 4, "b": None}, {"a": 5, "b": 7}]
 
 
 def test_without_a_key_a_row_before_that_is_not_whole_fails_with_the_row_after() -> None:
     timeline = timeline_of("CREATE TABLE t (a INT, b INT)")
     rows = table_of([change(1, "update", {"a": 1}, {"a": 2}), change(2, "update", {"a": 1, "b": 1}, {"b": 3})])
-    delta = resolve(rows, timeline, None, WIRE, TypeOptions())
-    assert set(failures(delta)) == {(1, "b", "column_absent")}
-    assert delta.parts[0].upserts.to_pylist() == [{"a": 1, "b": 3}]
+    plan = resolve(rows, timeline, None, WIRE, TypeOptions())
+    assert set(failures(plan)) == {(1, "b", "column_absent")}
+    assert plan.steps[0].upserts.to_pylist() == [{"a": 1, "b": 3}]
 
 
 def test_rows_of_one_statement_on_several_partitions_did_not_come_one_before_the_other() -> None:
@@ -243,8 +243,8 @@ def test_rows_of_one_statement_on_several_partitions_did_not_come_one_before_the
     lake = Lake(rows=[{"id": 1, "a": 1, "b": "one", "c": 1}, {"id": 2, "a": 2, "b": "two", "c": 2}])
     two = {**change(7, "update", {"id": 2}, {"id": 3}, partition=1), "position": f"{7:08d}.{1:010d}"}
     one = change(7, "update", {"id": 1}, {"id": 2}, partition=0)
-    delta = lake.take([one, two])
-    assert failures(delta) == []
+    plan = lake.take([one, two])
+    assert failures(plan) == []
     assert lake.rows == [{"id": 2, "a": 1, "b": "one", "c": 1}, {"id": 3, "a": 2, "b": "two", "c": 2}]
 
 
@@ -296,9 +296,9 @@ def test_a_barrier_settles_what_came_before_it() -> None:
         change(150, "update", {"id": 1}, {"b": 4}),
         change(160, "update", {"id": 2}, {"b": 5}),
     ]
-    delta = resolve(table_of(rows), timeline, base, WIRE, TypeOptions(), read=lambda keys: stored)
-    assert delta.parts[0].upserts.to_pylist() == [{"id": 1, "a": "7", "b": 3}]
-    assert sorted(delta.parts[1].upserts.to_pylist(), key=lambda row: row["id"]) == [
+    plan = resolve(table_of(rows), timeline, base, WIRE, TypeOptions(), read=lambda keys: stored)
+    assert plan.steps[0].upserts.to_pylist() == [{"id": 1, "a": "7", "b": 3}]
+    assert sorted(plan.steps[1].upserts.to_pylist(), key=lambda row: row["id"]) == [
         {"id": 1, "a": 7, "b": 4},
         {"id": 2, "a": 8, "b": 5},
     ]
@@ -318,9 +318,9 @@ def test_a_barrier_in_the_batch_that_creates_the_table_settles_what_came_before_
         change(10, "insert", None, {"id": 1, "a": "7", "b": 3}),
         change(150, "update", {"id": 1, "b": 3}, {"b": 4}),
     ]
-    delta = resolve(table_of(rows), timeline, None, WIRE, TypeOptions())
-    assert failures(delta) == []
-    assert delta.parts[1].upserts.to_pylist() == [expected]
+    plan = resolve(table_of(rows), timeline, None, WIRE, TypeOptions())
+    assert failures(plan) == []
+    assert plan.steps[1].upserts.to_pylist() == [expected]
 
 
 def test_a_barrier_after_a_truncate_settles_what_came_between() -> None:
@@ -333,9 +333,9 @@ def test_a_barrier_after_a_truncate_settles_what_came_between() -> None:
         change(150, "update", {"id": 1}, {"b": 4}),
         change(160, "update", {"id": 2}, {"b": 5}),
     ]
-    delta = resolve(table_of(rows), timeline, base, WIRE, TypeOptions(), read=lambda keys: stored)
-    assert delta.parts[1].upserts.to_pylist() == [{"id": 1, "a": 7, "b": 4}]
-    assert failures(delta) == [(160, "a", "row_unknown")]
+    plan = resolve(table_of(rows), timeline, base, WIRE, TypeOptions(), read=lambda keys: stored)
+    assert plan.steps[1].upserts.to_pylist() == [{"id": 1, "a": 7, "b": 4}]
+    assert failures(plan) == [(160, "a", "row_unknown")]
 
 
 DEFAULTS = """CREATE TABLE t (id INT PRIMARY KEY, a INT DEFAULT 5, b VARCHAR(9), c DECIMAL(4,2) NOT NULL,
@@ -343,7 +343,7 @@ DEFAULTS = """CREATE TABLE t (id INT PRIMARY KEY, a INT DEFAULT 5, b VARCHAR(9),
 WHOLE = {"a": "1", "b": "x", "c": "1.00", "d": "u", "e": "2020-01-01 00:00:00", "f": "x", "g": "{}"}
 
 
-def inserted(lacking: set[str], wire: Any = None, create: str = DEFAULTS) -> Delta:
+def inserted(lacking: set[str], wire: Any = None, create: str = DEFAULTS) -> MergePlan:
     image = {"id": "1", **{name: value for name, value in WHOLE.items() if name not in lacking}}
     rows = table_of([change(1, "insert", None, image)])
     return resolve(rows, timeline_of(create), None, wire or open_format("canal-protobuf"), TypeOptions())
@@ -352,8 +352,8 @@ def inserted(lacking: set[str], wire: Any = None, create: str = DEFAULTS) -> Del
 @pytest.mark.parametrize(("column", "value"), [("a", 5), ("b", None), ("c", Decimal("0.00"))])
 def test_a_column_that_an_insert_does_not_name_has_its_default(column: str, value: Any) -> None:
     """The server writes no such column under binlog_row_image MINIMAL; NOT NULL ones have the implicit default."""
-    (part,) = inserted({column}).parts
-    (row,) = part.upserts.to_pylist()
+    (step,) = inserted({column}).steps
+    (row,) = step.upserts.to_pylist()
     assert row[column] == value
     assert row["id"] == 1
 
@@ -371,8 +371,8 @@ def test_defaults_of_inserts_are_those_of_the_schema_at_their_position() -> None
     )
     rows = [change(place, "insert", None, {"id": str(place)}) for place in (50, 150, 250)]
     rows += [change(260, "update", {"id": "50"}, {"id": "51"})]
-    delta = resolve(table_of(rows), timeline, None, open_format("canal-protobuf"), TypeOptions())
-    found = {row["id"]: row["b"] for row in delta.parts[-1].upserts.to_pylist()}
+    plan = resolve(table_of(rows), timeline, None, open_format("canal-protobuf"), TypeOptions())
+    found = {row["id"]: row["b"] for row in plan.steps[-1].upserts.to_pylist()}
     assert found == {51: 5, 150: 6, 250: 7}
 
 
@@ -381,8 +381,8 @@ def test_nothing_is_a_default_where_the_source_is_no_mysql_or_the_default_is_not
     assert failures(inserted({"a"}, open_format("oms-shareplex"), create)) == [(1, "a", "column_absent")]
     snapshot = table_of([change(1, "snapshot", None, {"id": "1"})])
     timeline = timeline_of("CREATE TABLE t (id INT PRIMARY KEY, a INT DEFAULT 5)")
-    delta = resolve(snapshot, timeline, None, open_format("canal-protobuf"), TypeOptions())
-    assert failures(delta) == [(1, "a", "column_absent")]
+    plan = resolve(snapshot, timeline, None, open_format("canal-protobuf"), TypeOptions())
+    assert failures(plan) == [(1, "a", "column_absent")]
 
 
 def test_a_schema_that_only_rows_describe_has_no_known_defaults() -> None:
@@ -391,21 +391,21 @@ def test_a_schema_that_only_rows_describe_has_no_known_defaults() -> None:
     observed = SchemaChange("", 0, "shop", "", (("shop", "t", schema),), fallback=True)
     (timeline,) = build_timeline([observed]).tables.values()
     rows = [change(1, "insert", None, {"id": "1", "part": "1"}), change(2, "insert", None, {"id": "1", "a": "1"})]
-    delta = resolve(table_of(rows), timeline, None, open_format("canal-protobuf"), TypeOptions())
-    assert sorted(failures(delta)) == [(1, "a", "column_absent"), (2, "part", "column_absent")]
+    plan = resolve(table_of(rows), timeline, None, open_format("canal-protobuf"), TypeOptions())
+    assert sorted(failures(plan)) == [(1, "a", "column_absent"), (2, "part", "column_absent")]
 
 
 def test_an_insert_into_a_table_without_key_takes_defaults_too() -> None:
     timeline = timeline_of("CREATE TABLE t (a INT DEFAULT 5, b INT)")
     rows = table_of([change(1, "insert", None, {"b": "1"}), change(2, "insert", None, {})])
-    delta = resolve(rows, timeline, None, open_format("canal-protobuf"), TypeOptions())
-    assert delta.parts[0].upserts.to_pylist() == [{"a": 5, "b": 1}, {"a": 5, "b": None}]
+    plan = resolve(rows, timeline, None, open_format("canal-protobuf"), TypeOptions())
+    assert plan.steps[0].upserts.to_pylist() == [{"a": 5, "b": 1}, {"a": 5, "b": None}]
 
 
 def test_a_truncated_table_has_no_rows_to_complete_from() -> None:
     lake = Lake(rows=[{"id": 1, "a": 1, "b": "x", "c": 1}])
-    delta = lake.take([change(1, "truncate"), change(2, "update", {"id": 1}, {"a": 7})])
-    assert failures(delta) == [(2, "b", "row_unknown")]
+    plan = lake.take([change(1, "truncate"), change(2, "update", {"id": 1}, {"a": 7})])
+    assert failures(plan) == [(2, "b", "row_unknown")]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.apply.merge_plan import Delta
+from airflow_provider_cdc.core.apply.merge_plan import MergePlan
 from airflow_provider_cdc.core.apply.resolve import resolve
 from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
 from airflow_provider_cdc.core.formats.oms.images import Descriptions
@@ -18,32 +18,32 @@ from tests.unit.core.apply.changes import change, failures, table_of, timeline_o
 CREATE = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(9))"
 
 
-def resolved(*rows: dict[str, Any], create: str = CREATE, wire: str = "debezium-json") -> Delta:
+def resolved(*rows: dict[str, Any], create: str = CREATE, wire: str = "debezium-json") -> MergePlan:
     return resolve(table_of(rows), timeline_of(create), None, open_format(wire), TypeOptions())
 
 
 @pytest.mark.parametrize("op", ["snapshot", "insert", "update"])
 def test_a_row_that_lacks_a_column_fails_where_images_are_full(op: str) -> None:
-    delta = resolved(change(1, op, None, {"id": 1, "a": 1}), change(2, op, None, {"id": 2, "a": None, "b": None}))
-    assert failures(delta) == [(1, "b", "column_absent")]
-    assert delta.parts[-1].upserts.to_pylist() == [{"id": 2, "a": None, "b": None}]
+    plan = resolved(change(1, op, None, {"id": 1, "a": 1}), change(2, op, None, {"id": 2, "a": None, "b": None}))
+    assert failures(plan) == [(1, "b", "column_absent")]
+    assert plan.steps[-1].upserts.to_pylist() == [{"id": 2, "a": None, "b": None}]
 
 
 def test_a_delete_needs_the_key_alone() -> None:
-    delta = resolved(change(1, "delete", {"id": 1}), change(2, "delete", {"a": 1, "b": "x"}))
-    assert delta.parts[-1].deletes.to_pylist() == [{"id": 1}]
-    assert failures(delta) == [(2, "id", "column_absent")]
+    plan = resolved(change(1, "delete", {"id": 1}), change(2, "delete", {"a": 1, "b": "x"}))
+    assert plan.steps[-1].deletes.to_pylist() == [{"id": 1}]
+    assert failures(plan) == [(2, "id", "column_absent")]
 
 
 def test_a_table_without_key_needs_whole_rows() -> None:
-    delta = resolved(
+    plan = resolved(
         change(1, "insert", None, {"a": 1}),
         change(2, "delete", {"a": 1}),
         change(3, "insert", None, {"a": 1, "b": None}),
         create="CREATE TABLE t (a INT, b INT)",
     )
-    assert failures(delta) == [(1, "b", "column_absent"), (2, "b", "column_absent")]
-    assert delta.parts[-1].upserts.to_pylist() == [{"a": 1, "b": None}]
+    assert failures(plan) == [(1, "b", "column_absent"), (2, "b", "column_absent")]
+    assert plan.steps[-1].upserts.to_pylist() == [{"a": 1, "b": None}]
 
 
 def test_a_row_that_lacks_several_columns_is_one_failure() -> None:
@@ -62,7 +62,7 @@ def test_a_description_that_is_not_complete_may_leave_out_columns_but_not_add_on
         return descriptions.texts[descriptions.number(names, None, {}, oracle=False, complete=False)]
 
     rows = [change(1, "delete", {"id": 1}, columns=said("id"))]
-    assert resolved(*rows, wire="oms-shareplex").parts[-1].deletes.num_rows == 1
+    assert resolved(*rows, wire="oms-shareplex").steps[-1].deletes.num_rows == 1
     with pytest.raises(SchemaMissing):
         resolved(change(1, "delete", {"id": 1}, columns=said("id", "new")), wire="oms-shareplex")
 
@@ -75,7 +75,7 @@ def test_of_one_statements_rows_on_two_partitions_taking_a_key_comes_last(partit
         change(7, "update", rows[1], {**rows[1], "id": 2}, partition=0),
         {**change(7, "update", rows[2], {**rows[2], "id": 3}, partition=partition), "position": "00000007.0000000001"},
     ]
-    part = resolved(*moves, wire="oms-shareplex").parts[-1]
-    upserts = {row["id"]: row["a"] for row in part.upserts.to_pylist()}
+    step = resolved(*moves, wire="oms-shareplex").steps[-1]
+    upserts = {row["id"]: row["a"] for row in step.upserts.to_pylist()}
     assert upserts == ({2: 1, 3: 2} if partition else {3: 2})  # in one partition the order is the source's
-    assert {row["id"] for row in part.deletes.to_pylist()} == {1, 2, 3} - set(upserts)
+    assert {row["id"] for row in step.deletes.to_pylist()} == {1, 2, 3} - set(upserts)

@@ -59,7 +59,7 @@ def content(
     """Return what a batch upserts or adds."""
     timeline = timeline_of(create)
     schema = timeline.versions[-1].schema
-    delta = resolve(
+    plan = resolve(
         table_of(changes),
         timeline,
         schema if stored else None,
@@ -70,9 +70,9 @@ def content(
             {"id": pa.array([r["id"] for r in stored], pa.int32()), "v": [r["v"] for r in stored]}
         ),
     )
-    assert failures(delta) == []
-    (part,) = delta.parts
-    return Counter((row["id"], row["v"]) for row in part.upserts.to_pylist())
+    assert failures(plan) == []
+    (step,) = plan.steps
+    return Counter((row["id"], row["v"]) for row in step.upserts.to_pylist())
 
 
 INSERTED = insert(1, 4, 6, 9)

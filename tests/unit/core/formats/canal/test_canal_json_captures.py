@@ -21,7 +21,7 @@ from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from airflow_provider_cdc.core.values.images import Field, type_images
 from airflow_provider_cdc.core.values.types import arrow_type
 from tests.captures.truth import expected, found
-from tests.stack.capture import read
+from tests.services.capture import read
 
 DATA = Path(__file__).parents[4] / "captures" / "data"
 CAPTURES = ["canal-my8-f", "canal-mdb-f"]

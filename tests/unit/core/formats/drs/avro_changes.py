@@ -10,7 +10,7 @@ import fastavro
 
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.registry import open_format
-from tests.one_history.avro_schema import OPTIONS, encoded, value
+from tests.cross_format.avro_schema import OPTIONS, encoded, value
 
 FIELDS = [{"name": "id", "dataTypeNumber": 3}, {"name": "v", "dataTypeNumber": 253}]
 

@@ -15,7 +15,7 @@ from airflow_provider_cdc.core.ddl.type_text import parse_type
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.values.images import Field, type_images
 from airflow_provider_cdc.core.values.types import arrow_type
-from tests.one_history.avro_schema import OPTIONS, value, wire
+from tests.cross_format.avro_schema import OPTIONS, value, wire
 from tests.unit.core.formats.drs.avro_changes import (
     FIELDS,
     IMAGE_A,

@@ -13,7 +13,7 @@ import pytest
 
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.registry import open_format, portable_options
-from tests.one_history.avro_schema import OLDER, OPTIONS, SHORTENED, encoded, value, wire
+from tests.cross_format.avro_schema import OLDER, OPTIONS, SHORTENED, encoded, value, wire
 from tests.unit.core.formats.drs.avro_changes import (
     FIELDS,
     PLAIN,

@@ -13,7 +13,7 @@ import pytest
 
 from airflow_provider_cdc.core.formats.drs.avro_tokens import ABSENT
 from airflow_provider_cdc.core.formats.registry import open_format
-from tests.one_history.avro_schema import OPTIONS, encoded, value, wire
+from tests.cross_format.avro_schema import OPTIONS, encoded, value, wire
 from tests.unit.core.formats.drs.avro_changes import (
     FIELDS,
     PLAIN,

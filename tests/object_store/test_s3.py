@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lake on an object store: the change log, the tables and the documents over the S3 API."""
+
+from __future__ import annotations
+
+import lzma
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spark_jobs.lake.storage import Storage, table_location
+from spark_jobs.sinks.delta.table import DeltaLocation
+from tests.captures.replaying import Lake, random_cuts
+from tests.captures.truth import differing, load
+from tests.services.broker import Broker
+from tests.services.capture import partitions_of, read, replay
+from tests.services.s3 import S3
+
+SHOP = Path(__file__).parents[2] / "example_dags" / "shop_data"
+
+
+@pytest.fixture(scope="module")
+def options(s3: S3) -> dict[str, str]:
+    s3.create_bucket("lake")
+    return dict(s3.storage_options)
+
+
+def test_documents_and_folders(options: dict[str, str]) -> None:
+    storage = Storage("s3://lake/documents", options)
+    assert storage.read_json("a/b.json") is None
+    storage.write_json("a/b.json", {"x": 1})
+    assert storage.read_json("a/b.json") == {"x": 1}
+    assert storage.holds_files("a")
+    storage.delete_folder("a")
+    assert not storage.holds_files("a")
+
+
+def test_of_two_creators_of_an_object_one_succeeds(options: dict[str, str]) -> None:
+    storage = Storage("s3://lake/claims", options)
+    assert storage.create_json("log/00000001/claim.json", {"by": 1})
+    assert not storage.create_json("log/00000001/claim.json", {"by": 2})
+    assert storage.read_json("log/00000001/claim.json") == {"by": 1}
+
+
+def test_folders_behind_a_name(options: dict[str, str]) -> None:
+    storage = Storage("s3://lake/folders", options)
+    assert storage.folders("log") == []
+    for number in (1, 2, 10):
+        storage.write_json(f"log/{number:08d}/claim.json", {})
+    assert storage.folders("log") == ["00000001", "00000002", "00000010"]
+    assert storage.folders("log", after="00000001") == ["00000002", "00000010"]
+    assert storage.folders("log", after="00000010") == []
+
+
+@pytest.fixture(scope="module")
+def own_broker() -> Iterator[Broker]:
+    """Return a broker of its own: other tests put the same recorded log into theirs."""
+    with Broker() as running:
+        yield running
+
+
+def test_the_shop_in_three_batches_equals_the_source(options: dict[str, str], own_broker: Broker) -> None:
+    records = [r for r in read(SHOP) if r.topic.startswith("shopdb")]
+    replay(own_broker, records, {t: n for t, n in partitions_of(SHOP).items() if t.startswith("shopdb")})
+    lake = Lake("s3://lake/shop", own_broker.bootstrap, "shopdb", storage=options)
+    ends: dict[tuple[str, int], int] = {}
+    for record in records:
+        place = (record.topic, record.partition)
+        ends[place] = max(ends.get(place, 0), record.offset + 1)
+    for cut in random_cuts(ends, 3, seed=2):
+        lake.sync_to(cut)
+    wrong = []
+    with lzma.open(SHOP / "source_final.jsonl.xz", "rt") as lines:
+        assert next(lines)
+    for source in load(SHOP / "source_final.jsonl.xz"):
+        place = DeltaLocation(table_location("s3://lake/shop", source.database, source.table), options)
+        wrong += [f"{source.table}: {text}" for text in differing(source, place.rows())]
+    assert not wrong, "\n".join(wrong[:10])
