@@ -43,6 +43,10 @@ from airflow_provider_cdc.core.ledger import schema
 from airflow_provider_cdc.core.model.status import BatchStatus
 
 BUSY_SECONDS = 30
+# Whoever only looks would rather have an error than wait: connecting, a lock of SQLite, a statement of PostgreSQL.
+_READER_CONNECT_SECONDS = 3
+_READER_BUSY_SECONDS = 3
+_READER_STATEMENT_SECONDS = 10
 _CREATE_LOCK = 0x63646331  # any constant: serialises the first start on PostgreSQL
 _DRIVERS = {
     "sqlite": "sqlite",
@@ -81,15 +85,17 @@ class Database:
     """Connections of one ledger; each transaction opens its own, so forks and threads share nothing.
 
     :param url: ``sqlite:////path/file.db`` or ``postgresql://…``.
+    :param read_only: create, upgrade and write nothing; give up after seconds where others wait for half a minute.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, read_only: bool = False) -> None:
         self._url = _checked(url)
         self.shown = self._url.render_as_string(hide_password=True)
+        self._read_only = read_only
         self._engine: Engine | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_url": self._url, "shown": self.shown, "_engine": None}
+        return {**self.__dict__, "_engine": None}
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -107,10 +113,10 @@ class Database:
     def _transaction(self, *, writes: bool) -> Iterator[Connection]:
         with self._explained():
             if self._engine is None:
-                self._engine = _started(self._url)
-            options = {"cdc_writes": writes}
-            if self._engine.dialect.name == "postgresql" and not writes:
-                options["isolation_level"] = "REPEATABLE READ"  # type: ignore[assignment]
+                self._engine = _opened(self._url) if self._read_only else _started(self._url)
+            options: dict[str, Any] = {"cdc_writes": writes}
+            if self._engine.dialect.name == "postgresql" and (self._read_only or not writes):
+                options |= {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
             with self._engine.connect().execution_options(**options) as connection, connection.begin():
                 yield connection
 
@@ -183,10 +189,7 @@ def _started(url: URL) -> Engine:
         arguments = {"timeout": BUSY_SECONDS}
         with suppress(OSError):  # connecting reports the problem
             Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
-    try:
-        engine = create_engine(url, poolclass=pool.NullPool, connect_args=arguments)
-    except ModuleNotFoundError as error:
-        raise ConfigurationError([f"ledger: the database's driver {error.name!r} is not installed"]) from None
+    engine = _engine(url, connect_args=arguments)
     event.listen(engine, "begin", _begin)
     if url.drivername == "sqlite":
         event.listen(engine, "connect", _prepare_sqlite)
@@ -195,9 +198,59 @@ def _started(url: URL) -> Engine:
     return engine
 
 
-def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
-    # Transactions begin in _begin, not where the driver guesses.
+def _opened(url: URL) -> Engine:
+    """Connect without creating or changing anything.
+
+    :raises ConfigurationError: the tables are not there, or another release made them.
+    """
+    if url.drivername == "sqlite":
+        file = Path(str(url.database)).absolute().as_uri()
+        arguments: dict[str, Any] = {"uri": True, "timeout": _READER_BUSY_SECONDS, "check_same_thread": False}
+        engine = _engine(url, creator=lambda: sqlite3.connect(f"{file}?mode=ro", **arguments))
+    else:
+        engine = _engine(url, connect_args={"connect_timeout": _READER_CONNECT_SECONDS})
+    event.listen(engine, "begin", _begin_reading)
+    if url.drivername == "sqlite":
+        event.listen(engine, "connect", _leave_transactions_to_begin)
+    with engine.connect() as connection, connection.begin():
+        _check_version(connection)
+    return engine
+
+
+def _engine(url: URL, **options: Any) -> Engine:
+    try:
+        return create_engine(url, poolclass=pool.NullPool, **options)
+    except ModuleNotFoundError as error:
+        raise ConfigurationError([f"ledger: the database's driver {error.name!r} is not installed"]) from None
+
+
+def _leave_transactions_to_begin(connection: sqlite3.Connection, _record: object) -> None:
+    """Let transactions begin in the listener, not where the driver guesses."""
     connection.isolation_level = None
+
+
+def _begin_reading(connection: Connection) -> None:
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN")
+    else:
+        connection.exec_driver_sql(f"SET LOCAL statement_timeout = '{_READER_STATEMENT_SECONDS}s'")
+
+
+def _check_version(connection: Connection) -> None:
+    if not inspect(connection).has_table(schema.versions.name):
+        raise ConfigurationError(["ledger: the database has no tables of a ledger; the first batch creates them"])
+    version = connection.execute(select(schema.versions.c.version)).scalar()
+    if version != schema.VERSION:
+        raise ConfigurationError(
+            [
+                f"ledger: its tables have version {version}, this release knows version {schema.VERSION}; "
+                "the next batch of this release upgrades older ones"
+            ]
+        )
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, record: object) -> None:
+    _leave_transactions_to_begin(connection, record)
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -228,7 +281,7 @@ def _create(connection: Connection) -> None:
     version = connection.execute(select(schema.versions.c.version)).scalar()
     if version is None:
         _mark(connection)
-    elif version in (1, 2):
+    elif version in (1, 2, 3):
         _upgrade(connection, version)
     elif version != schema.VERSION:
         raise ConfigurationError(
@@ -247,15 +300,18 @@ def _upgrade(connection: Connection, version: int) -> None:
     """Bring older tables to this version; new tables exist already."""
     if version == 1:
         _rebuild_version_1(connection)
-    for changed in (schema.pipelines, schema.batches):
+    for changed in (schema.pipelines, schema.batches, schema.tables):
         known = _column_names(connection, changed.name)
         for added in (c for c in changed.columns if c.name not in known):
             kind = added.type.compile(connection.dialect)
             connection.execute(text(f"ALTER TABLE {changed.name} ADD COLUMN {added.name} {kind}"))
-    # No events for what earlier releases did.
-    c = schema.batches.c
-    newest = select(func.max(c.seq)).where(c.pipeline == schema.pipelines.c.name, c.status == BatchStatus.COMMITTED)
-    connection.execute(update(schema.pipelines).values(announced_seq=newest.scalar_subquery()))
+    if version < 3:  # no events for what earlier releases did
+        c = schema.batches.c
+        newest = select(func.max(c.seq)).where(c.pipeline == schema.pipelines.c.name, c.status == BatchStatus.COMMITTED)
+        connection.execute(update(schema.pipelines).values(announced_seq=newest.scalar_subquery()))
+    connection.execute(update(schema.tables).values(state=schema.tables.c.document["state"].as_string()))
+    for index in schema.tables.indexes:
+        index.create(connection, checkfirst=True)
     _mark(connection)
 
 

@@ -92,7 +92,7 @@ def store_tables(connection: Connection, pipeline: str, seq: int, tables: Mappin
     connection.execute(delete(schema.tables).where(c.pipeline == pipeline, c.table_id.in_(names)))
     rows = [{"pipeline": pipeline, "table_id": n, "seq": seq, "document": _plain(tables[n])} for n in names]
     connection.execute(insert(schema.table_versions), rows)
-    current = [row for row in rows if row["document"] is not None]
+    current = [{**row, "state": row["document"].get("state")} for row in rows if row["document"] is not None]
     if current:
         connection.execute(insert(schema.tables), current)
 

@@ -12,6 +12,7 @@ from sqlalchemy import (
     Column,
     Float,
     ForeignKeyConstraint,
+    Index,
     Integer,
     MetaData,
     String,
@@ -20,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = 3
+VERSION = 4
 """Version of these tables. Older tables are upgraded; newer ones are rejected."""
 
 metadata = MetaData()
@@ -89,6 +90,8 @@ tables = Table(
     Column("table_id", Text, primary_key=True),
     Column("seq", _LONG, nullable=False),
     Column("document", _DOCUMENT, nullable=False),
+    Column("state", String(20)),  # the document's member: finds the few parked tables of many without their documents
+    Index("cdc_tables_state", "state", "pipeline"),
 )
 
 table_versions = Table(

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sqlalchemy import insert, select
 
 from airflow_provider_cdc.core.errors import (
     CdcError,
@@ -17,7 +18,8 @@ from airflow_provider_cdc.core.errors import (
     LedgerError,
     UnavailableError,
 )
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.core.ledger import Ledger, schema
+from airflow_provider_cdc.core.ledger.database import Database
 
 
 def test_nothing_is_opened_before_the_first_call(tmp_path: Path) -> None:
@@ -146,3 +148,62 @@ def test_a_name_that_the_database_cannot_hold_is_an_error_and_leaves_the_batch_o
         else:
             assert "\0" in name and url.startswith("sqlite")
             assert list(ledger.tables("shop")) == [name]
+
+
+# ---- reading only
+
+
+def _database_of(url: str) -> Database:
+    return Database(url, read_only=True)
+
+
+def _names(database: Database) -> list[str]:
+    with database.reading() as connection:
+        return sorted(connection.execute(select(schema.pipelines.c.name)).scalars())
+
+
+def test_a_reader_sees_what_a_writer_commits_and_changes_nothing(url: str) -> None:
+    with Ledger(url).lease("shop", "me"):
+        reader = _database_of(url)
+        assert _names(reader) == ["shop"]
+        with pytest.raises(CdcError), reader.writing() as connection:
+            connection.execute(insert(schema.pipelines).values(name="other", lease_token=0))
+        with Ledger(url).lease("later", "me"):
+            assert _names(reader) == ["later", "shop"]
+
+
+def test_a_reader_creates_no_file_and_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(UnavailableError):
+        _names(_database_of(f"sqlite:///{tmp_path / 'sub' / 'ledger.db'}"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_creates_no_tables(url: str) -> None:
+    if url.startswith("sqlite"):
+        Path(url.removeprefix("sqlite:///")).touch()
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match="the first batch creates them"):
+            _names(_database_of(url))
+
+
+def test_a_reader_upgrades_nothing_and_continues_when_it_is_done(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'a b#c.db'}"
+    Ledger(url).last("shop")
+    reader = _database_of(url)
+    for version in (schema.VERSION - 1, schema.VERSION):
+        connection = sqlite3.connect(tmp_path / "a b#c.db")
+        with connection:
+            connection.execute("UPDATE cdc_version SET version = ?", (version,))
+        connection.close()
+        if version == schema.VERSION:
+            assert _names(reader) == []
+        else:
+            with pytest.raises(ConfigurationError, match=f"version {version}"):
+                _names(reader)
+
+
+def test_a_reader_pickles_as_a_reader(url: str) -> None:
+    Ledger(url).last("shop")
+    reader = pickle.loads(pickle.dumps(_database_of(url)))
+    with pytest.raises(CdcError), reader.writing() as connection:
+        connection.execute(insert(schema.pipelines).values(name="other", lease_token=0))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, create_engine, text
+from sqlalchemy import Connection, create_engine, inspect, text
 
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.ledger import Ledger, ProgressSample, TaskTry
@@ -18,6 +18,7 @@ NOON = "2026-11-21T12:00:00.000000Z"
 _VERSIONS = {
     1: "INSERT INTO cdc_version (version) VALUES (1)",
     2: "INSERT INTO cdc_version (version, ledger_id) VALUES (2, '0123456789abcdef0123456789abcdef')",
+    3: "INSERT INTO cdc_version (version, ledger_id) VALUES (3, '0123456789abcdef0123456789abcdef')",
 }
 _ROWS = [
     "INSERT INTO cdc_pipelines (name, fingerprint, lease_token) VALUES ('shop', 'f', 7)",
@@ -27,6 +28,7 @@ _ROWS = [
     'INSERT INTO cdc_batches (pipeline, seq, kind, status, start, "end", planned_at)'
     """ VALUES ('shop', 2, 'sync', 'planned', '{"t": {"0": 5}}', '{"t": {"0": 9}}', :noon)""",
     """INSERT INTO cdc_tables (pipeline, table_id, seq, document) VALUES ('shop', 'a.b', 1, '{"v": 1}')""",
+    """INSERT INTO cdc_tables (pipeline, table_id, seq, document) VALUES ('shop', 'a.c', 1, '{"state": "parked"}')""",
 ]
 
 
@@ -56,15 +58,15 @@ def _on(url: str, work: Callable[[Connection], None]) -> None:
     engine.dispose()
 
 
-def test_what_the_earlier_version_recorded_is_kept(old: str) -> None:
+def test_what_the_earlier_version_recorded_is_kept(old: str, version: int) -> None:
     ledger = Ledger(old)
     first, second = ledger.batches("shop")
     assert (first.seq, first.start, first.end, first.result) == (1, {"t": {0: 0}}, {"t": {0: 5}}, {"r": 5})
     assert first.until == first.committed_at == datetime(2026, 11, 21, 12, tzinfo=UTC)
-    assert (first.topics, first.lost, ledger.announced("shop")) == (None, [], 1)
+    assert (first.topics, first.lost, ledger.announced("shop")) == (None, [], 0 if version == 3 else 1)
     assert (first.task, first.engine, first.application_id, first.started_at) == (None, None, None, None)
     assert ledger.open("shop") == second and second.end == {"t": {0: 9}} and second.result is None
-    assert ledger.tables("shop") == {"a.b": {"v": 1}}
+    assert ledger.tables("shop") == {"a.b": {"v": 1}, "a.c": {"state": "parked"}}
 
 
 def test_an_upgraded_ledger_is_worked_with_as_a_new_one(old: str) -> None:
@@ -86,7 +88,18 @@ def test_an_upgraded_ledger_is_worked_with_as_a_new_one(old: str) -> None:
 def test_the_id_is_made_once(old: str, version: int) -> None:
     first = Ledger(old).id
     assert len(first) == 32 and Ledger(old).id == first
-    assert (first == "0123456789abcdef0123456789abcdef") == (version == 2)
+    assert (first == "0123456789abcdef0123456789abcdef") == (version > 1)
+
+
+def test_the_states_of_tables_are_indexed(old: str) -> None:
+    Ledger(old).last("shop")
+
+    def look(connection: Connection) -> None:
+        states = connection.execute(text("SELECT table_id, state FROM cdc_tables ORDER BY table_id")).all()
+        assert states == [("a.b", None), ("a.c", "parked")]
+        assert [index["name"] for index in inspect(connection).get_indexes("cdc_tables")] == ["cdc_tables_state"]
+
+    _on(old, look)
 
 
 def test_many_that_start_at_once_upgrade_once(old: str) -> None:
