@@ -201,10 +201,13 @@ def _started(url: URL) -> Engine:
 def _opened(url: URL) -> Engine:
     """Connect without creating or changing anything.
 
-    :raises ConfigurationError: the tables are not there, or another release made them.
+    :raises LedgerError: the tables are not there, or another release made them.
     """
     if url.drivername == "sqlite":
-        file = Path(str(url.database)).absolute().as_uri()
+        path = Path(str(url.database)).absolute()
+        if path.parent.is_dir() and not path.exists():
+            raise _missing("there is no such file")
+        file = path.as_uri()
         arguments: dict[str, Any] = {"uri": True, "timeout": _READER_BUSY_SECONDS, "check_same_thread": False}
         engine = _engine(url, creator=lambda: sqlite3.connect(f"{file}?mode=ro", **arguments))
     else:
@@ -238,15 +241,18 @@ def _begin_reading(connection: Connection) -> None:
 
 def _check_version(connection: Connection) -> None:
     if not inspect(connection).has_table(schema.versions.name):
-        raise ConfigurationError(["ledger: the database has no tables of a ledger; the first batch creates them"])
+        raise _missing("the database has no tables of a ledger")
     version = connection.execute(select(schema.versions.c.version)).scalar()
     if version != schema.VERSION:
-        raise ConfigurationError(
-            [
-                f"ledger: its tables have version {version}, this release knows version {schema.VERSION}; "
-                "the next batch of this release upgrades older ones"
-            ]
+        raise LedgerError(
+            "ledger.version",
+            f"the ledger's tables have version {version}, this release knows version {schema.VERSION}",
+            hint="the next batch of a newer release upgrades them",
         )
+
+
+def _missing(reason: str) -> LedgerError:
+    return LedgerError("ledger.missing", f"there is no ledger yet: {reason}", hint="the first batch creates it")
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, record: object) -> None:

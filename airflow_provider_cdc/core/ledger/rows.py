@@ -90,7 +90,9 @@ def store_tables(connection: Connection, pipeline: str, seq: int, tables: Mappin
     c = schema.tables.c
     names = sorted(tables)
     connection.execute(delete(schema.tables).where(c.pipeline == pipeline, c.table_id.in_(names)))
-    rows = [{"pipeline": pipeline, "table_id": n, "seq": seq, "document": _plain(tables[n])} for n in names]
+    rows: list[dict[str, Any]] = [
+        {"pipeline": pipeline, "table_id": n, "seq": seq, "document": _plain(tables[n])} for n in names
+    ]
     connection.execute(insert(schema.table_versions), rows)
     current = [{**row, "state": row["document"].get("state")} for row in rows if row["document"] is not None]
     if current:

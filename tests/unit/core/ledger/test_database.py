@@ -173,6 +173,8 @@ def test_a_reader_sees_what_a_writer_commits_and_changes_nothing(url: str) -> No
 
 
 def test_a_reader_creates_no_file_and_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match=r"ledger\.missing"):
+        _names(_database_of(f"sqlite:///{tmp_path / 'ledger.db'}"))
     with pytest.raises(UnavailableError):
         _names(_database_of(f"sqlite:///{tmp_path / 'sub' / 'ledger.db'}"))
     assert list(tmp_path.iterdir()) == []
@@ -182,7 +184,7 @@ def test_a_reader_creates_no_tables(url: str) -> None:
     if url.startswith("sqlite"):
         Path(url.removeprefix("sqlite:///")).touch()
     for _ in range(2):
-        with pytest.raises(ConfigurationError, match="the first batch creates them"):
+        with pytest.raises(LedgerError, match=r"ledger\.missing"):
             _names(_database_of(url))
 
 
@@ -198,7 +200,7 @@ def test_a_reader_upgrades_nothing_and_continues_when_it_is_done(tmp_path: Path)
         if version == schema.VERSION:
             assert _names(reader) == []
         else:
-            with pytest.raises(ConfigurationError, match=f"version {version}"):
+            with pytest.raises(LedgerError, match=rf"ledger\.version.* version {version}"):
                 _names(reader)
 
 
