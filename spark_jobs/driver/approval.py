@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a new generation of the source's log may begin: an operator approves it, for exactly the records shown."""
+"""Demand an operator's approval of a new generation of the source's log, for exactly the records shown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NewGenerationError(DataError):
 
     def __init__(self, begins: Sequence[Begin]) -> None:
         first = begins[0]
-        topic, _, partition = first.place.rpartition("/")
+        topic, _, partition = first.partition_key.rpartition("/")
         names = " ".join(begin.name for begin in begins[:_SHOWN])
         super().__init__(
             NEW_GENERATION,
@@ -49,7 +49,7 @@ class NewGenerationError(DataError):
 
 
 def refuse_unclear(record: str, early: Sequence[str], *, timed: bool = True) -> None:
-    """Refuse a generation where the log does not tell which records are of it; no approval helps.
+    """Refuse a generation if the log does not show which records belong to it; no approval helps.
 
     :param record: of this batch, by which the new log showed.
     :param early: partitions of which earlier batches hold such records, applied as of the log before.
@@ -60,9 +60,11 @@ def refuse_unclear(record: str, early: Sequence[str], *, timed: bool = True) -> 
     if timed and not early:
         return
     if early:
-        reason = "batches before this one hold records of the new log, which nothing told from the old one then"
+        reason = (
+            "batches before this one hold records of the new log, which nothing distinguished from the old one then"
+        )
     else:
-        reason = "records without source times do not tell which log they are of"
+        reason = "records without source times do not show which log they are of"
     shown = " ".join(early[:_SHOWN]) + (f" and {len(early) - _SHOWN} more" if len(early) > _SHOWN else "")
     raise DataError(
         "source.generation_unclear",
@@ -84,19 +86,19 @@ def demand_approval(
     new = [begin for begin in begins if begin.generation > newest]
     if not new:
         return []
-    wanted = [[begin.place, begin.offset] for begin in new]
+    first_records = [[begin.partition_key, begin.offset] for begin in new]
     approved = log.approval(job, new[0].generation)
-    if approved is None or approved["first_records"] != wanted:
+    if approved is None or approved["first_records"] != first_records:
         if job.new_generation != new[0].name:
             raise NewGenerationError(new)
-        log.approve(job, new[0].generation, {"first_records": wanted, "at": datetime.now(UTC).isoformat()})
+        log.approve(job, new[0].generation, {"first_records": first_records, "at": datetime.now(UTC).isoformat()})
     say(f"generation {new[0].generation} of the source's log begins with {new[0].name}, as approved")
     return [new[0].name]
 
 
 def _shown(begin: Begin) -> dict[str, Any]:
     """Return a first record as people look at it."""
-    topic, _, partition = begin.place.rpartition("/")
+    topic, _, partition = begin.partition_key.rpartition("/")
     time = None if begin.time is None else datetime.fromtimestamp(begin.time / 1_000_000, UTC).isoformat()
     return {
         "topic": topic,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From where a table is resolved: the state that new changes go onto, and which changes of which batches those are."""
+"""Find the base state that a table's new changes go onto, and which changes of which batches those are."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from spark_jobs.tasks.table_task import ParentTable, Span
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """From where a table is resolved.
+    """Base state and changes from which a table is resolved.
 
     :param base: the state to start from, None to start from nothing.
     :param back_to: the position that it had to go back behind, None without.
@@ -82,7 +82,7 @@ class BaseStates:
 
     def parents(self, timeline: TableTimeline, start: Start) -> list[ParentTable]:
         """Return the tables that foreign keys refer to, with the deletes and updates to compare this one with."""
-        found = []
+        result = []
         base, (begin, _) = start.base, start.snapshot
         oldest = min((group.min_position for span in start.spans for group in span.groups), default=None)
         again = [seq for seq in self._history.since(oldest) if base and seq <= base.applied_seq] if oldest else []
@@ -92,8 +92,8 @@ class BaseStates:
                 fresh = removing(_since(begin, unseen), reference)
                 earlier = removing(_since(begin, self._spans_of(parent, again)), reference)
                 if fresh or earlier:
-                    found.append(ParentTable(reference.document(), parent.document(), fresh, earlier))
-        return found
+                    result.append(ParentTable(reference.document(), parent.document(), fresh, earlier))
+        return result
 
     def removes(self, timeline: TableTimeline) -> bool:
         """Return whether this batch may have taken away what a table refers to."""
@@ -114,11 +114,11 @@ class BaseStates:
 
     def earlier_groups(self, name: TableName, position: str) -> list[RowGroup]:
         """Return what earlier batches hold of a name from a position on."""
-        found = []
+        earlier = []
         for seq in self._history.since(position):
             groups = groups_by_name(self._history.manifest(seq)).get(name, [])
-            found += [group for group in groups if group.max_position >= position]
-        return found
+            earlier += [group for group in groups if group.max_position >= position]
+        return earlier
 
     def start(
         self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
@@ -162,11 +162,11 @@ class BaseStates:
         }
         known = [*(group for groups in batches.values() for group in groups), *now]
         alike = [group for group in known if (group.max_source_time or 0) >= min(times)]
-        # rows behind the first that may be repeated, however old, tell whether a row fits the state that it finds
+        # rows behind the first that may be repeated, however old, show whether a row fits the stored state
         first = min(group.min_position for group in (*alike, *span.groups))
         behind = [group for group in (*self.earlier_groups(name, first), *now) if group.max_position >= first]
-        found = {(group.file, group.row_group): group for group in (*alike, *behind)}
-        older = [group for place, group in found.items() if place not in mine]
+        by_row_group = {(group.file, group.row_group): group for group in (*alike, *behind)}
+        older = [group for row_group, group in by_row_group.items() if row_group not in mine]
         if applied_seq is None:
             return replace(span, older=older)
         unapplied = [*(group for seq, groups in batches.items() if seq > applied_seq for group in groups), *now]
@@ -179,12 +179,12 @@ class BaseStates:
 
     def _snapshots(self, timeline: TableTimeline, spans: list[Span]) -> list[tuple[str, int]]:
         """Return (position, Kafka's time) of the snapshots that the content may begin with: those that have rows."""
-        found = [("", 0)]
+        snapshots = [("", 0)]
         for span in spans:
             for position, newest in (item for group in span.groups for item in group.snapshots):
                 if span.start <= position and (span.end is None or position < span.end):
-                    found.append(self._snapshot(timeline, position, newest))
-        return found
+                    snapshots.append(self._snapshot(timeline, position, newest))
+        return snapshots
 
     def _snapshot(self, timeline: TableTimeline, position: str, newest: int) -> tuple[str, int]:
         """Return the snapshot that rows at a position belong to, ("", 0) if the content does not begin with it.
@@ -192,7 +192,7 @@ class BaseStates:
         :param newest: Kafka's time of the newest of the rows.
         """
         begun = position == timeline.versions[0].position
-        sent = max((sent for place, sent in timeline.snapshots if place == position and sent <= newest), default=None)
+        sent = max((sent for begin, sent in timeline.snapshots if begin == position and sent <= newest), default=None)
         if timeline.versions[timeline.version_at(position)].schema.key:
             # rows of a snapshot that began again at its position replace equal ones
             return ("", 0) if begun or sent is None else (position, 0)
@@ -309,8 +309,8 @@ class BaseStates:
         oldest = min((group.min_position for span in spans for group in span.groups), default=None)
         if oldest is None or not reaches(base.applied_position, oldest):
             return []
-        places = [timeline.versions[place].position for place in barriers(timeline.versions)]
-        applied = [position for position in places if reaches(base.applied_position, position)]
+        positions = [timeline.versions[index].position for index in barriers(timeline.versions)]
+        applied = [position for position in positions if reaches(base.applied_position, position)]
         return [position for position in applied if oldest < position or one_instant(oldest, position)]
 
     def first_difference(self, table_id: str, state: TableState | None) -> str | None:
@@ -334,10 +334,10 @@ class BaseStates:
     def _had_rows(self, timeline: TableTimeline, position: str, sent: int, applied_seq: int) -> bool:
         """Return whether an applied batch holds rows of a snapshot."""
         applied = [seq for seq in self._history.since(position) if seq <= applied_seq]
-        found = (
+        snapshots = (
             item for span in self._spans_of(timeline, applied) for group in span.groups for item in group.snapshots
         )
-        return any(place == position and newest >= sent for place, newest in found)
+        return any(begin == position and newest >= sent for begin, newest in snapshots)
 
     def oldest_difference(self, table_id: str, state: TableState | None) -> str | None:
         """Return :meth:`first_difference`, or what is certainly not behind it where the change log cannot decide."""
@@ -386,9 +386,9 @@ def _snapshot_of(state: TableState | None) -> tuple[str, int]:
 
 def _since(position: str, spans: list[Span]) -> list[Span]:
     """Return what spans hold from a position on."""
-    found = []
+    result = []
     for span in spans:
         groups = [group for group in span.groups if group.max_position >= position]
         if groups and (span.end is None or span.end > position):
-            found.append(replace(span, groups=groups, start=max(span.start, position)))
-    return found
+            result.append(replace(span, groups=groups, start=max(span.start, position)))
+    return result

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The batches before the one at hand, as the change log tells them."""
+"""Read the earlier batches from the change log."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ class History:
 
     def since_source_time(self, time: int) -> list[int]:
         """Return the batches that may hold rows of a source time or later ones, ascending."""
-        found: list[int] = []
+        seqs: list[int] = []
         for seq in reversed(self.earlier):
             newest = self._source_time(seq)
             if newest is None or newest < time:
                 break
-            found.append(seq)
-        return found[::-1]
+            seqs.append(seq)
+        return seqs[::-1]
 
     def _source_time(self, seq: int) -> int | None:
         return self.result(seq).newest_source_time
@@ -82,12 +82,12 @@ class History:
 
     def since(self, position: str) -> list[int]:
         """Return the batches that may hold rows at or after a position, ascending."""
-        found: list[int] = []
+        seqs: list[int] = []
         for seq in reversed(self.earlier):
             if self._reached(seq) < position:  # newest position of this batch and all before it
                 break
-            found.append(seq)
-        return found[::-1]
+            seqs.append(seq)
+        return seqs[::-1]
 
     def state_before(
         self, timeline: TableTimeline, position: str, before_seq: int, whole: Callable[[TableState], bool]
@@ -116,15 +116,15 @@ def history_of(job: JobDocument, storage: Storage) -> History:
     """
 
     def document(seq: int, name: str) -> dict[str, Any]:
-        found = storage.read_json(batch_document(job.pipeline, seq, name))
-        if found is None:
+        content = storage.read_json(batch_document(job.pipeline, seq, name))
+        if content is None:
             raise SinkError(
                 "log.missing",
                 f"the change log lacks batch {seq}, which the ledger has as committed",
                 where={"root": job.sink_root, "pipeline": job.pipeline},
                 hint="is the right lake mounted? restore its _cdc folder, or rebuild the pipeline under another name",
             )
-        return dict(found)
+        return dict(content)
 
     @cache
     def result(seq: int) -> StoredResult:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Generations of the source's log: where each begins in a partition, and positions that lead with its number.
 
-Formats number positions as the source does, so that each log begins at the same places. Landing puts the generation in
-front: what a new log holds comes after all that the logs before held.
+Formats number positions as the source does, so that each log begins at the same positions. Landing puts the generation
+in front: what a new log holds comes after all that the logs before held.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.model.gtid import parse_gtid
 from airflow_provider_cdc.core.model.position import GENERATION_DIGITS, in_generation
+from airflow_provider_cdc.core.model.position_columns import without_generation
 
 
 class Begin(NamedTuple):
     """The first record of a generation in one partition.
 
-    :param place: ``topic/partition``.
+    :param partition_key: ``topic/partition``.
     :param position: position of the record, with the generation.
     :param known: highest position that the partition showed before, or the pipeline where that is what the record is
         below of; with its own generation, empty where nothing was read.
@@ -32,7 +33,7 @@ class Begin(NamedTuple):
     :param transaction_id: of the record.
     """
 
-    place: str
+    partition_key: str
     generation: int
     offset: int
     position: str
@@ -44,17 +45,17 @@ class Begin(NamedTuple):
     @property
     def name(self) -> str:
         """The record as operators name it: ``topic/partition:offset``."""
-        return f"{self.place}:{self.offset}"
+        return f"{self.partition_key}:{self.offset}"
 
     @property
     def falls(self) -> bool:
-        """Whether the generation begins below what the logs before reached."""
+        """Return whether the generation begins below what the earlier logs reached."""
         return self.position[GENERATION_DIGITS:] < self.known[GENERATION_DIGITS:]
 
     def follows(self, position: str, time: int | None) -> bool:
-        """Return whether a snapshot's statement, at a place of an older generation, is of this one.
+        """Return whether a snapshot's statement, at a position of an older generation, is of this one.
 
-        Statements come before rows, and on another topic; a snapshot of a log that ended stands at its places.
+        Statements come before rows, and on another topic; a snapshot of a log that ended stands at its positions.
         """
         if position >= self.position or position[GENERATION_DIGITS:] > self.position[GENERATION_DIGITS:]:
             return False
@@ -63,7 +64,7 @@ class Begin(NamedTuple):
         return time > self.before
 
     def precedes(self, position: str, time: int | None, gtids: Mapping[str, int] = MappingProxyType({})) -> bool:
-        """Return whether a record can only be of this generation or a later one, by its place, time and GTID.
+        """Return whether a record can only be of this generation or a later one, by its position, time and GTID.
 
         :param gtids: stream -> number of its GTID.
         """
@@ -81,7 +82,7 @@ class Begin(NamedTuple):
         """Return whether a record that came later was sent again, from a log before.
 
         Times of one log run back where it has transactions by the time they began. So the record has to be older than
-        the first of the generation, and of a time or place that the logs before had.
+        the first of the generation, and of a time or position that the logs before had.
         """
         if time is None or self.time is None or time >= self.time:
             return False
@@ -90,31 +91,31 @@ class Begin(NamedTuple):
 
 
 class Begins:
-    """Where the generations begin in each partition.
+    """Begins of the generations in each partition.
 
     :param begins: in any order.
     """
 
     def __init__(self, begins: Iterable[Begin] = ()) -> None:
         self._of: dict[str, list[Begin]] = {}
-        for begin in sorted(begins, key=lambda begin: (begin.place, begin.generation)):
-            self._of.setdefault(begin.place, []).append(begin)
+        for begin in sorted(begins, key=lambda begin: (begin.partition_key, begin.generation)):
+            self._of.setdefault(begin.partition_key, []).append(begin)
 
-    def generation(self, place: str, offset: int, time: int | None, position: str) -> int:
+    def generation(self, partition_key: str, offset: int, time: int | None, position: str) -> int:
         """Return the generation of one record."""
-        found = 0
-        for begin in self._of.get(place, ()):
+        newest = 0
+        for begin in self._of.get(partition_key, ()):
             if offset >= begin.offset and not begin.is_older(time, position):
-                found = begin.generation
-        return found
+                newest = begin.generation
+        return newest
 
     def fill(self, changes: pa.RecordBatch) -> pa.RecordBatch:
         """Put the generation in front of the positions of changes, of any partitions."""
         if not self._of:
             return changes
         numbers: Any = np.zeros(len(changes), np.int64)
-        for place, begins in self._of.items():
-            topic, _, partition = place.rpartition("/")
+        for partition_key, begins in self._of.items():
+            topic, _, partition = partition_key.rpartition("/")
             here = pc.equal(changes.column("partition"), int(partition))
             here = pc.and_(here, pc.equal(changes.column("topic"), topic))
             if pc.any(here).as_py():
@@ -123,7 +124,7 @@ class Begins:
         if not numbers.any():
             return changes
         heads = pa.array([f"{number:0{GENERATION_DIGITS}d}" for number in range(numbers.max() + 1)])
-        rest = pc.utf8_slice_codeunits(changes.column("position"), GENERATION_DIGITS)
+        rest = without_generation(changes.column("position"))
         filled = pc.binary_join_element_wise(heads.take(pa.array(numbers)), rest, "")  # null where there is none
         return changes.set_column(changes.schema.get_field_index("position"), "position", filled)
 
@@ -151,7 +152,7 @@ def _older_by_time(changes: pa.RecordBatch, begin: Begin, begun: int) -> pa.Bool
         return None
     known = [pc.less_equal(times, begin.before)] if begin.before is not None else []
     if begin.falls:
-        rest = pc.utf8_slice_codeunits(changes.column("position"), GENERATION_DIGITS)
+        rest = without_generation(changes.column("position"))
         known.append(pc.greater(rest, begin.known[GENERATION_DIGITS:]))
     return pc.and_(older, reduce(pc.or_, known)) if known else None
 

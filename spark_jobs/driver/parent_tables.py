@@ -21,7 +21,7 @@ def parents(timeline: Timeline, reference: Reference) -> list[TableTimeline]:
 
 def removing(spans: Sequence[Span], reference: Reference) -> list[Span]:
     """Return the row groups in which deletes or updates may have taken away what a foreign key refers to."""
-    found = []
+    result = []
     for span in spans:
         groups = [
             group
@@ -31,17 +31,17 @@ def removing(spans: Sequence[Span], reference: Reference) -> list[Span]:
             and (reference.until is None or group.min_position < reference.until)
         ]
         if groups:
-            found.append(replace(span, groups=groups))
-    return found
+            result.append(replace(span, groups=groups))
+    return result
 
 
 def waits_above(state: TableState | None) -> bool:
-    """Whether a table is parked because a foreign key changed rows of a table that it refers to."""
+    """Return whether a table is parked because a foreign key changed rows of a table that it refers to."""
     return state is not None and state.state == TableStatus.PARKED and state.code == CASCADED_ABOVE
 
 
 def rows_changed(state: TableState | None) -> bool:
-    """Whether a table is parked because a foreign key changed its rows, or those of a table above it."""
+    """Return whether a table is parked because a foreign key changed its rows, or those of a table above it."""
     return state is not None and state.state == TableStatus.PARKED and state.code in (CASCADED, CASCADED_ABOVE)
 
 
@@ -58,8 +58,8 @@ def with_tables_below(
     newest = {state.table_id: state for state in (*before, *states)}
     waiting = set(concerned)
     changed: dict[str, TableState] = {}
-    while found := next(_below(timeline, newest, waiting), None):
-        newest[found.table_id] = changed[found.table_id] = found
+    while parked := next(_below(timeline, newest, waiting), None):
+        newest[parked.table_id] = changed[parked.table_id] = parked
     touched = {state.table_id for state in states}
     return [*(newest[state.table_id] for state in states), *(s for i, s in changed.items() if i not in touched)]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an error means for the table it concerns: the batch runs again, or the table is parked with a reason."""
+"""Decide what an error means for its table: the batch runs again, or the table is parked with a reason."""
 
 from __future__ import annotations
 

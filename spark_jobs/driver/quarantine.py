@@ -52,10 +52,10 @@ class Quarantine:
     def _reason(self, name: TableName, names: set[TableName], batches: Sequence[int]) -> str | None:
         limit = self._rules.policy(name, self._job.policy).quarantine_limit
         for manifest in [*map(self._history.manifest, batches), self._manifest]:
-            found = [item for item in manifest.unreadable if TableName(item.database, item.table) in names]
-            count = sum(item.count for item in found)
+            unreadable = [item for item in manifest.unreadable if TableName(item.database, item.table) in names]
+            count = sum(item.count for item in unreadable)
             if count > limit:
-                return str(_error(name, found[0], count, limit))
+                return str(_error(name, unreadable[0], count, limit))
         return None
 
 

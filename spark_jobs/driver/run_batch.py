@@ -34,7 +34,7 @@ from spark_jobs.readers.spark_reader import read_with_spark
 from spark_jobs.sinks.delta.spark_writer import SparkWriter, can_name
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.tasks.apply import apply
-from spark_jobs.tasks.empty_table import vacate
+from spark_jobs.tasks.empty_table import empty_location
 from spark_jobs.tasks.land import demand_same_topics, land_chunks
 from spark_jobs.tasks.renumber import renumbered, restated, write_again
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
@@ -120,7 +120,7 @@ def _in_generations(
     """Return what was landed with the generations that begin in it, and the source's log with them.
 
     :raises DataError: ``source.new_generation``, one begins that nobody approved; ``source.generation_unclear``, the
-        records do not tell which are of it.
+        records do not show which are of it.
     """
     as_landed, known = landed, [*job.schema_changes, *history.deferred()]
     source_log = history.source_log().with_begins(Begin(*begin) for begin in landed.begins)
@@ -182,13 +182,13 @@ def _land_task(job: JobDocument, secrets: Secrets, chunks: Sequence[OffsetRange]
 
 
 def _check_budget(job: JobDocument, landed: Manifest) -> None:
-    """Refuse a batch with too many records whose table cannot be told; those of a table concern the table only."""
+    """Refuse a batch with too many records whose table is unknown; records of a known table concern that table only."""
     limit = job.policy.quarantine_limit
     for item in landed.unreadable:
         if not item.table and item.count > limit:
             raise DataError(
                 "land.quarantine_exceeded",
-                f"{item.count} records whose table cannot be told could not be decoded "
+                f"{item.count} records of an unknown table could not be decoded "
                 f"({item.error_code}: {item.error}), policy.quarantine_limit is {limit}",
                 where={"topic": item.topic, "partition": item.partition, "offset": item.offset},
                 hint="check source.format and the topics, or raise the limit; nothing was applied",
@@ -220,10 +220,10 @@ def _apply(
         state_after(job, task, reports[task.table_id], planner.states.get(task.table_id)) for task in plan.tasks
     ] + plan.settled
     states = with_tables_below(planner.now, job.states, states, planner.referring())
-    for left in plan.vacated:
+    for left in plan.to_empty:
         report = reports.get(left.table_id)
         if report is None or report.status not in (ApplyStatus.WAITING, ApplyStatus.PARKED):
-            states = _vacated(job, left, storage, states)
+            states = _emptied(job, left, storage, states)
     result = Result(job.pipeline, job.seq, ResultStatus.DONE)
     result.records = landed.records
     result.changes = {name[4:]: count for name, count in sorted(landed.changes.items()) if name.startswith("row.")}
@@ -246,18 +246,20 @@ def _apply(
     return result
 
 
-def _vacated(job: JobDocument, left: TableState, storage: Storage, states: list[TableState]) -> list[TableState]:
+def _emptied(job: JobDocument, left: TableState, storage: Storage, states: list[TableState]) -> list[TableState]:
     """Empty a location that no table has any more; return the states, with the table parked where that fails."""
     try:
-        vacate(job, left, storage.options)
+        empty_location(job, left, storage.options)
         return states
     except Exception as error:
-        found = as_cdc_error(error, {"table": f"{left.database}.{left.table}", "location": left.location})
-        if isinstance(found, Transient):
-            raise found from error
-        reason = f"its former location cannot be emptied: {found}"
+        cdc_error = as_cdc_error(error, {"table": f"{left.database}.{left.table}", "location": left.location})
+        if isinstance(cdc_error, Transient):
+            raise cdc_error from error
+        reason = f"its former location cannot be emptied: {cdc_error}"
         return [
-            replace(s, state=TableStatus.PARKED, reason=reason, code=found.code) if s.table_id == left.table_id else s
+            replace(s, state=TableStatus.PARKED, reason=reason, code=cdc_error.code)
+            if s.table_id == left.table_id
+            else s
             for s in states
         ]
 
@@ -288,8 +290,8 @@ def _run_tasks(
         answers = run(partial(_apply_tasks, job, secrets), _bundles(due, job.parallelism))
         reports.update({report.table_id: report for answer in answers for report in answer})
         due = [again for task in due if (again := _again(planner, task, reports[task.table_id])) is not None]
-        anew = {task.table_id: task for task in due}
-        plan.tasks = [anew.get(task.table_id, task) for task in plan.tasks]
+        repeated = {task.table_id: task for task in due}
+        plan.tasks = [repeated.get(task.table_id, task) for task in plan.tasks]
     return reports
 
 
@@ -301,10 +303,10 @@ def _again(planner: ApplyPlanner, task: ApplyTask, report: ApplyReport) -> Apply
         if report.status == ApplyStatus.AHEAD and report.state is not None:
             return planner.go_on(task, report.state)
     except Exception as error:
-        found = as_cdc_error(error, {"table": f"{task.database}.{task.table}"})
-        if isinstance(found, Transient):
-            raise found from error
-        report.fail(found)
+        cdc_error = as_cdc_error(error, {"table": f"{task.database}.{task.table}"})
+        if isinstance(cdc_error, Transient):
+            raise cdc_error from error
+        report.fail(cdc_error)
     return None
 
 
@@ -332,10 +334,10 @@ def _apply_tasks(job: JobDocument, secrets: Secrets, bundle: Sequence[ApplyTask]
 def _stage(job: JobDocument, task: ApplyTask) -> str | None:
     """Return the folder that a table is staged in for the Spark writer, None where the task commits itself."""
     rule = job.tables.rule(f"{task.database}.{task.table}")
-    wanted = rule.writer or job.policy.writer
-    large = wanted == "auto" and task.rows >= job.policy.spark_writer_rows
+    writer = rule.writer or job.policy.writer
+    large = writer == "auto" and task.rows >= job.policy.spark_writer_rows
     names = [column["name"] for column in task.timeline["epochs"][-1][1]["columns"]]
-    if not job.session or not (large or wanted == "spark") or not can_name(names):
+    if not job.session or not (large or writer == "spark") or not can_name(names):
         return None
     return staged_folder(job.pipeline, job.seq, task.table_id)
 

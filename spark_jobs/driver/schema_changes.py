@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schema changes of a batch: those read that are due, and what its rows tell by themselves."""
+"""Find the schema changes of a batch: those read that are due, and those that only its rows show."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def due(job: JobDocument, changes: Sequence[dict[str, Any]]) -> tuple[list[Schem
 
 
 def observed(job: JobDocument, landed: LandReport) -> tuple[list[SchemaChange], dict[TableName, str]]:
-    """Return structures that the rows themselves describe, where nothing else tells them.
+    """Return structures that the rows themselves describe, where nothing else states them.
 
-    Where DDL comes among the rows, rows only tell of tables that are older than the log: each change of a table then
+    Where DDL comes among the rows, rows only describe tables that are older than the log: each change of a table then
     comes as a statement, and a row that does not fit waits for it.
 
     :return: the structures, and by table why what its rows say of their columns cannot be read.
@@ -56,6 +56,6 @@ def observed(job: JobDocument, landed: LandReport) -> tuple[list[SchemaChange], 
             continue
         if schema is not None:
             structure = ((item["database"], item["table"], schema),)
-            place = (item["position"], number, item["database"], "")
-            changes.append(SchemaChange(*place, structure, time=item.get("time"), fallback=wire.ddl_among_rows))
+            identity = (item["position"], number, item["database"], "")
+            changes.append(SchemaChange(*identity, structure, time=item.get("time"), fallback=wire.ddl_among_rows))
     return changes, unclear

@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recognise that the source's log began again: after a failover or RESET MASTER later changes have lower places.
+"""Recognise that the source's log began again: after a failover or RESET MASTER later changes have lower positions.
+
+Landing summarises the records of each partition as **stretches** (:class:`Stretches`). The highest of what they show is
+kept as the **marks** of a **generation** (:class:`Generation`: one continuous log), and the next batch's stretches are
+compared with it (:class:`_Known`). Only a stretch that may hold another log is read record by record
+(:func:`new_begins`). The first record of that log is the **begin** of the next generation in its partition.
 
 A record that is sent again has been read before: neither its GTID nor its source time is newer than what its partition
-has shown. A record with a lower place than its partition has shown, and with a GTID number or a source time that was
+has shown. A record with a lower position than its partition has shown, and with a GTID number or a source time that was
 never seen, is of another log. This holds for replicas that commit out of order (a partition keeps the order of the
-log), for several servers in one log, and for partitions that are read to different places. Across partitions, a GTID
+log), for several servers in one log, and for partitions that are read to different offsets. Across partitions, a GTID
 stands files before a lower number of its stream only in another log.
 
-What each log shows is kept apart: after a reset GTIDs and places begin again. Once a log is known to have ended, less
-is needed to tell its records from those of the next: a partition may be read less far than others, or have been silent.
+What each log shows is kept apart: after a reset GTIDs and positions begin again. Once a log is known to have ended,
+less is needed to tell its records apart from those of the next: a partition may be read less far than others, or have
+been silent.
 """
 
 from __future__ import annotations
@@ -22,12 +28,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.model.gtid import parse_gtid
-from airflow_provider_cdc.core.model.position import FILE_DIGITS, GENERATION_DIGITS, in_generation
+from airflow_provider_cdc.core.model.position import FILE_DIGITS, GENERATION_DIGITS, generation_of, in_generation
+from airflow_provider_cdc.core.model.position_columns import generation_text_of
 from spark_jobs.driver.generations import Begin
 from spark_jobs.lake.change_log import LandReport, read_groups
 from spark_jobs.lake.storage import Storage
 
-_STRETCHES = 200  # a task tells so many of one partition; what comes then is told as one
+_STRETCHES = 200  # of one partition that a task reports; all further records are reported as one
 _COLUMNS = ("topic", "partition", "offset", "index", "op", "position", "source_time", "transaction_id")
 _ANY = "~"  # above every position
 _Value = TypeVar("_Value", int, str)
@@ -59,16 +66,16 @@ class Stretch:
     falls: bool = False
 
     @property
-    def place(self) -> str:
+    def partition_key(self) -> str:
         """The partition as a key of documents."""
         return f"{self.topic}/{self.partition}"
 
 
 class Stretches:
-    """Collects what the records of one land task show of the source's log."""
+    """Collect what the records of one land task show of the source's log."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, int], list[Stretch]] = {}
+        self._by_partition: dict[tuple[str, int], list[Stretch]] = {}
         self.statements: list[dict[str, Any]] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -77,7 +84,7 @@ class Stretches:
         if "schema" in batch.column("kind").dictionary.to_pylist():
             is_ddl = pc.equal(batch.column("kind").cast(pa.string()), "schema")
             self.statements += _plain(pa.Table.from_batches([batch.filter(is_ddl)]).select(_COLUMNS))
-            # a statement that a snapshot writes may stand at the place of an old offset (recovery)
+            # a statement that a snapshot writes may stand at the position of an old offset (recovery)
             described = pc.and_(is_ddl, pc.equal(batch.column("op").cast(pa.string()), "snapshot").fill_null(False))
             batch = batch.filter(pc.invert(described))
         positions = batch.column("position")
@@ -87,11 +94,13 @@ class Stretches:
         if not len(batch):
             return
         falls: Any = np.flatnonzero(pc.less(positions[1:], positions[:-1]).to_numpy(zero_copy_only=False)) + 1
-        if len(falls) or _generation(positions[0].as_py()) != _generation(positions[-1].as_py()):
-            heads = pc.utf8_slice_codeunits(positions, 0, GENERATION_DIGITS)
-            changed = pc.not_equal(heads[1:], heads[:-1]).to_numpy(zero_copy_only=False)
+        if len(falls) or generation_of(positions[0].as_py()) != generation_of(positions[-1].as_py()):
+            generations = generation_text_of(positions)
+            changed = pc.not_equal(generations[1:], generations[:-1]).to_numpy(zero_copy_only=False)
             falls = np.union1d(falls, np.flatnonzero(changed) + 1)
-        stretches = self._found.setdefault((batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py()), [])
+        stretches = self._by_partition.setdefault(
+            (batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py()), []
+        )
         if len(stretches) + len(falls) > _STRETCHES:
             self._append(stretches, _stretch(batch, falls=bool(len(falls))))
             return
@@ -100,7 +109,7 @@ class Stretches:
 
     def _append(self, stretches: list[Stretch], new: Stretch) -> None:
         last = stretches[-1] if stretches else None
-        follows = last is not None and new.low >= last.high and _generation(new.low) == _generation(last.high)
+        follows = last is not None and new.low >= last.high and generation_of(new.low) == generation_of(last.high)
         if last is None or (not follows and len(stretches) < _STRETCHES):
             stretches.append(new)
             return
@@ -112,7 +121,7 @@ class Stretches:
 
     def documents(self) -> list[dict[str, Any]]:
         """Return the stretches as plain JSON data."""
-        return [asdict(stretch) for found in self._found.values() for stretch in found]
+        return [asdict(stretch) for stretches in self._by_partition.values() for stretch in stretches]
 
 
 class Description(NamedTuple):
@@ -127,7 +136,7 @@ class Description(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What one batch shows of one generation.
+    """Stretches and snapshot statements of one batch in one generation.
 
     :param description: the snapshot's statements at the highest position.
     """
@@ -137,7 +146,7 @@ class Shown:
 
 
 class Mark(NamedTuple):
-    """What one partition has shown.
+    """Highest position, time and GTIDs that one partition has shown.
 
     :param position: highest position; ``time`` newest source time.
     :param gtids: stream of GTIDs -> highest position.
@@ -150,7 +159,7 @@ class Mark(NamedTuple):
 
 @dataclass(slots=True)
 class Marks:
-    """What the batches so far show of the source's log.
+    """Highest positions, times and GTIDs that the batches so far show of one generation.
 
     :param partitions: ``topic/partition`` -> what it has shown.
     :param timed: highest position of stretches that have source times.
@@ -171,7 +180,7 @@ class Marks:
         if data is None:
             return Marks()
         return Marks(
-            {place: Mark(*mark) for place, mark in data["partitions"].items()},
+            {partition_key: Mark(*mark) for partition_key, mark in data["partitions"].items()},
             dict(data["gtids"]),
             {stream: (first[0], first[1]) for stream, first in data["first_gtids"].items()},
             data["timed"],
@@ -182,9 +191,9 @@ class Marks:
         """Return plain JSON data."""
         return asdict(self)
 
-    def of(self, place: str) -> Mark:
+    def of(self, partition_key: str) -> Mark:
         """Return what a partition has shown."""
-        return self.partitions.get(place, Mark())
+        return self.partitions.get(partition_key, Mark())
 
     @property
     def newest(self) -> int | None:
@@ -196,10 +205,10 @@ class Marks:
         description = _highest_description([self.description, shown.description])
         result = Marks(dict(self.partitions), dict(self.gtids), dict(self.first_gtids), self.timed, description)
         for stretch in shown.stretches:
-            mark = result.of(stretch.place)
+            mark = result.of(stretch.partition_key)
             gtids = _highest(mark.gtids, {stream: high for stream, (_, high) in stretch.gtids.items()})
             highest, newest = max(mark.position, stretch.high), _newest(mark.time, stretch.time)
-            result.partitions[stretch.place] = Mark(highest, newest, gtids)
+            result.partitions[stretch.partition_key] = Mark(highest, newest, gtids)
             if stretch.time is not None:
                 result.timed = max(result.timed, stretch.high)
             result.gtids = _highest(result.gtids, {stream: number for stream, (number, _) in stretch.gtids.items()})
@@ -240,7 +249,10 @@ class SourceLog:
         return SourceLog(
             [
                 Generation(
-                    {begin.place: begin._replace(offset=0) for begin in (Begin(*item) for item in one["begins"])},
+                    {
+                        begin.partition_key: begin._replace(offset=0)
+                        for begin in (Begin(*item) for item in one["begins"])
+                    },
                     Marks.from_document(one["marks"]),
                 )
                 for one in data
@@ -264,7 +276,7 @@ class SourceLog:
         for begin in sorted(begins, key=lambda begin: begin.generation):
             if begin.generation == len(result.generations):
                 result.generations.append(Generation())
-            result.generations[begin.generation].begins[begin.place] = begin
+            result.generations[begin.generation].begins[begin.partition_key] = begin
         return result
 
     def after(self, landed: LandReport) -> SourceLog:
@@ -278,13 +290,13 @@ class SourceLog:
 
         :param begins: what this batch shows.
         """
-        found = set()
+        early = set()
         for begin in begins:
-            for place, mark in self.generations[begin.generation - 1].marks.partitions.items():
+            for partition_key, mark in self.generations[begin.generation - 1].marks.partitions.items():
                 at_once = mark.time is not None and mark.time == begin.time
                 if at_once or begin.precedes(mark.position, mark.time):
-                    found.add(place)
-        return sorted(found)
+                    early.add(partition_key)
+        return sorted(early)
 
     def read_late(self, landed: LandReport) -> tuple[str, list[str]] | None:
         """Return a record of a log before the one that earlier batches have read, and the partitions that they read.
@@ -303,17 +315,17 @@ class SourceLog:
                 first = marks.first_gtids.get(stream)
                 if first is not None and greatest < first[0] and first[1] < far:
                     below = [name for name, mark in marks.partitions.items() if mark.gtids.get(stream, far) < far]
-                    return f"{stretch.place}:{stretch.start}", sorted(below)
+                    return f"{stretch.partition_key}:{stretch.start}", sorted(below)
         return None
 
-    def begins_behind(self, place: str, generation: int, offset: int) -> bool:
+    def begins_behind(self, partition_key: str, generation: int, offset: int) -> bool:
         """Return whether a partition begins a generation behind an offset, or has not begun it or a later one."""
-        begin = self.generations[generation].begins.get(place) if generation < len(self.generations) else None
-        return self.current(place) < generation if begin is None else offset < begin.offset
+        begin = self.generations[generation].begins.get(partition_key) if generation < len(self.generations) else None
+        return self.current(partition_key) < generation if begin is None else offset < begin.offset
 
-    def current(self, place: str) -> int:
+    def current(self, partition_key: str) -> int:
         """Return the generation that a partition is in."""
-        return max((number for number, one in enumerate(self.generations) if place in one.begins), default=0)
+        return max((number for number, one in enumerate(self.generations) if partition_key in one.begins), default=0)
 
 
 def new_begins(landed: LandReport, log: SourceLog, storage: Storage) -> list[Begin]:
@@ -327,25 +339,25 @@ def new_begins(landed: LandReport, log: SourceLog, storage: Storage) -> list[Beg
     """
     shown = _by_generation(landed)
     doubtful = list(_doubtful(shown, log))
-    found: dict[str, Begin] = {}
+    begins: dict[str, Begin] = {}
     if doubtful:
         records = _records(landed, storage, doubtful)
         for known, stretch in doubtful:
-            if stretch.place not in found:
+            if stretch.partition_key not in begins:
                 inside = [
                     record
-                    for record in records.get(stretch.place, ())
+                    for record in records.get(stretch.partition_key, ())
                     if stretch.start <= record["offset"] <= stretch.end
-                    and _generation(record["position"]) == _generation(stretch.high)
+                    and generation_of(record["position"]) == generation_of(stretch.high)
                     and record["position"] < known.below(stretch)
                 ]
                 first = known.first_of(inside)
                 if first is not None:
-                    found[stretch.place] = _begin(stretch.place, *first, known, log, shown)
-    for begin in _statements_of_snapshots(landed, log, list(found.values())):
-        if begin.place not in found or begin.offset < found[begin.place].offset:
-            found[begin.place] = begin
-    return [found[place] for place in sorted(found)]
+                    begins[stretch.partition_key] = _begin(stretch.partition_key, *first, known, log, shown)
+    for begin in _statements_of_snapshots(landed, log, list(begins.values())):
+        if begin.partition_key not in begins or begin.offset < begins[begin.partition_key].offset:
+            begins[begin.partition_key] = begin
+    return [begins[partition_key] for partition_key in sorted(begins)]
 
 
 def _doubtful(shown: Mapping[int, Shown], log: SourceLog) -> Iterator[tuple[_Known, Stretch]]:
@@ -355,10 +367,10 @@ def _doubtful(shown: Mapping[int, Shown], log: SourceLog) -> Iterator[tuple[_Kno
         marks = log.generations[number].marks
         partitions: dict[str, list[Stretch]] = {}
         for stretch in shown.get(number, Shown()).stretches:
-            if log.current(stretch.place) == number:
-                partitions.setdefault(stretch.place, []).append(stretch)
-        for place, stretches in sorted(partitions.items()):
-            mark = marks.of(place)
+            if log.current(stretch.partition_key) == number:
+                partitions.setdefault(stretch.partition_key, []).append(stretch)
+        for partition_key, stretches in sorted(partitions.items()):
+            mark = marks.of(partition_key)
             known = replace(base, position=mark.position, time=mark.time, highest=mark.gtids)
             for stretch in sorted(stretches, key=lambda stretch: stretch.start):
                 if known.may_show(stretch):
@@ -367,7 +379,7 @@ def _doubtful(shown: Mapping[int, Shown], log: SourceLog) -> Iterator[tuple[_Kno
 
 
 def _known_of(number: int, shown: Mapping[int, Shown], log: SourceLog) -> _Known:
-    """Return what is known of a generation besides what one partition shows."""
+    """Return what is known of a generation without what one partition shows."""
     marks, batch = log.generations[number].marks, shown.get(number, Shown())
     after = marks.after(batch)
     landed = [(one.high, one.time) for one in batch.stretches if one.time is not None]
@@ -383,12 +395,12 @@ def _known_of(number: int, shown: Mapping[int, Shown], log: SourceLog) -> _Known
 
 
 def _begin(
-    place: str, record: dict[str, Any], known: str, reached: _Known, log: SourceLog,
+    partition_key: str, record: dict[str, Any], known: str, reached: _Known, log: SourceLog,
     shown: Mapping[int, Shown],
 ) -> Begin:  # fmt: skip
     """Return the begin of the generation that a record is of, which is not of the one that its partition is in."""
     position, time = record["position"], record["source_time"]
-    for number in range(_generation(position) + 1, len(log.generations) + 1):
+    for number in range(generation_of(position) + 1, len(log.generations) + 1):
         if number == len(log.generations):
             break
         later = log.generations[number + 1].since if number + 1 < len(log.generations) else None
@@ -404,41 +416,48 @@ def _begin(
         others = [begin.before for begin in reached.next if begin.generation == number and begin.before is not None]
         before = max(others, default=None)
     return Begin(
-        place, number, record["offset"], in_generation(position, number), known, time, before, record["transaction_id"]
+        partition_key,
+        number,
+        record["offset"],
+        in_generation(position, number),
+        known,
+        time,
+        before,
+        record["transaction_id"],
     )
 
 
-def _statements_of_snapshots(landed: LandReport, log: SourceLog, found: Sequence[Begin]) -> Iterator[Begin]:
+def _statements_of_snapshots(landed: LandReport, log: SourceLog, new: Sequence[Begin]) -> Iterator[Begin]:
     """Return the first statement of each partition that is of a snapshot whose rows are of a later generation.
 
-    A snapshot's statements show nothing themselves: one that only recovers structures describes an older place, too.
+    A snapshot's statements show nothing themselves: one that only recovers structures describes an older position, too.
     """
-    begins = sorted([*log.begins(), *found], key=lambda begin: begin.generation, reverse=True)
+    begins = sorted([*log.begins(), *new], key=lambda begin: begin.generation, reverse=True)
     for statement in landed.statements:
         position, time = statement["position"], statement["source_time"]
         if statement["op"] != "snapshot" or position is None:
             continue
         begin = next((begin for begin in begins if begin.follows(position, time)), None)
-        place = f"{statement['topic']}/{statement['partition']}"
-        if begin is not None and log.begins_behind(place, begin.generation, statement["offset"]):
+        partition_key = f"{statement['topic']}/{statement['partition']}"
+        if begin is not None and log.begins_behind(partition_key, begin.generation, statement["offset"]):
             position = in_generation(position, begin.generation)
-            yield begin._replace(place=place, offset=statement["offset"], position=position, time=time)
+            yield begin._replace(partition_key=partition_key, offset=statement["offset"], position=position, time=time)
 
 
 def has_times(landed: LandReport) -> bool:
-    """Return whether all records with places in the source's log have source times; a full load stands before it."""
+    """Return whether all records with positions in the source's log have source times; a full load stands before it."""
     return all(stretch.time is not None or _file(stretch.high) == 0 for stretch in _stretches(landed))
 
 
 def _by_generation(landed: LandReport) -> dict[int, Shown]:
     stretches: dict[int, list[Stretch]] = {}
     for stretch in _stretches(landed):
-        stretches.setdefault(_generation(stretch.high), []).append(stretch)
+        stretches.setdefault(generation_of(stretch.high), []).append(stretch)
     descriptions: dict[int, Description] = {}
     for one in landed.statements:
         # old connectors write 0 for the time of a snapshot
         if one["op"] == "snapshot" and one["position"] is not None and one["source_time"]:
-            number, here = _generation(one["position"]), Description(one["position"], one["source_time"])
+            number, here = generation_of(one["position"]), Description(one["position"], one["source_time"])
             descriptions[number] = _highest_description([here, descriptions.get(number)]) or here
     numbers = stretches.keys() | descriptions.keys()
     return {number: Shown(stretches.get(number, []), descriptions.get(number)) for number in numbers}
@@ -446,7 +465,7 @@ def _by_generation(landed: LandReport) -> dict[int, Shown]:
 
 @dataclass(slots=True)
 class _Known:
-    """What is known when records of one partition come.
+    """Marks that records of one partition are compared with, and where other generations begin.
 
     :param position: highest position of the partition; ``time`` its newest source time.
     :param highest: stream of GTIDs -> highest position in the partition.
@@ -509,8 +528,10 @@ class _Known:
 
     def is_other(self, record: dict[str, Any]) -> bool:
         """Return whether a record is of another log than the records of all partitions."""
-        at, moment, gtid = record["position"], record["source_time"], parse_gtid(record["transaction_id"])
-        return self._is_far(at, moment) or (gtid is not None and self._is_before_first(gtid.stream, gtid.number, at))
+        position, time, gtid = record["position"], record["source_time"], parse_gtid(record["transaction_id"])
+        return self._is_far(position, time) or (
+            gtid is not None and self._is_before_first(gtid.stream, gtid.number, position)
+        )
 
     def _is_far(self, position: str, time: int | None) -> bool:
         """Return whether a record stands files below others that are older."""
@@ -519,23 +540,23 @@ class _Known:
         return any(position < far and _is_newer(time, other) for far, other in self.landed)
 
     def first_of(self, records: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], str] | None:
-        """Return the first of a stretch's records, in offset order, that is of another log, and the place known."""
+        """Return the first of a stretch's records, in offset order, that is of another log, and the position known."""
         position, time, highest, gtids = self.position, self.time, dict(self.highest), dict(self.gtids)
         for record in records:
-            at, moment = record["position"], record["source_time"]
+            at, record_time = record["position"], record["source_time"]
             gtid = parse_gtid(record["transaction_id"])
             unseen = gtid is not None and gtid.number > gtids.get(gtid.stream, -1)
             # records of several servers that one tool reads, as shards are, may overtake each other
             reached = position if gtid is None else highest.get(gtid.stream, position)
             is_load = record["op"] == "snapshot" and _file(at) == 0  # before the log, whenever it is sent
             if not is_load and (
-                (at < reached and (unseen or _is_newer(moment, time)))
+                (at < reached and (unseen or _is_newer(record_time, time)))
                 or self.is_other(record)
-                or self._is_of_next(at, moment, {} if gtid is None else {gtid.stream: gtid.number})
+                or self._is_of_next(at, record_time, {} if gtid is None else {gtid.stream: gtid.number})
             ):
-                fars = [far for far, time in self.landed if _is_newer(moment, time)]
+                fars = [far for far, time in self.landed if _is_newer(record_time, time)]
                 return record, max([reached, self.far, *(far for _, far in self.first.values()), *fars])
-            position, time = max(position, at), _newest(time, moment)
+            position, time = max(position, at), _newest(time, record_time)
             if gtid is not None:
                 gtids[gtid.stream] = max(gtid.number, gtids.get(gtid.stream, 0))
                 highest[gtid.stream] = max(at, highest.get(gtid.stream, ""))
@@ -548,19 +569,19 @@ def _records(
     """Return the records, by partition and in offset order, that stand as low as those in doubt."""
     below = max(known.below(stretch) for known, stretch in doubtful)
     low = min(stretch.low for _, stretch in doubtful)
-    places = {stretch.place for _, stretch in doubtful}
+    partition_keys = {stretch.partition_key for _, stretch in doubtful}
     partitions = pa.array(sorted({stretch.partition for _, stretch in doubtful}), pa.int32())
-    found = [record for record in landed.statements if record["op"] != "snapshot"]
+    candidates = [record for record in landed.statements if record["op"] != "snapshot"]
     for group in landed.groups:
         if group.database and group.min_position < below and group.max_position >= low:
             rows = read_groups(storage, [group], _COLUMNS)
             mine = pc.is_in(rows.column("partition"), partitions)
-            found += _plain(rows.filter(pc.and_(mine, pc.less(rows.column("position"), below))))
+            candidates += _plain(rows.filter(pc.and_(mine, pc.less(rows.column("position"), below))))
     by_partition: dict[str, list[dict[str, Any]]] = {}
-    for record in sorted(found, key=lambda record: (record["offset"], record["index"])):
-        place = f"{record['topic']}/{record['partition']}"
-        if place in places and record["position"] is not None:
-            by_partition.setdefault(place, []).append(record)
+    for record in sorted(candidates, key=lambda record: (record["offset"], record["index"])):
+        partition_key = f"{record['topic']}/{record['partition']}"
+        if partition_key in partition_keys and record["position"] is not None:
+            by_partition.setdefault(partition_key, []).append(record)
     return by_partition
 
 
@@ -593,13 +614,13 @@ def _first_gtid(batch: pa.RecordBatch) -> tuple[str, int, str] | None:
     transactions = batch.column("transaction_id")
     if transactions.null_count == len(transactions):
         return None
-    place = pc.index(pc.is_valid(transactions), True).as_py()
-    gtid = parse_gtid(transactions[place].as_py())
-    return None if gtid is None else (gtid.stream, gtid.number, batch.column("position")[place].as_py())
+    index = pc.index(pc.is_valid(transactions), True).as_py()
+    gtid = parse_gtid(transactions[index].as_py())
+    return None if gtid is None else (gtid.stream, gtid.number, batch.column("position")[index].as_py())
 
 
 def greatest_gtids(transactions: pa.StringArray, positions: pa.StringArray, highest: str) -> dict[str, tuple[int, str]]:
-    """Return the greatest number of each stream of GTIDs with its highest position; texts that are none do not count.
+    """Return the greatest number of each stream of GTIDs with its highest position; other texts do not count.
 
     :param highest: the highest position of all.
     """
@@ -623,8 +644,8 @@ def greatest_gtids(transactions: pa.StringArray, positions: pa.StringArray, high
 
 
 def _plain(rows: pa.Table) -> list[dict[str, Any]]:
-    place = rows.schema.get_field_index("source_time")
-    rows = rows.set_column(place, "source_time", _micros(rows))
+    column = rows.schema.get_field_index("source_time")
+    rows = rows.set_column(column, "source_time", _micros(rows))
     return rows.to_pylist()  # type: ignore[no-any-return]
 
 
@@ -637,10 +658,6 @@ def _far_below(position: str) -> str:
     if not position or _file(position) < _FAR:
         return ""
     return f"{position[:GENERATION_DIGITS]}.{_file(position) - _FAR + 1:0{FILE_DIGITS}d}"
-
-
-def _generation(position: str) -> int:
-    return int(position[:GENERATION_DIGITS] or 0)
 
 
 def _file(position: str) -> int:
@@ -657,9 +674,9 @@ def _is_newer(one: int | None, other: int | None) -> bool:
 
 def _highest_description(descriptions: Iterable[Description | None]) -> Description | None:
     """Return the description at the highest position, the oldest there."""
-    found = [one for one in descriptions if one is not None]
-    highest = max((one.position for one in found), default="")
-    return min((one for one in found if one.position == highest), default=None)
+    known = [one for one in descriptions if one is not None]
+    highest = max((one.position for one in known), default="")
+    return min((one for one in known if one.position == highest), default=None)
 
 
 def _raise_to(gtids: dict[str, tuple[int, str]], others: Mapping[str, tuple[int, str]]) -> None:

@@ -55,29 +55,29 @@ def unowned_id(name: TableName) -> str:
 
 
 def is_waiting_name(state: TableState) -> bool:
-    """Tell the state of a name whose rows have no table from that of a table."""
+    """Return whether a state is that of a name whose rows have no table."""
     return state.table_id.startswith("?")
 
 
 @dataclass(slots=True)
 class ApplyPlan:
-    """What the batch has to do besides reading.
+    """Tasks and state changes of a batch, once it is read.
 
     :param tasks: one per table to resolve.
-    :param vacated: states whose location no table has any more, because it moved or is to be dropped with its rows:
+    :param to_empty: states whose location no table has any more, because it moved or is to be dropped with its rows:
         emptied once the table itself is done.
     :param settled: states that change without a task (dropped, blocked, waiting).
     :param unowned: names with rows or unreadable records where no known table has the name.
     """
 
     tasks: list[ApplyTask] = field(default_factory=list)
-    vacated: list[TableState] = field(default_factory=list)
+    to_empty: list[TableState] = field(default_factory=list)
     settled: list[TableState] = field(default_factory=list)
     unowned: list[Unowned] = field(default_factory=list)
 
 
 class ApplyPlanner:
-    """Decides, for one batch, which tables are touched; ``BaseStates`` finds from where each is resolved."""
+    """Decide which tables a batch touches; ``BaseStates`` finds from where each is resolved."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class ApplyPlanner:
         """Return what is to be done."""
         plan = ApplyPlan()
         for table_id, timeline in self.now.tables.items():
-            if self._wanted(timeline.last_name):
+            if self._is_selected(timeline.last_name):
                 with self._parking(plan, timeline):
                     self._table(plan, table_id, timeline)
             elif (state := self.states.get(table_id)) is not None and state.state != TableStatus.DROPPED:
@@ -123,11 +123,11 @@ class ApplyPlanner:
             if not named and (state.state != TableStatus.DROPPED or state.version is not None):
                 plan.settled.append(self._replaced(plan, state))
         self._unowned(plan, doubtful)
-        self._vacate(plan)
+        self._collect_left_locations(plan)
         return plan
 
     def _deselected(self, state: TableState, timeline: TableTimeline) -> TableState:
-        """Settle a table that the pipeline no longer selects: its rows stay; selected again, it is resolved anew."""
+        """Settle a table that the pipeline no longer selects: its rows stay; selected again, it is resolved again."""
         reason = f"tables does not select {timeline.last_name}"
         return replace(state, state=TableStatus.DROPPED, reason=reason, waiting_since=None, rewind_to=None)
 
@@ -137,9 +137,9 @@ class ApplyPlanner:
         keeps = self._rules.policy(name, self._job.policy).on_drop_table == "keep"
         of_that_name = [timeline for timeline in self.now.tables.values() if timeline.last_name == name]
         if state.version is not None and not (of_that_name and keeps) and state.location not in self._live():
-            plan.vacated.append(state)
+            plan.to_empty.append(state)
             state = replace(state, version=None)  # else a later batch looks again
-        return replace(state, state=TableStatus.DROPPED, reason="replaced by what a late schema change told")
+        return replace(state, state=TableStatus.DROPPED, reason="replaced by a table of a late schema change")
 
     def _table(self, plan: ApplyPlan, table_id: str, timeline: TableTimeline) -> None:
         state = self.states.get(table_id)
@@ -186,7 +186,7 @@ class ApplyPlanner:
         dropped = self._dropped(timeline, state)
         policy = self._rules.policy(timeline.last_name, self._job.policy)
         if policy.on_drop_table == "apply" and dropped.version is not None:
-            plan.vacated.append(dropped)
+            plan.to_empty.append(dropped)
             dropped = replace(dropped, version=None)  # emptied once: what lies there later is not this table's
         plan.settled.append(dropped)
 
@@ -253,8 +253,10 @@ class ApplyPlanner:
         except Exception as error:
             if isinstance(error, Transient):
                 raise
-            found = as_cdc_error(error, {"table": str(timeline.last_name)})
-            plan.settled.append(self._parked(timeline, self.states.get(timeline.table_id), str(found), found.code))
+            cdc_error = as_cdc_error(error, {"table": str(timeline.last_name)})
+            plan.settled.append(
+                self._parked(timeline, self.states.get(timeline.table_id), str(cdc_error), cdc_error.code)
+            )
 
     def _task(
         self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
@@ -281,13 +283,13 @@ class ApplyPlanner:
         )
 
     def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:
-        """Return a task anew, from a state that holds nothing from a position on."""
+        """Return a task again, from a state that holds nothing from a position on."""
         timeline, state = self.now.tables[task.table_id], self.states.get(task.table_id)
         back_to = min(rewind_to, task.rewind_to or rewind_to)
         return self._task(timeline, state, self._starts.spans(timeline), back_to)
 
     def go_on(self, task: ApplyTask, held: TableState) -> ApplyTask:
-        """Return a task anew for a table that holds more than was known of it.
+        """Return a task again for a table that holds more than was known of it.
 
         :param held: the state that the table's own commit states.
         """
@@ -316,7 +318,7 @@ class ApplyPlanner:
             database=name.database,
             table=name.table,
             location=location,
-            version=state.version if state.location == location else None,  # what it left elsewhere is vacated
+            version=state.version if state.location == location else None,  # the location that it left is emptied
             state=TableStatus.DROPPED,
             reason="DROP TABLE",
             applied_seq=self._job.seq,
@@ -343,29 +345,29 @@ class ApplyPlanner:
         known = {timeline.name for timeline in self.now.tables.values()}
         states = {}
         for name, reason in self.now.doubtful.items():
-            if name not in known and self._wanted(name):
+            if name not in known and self._is_selected(name):
                 table_id = unowned_id(name)
                 state = self.states.get(table_id) or TableState(table_id, name.database, name.table, "")
                 states[table_id] = set_aside(self._job, state, reason)
         return states
 
-    def _vacate(self, plan: ApplyPlan) -> None:
+    def _collect_left_locations(self, plan: ApplyPlan) -> None:
         """Add the locations that tables moved away from, and keep only those whose name no live table has."""
         done = [(task.table_id, task.location) for task in plan.tasks]
         done += [(state.table_id, state.location) for state in plan.settled if state.state == TableStatus.DROPPED]
         for table_id, location in done:
             old = self.states.get(table_id)
             if old is not None and old.version is not None and old.location != location:
-                plan.vacated.append(old)
+                plan.to_empty.append(old)
         live = self._live()
-        plan.vacated = [state for state in plan.vacated if state.location not in live]
+        plan.to_empty = [state for state in plan.to_empty if state.location not in live]
 
     def _live(self) -> set[str]:
         """Return the locations whose name a table has now."""
         return {
             table_location(self._job.sink_root, name.database, name.table)
             for timeline in self.now.tables.values()
-            if (name := timeline.name) is not None and self._wanted(name)
+            if (name := timeline.name) is not None and self._is_selected(name)
         }
 
     def _unowned(self, plan: ApplyPlan, doubtful: Collection[str]) -> None:
@@ -378,14 +380,14 @@ class ApplyPlanner:
             groups = self._by_name.get(name, [])
             if state is not None:
                 groups = [*self._starts.earlier_groups(name, state.rewind_to or ""), *groups]
-            wanted = self._wanted(name)
-            late = self._without_table(name, groups) if wanted else []
-            reason = self._unreadable(name, state) if wanted else None
+            selected = self._is_selected(name)
+            late = self._without_table(name, groups) if selected else []
+            reason = self._unreadable(name, state) if selected else None
             if late or reason is not None:
                 first = min((group.min_position for group in late), default=_NEWEST)
                 plan.unowned.append(Unowned(name, first, self._alike(name), reason))
             elif state is not None and state.state != TableStatus.DROPPED:
-                reason = "replaced by what a late schema change told"
+                reason = "replaced by a table of a late schema change"
                 plan.settled.append(
                     replace(state, state=TableStatus.DROPPED, reason=reason, waiting_since=None, rewind_to=None)
                 )
@@ -428,7 +430,7 @@ class ApplyPlanner:
             return True
         return any(one_instant(start, position) for start, _ in self.now.spans(name))
 
-    def _wanted(self, name: TableName) -> bool:
+    def _is_selected(self, name: TableName) -> bool:
         return self._rules.selects(name)
 
 

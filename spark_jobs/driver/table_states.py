@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of each table after a batch."""
+"""Compute the state of each table after a batch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def state_after(job: JobDocument, task: ApplyTask, report: ApplyReport, old: Tab
 
 
 def unowned(job: JobDocument, plan: ApplyPlan) -> list[TableState]:
-    """Tell of names whose table nobody has created yet: their rows wait in the change log."""
+    """Return the states of names whose table nobody has created yet: their rows wait in the change log."""
     states = []
     known = {TableName(state.database, state.table): state for state in job.states if is_waiting_name(state)}
     for item in plan.unowned:

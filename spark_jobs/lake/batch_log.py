@@ -79,11 +79,11 @@ _ONLY_THE_LAKE = ("newest_source_time", "max_position", "clocks", "source_log")
 
 def read_range(job: JobDocument) -> dict[str, list[int]]:
     """Return the offsets that a job reads, ``topic/partition`` -> [start, end), where there is something to read."""
-    found: dict[str, list[int]] = {}
+    ranges: dict[str, list[int]] = {}
     for chunk in job.chunks:
-        start, end = found.get(f"{chunk.topic}/{chunk.partition}", (chunk.start, chunk.end))
-        found[f"{chunk.topic}/{chunk.partition}"] = [min(start, chunk.start), max(end, chunk.end)]
-    return dict(sorted(found.items()))
+        start, end = ranges.get(f"{chunk.topic}/{chunk.partition}", (chunk.start, chunk.end))
+        ranges[f"{chunk.topic}/{chunk.partition}"] = [min(start, chunk.start), max(end, chunk.end)]
+    return dict(sorted(ranges.items()))
 
 
 class BatchLog:
@@ -199,10 +199,10 @@ class BatchLog:
 
     def _document(self, job: JobDocument, kind: str) -> dict[str, Any] | None:
         """Return a document of the batch; one that a crash cut off or that holds other offsets is none."""
-        found = self._storage.read_unfinished(self._name(job.seq, kind))
-        if found is None or found.get("read", read_range(job)) != read_range(job):
+        content = self._storage.read_unfinished(self._name(job.seq, kind))
+        if content is None or content.get("read", read_range(job)) != read_range(job):
             return None
-        return dict(found)
+        return dict(content)
 
     def _write(self, job: JobDocument, kind: str, document: dict[str, Any]) -> dict[str, Any]:
         document = self._of_job(job, document)

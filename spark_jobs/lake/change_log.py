@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 from airflow_provider_cdc.core.apply.ordered_changes import STORED_ROW, has
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.documents import known_members, shallow_document
-from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from spark_jobs.lake.storage import Storage
 
@@ -49,7 +48,7 @@ class RowGroup:
 
 @dataclass(slots=True)
 class Unreadable:
-    """Records of one table that could not be decoded; without names those whose table cannot be told.
+    """Records of one table that could not be decoded; without names those whose table is unknown.
 
     :param count: how many there are; the other members are those of the first.
     """
@@ -134,9 +133,9 @@ class Manifest(LandReport):
 
 
 class LogWriter:
-    """Writes one land task's rows; ``close`` gives the groups for the manifest.
+    """Write one land task's rows; ``close`` returns the row groups for the manifest.
 
-    :param describe: note what rows say of their columns, where nothing else tells the tables' structure.
+    :param describe: note what rows say of their columns, where nothing else states the tables' structure.
     :param snapshots: note the positions of snapshot rows, which they share.
     :ivar rows: changes taken so far; ``size`` their bytes in memory.
     """
@@ -228,8 +227,12 @@ class LogWriter:
         times = rows.select(["columns", "position"]).append_column("time", rows.column("source_time").cast(pa.int64()))
         for row in times.group_by("columns").aggregate([("position", "min"), ("time", "max")]).to_pylist():
             if row["columns"] is not None:
-                found = {"columns": row["columns"], "position": row["position_min"] or "", "time": row["time_max"]}
-                self.descriptions.append({"database": database, "table": table, **found})
+                description = {
+                    "columns": row["columns"],
+                    "position": row["position_min"] or "",
+                    "time": row["time_max"],
+                }
+                self.descriptions.append({"database": database, "table": table, **description})
 
 
 def _only_table(batch: pa.RecordBatch) -> tuple[str, str] | None:
@@ -265,9 +268,9 @@ def _group(name: str, number: int, database: str, table: str, rows: pa.Table) ->
     ops = rows.column("op").cast(pa.string())
     truncated = rows.filter(pc.equal(ops, "truncate")).column("position").to_pylist()
     removals = pc.sum(pc.is_in(ops, pa.array(["delete", "update"]))).as_py() or 0
-    place = (name, number, database, table, rows.num_rows)
+    origin = (name, number, database, table, rows.num_rows)
     positions = span["min"] or "", span["max"] or ""
-    return RowGroup(*place, *positions, times["max"], truncated, removals, min_source_time=times["min"])
+    return RowGroup(*origin, *positions, times["max"], truncated, removals, min_source_time=times["min"])
 
 
 def _snapshots(rows: pa.Table) -> list[tuple[str, int]]:
@@ -275,8 +278,8 @@ def _snapshots(rows: pa.Table) -> list[tuple[str, int]]:
     ops = rows.column("op").cast(pa.string())
     if pc.index(ops, "snapshot").as_py() < 0:
         return []
-    found = rows.select(["position", "kafka_time"]).filter(pc.equal(ops, "snapshot"))
-    newest = found.group_by("position").aggregate([("kafka_time", "max")])
+    snapshots = rows.select(["position", "kafka_time"]).filter(pc.equal(ops, "snapshot"))
+    newest = snapshots.group_by("position").aggregate([("kafka_time", "max")])
     times = newest.column("kafka_time_max").cast(pa.int64()).fill_null(0).to_pylist()
     return sorted(zip(newest.column("position").to_pylist(), times, strict=True))
 
@@ -286,7 +289,7 @@ def read_groups(
 ) -> pa.Table:
     """Read row groups, files in the order of their names, row groups in order.
 
-    :param before_of: operations whose image ``before`` is wanted, None means all; it is half of what updates carry.
+    :param before_of: operations whose image ``before`` is read, None means all; it is half of what updates carry.
     """
     tables = [
         rows if before_of is None else _only_before(rows, before_of)
@@ -298,7 +301,7 @@ def read_groups(
 def _each_group(
     storage: Storage, groups: Sequence[RowGroup], columns: Sequence[str]
 ) -> Iterator[tuple[tuple[str, int], pa.Table]]:
-    """Read row groups, each with its place: files in the order of their names, row groups in order."""
+    """Read row groups, each with its file and number: files in the order of their names, row groups in order."""
     by_file: dict[str, list[int]] = {}
     for group in groups:
         by_file.setdefault(group.file, []).append(group.row_group)
@@ -315,21 +318,21 @@ def _opened(storage: Storage, name: str) -> Iterator[pq.ParquetFile]:
 
 
 class StoredImages:
-    """One image of all rows of some row groups (``StoredPieces``): it is read again when it is wanted.
+    """One image of all rows of some row groups (``StoredPieces``): it is read again when it is used.
 
     :param name: ``before`` or ``after``.
     """
 
     def __init__(self, storage: Storage, name: str) -> None:
         self._storage, self._name = storage, name
-        self._places: list[tuple[str, int]] = []
+        self._row_groups: list[tuple[str, int]] = []
         self._rows: list[int] = []
         self._read: dict[int, pa.Array] = {}  # the last pieces
         self.nbytes = 0
 
-    def add(self, place: tuple[str, int], images: pa.ChunkedArray) -> None:
+    def add(self, row_group: tuple[str, int], images: pa.ChunkedArray) -> None:
         """Note a row group that was read."""
-        self._places.append(place)
+        self._row_groups.append(row_group)
         self._rows.append(len(images))
         self.nbytes += images.nbytes
 
@@ -344,10 +347,10 @@ class StoredImages:
         if piece not in self._read:
             while len(self._read) >= _KEPT_PIECES:
                 del self._read[next(iter(self._read))]
-            name, number = self._places[piece]
+            name, number = self._row_groups[piece]
             with _opened(self._storage, name) as file:
-                found = file.read_row_group(number, columns=[self._name], use_threads=False).column(0)
-            self._read[piece] = found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
+                images = file.read_row_group(number, columns=[self._name], use_threads=False).column(0)
+            self._read[piece] = images.chunk(0) if images.num_chunks == 1 else images.combine_chunks()
         return self._read[piece]
 
 
@@ -365,17 +368,17 @@ def read_without_images(
     :param images: takes where they are stored.
     """
     tables = []
-    for place, rows in _each_group(storage, groups, columns):
+    for row_group, rows in _each_group(storage, groups, columns):
         start = int(next(iter(images.values())).lengths.sum())
-        told = rows.drop_columns(list(images))
-        told = told.append_column(STORED_ROW, pa.array(np.arange(start, start + rows.num_rows)))
+        table = rows.drop_columns(list(images))
+        table = table.append_column(STORED_ROW, pa.array(np.arange(start, start + rows.num_rows)))
         for name, stored in images.items():
-            stored.add(place, rows.column(name))
+            stored.add(row_group, rows.column(name))
         if before_of is not None:
             rows = _only_before(rows, before_of)
         for name in images:
-            told = told.append_column(has(name), pc.is_valid(rows.column(name)))
-        tables.append(told)
+            table = table.append_column(has(name), pc.is_valid(rows.column(name)))
+        tables.append(table)
     return pa.concat_tables(tables, promote_options="permissive")
 
 
@@ -388,15 +391,11 @@ def readable(storage: Storage, name: str) -> Iterator[None]:
     try:
         yield
     except pa.ArrowInvalid as error:
-        raise SinkError(
-            "log.damaged",
-            f"a file of the change log cannot be read: {str(error).splitlines()[0][:200]}",
-            where={"path": f"{storage.root}/{name}"},
-            hint="restore the file from a backup of the lake",
-        ) from None
+        reason = str(error).splitlines()[0][:200]
+        raise storage.damaged(name, f"a file of the change log cannot be read: {reason}") from None
 
 
 def _only_before(rows: pa.Table, ops: Sequence[str]) -> pa.Table:
-    place = rows.schema.get_field_index("before")
-    wanted = pc.is_in(rows.column("op").cast(pa.string()), pa.array(ops, pa.string()))
-    return rows.set_column(place, "before", pc.if_else(wanted, rows.column("before"), None))
+    column = rows.schema.get_field_index("before")
+    mask = pc.is_in(rows.column("op").cast(pa.string()), pa.array(ops, pa.string()))
+    return rows.set_column(column, "before", pc.if_else(mask, rows.column("before"), None))

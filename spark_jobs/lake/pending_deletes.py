@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removals of a table without key that found no row yet: their rows stand on another partition and arrive later."""
+"""Keep removals of a keyless table that found no row yet: their rows are on another partition and arrive later."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_jobs.lake.storage import Storage
 
 
 def read(storage: Storage, pipeline: str, base: TableState | None) -> pa.Table:
-    """Return what the table owed after the base's newest commit; without columns when nothing."""
+    """Return the pending deletes after the base's newest commit; without columns if there are none."""
     if base is None or base.debts_seq is None:
         return pa.table({})
     name = pending_deletes_file(pipeline, base.table_id, base.debts_seq)
@@ -21,10 +21,10 @@ def read(storage: Storage, pipeline: str, base: TableState | None) -> pa.Table:
         return pq.read_table(file)
 
 
-def write(storage: Storage, pipeline: str, table_id: str, seq: int, owed: pa.Table) -> None:
-    """Keep what a commit leaves owed, before the commit: the batch's result names it only afterwards."""
-    if owed.num_rows:
+def write(storage: Storage, pipeline: str, table_id: str, seq: int, deletes: pa.Table) -> None:
+    """Write the pending deletes of a commit before the commit: the batch's result names them only afterwards."""
+    if deletes.num_rows:
         name = pending_deletes_file(pipeline, table_id, seq)
         storage.make_folder(name.rsplit("/", 1)[0])
         with storage.access(name) as path:
-            pq.write_table(owed, path, filesystem=storage.filesystem)
+            pq.write_table(deletes, path, filesystem=storage.filesystem)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files beside the tables, on local disk and on object stores: the change log, documents, names of locations."""
+"""Read and write files next to the tables, on local disk and on object stores: change log, documents, locations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL
 def path_part(name: str) -> str:
     """Return a database's or table's name as one part of a path, different for different names.
 
-    Readable names stay what they are. ``%`` is no escape here: Delta readers decode it in paths.
+    Readable names stay what they are. ``%`` is not used as an escape: Delta readers decode it in paths.
     """
     text = "".join(c if (c.isalnum() and c.isprintable()) or c in _PLAIN else _escaped(c) for c in name)
     # no hidden or special folders, nothing that could be taken for our own
@@ -130,12 +130,16 @@ class Storage:
         try:
             return json.loads(data)
         except ValueError:
-            raise SinkError(
-                "log.damaged",
-                f"a document of the lake cannot be read ({len(data)} bytes)",
-                where={"path": f"{self.root}/{name}"},
-                hint="restore the file from a backup of the lake",
-            ) from None
+            raise self.damaged(name, f"a document of the lake cannot be read ({len(data)} bytes)") from None
+
+    def damaged(self, name: str, message: str) -> SinkError:
+        """Return the error of a file whose content cannot be read."""
+        return SinkError(
+            "log.damaged",
+            message,
+            where={"path": f"{self.root}/{name}"},
+            hint="restore the file from a backup of the lake",
+        )
 
     def _read(self, name: str) -> bytes | None:
         with self.access(name) as path:
@@ -210,7 +214,7 @@ class Storage:
                 return _object_folders(self._objects, name, after)
             selector = fs.FileSelector(path, allow_not_found=True, recursive=False)
             names = [info.base_name for info in self._fs.get_file_info(selector) if info.type == fs.FileType.Directory]
-            return sorted(found for found in names if found > after)
+            return sorted(folder for folder in names if folder > after)
 
     def holds_files(self, name: str) -> bool:
         """Return whether anything lies under a folder."""
@@ -233,7 +237,7 @@ def _reason(error: OSError) -> str:
 
 
 def _synced_part(target: str, content: bytes) -> str:
-    """Write content into a file beside its target and wait until the disk has it; return the file's path."""
+    """Write content into a file next to its target and wait until the disk has it; return the file's path."""
     os.makedirs(os.path.dirname(target), exist_ok=True)
     part = f"{target}.{uuid.uuid4().hex}.part"
     with open(part, "xb") as file:
@@ -363,14 +367,14 @@ def _object_folders(store: S3Store, name: str, after: str) -> list[str]:
     import obstore
     from obstore.exceptions import BaseError
 
-    found: set[str] = set()
+    folders: set[str] = set()
     start = f"{name}/{after}/~" if after else None  # behind every key inside the folder ``after``
     try:
         for page in obstore.list(store, f"{name}/", offset=start):
-            found.update(item["path"][len(name) + 1 :].split("/", 1)[0] for item in page)
+            folders.update(item["path"][len(name) + 1 :].split("/", 1)[0] for item in page)
     except BaseError as error:
         raise OSError(str(error)) from None
-    return sorted(found)
+    return sorted(folders)
 
 
 def _s3(options: dict[str, str]) -> fs.FileSystem:

@@ -20,12 +20,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("job", help="job document (JSON file)")
     parser.add_argument("result", help="where the result document goes")
     parser.add_argument("--inline", action="store_true", help="run the tasks in this process, without Spark")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     from airflow_provider_cdc.core.documents import SECRETS_VARIABLE, JobDocument
     from airflow_provider_cdc.core.errors import CdcError
     from spark_jobs.workers.task_transport import shut_out_pandas
 
-    with open(given.job, encoding="utf-8") as file:
+    with open(options.job, encoding="utf-8") as file:
         job = JobDocument.from_document(json.load(file))
     secrets = json.loads(os.environ.pop(SECRETS_VARIABLE, "{}"))
     if not job.session:
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
     from spark_jobs.driver.run_batch import failed, sync  # has arrays made: only now
     from spark_jobs.workers.encryption import demand_encryption
 
-    run, stop, session, conf = _inline() if given.inline else _spark(job)
+    run, stop, session, conf = _inline() if options.inline else _spark(job)
     try:
         demand_encryption(conf, secrets)
         result = sync(job, secrets, run, _say, session)
@@ -42,9 +42,9 @@ def main(arguments: Sequence[str]) -> int:
     finally:
         stop()
     try:
-        _write(given.result, result.document())
+        _write(options.result, result.document())
     except OSError as error:
-        _say(f"cannot write the result to {given.result}: {error.strerror or type(error).__name__}")
+        _say(f"cannot write the result to {options.result}: {error.strerror or type(error).__name__}")
         return 1
     return 0
 

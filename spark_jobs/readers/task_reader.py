@@ -55,7 +55,7 @@ class Deadline:
 
     @property
     def over(self) -> bool:
-        """Whether the moment has passed."""
+        """Return whether the moment has passed."""
         return time.monotonic() > self._end
 
 

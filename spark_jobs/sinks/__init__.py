@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where tables are written."""
+"""Write tables: one folder for each kind of sink."""

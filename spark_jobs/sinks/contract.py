@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a writer is asked to do with one table, whoever does it."""
+"""Define the action that a writer carries out on one table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Action:
     :param rows: to create with, append, overwrite with, or to put in by key.
     :param deletes: keys to remove, for ``merge``.
     :param key: names of the key's columns, for ``merge``.
-    :param later: rows that are typed while they are written, besides ``rows``, which has none then.
+    :param later: rows that are typed while they are written, in addition to ``rows``, which has none then.
     :param typed: is called with the number of rows when all are typed, before the commit; what it raises prevents that.
     """
 
@@ -48,7 +48,7 @@ class Action:
 class Writer(Protocol):
     """Makes commits; one behaviour suite runs over all of them."""
 
-    def commit(self, place: DeltaLocation, action: Action) -> int | None:
+    def commit(self, target: DeltaLocation, action: Action) -> int | None:
         """Carry out one action in one commit that bears ``action.commit``.
 
         :return: the table's version then, None where that is known only later.

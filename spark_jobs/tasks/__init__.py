@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one task does: plain functions of documents, no pyspark."""
+"""Run one task: plain functions without Spark."""

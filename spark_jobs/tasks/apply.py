@@ -51,7 +51,7 @@ from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, Span
 def apply(
     job: JobDocument, task: ApplyTask, secrets: dict[str, dict[str, str]], stage: str | None = None
 ) -> ApplyReport:
-    """Resolve and commit one table; whatever goes wrong is told, not raised.
+    """Resolve and commit one table; an error is reported, not raised.
 
     :param stage: folder for what the Spark writer is to commit afterwards; None lets the task commit itself.
     """
@@ -71,7 +71,7 @@ def apply(
         report = _set_aside(task, error, table.first, table.seen_version)
         if report.status == ApplyStatus.PARKED and table.may_hold_batch():
             report.status = ApplyStatus.UNAVAILABLE  # the repeat of the batch finds what is committed
-    pa.default_memory_pool().release_unused()  # the worker lives on beside others that need it now
+    pa.default_memory_pool().release_unused()  # the worker lives on next to others that need it now
     report.seconds = round(time.monotonic() - begin, 3)
     return report
 
@@ -79,15 +79,15 @@ def apply(
 def _set_aside(task: ApplyTask, error: BaseException, first: dict[str, Any], seen_version: int | None) -> ApplyReport:
     """Report an error: that the batch should run again, or why the table is parked.
 
-    :param first: place of the first record that has to wait.
+    :param first: topic, partition and offset of the first record that has to wait.
     :param seen_version: version that the table's location has, None where no table could be opened.
     """
     table = f"{task.database}.{task.table}"
-    found = as_cdc_error(error, {"table": table, **first})
-    if found is not error:
-        print(f"{found.code} in table {printable(table)}: {course(error)}", file=sys.stderr)
+    cdc_error = as_cdc_error(error, {"table": table, **first})
+    if cdc_error is not error:
+        print(f"{cdc_error.code} in table {printable(table)}: {course(error)}", file=sys.stderr)
     report = ApplyReport(task.table_id, ApplyStatus.PARKED, seen_version)
-    report.fail(found)
+    report.fail(cdc_error)
     return report
 
 
@@ -106,7 +106,7 @@ class _Table:
         self._timeline = TableTimeline.from_document(task.timeline)
         self._format = open_format(job.format, job.format_options)
         self._by_clock = self._format.order == "clock"
-        self._owes = False
+        self._has_pending = False
         self._committing = False
         self.seen_version: int | None = None
         self.first: dict[str, Any] = {}
@@ -184,7 +184,7 @@ class _Table:
                 "apply.quarantine_exceeded",
                 f"{len(plan.failures)} rows do not fit their columns, policy.quarantine_limit is {budget}",
                 where=asdict(first),
-                hint="mend the column's type or raise the limit; the table goes on from where it stands",
+                hint="correct the column's type or raise the limit; the table goes on from its present version",
             )
 
     def _check_foreign_keys(self, base_schema: TableSchema | None, plan: MergePlan) -> None:
@@ -239,11 +239,11 @@ class _Table:
             return True
         if stored is None or base_schema is None:
             return False
-        kept = mapper.content(stored, base_schema, step.version)
-        kept = kept.filter(referring(kept, names, lost))
+        remaining = mapper.content(stored, base_schema, step.version)
+        remaining = remaining.filter(referring(remaining, names, lost))
         keys = [column.name for column in step.schema.key_columns]
         gone = pa.concat_tables([step.deletes, step.upserts.select(keys)])
-        return bool(without_keys(kept, gone, keys).num_rows)
+        return bool(without_keys(remaining, gone, keys).num_rows)
 
     def _clears(self) -> list[str]:
         """Return where rows say TRUNCATE."""
@@ -257,10 +257,10 @@ class _Table:
 
     def _state(self, *, committed: bool) -> TableState:
         """Return the table's state after this batch."""
-        debts_seq = None
-        if self._owes:
-            debts_seq = self._job.seq if committed or self._task.base is None else self._task.base.debts_seq
-        return committed_state(self._task, self._timeline, self._job.seq, debts_seq)
+        pending_seq = None
+        if self._has_pending:
+            pending_seq = self._job.seq if committed or self._task.base is None else self._task.base.debts_seq
+        return committed_state(self._task, self._timeline, self._job.seq, pending_seq)
 
     def may_hold_batch(self) -> bool:
         """Return whether this attempt's commit may have gone through: such a table is never parked for the batch."""
@@ -387,8 +387,8 @@ class _Table:
         if oldest is None or not len(alike) or self._task.base is None:
             return None
         applied = self._task.base.applied_position
-        places = [self._timeline.versions[place].position for place in barriers(self._timeline.versions)]
-        begins = max([pc.min(alike).as_py(), *(place for place in places if place <= applied)])
+        positions = [self._timeline.versions[index].position for index in barriers(self._timeline.versions)]
+        begins = max([pc.min(alike).as_py(), *(position for position in positions if position <= applied)])
         older = older.filter(pc.and_(self._in_keyed_version(older), pc.greater_equal(older.column("position"), begins)))
         return older if older.num_rows else None
 
@@ -415,13 +415,13 @@ class _Table:
         for span in spans:
             before_of = self._before_of()
             if images is None:
-                found = read_groups(self._storage, span.groups, columns, before_of=before_of)
+                read = read_groups(self._storage, span.groups, columns, before_of=before_of)
             else:
-                found = read_without_images(self._storage, span.groups, columns, images, before_of=before_of)
+                read = read_without_images(self._storage, span.groups, columns, images, before_of=before_of)
             if self._by_clock:
-                tables.append(self._of_table(self._with_older(found, span, columns), span))
+                tables.append(self._of_table(self._with_older(read, span, columns), span))
                 continue
-            rows = _between(found, span)
+            rows = _between(read, span)
             tables.append(self._without_broken_off(rows) if sent else rows)
         if not tables:
             return self._no_changes()
@@ -444,9 +444,9 @@ class _Table:
         broken = pc.fill_null(pc.and_(pc.and_(snapshot, there), older), False)
         return rows.filter(pc.invert(broken)).drop_columns(["kafka_time"])
 
-    def _with_older(self, found: pa.Table, span: Span, columns: list[str]) -> pa.Table:
+    def _with_older(self, newer: pa.Table, span: Span, columns: list[str]) -> pa.Table:
         """Return a span's rows with those of earlier batches that they may repeat, marked as older."""
-        tables = [_marked(found, older=False)]
+        tables = [_marked(newer, older=False)]
         for groups, late in ((span.older, False), (span.late, True)):
             if groups:
                 older = read_groups(self._storage, groups, columns, before_of=self._before_of())
@@ -456,7 +456,7 @@ class _Table:
     def _of_table(self, rows: pa.Table, span: Span) -> pa.Table:
         """Return the rows of a span's groups that mean this table, where a clock orders them.
 
-        :raises DataError: only the order of changes of one instant would tell.
+        :raises DataError: only the order of changes of one instant would show it.
         """
         timeline = self._timeline
         rows = beside_copies(rows, timeline.copies)
@@ -469,10 +469,10 @@ class _Table:
         groups = [*span.groups, *span.older, *span.late]
         if span.end is None and all(group.min_position >= begun for group in groups):
             return rows
-        found = rows_of_name(rows, span.start, span.end, span.others)
-        if found is None:
+        own = rows_of_name(rows, span.start, span.end, span.others)
+        if own is None:
             raise order_unknown(timeline, "rows, and statements that give their name to another table,")
-        return found
+        return own
 
     def _before_of(self) -> list[str] | None:
         """Return the operations whose image before counts: updates name their key a second time in many formats."""
@@ -494,15 +494,15 @@ class _Table:
             "lossy": plan.lossy,
         }
         commit = Commit(self._app, self._job.seq, facts)
-        owed = pending_deletes.read(self._storage, self._job.pipeline, task.base)
+        pending = pending_deletes.read(self._storage, self._job.pipeline, task.base)
         stays = (
             base_schema is not None and not moved and task.rewind_to is None and len(plan.steps) == 1 and not step.clear
         )
         stays = stays and _same_layout(base_schema, step.schema, self._types)
-        self._owes = owed.num_rows > 0
+        self._has_pending = pending.num_rows > 0
         if stays and not step.adds and not step.deletes.num_rows:
             return "", task.expected, 0
-        if stays and not owed.num_rows and not step.deletes.num_rows and (not step.keyed or target.is_empty()):
+        if stays and not pending.num_rows and not step.deletes.num_rows and (not step.keyed or target.is_empty()):
             action = Action("append", commit, step.upserts, later=step.later)
         elif stays and step.keyed:
             key = [column.name for column in step.schema.key_columns]
@@ -514,9 +514,9 @@ class _Table:
                 step.type_now()
                 later = None
             mapper = Mapper(self._timeline.versions, self._timeline.fills, self._types, plan.lossy)
-            rows, owed = after_steps(self._stored() if keeps else None, owed, base_schema, plan.steps, mapper)
-            pending_deletes.write(self._storage, self._job.pipeline, task.table_id, self._job.seq, owed)
-            self._owes = owed.num_rows > 0
+            rows, pending = after_steps(self._stored() if keeps else None, pending, base_schema, plan.steps, mapper)
+            pending_deletes.write(self._storage, self._job.pipeline, task.table_id, self._job.seq, pending)
+            self._has_pending = pending.num_rows > 0
             action = Action("overwrite" if target.exists else "create", commit, rows, later=later)
 
         def typed(rows: int) -> None:
@@ -580,7 +580,7 @@ def _inside(rows: pa.Table, start: str, end: str | None) -> pa.Table:
 
 
 def _marked(rows: pa.Table, *, older: bool, late: bool = False) -> pa.Table:
-    """Return rows of a format ordered by clock with what tells repeats."""
+    """Return rows of a format ordered by clock with the columns that repeats are recognised by."""
     rows = with_sending(rows)
     for name, mark in (("older", older), ("late", late)):
         rows = rows.append_column(name, pa.chunked_array([pa.repeat(mark, rows.num_rows)]))
@@ -595,7 +595,7 @@ def _unknown(fresh: pa.Table, before: pa.Table, wire: Format) -> pa.Table:
     """Return the fresh rows of a table without key that were not applied before: sent again, they would count twice."""
     numbers = identities(pa.concat_tables([fresh, before]).unify_dictionaries(), wire)
     again = pa.array(np.isin(numbers[: fresh.num_rows], numbers[fresh.num_rows :]))
-    if wire.snapshot_rows == "numbered":  # else copies of snapshot rows cannot be told from others
+    if wire.snapshot_rows == "numbered":  # else copies of snapshot rows look like the others
         return fresh.filter(pc.invert(again))
     snapshot = pc.equal(fresh.column("op").cast(pa.string()), "snapshot")
     return fresh.filter(pc.or_(pc.invert(again), snapshot))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of a table that its own commit carries: what the rows hold, whatever a ledger remembers."""
+"""Compute the state of a table that its own commit carries: it describes the rows, whatever a ledger remembers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from spark_jobs.tasks.table_task import ApplyTask
 
 
-def committed_state(task: ApplyTask, timeline: TableTimeline, seq: int, debts_seq: int | None) -> TableState:
+def committed_state(task: ApplyTask, timeline: TableTimeline, seq: int, pending_seq: int | None) -> TableState:
     """Return a table's state once a batch is applied, without the version that the commit makes.
 
     :param seq: number of the batch.
-    :param debts_seq: batch that left removals which found no row yet, None without any.
+    :param pending_seq: batch that left removals which found no row yet, None without any.
     """
     groups = [group for span in task.spans for group in span.groups]
     times = [group.max_source_time for group in groups if group.max_source_time is not None]
@@ -30,7 +30,7 @@ def committed_state(task: ApplyTask, timeline: TableTimeline, seq: int, debts_se
         applied_position=reached,
         source_time=max([*times, *([before] if before is not None else [])], default=None),
         schema=timeline.schema.document(),
-        debts_seq=debts_seq,
+        debts_seq=pending_seq,
         timeline_mark=timeline.mark(reached),
         snapshot_position=task.snapshot_position,
         snapshot_sent=task.snapshot_sent,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Vacate: a location whose table was renamed away and whose name nobody took holds no rows any more."""
+"""Empty a location whose table was renamed away and whose name no other table took."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from spark_jobs.sinks.delta.table import Commit, DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 
 
-def vacate(job: JobDocument, left: TableState, options: dict[str, str]) -> None:
+def empty_location(job: JobDocument, left: TableState, options: dict[str, str]) -> None:
     """Empty the location; its older versions stay readable. Doing it again changes nothing."""
-    place = DeltaLocation(left.location, options)
+    target = DeltaLocation(left.location, options)
     app = f"cdc/{job.pipeline}/{left.table_id}/vacated"
-    if place.exists and (place.applied(app) or -1) < job.seq and not place.is_empty():
+    if target.exists and (target.applied(app) or -1) < job.seq and not target.is_empty():
         commit = Commit(app, job.seq, {"app": app, "seq": job.seq, "vacated": True})
-        TaskWriter().commit(place, Action("overwrite", commit, place.rows().slice(0, 0)))
+        TaskWriter().commit(target, Action("overwrite", commit, target.rows().slice(0, 0)))

@@ -34,7 +34,7 @@ def renumbered(
 ) -> Manifest:
     """Return what a batch landed, with the positions that its changes have once generations begin.
 
-    Writes the files of the change log again, beside those there: until a manifest names them they do not count.
+    Writes the files of the change log again, next to the existing ones: until a manifest names them they do not count.
 
     :param begins: of all generations, those found in this batch too.
     :param new: those found in this batch just now.
@@ -44,19 +44,19 @@ def renumbered(
     for group in landed.groups:
         files.setdefault(group.file, []).append(group)
     reports: list[LandReport] = run(task, list(files.values()))
-    # a task reports the place of a statement and what it says side by side
-    places = [{"position": Begins(begins).position_of(statement)} for statement in landed.statements]
+    # a task reports the position of a statement and its content side by side
+    positions = [{"position": Begins(begins).position_of(statement)} for statement in landed.statements]
     result = replace(
         landed,
         groups=[group for report in reports for group in report.groups],
         descriptions=[one for report in reports for one in report.descriptions],
         begins=[*landed.begins, *map(list, new)],
-        statements=[{**one, **place} for one, place in zip(landed.statements, places, strict=True)],
-        schema_changes=[{**one, **place} for one, place in zip(landed.schema_changes, places, strict=True)],
+        statements=[{**one, **position} for one, position in zip(landed.statements, positions, strict=True)],
+        schema_changes=[{**one, **position} for one, position in zip(landed.schema_changes, positions, strict=True)],
     )
-    moved = {begin.place for begin in new}
-    kept = [one for one in landed.stretches if f"{one['topic']}/{one['partition']}" not in moved]
-    result.stretches = [*kept, *_stretches(result, moved, storage)]
+    moved = {begin.partition_key for begin in new}
+    unmoved = [one for one in landed.stretches if f"{one['topic']}/{one['partition']}" not in moved]
+    result.stretches = [*unmoved, *_stretches(result, moved, storage)]
     return result
 
 
@@ -93,27 +93,27 @@ def restated(changes: Iterable[Mapping[str, Any]], new: Sequence[Begin]) -> list
     Statements come before the rows and on another topic, so an earlier batch may hold them, where nothing showed yet
     that the log had begun again.
     """
-    found = []
+    result = []
     for change in changes:
         if change.get("snapshot") is not None and change["position"]:
             begin = next((one for one in new if one.follows(change["position"], change["time"])), None)
             if begin is not None:
-                found.append({**change, "position": in_generation(change["position"], begin.generation)})
-    return found
+                result.append({**change, "position": in_generation(change["position"], begin.generation)})
+    return result
 
 
-def _stretches(landed: Manifest, places: set[str], storage: Storage) -> list[dict[str, Any]]:
+def _stretches(landed: Manifest, partition_keys: set[str], storage: Storage) -> list[dict[str, Any]]:
     """Return the stretches of some partitions again."""
     schema = pa.schema([CHANGE_SCHEMA.field(name) for name in _MARKS])
     groups = [group for group in landed.groups if group.database]
     rows = read_groups(storage, groups, _MARKS).cast(schema) if groups else schema.empty_table()
     streamed = [{**one, "kind": "row"} for one in landed.statements if one["op"] != "snapshot"]
     rows = pa.concat_tables([rows, pa.Table.from_pylist(streamed, schema)])
-    found = Stretches()
-    for place in sorted(places):
-        topic, _, partition = place.rpartition("/")
+    stretches = Stretches()
+    for partition_key in sorted(partition_keys):
+        topic, _, partition = partition_key.rpartition("/")
         mine = rows.filter((pc.field("topic") == topic) & (pc.field("partition") == int(partition)))
         mine = mine.sort_by([("offset", "ascending"), ("index", "ascending")]).unify_dictionaries().combine_chunks()
         for batch in mine.to_batches():
-            found.add(batch)
-    return found.documents()
+            stretches.add(batch)
+    return stretches.documents()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What apply is told of one table, and what it reports of it."""
+"""Define the task of applying one table, and its report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Span:
     """Row groups of one name and the positions in them that mean this table: half-open, ``end`` None is open.
 
     :param others: spans in which the name meant other tables, if they begin or end in one instant with this one.
-    :param older: other row groups of the name that the rows may repeat, where no position tells that.
+    :param older: other row groups of the name that the rows may repeat, where no position shows that.
     :param late: the same, but not applied yet, while the rows are: they may have been applied as new ones.
     """
 
@@ -47,7 +47,7 @@ class ParentTable:
 
 @dataclass(slots=True)
 class ApplyTask:
-    """What one table needs.
+    """Everything that applying one table needs.
 
     :param base: state whose rows the result starts from, None to start from nothing.
     :param expected: version that the target location has if nobody else wrote, None when nothing of ours lies there.
@@ -91,7 +91,7 @@ class ApplyTask:
 
 @dataclass(slots=True)
 class ApplyReport:
-    """What came of one table.
+    """Result of applying one table.
 
     :param rewind_to: position that the table has to go back behind first, where the status is ``rewind``.
     :param state: of the table after it; of ``ahead`` the state that the table's own commit states.

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs in Spark's worker processes besides tasks."""
+"""Prepare Spark's worker processes: how they start, their memory, the way of tasks to them."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How secrets may travel to executors: tasks carry them, so what Spark's processes say to each other is encrypted."""
+"""Demand encryption between Spark's processes: tasks carry secrets to executors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def demand_encryption(conf: Mapping[str, str], secrets: Mapping[str, Mapping[str
 
 
 def _encrypted(conf: Mapping[str, str]) -> bool:
-    """Tell whether Spark encrypts RPC (Spark's manual, Security: SSL, or authentication with AES or SASL)."""
+    """Return whether Spark encrypts RPC (Spark's manual, Security: SSL, or authentication with AES or SASL)."""
     ciphers = ("spark.network.crypto.enabled", "spark.authenticate.enableSaslEncryption")
     aes = _on(conf, "spark.authenticate") and any(_on(conf, key) for key in ciphers)
     return aes or _on(conf, "spark.ssl.rpc.enabled")

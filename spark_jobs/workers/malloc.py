@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps memory that is given back with the process: fetched anew, page by page, it costs up to a fourth of landing."""
+"""Keep freed memory in the process: fetched again, page by page, it costs up to a fourth of landing."""
 
 from __future__ import annotations
 
 import numpy as np
 
-_LARGEST = 31 << 20  # bytes: pieces of 32 MiB and more glibc always fetches anew
+_LARGEST = 31 << 20  # bytes: pieces of 32 MiB and more glibc always fetches again
 
 
 def keep_memory() -> None:

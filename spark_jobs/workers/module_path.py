@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports PySpark from where pip unpacked it: from the zip that Spark names first, each start would compile it anew."""
+"""Import PySpark from where pip unpacked it: from the zip that Spark names first, each start would compile it again."""
 
 from __future__ import annotations
 

@@ -12,12 +12,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.model import clock_position
-from airflow_provider_cdc.core.model.position import ROW_DIGITS
+from airflow_provider_cdc.core.model.position import GENERATION_DIGITS, ROW_DIGITS
 
 
 def event_of(positions: Any) -> Any:
     """Return positions in the source's log without the row: rows of one event have equal texts."""
     return pc.utf8_slice_codeunits(positions, 0, -1 - ROW_DIGITS)
+
+
+def generation_text_of(positions: Any) -> Any:
+    """Return the text of the log's generation in positions in the source's log."""
+    return pc.utf8_slice_codeunits(positions, 0, GENERATION_DIGITS)
+
+
+def without_generation(positions: Any) -> Any:
+    """Return positions in the source's log behind their generation: equal in every generation of the log."""
+    return pc.utf8_slice_codeunits(positions, GENERATION_DIGITS)
 
 
 def moment_of(positions: Any) -> Any:

@@ -92,12 +92,14 @@ class DataFiles:
 
     def _statistics(self) -> str:
         """Return what Delta keeps of the file; columns that have values without bounds have none."""
-        known = {name: [b for b in found if b is not None] for name, found in self._bounds.items() if None not in found}
+        known = {
+            name: [b for b in bounds if b is not None] for name, bounds in self._bounds.items() if None not in bounds
+        }
         return json.dumps(
             {
                 "numRecords": self._rows,
-                "minValues": {name: min(low for low, _ in found) for name, found in known.items()},
-                "maxValues": {name: max(high for _, high in found) for name, found in known.items()},
+                "minValues": {name: min(low for low, _ in bounds) for name, bounds in known.items()},
+                "maxValues": {name: max(high for _, high in bounds) for name, bounds in known.items()},
                 "nullCount": self._nulls,
             }
         )
@@ -122,6 +124,6 @@ def _bounds(values: pa.ChunkedArray) -> tuple[Any, Any] | None:
             return None
     elif not (pa.types.is_integer(kind) or pa.types.is_date32(kind)):
         return None
-    found = pc.min_max(values).as_py()
-    low, high = found["min"], found["max"]
+    extremes = pc.min_max(values).as_py()
+    low, high = extremes["min"], extremes["max"]
     return (low.isoformat(), high.isoformat()) if pa.types.is_date32(kind) else (low, high)

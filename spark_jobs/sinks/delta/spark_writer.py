@@ -41,14 +41,14 @@ class StageWriter:
     def __init__(self, storage: Storage, folder: str) -> None:
         self._storage, self._folder = storage, folder
 
-    def commit(self, place: DeltaLocation, action: Action) -> int | None:
+    def commit(self, target: DeltaLocation, action: Action) -> int | None:
         """Leave the action for :class:`SparkWriter`; its document appears last, so a half staged table is none."""
         self._storage.make_folder(self._folder)
         self._rows("rows", action.rows.schema, action.pieces())
         if action.deletes is not None:
             self._rows("deletes", action.deletes.schema, [action.deletes])
         document = {
-            "location": place.location,
+            "location": target.location,
             "verb": action.verb,
             "key": list(action.key),
             "commit": asdict(action.commit),
@@ -106,7 +106,7 @@ class SparkWriter:
 
     def _commit(self, session: SparkSession, folder: str, document: dict[str, Any]) -> None:
         rows = session.read.parquet(self._url(f"{folder}/rows.parquet"))
-        location = self._place(document["location"])
+        location = self._spark_path(document["location"])
         if document["verb"] == "merge":
             deletes = session.read.parquet(self._url(f"{folder}/deletes.parquet"))
             self._merge(session, rows, deletes, location, document["key"])
@@ -151,8 +151,8 @@ class SparkWriter:
             )
 
     def _url(self, name: str) -> str:
-        return self._place(f"{self._storage.root}/{name}")
+        return self._spark_path(f"{self._storage.root}/{name}")
 
     @staticmethod
-    def _place(path: str) -> str:
+    def _spark_path(path: str) -> str:
         return path.replace("s3://", "s3a://", 1) if path.startswith("s3://") else path

@@ -33,7 +33,7 @@ _PLAIN = frozenset({"appendOnly", "invariants", "timestampNtz"})  # features of 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What every commit of ours carries.
+    """Metadata that each commit of the project carries.
 
     :param app: application id of the table's transactions.
     :param seq: the batch; a table never takes the same or an older one again.
@@ -90,7 +90,7 @@ class DeltaLocation:
 
     @property
     def exists(self) -> bool:
-        """Whether a Delta table lies there."""
+        """Return whether there is a Delta table."""
         return self._table is not None
 
     @property
@@ -129,8 +129,8 @@ class DeltaLocation:
     def facts(self, app: str) -> dict[str, Any] | None:
         """Return the facts of an application's newest commit, None where the log no longer has it."""
         for limit in (50, None):
-            found = (self._facts(entry) for entry in self.table.history(limit))
-            facts = next((facts for facts in found if facts.get("app") == app), None)
+            history = (self._facts(entry) for entry in self.table.history(limit))
+            facts = next((facts for facts in history if facts.get("app") == app), None)
             if facts is not None:
                 return facts
         return None
@@ -138,10 +138,10 @@ class DeltaLocation:
     @staticmethod
     def _facts(entry: dict[str, Any]) -> dict[str, Any]:
         try:
-            found = json.loads(entry.get("cdc") or entry.get("userMetadata") or "{}")  # delta-rs' and Spark's place
+            content = json.loads(entry.get("cdc") or entry.get("userMetadata") or "{}")  # delta-rs' and Spark's place
         except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}
 
     def foreign_commit(self, since: int) -> str | None:
         """Return the operation of a commit after version ``since`` that may have changed rows and is not ours."""
@@ -213,7 +213,7 @@ class DeltaLocation:
 
     @property
     def takes_files(self) -> bool:
-        """Whether files can be added and removed as they are: nothing is kept of their rows beside them."""
+        """Return whether files can be added and removed as they are: nothing is stored of their rows next to them."""
         protocol, metadata = self.table.protocol(), self.table.metadata()
         features = set(protocol.writer_features or ()) | set(protocol.reader_features or ())
         known = protocol.min_writer_version <= 2 or (protocol.min_writer_version == 7 and features <= _PLAIN)
@@ -221,13 +221,13 @@ class DeltaLocation:
 
     @property
     def has_wide_rows(self) -> bool:
-        """Whether rows are so large that delta-rs cannot work on its number of them at once."""
+        """Return whether rows are so large that delta-rs cannot work on its number of them at once."""
         files = pa.table(self.table.get_add_actions())
         rows, size = (pc.sum(files.column(name)).as_py() for name in ("num_records", "size_bytes"))
         return bool(rows) and size / rows > WIDE_ROW
 
     def has_columns(self, schema: pa.Schema) -> bool:
-        """Whether the table has exactly these columns, in this order."""
+        """Return whether the table has exactly these columns, in this order."""
         same: bool = self.table.schema() == Schema.from_arrow(schema)
         return same
 
@@ -261,15 +261,15 @@ class DeltaLocation:
         )
 
     def without_keys(self, keys: pa.Table, files: DataFiles) -> list[RemoveAction]:
-        """Write the rows anew that lie in one file with rows of these keys; return the removal of such files."""
+        """Write again the rows that share a file with rows of these keys; return the removal of such files."""
         storage, removed = Storage(self.location, self._options), []
         schema = files.schema
         actions = pa.table(self.table.get_add_actions())
         for action in actions.select(["path", "size_bytes"]).to_pylist():
             path = storage.path(unquote(action["path"]))
             with self._reading(), _opened(storage, path) as file:
-                found = normal(file.read(columns=keys.column_names), keys.schema)
-                gone = having_keys(found, keys, keys.column_names)
+                stored = normal(file.read(columns=keys.column_names), keys.schema)
+                gone = having_keys(stored, keys, keys.column_names)
             if gone.any():
                 with self._reading(), _opened(storage, path) as file:
                     for rows in _kept_rows(file, pa.array(~gone), schema):
@@ -378,7 +378,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def demand_names(names: Sequence[str], location: str) -> None:
-    """Refuse columns that a Delta table cannot have beside each other.
+    """Refuse columns that a Delta table cannot have together.
 
     :raises SinkError: a name has a NUL, or two are the same but for their case.
     """
@@ -407,15 +407,15 @@ def _opened(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
         yield pq.ParquetFile(opened, buffer_size=1 << 20)
 
 
-def _kept_rows(file: pq.ParquetFile, kept: pa.Array, schema: pa.Schema) -> Iterator[pa.Table]:
+def _kept_rows(file: pq.ParquetFile, mask: pa.Array, schema: pa.Schema) -> Iterator[pa.Table]:
     """Yield the rows of a file that are kept, a few at a time if they are large."""
     metadata = file.metadata
     size = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
     count = max(1, PIECE_BYTES * metadata.num_rows // max(1, size))
-    place = 0
+    start = 0
     for batch in file.iter_batches(count, columns=schema.names, use_threads=False):
-        rows = pa.Table.from_batches([batch]).filter(kept.slice(place, batch.num_rows))
-        place += batch.num_rows
+        rows = pa.Table.from_batches([batch]).filter(mask.slice(start, batch.num_rows))
+        start += batch.num_rows
         yield normal(rows.select(schema.names), schema)
 
 

@@ -12,73 +12,73 @@ from spark_jobs.sinks.delta.table import WIDE_ROW, DeltaLocation
 
 
 class TaskWriter:
-    """Commits through delta-rs in this process; rows that are large are written to files a piece at a time."""
+    """Commit through delta-rs in this process; large rows are written to files a piece at a time."""
 
-    def commit(self, place: DeltaLocation, action: Action) -> int | None:
-        """Carry out one action in one commit; returns the version it made."""
-        before = -1 if place.version is None else place.version
-        if _in_pieces(place, action):
-            _write_pieces(place, action)
+    def commit(self, target: DeltaLocation, action: Action) -> int | None:
+        """Carry out one action in one commit; return the version it made."""
+        before = -1 if target.version is None else target.version
+        if _in_pieces(target, action):
+            _write_pieces(target, action)
         else:
-            _write_at_once(place, action)
-        # our commit is the next version: one that meets another fails; nothing replaced by nothing is no commit
-        return min(before + 1, place.newest_version())
+            _write_at_once(target, action)
+        # our commit is the next version: one that meets another fails; nothing replaced by nothing makes no commit
+        return min(before + 1, target.newest_version())
 
 
-def _in_pieces(place: DeltaLocation, action: Action) -> bool:
+def _in_pieces(target: DeltaLocation, action: Action) -> bool:
     """Return whether an action is carried out with files that are written a piece at a time."""
-    if not place.exists:
+    if not target.exists:
         return action.later is not None
-    if not place.takes_files:
+    if not target.takes_files:
         return False
     match action.verb:
         case "create":
             return False  # delta-rs says what is wrong
         case "merge":
-            return place.has_wide_rows or (action.later is not None and action.later.row_bytes > WIDE_ROW)
+            return target.has_wide_rows or (action.later is not None and action.later.row_bytes > WIDE_ROW)
         case "overwrite":
-            return action.later is not None and place.has_columns(_numbered(action.rows.schema))
+            return action.later is not None and target.has_columns(_numbered(action.rows.schema))
         case _:
             return action.later is not None
 
 
-def _write_pieces(place: DeltaLocation, action: Action) -> None:
-    files = place.new_files(action.rows.schema)
+def _write_pieces(target: DeltaLocation, action: Action) -> None:
+    files = target.new_files(action.rows.schema)
     try:
-        removed = _write_files(place, action, files)
-        with place.writing():
+        removed = _write_files(target, action, files)
+        with target.writing():
             added = files.close()
     except BaseException:
         files.discard()
         raise
     # from here on the files stay: a commit that seems to fail may have gone through
     mode = "overwrite" if action.verb == "overwrite" else "append"
-    place.commit_files(_numbered(files.schema), added, removed, mode, action.commit)
+    target.commit_files(_numbered(files.schema), added, removed, mode, action.commit)
 
 
-def _write_files(place: DeltaLocation, action: Action, files: DataFiles) -> list[RemoveAction]:
+def _write_files(target: DeltaLocation, action: Action, files: DataFiles) -> list[RemoveAction]:
     """Write an action's rows, and for a merge what stays of the files that it touches; return those files' removal."""
     keys = [] if action.deletes is None else [action.deletes.select(action.key)]
     for piece in action.pieces():
-        with place.writing():
+        with target.writing():
             files.add(piece)
         if action.verb == "merge":
             keys.append(piece.select(action.key))
-    return place.without_keys(pa.concat_tables(keys), files) if action.verb == "merge" else []
+    return target.without_keys(pa.concat_tables(keys), files) if action.verb == "merge" else []
 
 
-def _write_at_once(place: DeltaLocation, action: Action) -> None:
+def _write_at_once(target: DeltaLocation, action: Action) -> None:
     rows = pa.concat_tables([action.rows.schema.empty_table(), *action.pieces()])
     match action.verb:
         case "create":
-            place.write(_with_numbers(rows), "error", action.commit)
+            target.write(_with_numbers(rows), "error", action.commit)
         case "append":
-            place.write(rows, "append", action.commit)
+            target.write(rows, "append", action.commit)
         case "overwrite":
-            place.write(_with_numbers(rows), "overwrite", action.commit, schema_mode="overwrite")
+            target.write(_with_numbers(rows), "overwrite", action.commit, schema_mode="overwrite")
         case "merge":
             assert action.deletes is not None
-            place.merge(rows, action.deletes, action.key, action.commit)
+            target.merge(rows, action.deletes, action.key, action.commit)
 
 
 def _with_numbers(rows: pa.Table) -> pa.Table:
@@ -86,5 +86,5 @@ def _with_numbers(rows: pa.Table) -> pa.Table:
 
 
 def _numbered(schema: pa.Schema) -> pa.Schema:
-    """Note each column's place beside it: delta-rs takes a schema in another order for the one it has."""
-    return pa.schema([field.with_metadata({"cdc.place": str(place)}) for place, field in enumerate(schema, 1)])
+    """Add each column's ordinal as its metadata: delta-rs takes a schema in another order for the one it has."""
+    return pa.schema([field.with_metadata({"cdc.place": str(ordinal)}) for ordinal, field in enumerate(schema, 1)])

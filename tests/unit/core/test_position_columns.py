@@ -7,8 +7,15 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.formats.common.change_builder import binlog_positions
 from airflow_provider_cdc.core.model import clock_position
-from airflow_provider_cdc.core.model.position import binlog_position
-from airflow_provider_cdc.core.model.position_columns import event_of, moment_of, partition_of, tool_time_of
+from airflow_provider_cdc.core.model.position import binlog_position, in_generation
+from airflow_provider_cdc.core.model.position_columns import (
+    event_of,
+    generation_text_of,
+    moment_of,
+    partition_of,
+    tool_time_of,
+    without_generation,
+)
 
 # c.<tool time>.<source time>.<topic and partition>.<offset>.<index>.<tool batch>
 CLOCK = [
@@ -22,6 +29,13 @@ def test_rows_of_one_event_have_one_text() -> None:
     one, same, other = event_of(pa.array(positions)).to_pylist()
     assert one == same != other
     assert one == "0000.0000000012.00000000000000000400"
+
+
+def test_the_generation_and_the_rest_of_positions() -> None:
+    first = binlog_position(12, 400, 0)
+    positions = pa.array([first, in_generation(first, 17)])
+    assert generation_text_of(positions).to_pylist() == ["0000", "0017"]
+    assert without_generation(positions).to_pylist() == [".0000000012.00000000000000000400.0000000000"] * 2
 
 
 def test_positions_of_a_column_are_those_of_its_numbers() -> None:

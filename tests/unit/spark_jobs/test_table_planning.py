@@ -82,7 +82,7 @@ def settled(plan: ApplyPlan) -> dict[str, tuple[str, str]]:
 def test_only_tables_with_changes_get_a_task() -> None:
     plan = planned(rows("t", 210, 220))
     assert names(plan.tasks) == ["t"]
-    assert (plan.settled, plan.vacated, plan.unowned) == ([], [], [])
+    assert (plan.settled, plan.to_empty, plan.unowned) == ([], [], [])
 
 
 def test_a_task_names_the_committed_version_and_the_location_of_the_table() -> None:
@@ -113,7 +113,7 @@ def test_a_renamed_table_moves_with_the_rows_of_both_names_and_its_old_location_
     (task,) = plan.tasks
     assert (task.table, task.location, task.expected) == ("v", "lake/shop/v", None)
     assert [span.groups[0].file for span in task.spans] == ["t-210.parquet", "v-310.parquet"]
-    assert [(state.location, state.version) for state in plan.vacated] == [("lake/shop/t", 3)]
+    assert [(state.location, state.version) for state in plan.to_empty] == [("lake/shop/t", 3)]
 
 
 def test_tables_that_exchange_their_names_exchange_their_locations_and_none_is_emptied() -> None:
@@ -123,15 +123,15 @@ def test_tables_that_exchange_their_names_exchange_their_locations_and_none_is_e
     ids = {name: table_of([T, U], name).table_id for name in "tu"}
     # each location is expected to have the version that the other table committed there
     assert found == {"t": (ids["u"], 3), "u": (ids["t"], 7)}
-    assert plan.vacated == []
+    assert plan.to_empty == []
 
 
 def test_a_dropped_table_keeps_its_content_unless_the_policy_says_otherwise() -> None:
     drop = [statement(200, "DROP TABLE t")]
     kept = planned(read=drop)
     assert settled(kept) == {"t": ("dropped", "DROP TABLE")}
-    assert (names(kept.tasks), kept.vacated) == ([], [])
-    (emptied,) = planned(read=drop, policy={"on_drop_table": "apply"}).vacated
+    assert (names(kept.tasks), kept.to_empty) == ([], [])
+    (emptied,) = planned(read=drop, policy={"on_drop_table": "apply"}).to_empty
     assert (emptied.location, emptied.version) == ("lake/shop/t", 3)
 
 
@@ -141,7 +141,7 @@ def test_a_table_that_was_dropped_and_created_again_is_another_table_at_the_same
     (task,) = plan.tasks
     assert task.table_id != table_of([T], "t").table_id
     assert (task.base, task.expected) == (None, 3)
-    assert plan.vacated == [], "the new table replaces what lies there"
+    assert plan.to_empty == [], "the new table replaces what lies there"
 
 
 def test_rows_of_a_table_that_nobody_created_wait_under_their_name() -> None:
