@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.sdk import Asset, AssetAlias, conf
@@ -21,6 +22,7 @@ from airflow_provider_cdc.engine.task import Stopper
 from airflow_provider_cdc.operators.pipeline import PipelineOperator, airflow_error, airflow_errors, task_try
 
 if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
     from airflow_provider_cdc.batch.asset_events import AssetEvents
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.batch.window import ExactWindow, Until
     from airflow_provider_cdc.core.config import CdcPipeline
     from airflow_provider_cdc.core.ledger import Batch, Ledger
+    from airflow_provider_cdc.observability.lineage import BatchLineage
 
 _SHOWN = 50
 _LEFT_OUT = ("statements", "quarantine")  # of a result in XCom
@@ -94,6 +97,7 @@ class CdcSyncOperator(PipelineOperator):
         self.accept_loss = accept_loss
         self.new_generation = new_generation
         self._stopper = Stopper()
+        self._lineage: Callable[[], BatchLineage] | None = None
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Run the batch and return the small result."""
@@ -116,6 +120,20 @@ class CdcSyncOperator(PipelineOperator):
     def on_kill(self) -> None:
         """Stop the engine."""
         self._stopper("the task was killed")
+
+    # ---- lineage
+
+    def get_openlineage_facets_on_complete(self, task_instance: object) -> OperatorLineage[Any, Any]:
+        """Return what the batch read and wrote; Airflow's OpenLineage provider asks for it."""
+        from airflow.providers.openlineage.extractors import OperatorLineage
+
+        from airflow_provider_cdc.observability.lineage import as_operator_lineage
+
+        return OperatorLineage() if self._lineage is None else as_operator_lineage(self._lineage())
+
+    def get_openlineage_facets_on_failure(self, task_instance: object) -> OperatorLineage[Any, Any]:
+        """Return the same: other tables are committed where one is parked."""
+        return self.get_openlineage_facets_on_complete(task_instance)
 
     # ---- course
 
@@ -144,7 +162,7 @@ class CdcSyncOperator(PipelineOperator):
                         waits = str(error)
                 self._wait(pipeline, exact, waits, started)
             if result.error is not None:
-                self._report_failure(pipeline, result)
+                self._report(pipeline, ledger, result, ledger.open(pipeline.name))
                 raise airflow_error(result.error)
         return self._conclude(context, pipeline, ledger, until, result)
 
@@ -258,7 +276,7 @@ class CdcSyncOperator(PipelineOperator):
         """Log the result, send events, and return it or raise what parked and waiting tables ask for."""
         batch = None if result.seq is None else ledger.batch(pipeline.name, result.seq)
         self._log_result(result, batch)
-        self._report(pipeline, ledger, result)
+        self._report(pipeline, ledger, result, batch)
         answer = small(result)
         answer["until"] = until.at.isoformat() if until.at else None
         if batch is not None and batch.until != until.at and result.repeated:
@@ -271,23 +289,22 @@ class CdcSyncOperator(PipelineOperator):
             context["ti"].xcom_push("return_value", answer)
         raise problem
 
-    def _report_failure(self, pipeline: CdcPipeline, result: BatchResult) -> None:
-        from airflow_provider_cdc.observability.metrics import batch_metrics, error_metrics, send
-
-        assert result.error is not None
-        send(pipeline, [*batch_metrics(result), *error_metrics(result.error)])
-
-    def _report(self, pipeline: CdcPipeline, ledger: Ledger, result: BatchResult) -> None:
-        """Send the batch's metrics, and record how far the tables are behind the source now."""
+    def _report(self, pipeline: CdcPipeline, ledger: Ledger, result: BatchResult, batch: Batch | None) -> None:
+        """Send the batch's metrics, prepare its lineage, and record how far the tables are behind the source now."""
         from airflow_provider_cdc.hooks.kafka_log import KafkaLog
-        from airflow_provider_cdc.observability.metrics import batch_metrics, send
+        from airflow_provider_cdc.observability.lineage import batch_lineage
+        from airflow_provider_cdc.observability.metrics import batch_metrics, error_metrics, send
         from airflow_provider_cdc.watch.lag import applied_offsets, observe_lag, report_lag
 
         send(pipeline, batch_metrics(result))
-        if result.repeated:
-            return
+        if result.error is not None:
+            send(pipeline, error_metrics(result.error))
         try:
             log = KafkaLog(pipeline.source.connection)
+            bootstrap = log.client_config()["bootstrap.servers"]
+            self._lineage = partial(batch_lineage, pipeline, ledger, bootstrap, result, batch)
+            if result.repeated or result.error is not None:
+                return
             lag = observe_lag(pipeline, log, applied_offsets(ledger, pipeline.name))
             ledger.record_progress(pipeline.name, report_lag(pipeline, lag))
         except CdcError as error:  # the batch is committed all the same

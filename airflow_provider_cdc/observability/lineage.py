@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Describe a batch as OpenLineage does: topics in, tables out, columns by the schema's history.
+
+Everything but :func:`as_operator_lineage` is plain data and needs no OpenLineage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from airflow_provider_cdc.batch.result import BatchResult, newest_by_name, table_states
+from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.ledger.records import time_text
+from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.model.status import TableStatus
+
+if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
+    from openlineage.client.generated.base import OutputDataset
+    from openlineage.client.generated.column_lineage_dataset import Fields
+
+    from airflow_provider_cdc.core.config import CdcPipeline
+    from airflow_provider_cdc.core.ledger import Batch, Ledger
+
+Name = tuple[str, str]
+"""Namespace and name of a dataset."""
+
+
+@dataclass(frozen=True)
+class TableOutput:
+    """A table that a batch changed.
+
+    :param name: of its location, by OpenLineage's naming of stores.
+    :param alias: of the pipeline's table: ``cdc://PIPELINE`` and ``DATABASE.TABLE``.
+    :param columns: name and type of each column.
+    :param sources: fields of topics that each column comes from; empty where the topic of the table is not known.
+    :param lifecycle: change of the table as a whole, empty for none.
+    """
+
+    name: Name
+    alias: Name
+    version: int | None
+    rows: int
+    columns: list[tuple[str, str]]
+    sources: dict[str, list[tuple[Name, str]]]
+    lifecycle: str = ""
+
+
+@dataclass(frozen=True)
+class BatchLineage:
+    """What a batch read and wrote.
+
+    :param batch: the run facet ``cdc_batch``.
+    """
+
+    inputs: list[Name] = field(default_factory=list)
+    outputs: list[TableOutput] = field(default_factory=list)
+    batch: dict[str, Any] = field(default_factory=dict)
+
+
+def batch_lineage(
+    pipeline: CdcPipeline, ledger: Ledger, bootstrap: str, result: BatchResult, batch: Batch | None
+) -> BatchLineage:
+    """Return the lineage of a batch; one that was done before, or failed, has no outputs.
+
+    :param bootstrap: addresses of the brokers.
+    :param batch: the ledger's batch; None where the request had none.
+    """
+    facet = {
+        "pipeline": pipeline.name,
+        "seq": result.seq,
+        "status": str(result.status),
+        "until": None if batch is None else time_text(batch.until),
+        "records": result.records,
+        "cut": result.cut,
+        "repeated": bool(result.repeated),
+        "parked": [table.name for table in result.parked or ()],
+        "error": None if result.error is None else result.error.code,
+    }
+    inputs = [] if batch is None else _topics(pipeline, batch, bootstrap)
+    if batch is None or result.repeated or result.error is not None:
+        return BatchLineage(inputs, batch=facet)
+    states = newest_by_name(table_states(ledger, pipeline.name).values())
+    changed = [line for line in result.tables if line.name in states and (line.action or _dropped(states[line.name]))]
+    outputs = [
+        _output(pipeline, ledger, batch, states[line.name], line.upserts, line.action, inputs) for line in changed
+    ]
+    return BatchLineage(inputs, outputs, facet)
+
+
+def _topics(pipeline: CdcPipeline, batch: Batch, bootstrap: str) -> list[Name]:
+    """Return the topics of which the batch read records."""
+    namespace = f"kafka://{bootstrap.split(',')[0].strip()}"
+    read = [
+        topic
+        for topic, partitions in batch.end.items()
+        if topic != pipeline.source.heartbeat_topic
+        and any(end > batch.start.get(topic, {}).get(partition, end) for partition, end in partitions.items())
+    ]
+    return [(namespace, topic) for topic in sorted(read)]
+
+
+def _output(
+    pipeline: CdcPipeline,
+    ledger: Ledger,
+    batch: Batch,
+    state: TableState,
+    rows: int,
+    action: str,
+    inputs: Sequence[Name],
+) -> TableOutput:
+    schema = TableSchema.from_document(state.schema) if state.schema else TableSchema(())
+    before = _schema_before(ledger, pipeline.name, state.table_id, batch.seq)
+    topics = _topics_of(state, [name for name in inputs if name[1] != pipeline.source.schema_topic])
+    sources = {
+        column.name: [(topic, name) for topic in topics for name in _names(column.id, before, schema)]
+        for column in (schema.columns if topics else ())
+    }
+    lifecycle = "DROP" if _dropped(state) else "CREATE" if state.version == 0 else ""
+    return TableOutput(
+        location_name(state.location),
+        (f"cdc://{pipeline.name}", f"{state.database}.{state.table}"),
+        state.version,
+        rows,
+        [(column.name, str(column.type)) for column in schema.columns],
+        sources,
+        lifecycle or ("OVERWRITE" if action == "overwrite" else ""),
+    )
+
+
+def _dropped(state: TableState) -> bool:
+    return state.state == TableStatus.DROPPED
+
+
+def _schema_before(ledger: Ledger, pipeline: str, table_id: str, seq: int) -> TableSchema | None:
+    earlier = [document for number, document in ledger.table_versions(pipeline, table_id) if number < seq]
+    document = (earlier[-1] or {}).get("schema") if earlier else None
+    return TableSchema.from_document(document) if document else None
+
+
+def _names(column_id: int, before: TableSchema | None, after: TableSchema) -> list[str]:
+    """Return the names under which the batch's records may carry a column: those before and after a rename."""
+    columns = [schema.column(column_id) for schema in (before, after) if schema is not None]
+    return list(dict.fromkeys(column.name for column in columns if column is not None))
+
+
+def _topics_of(state: TableState, topics: Sequence[Name]) -> list[Name]:
+    """Return the topics that carry a table's rows, by their names; the only one; none where that is not known."""
+    full = f"{state.database}.{state.table}"
+    named = [name for name in topics if name[1] == full or name[1].endswith(f".{full}")]
+    return named or (list(topics) if len(topics) == 1 else [])
+
+
+def location_name(location: str) -> Name:
+    """Return the dataset name of a location, by OpenLineage's naming of stores."""
+    url = urlsplit(location)
+    if url.scheme in ("", "file"):
+        return "file", url.path if url.scheme else location
+    scheme = "s3" if url.scheme == "s3a" else url.scheme
+    return f"{scheme}://{url.netloc}", url.path.strip("/")
+
+
+def as_operator_lineage(lineage: BatchLineage) -> OperatorLineage[Any, Any]:
+    """Return a lineage in the classes of Airflow's OpenLineage provider, which has to be installed."""
+    from airflow.providers.openlineage.extractors import OperatorLineage
+    from openlineage.client.generated.base import InputDataset, RunFacet
+
+    return OperatorLineage(
+        inputs=[InputDataset(namespace, name) for namespace, name in lineage.inputs],
+        outputs=[_dataset(output) for output in lineage.outputs],
+        run_facets={"cdc_batch": RunFacet().with_additional_properties(**lineage.batch)},
+    )
+
+
+def _dataset(output: TableOutput) -> OutputDataset:
+    from openlineage.client.generated.base import OutputDataset
+    from openlineage.client.generated.column_lineage_dataset import ColumnLineageDatasetFacet
+    from openlineage.client.generated.dataset_version_dataset import DatasetVersionDatasetFacet
+    from openlineage.client.generated.lifecycle_state_change_dataset import (
+        LifecycleStateChange,
+        LifecycleStateChangeDatasetFacet,
+    )
+    from openlineage.client.generated.output_statistics_output_dataset import OutputStatisticsOutputDatasetFacet
+    from openlineage.client.generated.schema_dataset import SchemaDatasetFacet, SchemaDatasetFacetFields
+    from openlineage.client.generated.symlinks_dataset import Identifier, SymlinksDatasetFacet
+
+    fields = [SchemaDatasetFacetFields(name=name, type=kind) for name, kind in output.columns]
+    alias = Identifier(namespace=output.alias[0], name=output.alias[1], type="TABLE")
+    facets: dict[str, Any] = {
+        "schema": SchemaDatasetFacet(fields=fields),
+        "symlinks": SymlinksDatasetFacet(identifiers=[alias]),
+    }
+    if output.version is not None:
+        facets["version"] = DatasetVersionDatasetFacet(datasetVersion=str(output.version))
+    if output.sources:
+        facets["columnLineage"] = ColumnLineageDatasetFacet(fields=_column_fields(output.sources))
+    if output.lifecycle:
+        change = LifecycleStateChange(output.lifecycle)
+        facets["lifecycleStateChange"] = LifecycleStateChangeDatasetFacet(lifecycleStateChange=change)
+    statistics = OutputStatisticsOutputDatasetFacet(rowCount=output.rows)
+    return OutputDataset(*output.name, facets=facets, outputFacets={"outputStatistics": statistics})
+
+
+def _column_fields(sources: Mapping[str, Sequence[tuple[Name, str]]]) -> dict[str, Fields]:
+    from openlineage.client.generated.column_lineage_dataset import Fields, InputField
+
+    return {
+        column: Fields(
+            inputFields=[InputField(namespace=name[0], name=name[1], field=source) for name, source in fields],
+            transformationType="IDENTITY",
+        )
+        for column, fields in sources.items()
+    }
