@@ -51,7 +51,7 @@ class TableOutput:
 
 @dataclass(frozen=True)
 class BatchLineage:
-    """What a batch read and wrote.
+    """Datasets that a batch read and wrote.
 
     :param batch: the run facet ``cdc_batch``.
     """
