@@ -114,7 +114,7 @@ FAILOVER = log(A, 21, 10, file=1, pos=40, time=1_015)
 def test_a_failover_to_a_server_with_lower_files(change: Any, in_one_batch: bool, pipeline: Pipeline) -> None:
     old, new = change(log(A, 1, 20)), change(FAILOVER)
     seen = pipeline.batch({0: [*old, *new]}) if in_one_batch else pipeline.batch({0: old}) + pipeline.batch({0: new})
-    assert [(one.place, one.offset, one.position) for one in seen] == [
+    assert [(one.partition_key, one.offset, one.position) for one in seen] == [
         ("t/0", 20, binlog_position(1, 40, generation=1))
     ]
     assert seen[0].known == binlog_position(7, 100 + 19 * 50)
@@ -150,19 +150,19 @@ def test_repeated_records_and_then_another_log(pipeline: Pipeline) -> None:
 def test_each_partition_names_its_first_record(pipeline: Pipeline) -> None:
     assert not pipeline.batch({0: log(A, 1, 20)[::2], 1: log(A, 1, 20)[1::2]})
     seen = pipeline.batch({0: FAILOVER[::2], 1: FAILOVER[1::2]})
-    assert [(one.place, one.offset) for one in seen] == [("t/0", 10), ("t/1", 10)]
+    assert [(one.partition_key, one.offset) for one in seen] == [("t/0", 10), ("t/1", 10)]
 
 
 def test_a_partition_without_earlier_records(pipeline: Pipeline) -> None:
     assert not pipeline.batch({0: log(A, 1, 20)})
-    assert [(one.place, one.offset) for one in pipeline.batch({1: FAILOVER})] == [("t/1", 0)]
+    assert [(one.partition_key, one.offset) for one in pipeline.batch({1: FAILOVER})] == [("t/1", 0)]
 
 
 @pytest.mark.parametrize("old_first", [True, False])
 def test_partitions_that_each_hold_one_log_only(old_first: bool, pipeline: Pipeline) -> None:
     both = {0: log(A, 1, 20), 1: FAILOVER}
     seen = pipeline.batch(both if old_first else dict(reversed(both.items())))
-    assert [(one.place, one.offset) for one in seen] == [("t/1", 0)]
+    assert [(one.partition_key, one.offset) for one in seen] == [("t/1", 0)]
 
 
 def test_a_statement_of_the_schema_topic(pipeline: Pipeline) -> None:
@@ -313,7 +313,7 @@ def test_random_logs_show_another_log_exactly_where_one_begins(seed: int, tmp_pa
         done = ends
         if any(first_new.get(f"t/{partition}", end) < end for partition, end in ends.items()):
             assert seen
-            assert {one.place: one.offset for one in seen}.items() <= first_new.items()
+            assert {one.partition_key: one.offset for one in seen}.items() <= first_new.items()
             return
         assert not seen
     assert not fails
