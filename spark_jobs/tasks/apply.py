@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.apply.clock_order import beside_copies, order_unknown, rows_of_name
+from airflow_provider_cdc.core.apply.clock_order import beside_copies, order_unknown, rows_of_name, unordered_with
 from airflow_provider_cdc.core.apply.foreign_key_actions import Lost, RowsUnknown, lost_values, referring
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
@@ -464,7 +464,10 @@ class _Table:
         boundaries = {span.start, *clears, *(version.position for version in timeline.versions)}
         for boundary in sorted(boundaries - {""}):
             if boundary >= span.start and (span.end is None or boundary < span.end):
-                rows = without_repeats_across(rows, boundary, str(timeline.last_name))
+                behind = pc.greater_equal(rows.column("position"), boundary).to_numpy(zero_copy_only=False)
+                if boundary == span.start:  # what the clock cannot order with it becomes the table's, too
+                    behind |= unordered_with(boundary, rows.column("position"))
+                rows = without_repeats_across(rows, behind, str(timeline.last_name))
         begun = latest_unordered(max([span.start, *timeline.copies.get(span.start, ())]))
         groups = [*span.groups, *span.older, *span.late]
         if span.end is None and all(group.min_position >= begun for group in groups):

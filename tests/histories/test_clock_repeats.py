@@ -371,6 +371,28 @@ def test_a_row_in_one_millisecond_with_a_new_table_of_its_name_parks(script: Scr
     assert (found(script), found(script, "u")) == ("parked", "parked")
 
 
+@pytest.mark.parametrize("when, expected", [(LATER, Counter()), (SOON, "parked")])
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_row_sent_again_in_one_millisecond_with_a_new_table_of_its_name(
+    script: Script, when: int, expected: Any, batches: int
+) -> None:
+    """Its older second puts it before the CREATE; no table has the name there, so it would be one of the new table."""
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1), ddl(20, "DROP TABLE shop.t"))
+    if batches == 2:
+        script.sync()
+    script.send(ddl(when, T, second=1), row(when, "INSERT", 1, 1, partition=1))
+    script.sync()
+    assert found(script) == expected
+
+
+def test_a_row_with_other_columns_sent_again_in_one_millisecond_with_a_new_table_of_its_name(script: Script) -> None:
+    narrow = "CREATE TABLE shop.t (k INT PRIMARY KEY)"
+    script.send(ddl(0, T), row(10, "INSERT", 1, 1), ddl(20, "DROP TABLE shop.t"))
+    script.send(ddl(SOON, narrow, second=1), row(SOON, "INSERT", 1, 1, partition=1))
+    script.sync()
+    assert found(script) == Counter()
+
+
 def test_a_name_dropped_twice_within_a_second_has_the_columns_of_its_last_table(script: Script) -> None:
     drop = "DROP TABLE shop.t"
     creates = [f"CREATE TABLE shop.t ({name} INT PRIMARY KEY)" for name in "abc"]

@@ -57,18 +57,18 @@ def with_sending(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def without_repeats_across(rows: pa.Table, boundary: str, table: str = "") -> pa.Table:
+def without_repeats_across(rows: pa.Table, behind: BoolArray, table: str) -> pa.Table:
     """Return changes of one name without those behind a boundary that were sent before it and long ago.
 
     What was sent before the boundary a short while ago is marked as doubtful: it may have been made on both sides.
 
     :param rows: of those that are ``late`` nothing was known when the others, but for the ``older`` ones, were applied.
-    :param boundary: position of the statement that gave the name to the table, emptied it or changed its columns.
+    :param behind: which rows stand behind the boundary: the statement that gave the name to the table, emptied it or
+        changed its columns.
     :param table: its name, for the error.
     :raises ImagesLack: images have to be compared, and they were left in the change log.
     :raises RewindNeeded: rows were applied that late ones show to be repeats.
     """
-    behind: BoolArray = pc.greater_equal(rows.column("position"), boundary).to_numpy(zero_copy_only=False)
     if not behind.any() or behind.all():
         return rows
     source = rows.column("source").to_numpy()
