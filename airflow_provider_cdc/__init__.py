@@ -13,7 +13,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.assets import cdc_asset
-    from airflow_provider_cdc.core.config import CdcPipeline, DeltaSink, KafkaSource, RunPolicy, TableRules
+    from airflow_provider_cdc.core.config import CanalSource, CdcPipeline, DeltaSink, KafkaSource, RunPolicy, TableRules
+    from airflow_provider_cdc.hooks.canal import CanalHook
     from airflow_provider_cdc.hooks.kafka import KafkaProgressHook
     from airflow_provider_cdc.hooks.ledger import CdcLedgerHook
     from airflow_provider_cdc.hooks.pipeline import CdcHook
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
+    "CanalHook": "airflow_provider_cdc.hooks.canal",
+    "CanalSource": "airflow_provider_cdc.core.config",
     "CdcPipeline": "airflow_provider_cdc.core.config",
     "DeltaSink": "airflow_provider_cdc.core.config",
     "KafkaSource": "airflow_provider_cdc.core.config",
@@ -49,6 +52,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "CanalHook",
+    "CanalSource",
     "CdcAppliedSensor",
     "CdcHealthSensor",
     "CdcHook",

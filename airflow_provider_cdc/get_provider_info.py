@@ -29,7 +29,7 @@ def get_provider_info() -> dict[str, object]:
             "triggers.received",
             "triggers.watcher",
         ),
-        "hooks": modules("hooks.kafka", "hooks.ledger", "hooks.pipeline"),
+        "hooks": modules("hooks.canal", "hooks.kafka", "hooks.ledger", "hooks.pipeline"),
         "connection-types": [
             {
                 "connection-type": "cdc_ledger",
@@ -92,6 +92,23 @@ def get_provider_info() -> dict[str, object]:
                         "label": "CA certificate",
                         "description": "The same as PEM text instead of a file",
                         "schema": {"type": ["string", "null"], "format": "multiline"},
+                    },
+                },
+            },
+            {
+                "connection-type": "canal",
+                "hook-class-name": f"{package}.hooks.canal.CanalHook",
+                "hook-name": "Canal",
+                "ui-field-behaviour": {
+                    "hidden-fields": ["schema", "extra"],
+                    "relabeling": {"login": "User"},
+                    "placeholders": {"host": "Canal server (canal.serverMode = tcp)", "port": "11111"},
+                },
+                "conn-fields": {
+                    "client_id": {
+                        "label": "Client id",
+                        "description": "Whose cursor is moved, 1001 by default; one reader of it at a time",
+                        "schema": {"type": ["string", "null"]},
                     },
                 },
             },

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from airflow_provider_cdc.batch.result import empty_result
+from airflow_provider_cdc.batch.source_log import SourceLog
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import SourceError, UnavailableError
 from airflow_provider_cdc.core.ledger import SYNC, Batch, Lease, Ledger
@@ -16,7 +17,7 @@ from airflow_provider_cdc.core.model.offsets import Offsets
 from airflow_provider_cdc.core.model.status import BatchStatus
 from airflow_provider_cdc.core.plan.progress import SLACK_MS, Mark, PartitionFacts
 from airflow_provider_cdc.core.plan.ranges import Range, plan_range
-from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, TopicPartition, Watermarks
+from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, Watermarks
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.formats.contract import Format, SliceInfo
@@ -35,30 +36,6 @@ GROUP_RECORDS = 20
 
 INTERLEAVED_RECORDS = 200
 """Least number where several senders share a partition: the last records may be of another sender than the group."""
-
-
-class Log(Protocol):
-    """Describe the part of ``KafkaLog`` that planning needs."""
-
-    def topics(self) -> dict[str, list[int]]:
-        """Return the partitions of every topic."""
-
-    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
-        """Return the ids of topics, as far as the brokers give them."""
-
-    def ends(self, topics: Iterable[str]) -> Watermarks:
-        """Return where partitions begin and end now."""
-
-    def offsets_at(self, topics: Iterable[str], timestamp_ms: int) -> Offsets:
-        """Return the first offset written at or after a time."""
-
-    def read(
-        self, windows: Mapping[TopicPartition, tuple[int, int]], count: int
-    ) -> dict[TopicPartition, list[KafkaRecord]]:
-        """Return the first records of windows of offsets."""
-
-    def tails(self, topics: Iterable[str], count: int, *, ends: Watermarks) -> dict[TopicPartition, list[KafkaRecord]]:
-        """Return the last records below the given ends."""
 
 
 def marks_of(pipeline: CdcPipeline) -> MarkOf:
@@ -84,7 +61,7 @@ def _format(pipeline: CdcPipeline) -> Format:
 
 
 def observe(
-    pipeline: CdcPipeline, log: Log, mark_of: MarkOf | None = None, *, count: int = TAIL_RECORDS
+    pipeline: CdcPipeline, log: SourceLog, mark_of: MarkOf | None = None, *, count: int = TAIL_RECORDS
 ) -> tuple[list[PartitionFacts], list[PartitionFacts]]:
     """Return the arguments of ``received()``: facts of the data partitions, and of the heartbeat topic's.
 
@@ -92,6 +69,7 @@ def observe(
     :param count: number of last records of each partition to read.
     """
     source = pipeline.source
+    log.collect()
     existing = log.topics()
     data = _demanded(pipeline, list(existing))
     mark_of = mark_of or marks_of(pipeline)
@@ -101,7 +79,7 @@ def observe(
     return _facts(log, data, mark_of, count), heartbeats
 
 
-def _facts(log: Log, topics: list[str], mark_of: MarkOf, count: int) -> list[PartitionFacts]:
+def _facts(log: SourceLog, topics: list[str], mark_of: MarkOf, count: int) -> list[PartitionFacts]:
     if not topics:
         return []
     ends = log.ends(topics)
@@ -115,7 +93,7 @@ def _facts(log: Log, topics: list[str], mark_of: MarkOf, count: int) -> list[Par
 def propose_batch(
     pipeline: CdcPipeline,
     ledger: Ledger,
-    log: Log,
+    log: SourceLog,
     until: datetime | None = None,
     *,
     mark_of: MarkOf | None = None,
@@ -148,7 +126,7 @@ def plan_batch(
     pipeline: CdcPipeline,
     ledger: Ledger,
     lease: Lease,
-    log: Log,
+    log: SourceLog,
     until: datetime | None = None,
     *,
     mark_of: MarkOf | None = None,
@@ -177,7 +155,7 @@ def plan_settling(ledger: Ledger, lease: Lease, name: str) -> Batch:
     return ledger.plan(lease, end, end, None, SYNC, topics=topics)
 
 
-def made_again(log: Log, batch: Batch, heartbeat_topic: str | None = None) -> list[str]:
+def made_again(log: SourceLog, batch: Batch, heartbeat_topic: str | None = None) -> list[str]:
     """Return the topics of a batch that have another id now than when it was planned; none if Kafka does not answer."""
     known = {topic: topic_id for topic, topic_id in (batch.topics or {}).items() if topic != heartbeat_topic}
     try:
@@ -195,13 +173,14 @@ def _stored(ledger: Ledger, name: str, until: datetime | None) -> Batch | None:
 
 def _range(
     pipeline: CdcPipeline,
-    log: Log,
+    log: SourceLog,
     last: Batch | None,
     until: datetime | None,
     mark_of: MarkOf | None,
     accept_loss: bool,
 ) -> Range:
     source = pipeline.source
+    log.collect(None if until is None else _beyond(pipeline, until, mark_of))
     existing = log.topics()
     data = _demanded(pipeline, list(existing))
     if source.heartbeat_topic in existing:
@@ -226,7 +205,7 @@ def _range(
     )
 
 
-def end_between_groups(planned: Range, log: Log, fmt: Format, topics: Sequence[str]) -> Range:
+def end_between_groups(planned: Range, log: SourceLog, fmt: Format, topics: Sequence[str]) -> Range:
     """Move a range's ends back to offsets where no group of records is open; the next batch reads the rest.
 
     A partition that is one open group gets no records. Nothing changes for formats without groups.
@@ -264,7 +243,7 @@ def _interleaved(parts: Sequence[SliceInfo | None]) -> bool:
     return any(part is not None and part.sender for part in parts)
 
 
-def data_topics(pipeline: CdcPipeline, log: Log) -> list[str]:
+def data_topics(pipeline: CdcPipeline, log: SourceLog) -> list[str]:
     """Return the topics that carry rows of a pipeline.
 
     :raises SourceError: ``kafka.topic_unknown``.
@@ -290,17 +269,14 @@ def _demanded(pipeline: CdcPipeline, existing: list[str]) -> list[str]:
     return data
 
 
-def _until_offsets(log: Log, topics: list[str], marks: Watermarks, until: datetime, mark_of: MarkOf) -> Offsets:
+def _until_offsets(log: SourceLog, topics: list[str], marks: Watermarks, until: datetime, mark_of: MarkOf) -> Offsets:
     """Return the ends for a time; partitions that must be read to their present end are missing.
 
     Kafka's record times alone would cut too early: a tool that was down writes an old change late. So each partition is
     read from the offset of that time on, until a row that is certainly beyond it.
     """
-    if until.tzinfo is None:
-        raise ValueError("until needs a time zone")
-    instant = until.astimezone(UTC)
-    needed = _millis(instant + timedelta(milliseconds=SLACK_MS))
-    first = log.offsets_at(topics, _millis(instant))
+    needed = _needed(until)
+    first = log.offsets_at(topics, _millis(until.astimezone(UTC)))
     windows = {
         (topic, partition): (start, marks.highs[topic][partition])
         for topic, partitions in first.items()
@@ -310,11 +286,33 @@ def _until_offsets(log: Log, topics: list[str], marks: Watermarks, until: dateti
     ends: Offsets = {}
     for (topic, partition), records in log.read(windows, PROBE_RECORDS).items():
         for record in records:
-            mark = mark_of(record)
-            if mark is not None and not mark.heartbeat and mark.source_time_ms >= needed:
+            if _is_beyond(mark_of(record), needed):
                 ends.setdefault(topic, {})[partition] = record.offset
                 break
     return ends
+
+
+def _beyond(pipeline: CdcPipeline, until: datetime, mark_of: MarkOf | None) -> Callable[[KafkaRecord], bool]:
+    """Return whether a record is certainly later than a time; the format is opened with the first question."""
+    needed, marks = _needed(until), [mark_of] if mark_of else []
+
+    def is_beyond(record: KafkaRecord) -> bool:
+        if not marks:
+            marks.append(marks_of(pipeline))
+        return _is_beyond(marks[0](record), needed)
+
+    return is_beyond
+
+
+def _needed(until: datetime) -> int:
+    """Return the source time from which a row is certainly later than a time, milliseconds since 1970."""
+    if until.tzinfo is None:
+        raise ValueError("until needs a time zone")
+    return _millis(until.astimezone(UTC) + timedelta(milliseconds=SLACK_MS))
+
+
+def _is_beyond(mark: Mark | None, needed: int) -> bool:
+    return mark is not None and not mark.heartbeat and mark.source_time_ms >= needed
 
 
 def _millis(instant: datetime) -> int:

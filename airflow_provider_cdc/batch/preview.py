@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Any
 
 from airflow_provider_cdc.batch.planner import observe, propose_batch
+from airflow_provider_cdc.batch.source_log import SourceLog, open_log
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.ledger import Batch, Ledger
 from airflow_provider_cdc.core.ledger.records import offsets_document, time_text
 from airflow_provider_cdc.core.model.status import BatchStatus, ResultStatus
 from airflow_provider_cdc.core.plan.ranges import Range
 from airflow_provider_cdc.hooks.connections import ledger_url
-from airflow_provider_cdc.hooks.kafka_log import KafkaLog
 
 _STATUS = {BatchStatus.PLANNED: "planned", BatchStatus.COMMITTED: "done"}
 
@@ -24,7 +24,7 @@ def preview(pipeline: CdcPipeline, until: datetime | None) -> dict[str, Any]:
     :param until: as for the sync; with it the answer names the partitions that have not reached it.
     """
     ledger = Ledger(ledger_url(pipeline.ledger))
-    log = KafkaLog(pipeline.source.connection)
+    log = open_log(pipeline)
     proposal = propose_batch(pipeline, ledger, log, until)
     records = _records(pipeline, proposal)
     if isinstance(proposal, Batch):
@@ -46,7 +46,7 @@ def preview(pipeline: CdcPipeline, until: datetime | None) -> dict[str, Any]:
     return document
 
 
-def holds(pipeline: CdcPipeline, log: KafkaLog, until: datetime) -> list[dict[str, Any]]:
+def holds(pipeline: CdcPipeline, log: SourceLog, until: datetime) -> list[dict[str, Any]]:
     """Return the partitions that do not yet hold everything committed before a time."""
     from airflow_provider_cdc.core.plan.progress import received
 

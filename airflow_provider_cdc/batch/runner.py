@@ -24,6 +24,7 @@ from airflow_provider_cdc.batch.result import (
     schema_change_id,
     table_states,
 )
+from airflow_provider_cdc.batch.source_log import held, open_log
 from airflow_provider_cdc.batch.unsettled import Unsettled
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import JobDocument, Result
@@ -66,14 +67,13 @@ def run_batch(
     :raises CdcError: with a hint; nothing was committed.
     """
     from airflow_provider_cdc.batch.planner import made_again, plan_batch, plan_settling
-    from airflow_provider_cdc.hooks.kafka_log import KafkaLog
 
     started = time.monotonic()
     stopper = kill or Stopper()
     ledger = Ledger(ledger_url(pipeline.ledger))
-    log = KafkaLog(pipeline.source.connection)
     fingerprint, seconds = pipeline.fingerprint(), pipeline.policy.lease_seconds
     with ledger.lease(pipeline.name, owner or this_process(), seconds, fingerprint=fingerprint) as lease:
+        log = open_log(pipeline, right=held(lease, stopper.check))
         while True:
             stopper.check()
             left_over = ledger.open(pipeline.name)
@@ -216,6 +216,7 @@ class _Run:
             format=pipeline.source.format,
             format_options=portable_options(pipeline.source.format, pipeline.source.options),
             schema_topic=pipeline.source.schema_topic,
+            reader=pipeline.source.reader,
             kafka={key: value for key, value in self._kafka.items() if key not in SECRETS},
             chunks=self._chunks(parallelism),
             policy=pipeline.policy,

@@ -20,15 +20,15 @@ def lag(args: Namespace) -> int:
     """Show the lag of a pipeline, by partition, and the samples that sensors and batches recorded."""
 
     def work() -> int:
+        from airflow_provider_cdc.batch.source_log import open_log
         from airflow_provider_cdc.core.ledger import Ledger
         from airflow_provider_cdc.hooks.connections import ledger_url
-        from airflow_provider_cdc.hooks.kafka_log import KafkaLog
         from airflow_provider_cdc.watch.lag import applied_offsets, observe_lag
 
         pipeline = CdcPipeline.from_yaml(args.pipeline)
         ledger = Ledger(ledger_url(pipeline.ledger))
         applied = applied_offsets(ledger, pipeline.name)
-        now = observe_lag(pipeline, KafkaLog(pipeline.source.connection), applied)
+        now = observe_lag(pipeline, open_log(pipeline), applied)
         limit = _SAMPLES if args.since is None else None
         history = ledger.progress(pipeline.name, since=args.since, limit=limit)
         if args.json:

@@ -104,6 +104,7 @@ class JobDocument:
     :param begins: where generations of the source's log began in the batches before (``generations.Begin``); the Spark
         side takes them from the lake.
     :param new_generation: ``topic/partition:offset`` of the record with which a generation may begin; empty for none.
+    :param reader: where tasks read records: ``kafka``, or ``segments`` of the lake.
     """
 
     pipeline: str
@@ -133,6 +134,7 @@ class JobDocument:
     clocks: list[list[Any]] = field(default_factory=list)
     begins: list[list[Any]] = field(default_factory=list)
     new_generation: str = ""
+    reader: str = "kafka"
     version: int = DOCUMENT_VERSION
 
     def document(self) -> dict[str, Any]:

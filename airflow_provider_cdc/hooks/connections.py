@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
+from airflow_provider_cdc.hooks.canal_session import CanalAddress
 from airflow_provider_cdc.hooks.kafka_config import KERBEROS_PRINCIPAL
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ _POSTGRES_EXTRA = ("sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeo
 # A secrets backend takes precedence over the environment: then only Airflow can resolve a connection.
 _BACKENDS = ("AIRFLOW__SECRETS__BACKEND", "AIRFLOW__WORKERS__SECRETS_BACKEND")
 _LEDGER_TYPES = ("postgres", "sqlite", "cdc_ledger")
+_CANAL_EXTRA = ("client_id",)
+_STORE_TYPES = ("aws", "s3", "generic")
 _S3_EXTRA = {
     "endpoint_url": "AWS_ENDPOINT_URL",
     "region_name": "AWS_REGION",
@@ -226,6 +229,34 @@ def _ledger_url_of(conn: Connection | EnvironmentConnection, value: str) -> str:
     return f"postgresql://{login}{'@' if login else ''}{host}/{database}{'?' if query else ''}{query}"
 
 
+# ---- Canal
+
+
+def canal_address(conn_id: str) -> CanalAddress:
+    """Return the Canal server of a connection of type ``canal``; extra may hold ``client_id``.
+
+    :raises ConfigurationError: it is not defined, has another type, or an extra that is not allowed.
+    """
+    return _canal_address_of(find_connection(conn_id, ("canal",)), conn_id)
+
+
+async def async_canal_address(conn_id: str) -> CanalAddress:
+    """Return the Canal server of a connection as :func:`canal_address` does, without blocking the event loop."""
+    return _canal_address_of(await async_find_connection(conn_id, ("canal",)), conn_id)
+
+
+def _canal_address_of(conn: Connection | EnvironmentConnection, conn_id: str) -> CanalAddress:
+    extra = _extra(conn_id, conn, _CANAL_EXTRA)
+    client_id = str(extra.get("client_id") or 1001)
+    # a short of Java
+    if not client_id.isascii() or not client_id.isdecimal() or not 0 < int(client_id) < 1 << 15:
+        raise ConfigurationError([f"connection {conn_id}: client_id is a whole number from 1 to 32767"])
+    if not conn.host:
+        raise ConfigurationError([f"connection {conn_id}: names no host"], where={"connection": conn_id})
+    port = conn.port or CanalAddress.port
+    return CanalAddress(conn.host, port, conn.login or "", conn.password or "", int(client_id))
+
+
 # ---- object store
 
 
@@ -235,9 +266,15 @@ def storage_options(conn_id: str | None) -> dict[str, str]:
     :param conn_id: connection of type ``aws``: login and password are the key pair (without, the environment's own
         credentials hold), extra may hold endpoint_url, region_name, aws_session_token.
     """
-    if conn_id is None:
-        return {}
-    conn = find_connection(conn_id, ("aws", "s3", "generic"))
+    return {} if conn_id is None else _storage_options_of(find_connection(conn_id, _STORE_TYPES), conn_id)
+
+
+async def async_storage_options(conn_id: str | None) -> dict[str, str]:
+    """Return options of the object store as :func:`storage_options` does, without blocking the event loop."""
+    return {} if conn_id is None else _storage_options_of(await async_find_connection(conn_id, _STORE_TYPES), conn_id)
+
+
+def _storage_options_of(conn: Connection | EnvironmentConnection, conn_id: str) -> dict[str, str]:
     extra = _extra(conn_id, conn, _S3_EXTRA)
     options = {_S3_EXTRA[key]: str(value) for key, value in extra.items() if value}
     if conn.login:

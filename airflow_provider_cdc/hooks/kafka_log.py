@@ -7,7 +7,7 @@ Reads are by assignment: no group is joined and nothing is committed.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -60,6 +60,13 @@ class KafkaLog:
     def close(self) -> None:
         """Drop the connection to the cluster."""
         self._client = KafkaClient(self.kafka_conn_id, self.client_config, self.timeout, self.first_contact)
+
+    def namespace(self) -> str:
+        """Return the brokers as OpenLineage names them."""
+        return f"kafka://{self.client_config()['bootstrap.servers'].split(',')[0].strip()}"
+
+    def collect(self, enough: Callable[[KafkaRecord], bool] | None = None) -> None:
+        """Do nothing: the tool writes to Kafka by itself."""
 
     # ---- what is there
 

@@ -61,10 +61,10 @@ class CdcHook(BaseHook):
 
     def lag(self) -> Lag:
         """Return how far the tables are behind the source now."""
-        from airflow_provider_cdc.hooks.kafka_log import KafkaLog
+        from airflow_provider_cdc.batch.source_log import open_log
         from airflow_provider_cdc.watch.lag import applied_offsets, observe_lag
 
-        log = KafkaLog(self.pipeline.source.connection)
+        log = open_log(self.pipeline)
         return observe_lag(self.pipeline, log, applied_offsets(self.get_conn(), self.pipeline.name))
 
     def tables(self) -> dict[str, TableState]:

@@ -62,11 +62,11 @@ class BatchLineage:
 
 
 def batch_lineage(
-    pipeline: CdcPipeline, ledger: Ledger, bootstrap: str, result: BatchResult, batch: Batch | None
+    pipeline: CdcPipeline, ledger: Ledger, namespace: str, result: BatchResult, batch: Batch | None
 ) -> BatchLineage:
     """Return the lineage of a batch; one that was done before, or failed, has no outputs.
 
-    :param bootstrap: addresses of the brokers.
+    :param namespace: of the topics, as OpenLineage names it: ``kafka://host:port``.
     :param batch: the ledger's batch; None where the request had none.
     """
     facet = {
@@ -80,7 +80,7 @@ def batch_lineage(
         "parked": [table.name for table in result.parked or ()],
         "error": None if result.error is None else result.error.code,
     }
-    inputs = [] if batch is None else _topics(pipeline, batch, bootstrap)
+    inputs = [] if batch is None else _topics(pipeline, batch, namespace)
     if batch is None or result.repeated or result.error is not None:
         return BatchLineage(inputs, batch=facet)
     states = newest_by_name(table_states(ledger, pipeline.name).values())
@@ -91,9 +91,8 @@ def batch_lineage(
     return BatchLineage(inputs, outputs, facet)
 
 
-def _topics(pipeline: CdcPipeline, batch: Batch, bootstrap: str) -> list[Name]:
+def _topics(pipeline: CdcPipeline, batch: Batch, namespace: str) -> list[Name]:
     """Return the topics of which the batch read records."""
-    namespace = f"kafka://{bootstrap.split(',')[0].strip()}"
     read = [
         topic
         for topic, partitions in batch.end.items()

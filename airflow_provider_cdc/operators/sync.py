@@ -190,10 +190,10 @@ class CdcSyncOperator(PipelineOperator):
         if start is not None and exact.after <= start:
             return ""
         from airflow_provider_cdc.batch.planner import propose_batch
+        from airflow_provider_cdc.batch.source_log import open_log
         from airflow_provider_cdc.core.plan.ranges import Range
-        from airflow_provider_cdc.hooks.kafka_log import KafkaLog
 
-        before = propose_batch(pipeline, ledger, KafkaLog(pipeline.source.connection), exact.after)
+        before = propose_batch(pipeline, ledger, open_log(pipeline), exact.after)
         return "" if isinstance(before, Range) and before.empty else reason
 
     def _run(self, context: Context, pipeline: CdcPipeline, until: Until, started: float) -> BatchResult:
@@ -291,7 +291,7 @@ class CdcSyncOperator(PipelineOperator):
 
     def _report(self, pipeline: CdcPipeline, ledger: Ledger, result: BatchResult, batch: Batch | None) -> None:
         """Send the batch's metrics, prepare its lineage, and record how far the tables are behind the source now."""
-        from airflow_provider_cdc.hooks.kafka_log import KafkaLog
+        from airflow_provider_cdc.batch.source_log import open_log
         from airflow_provider_cdc.observability.lineage import batch_lineage
         from airflow_provider_cdc.observability.metrics import batch_metrics, error_metrics, send
         from airflow_provider_cdc.watch.lag import applied_offsets, observe_lag, report_lag
@@ -300,9 +300,8 @@ class CdcSyncOperator(PipelineOperator):
         if result.error is not None:
             send(pipeline, error_metrics(result.error))
         try:
-            log = KafkaLog(pipeline.source.connection)
-            bootstrap = log.client_config()["bootstrap.servers"]
-            self._lineage = partial(batch_lineage, pipeline, ledger, bootstrap, result, batch)
+            log = open_log(pipeline)
+            self._lineage = partial(batch_lineage, pipeline, ledger, log.namespace(), result, batch)
             if result.repeated or result.error is not None:
                 return
             lag = observe_lag(pipeline, log, applied_offsets(ledger, pipeline.name))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from airflow_provider_cdc.core.errors import CdcError
 
 if TYPE_CHECKING:
-    from airflow_provider_cdc.batch.planner import Log
+    from airflow_provider_cdc.batch.source_log import SourceLog
     from airflow_provider_cdc.core.config import CdcPipeline
     from airflow_provider_cdc.core.ledger import Ledger, ProgressSample
 
@@ -61,7 +61,7 @@ class Condition(ABC, Generic[Stored, Seen]):
         """Read the ledger; blocks."""
         raise NotImplementedError
 
-    def seen(self, log: Log, stored: Stored | None) -> Seen:
+    def seen(self, log: SourceLog, stored: Stored | None) -> Seen:
         """Read the log; blocks."""
         raise NotImplementedError
 
@@ -91,10 +91,10 @@ class Condition(ABC, Generic[Stored, Seen]):
             ledger = Ledger(ledger_url(self.pipeline.ledger))
             stored = self.stored(ledger)
         if self.reads_log:
-            from airflow_provider_cdc.hooks.kafka_log import KafkaLog
+            from airflow_provider_cdc.batch.source_log import open_log, when_free
             from airflow_provider_cdc.watch.looks import FIRST_CONTACT
 
-            log = KafkaLog(self.pipeline.source.connection, first_contact=FIRST_CONTACT)
+            log = open_log(self.pipeline, right=when_free(self.pipeline, "a sensor"), first_contact=FIRST_CONTACT)
             seen = self.seen(log, stored)
         sample = self.report(stored, seen)
         if sample is not None and ledger is not None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.batch.planner import Log, marks_of, observe
+from airflow_provider_cdc.batch.planner import marks_of, observe
+from airflow_provider_cdc.batch.source_log import SourceLog
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.config.checks import Checks
 from airflow_provider_cdc.core.errors import ConfigurationError
@@ -88,7 +89,7 @@ class LagCondition(Condition[Applied, Lag]):
         """Read what is applied."""
         return applied_offsets(ledger, self.pipeline.name)
 
-    def seen(self, log: Log, stored: Applied | None) -> Lag:
+    def seen(self, log: SourceLog, stored: Applied | None) -> Lag:
         """Read the ends of the pipeline's partitions, and the first records that are not applied."""
         assert stored is not None
         return observe_lag(self.pipeline, log, stored)
@@ -196,7 +197,7 @@ def applied_offsets(ledger: Ledger, pipeline: str) -> Applied:
     return Applied(batch.seq, batch.end) if batch.committed else Applied(-batch.seq, batch.start)
 
 
-def observe_lag(pipeline: CdcPipeline, log: Log, applied: Applied) -> Lag:
+def observe_lag(pipeline: CdcPipeline, log: SourceLog, applied: Applied) -> Lag:
     """Read the log once and return how far the tables are behind; blocks for as long as Kafka takes.
 
     :raises CdcError: the log cannot be read.

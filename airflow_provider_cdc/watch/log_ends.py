@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.batch.planner import Log, data_topics
+from airflow_provider_cdc.batch.planner import data_topics
+from airflow_provider_cdc.batch.source_log import SourceLog
 from airflow_provider_cdc.core.model.offsets import Offsets
 from airflow_provider_cdc.watch.bells import LogEnds
 from airflow_provider_cdc.watch.condition import Answer, Condition
@@ -30,9 +31,10 @@ class LogEndsCondition(Condition[Applied, LogEnds]):
         """Read what is applied."""
         return applied_offsets(ledger, self.pipeline.name)
 
-    def seen(self, log: Log, stored: Applied | None) -> LogEnds:
+    def seen(self, log: SourceLog, stored: Applied | None) -> LogEnds:
         """Read the ends of the topics that carry rows or schema changes."""
         assert stored is not None
+        log.collect()
         topics = data_topics(self.pipeline, log)
         if self.pipeline.source.schema_topic:
             topics.append(self.pipeline.source.schema_topic)

@@ -22,9 +22,9 @@ from airflow_provider_cdc.observability.metrics import Metric, error_metrics, se
 from airflow_provider_cdc.watch.condition import Answer, Condition
 
 if TYPE_CHECKING:
+    from airflow_provider_cdc.batch.source_log import ResolvedSource, SourceLog
     from airflow_provider_cdc.core.config import CdcPipeline
     from airflow_provider_cdc.core.ledger import ProgressSample
-    from airflow_provider_cdc.hooks.kafka_log import KafkaLog
 
 T = TypeVar("T")
 Stored = TypeVar("Stored")
@@ -42,7 +42,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 2.0, 120.0
 FORGET_AFTER = 600.0
 """Seconds that the result of a look is remembered at most."""
 
-SILENT = ("kafka.unavailable", "ledger.unavailable")
+SILENT = ("kafka.unavailable", "canal.unavailable", "ledger.unavailable")
 """Codes that concern the address, not the one who asks."""
 
 
@@ -177,15 +177,12 @@ class Looks:
         return await self._address(url).ask(key, lambda: condition.stored(Ledger(url)), max_age)
 
     async def _seen(self, condition: Condition[Stored, Seen], stored: Stored | None, max_age: float) -> Seen:
-        from airflow_provider_cdc.hooks.kafka_log import async_client_config
+        from airflow_provider_cdc.batch.source_log import resolve_source
 
-        conn_id = condition.pipeline.source.connection
-        config = await async_client_config(conn_id)
-        servers = ",".join(sorted(config["bootstrap.servers"].split(",")))
-        key = (conn_id, condition.log_key(stored))
+        source = await resolve_source(condition.pipeline, "a trigger", FIRST_CONTACT)
 
         def work() -> Seen:
-            log, started = self._client(conn_id, config), time.monotonic()
+            log, started = self._client(source), time.monotonic()
             try:
                 return condition.seen(log, stored)
             except CdcError:
@@ -195,21 +192,22 @@ class Looks:
                 seconds = time.monotonic() - started
                 send(condition.pipeline, [Metric("timer", "cdc.look.duration", seconds)])
 
-        return await self._address(servers).ask(key, work, max_age)
+        key = (source.name, condition.log_key(stored))
+        return await self._address(source.address).ask(key, work, max_age)
 
     def _address(self, name: str) -> Address:
         if name not in self._addresses:
             self._addresses[name] = Address(name.rpartition("@")[2])  # behind login and password of a URL
         return self._addresses[name]
 
-    def _client(self, conn_id: str, config: dict[str, str]) -> KafkaLog:
-        """Return this thread's client of a connection; one whose settings changed is replaced."""
-        from airflow_provider_cdc.hooks.kafka_log import ResolvedKafkaLog
-
-        clients: dict[str, ResolvedKafkaLog] = self._clients.__dict__.setdefault("of", {})
-        if conn_id not in clients or clients[conn_id].client_config() != config:
-            clients[conn_id] = ResolvedKafkaLog(conn_id, config, first_contact=FIRST_CONTACT)
-        return clients[conn_id]
+    def _client(self, source: ResolvedSource) -> SourceLog:
+        """Return this thread's client of a source; one whose settings changed is replaced."""
+        clients: dict[Hashable, tuple[Hashable, SourceLog]] = self._clients.__dict__.setdefault("of", {})
+        key, log = clients.get(source.name, (None, None))
+        if log is None or key != source.key:
+            log = source.open()
+            clients[source.name] = source.key, log
+        return log
 
 
 _looks: WeakKeyDictionary[asyncio.AbstractEventLoop, Looks] = WeakKeyDictionary()

@@ -6,7 +6,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow_provider_cdc.batch.planner import Log, observe
+from airflow_provider_cdc.batch.planner import observe
+from airflow_provider_cdc.batch.source_log import SourceLog
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.plan.lag import iso_time
 from airflow_provider_cdc.core.plan.progress import PartitionFacts, received
@@ -31,7 +32,7 @@ class ReceivedCondition(Condition[None, Facts]):
         """Return the arguments but the pipeline, as plain JSON data."""
         return {"until": self.until.isoformat()}
 
-    def seen(self, log: Log, stored: None) -> Facts:
+    def seen(self, log: SourceLog, stored: None) -> Facts:
         """Read the ends of the pipeline's partitions."""
         return observe(self.pipeline, log)
 

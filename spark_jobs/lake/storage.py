@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -17,6 +15,16 @@ import pyarrow as pa
 from pyarrow import fs
 
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError
+from airflow_provider_cdc.core.lake.durable_files import create_file, sync_folder, synced_part
+from airflow_provider_cdc.core.lake.object_store import (
+    create_object,
+    has_objects,
+    object_folders,
+    object_size,
+    open_objects,
+    put_object,
+    read_object,
+)
 
 if TYPE_CHECKING:
     from obstore.store import S3Store
@@ -24,8 +32,6 @@ if TYPE_CHECKING:
 _LONGEST = 255  # bytes: what file systems take as a name
 # characters that mean the same in a path, a URL and an object store's key; anything else is written ~XX per UTF-8 byte
 _PLAIN = frozenset("_.- $@+=,()")
-# what file systems without hard links, or without a sync of folders, answer
-_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
 
 def path_part(name: str) -> str:
@@ -78,7 +84,7 @@ class Storage:
 
     @cached_property
     def _objects(self) -> S3Store:
-        return _object_store(self._base, self.options)
+        return open_objects(self._base, self.options)
 
     @property
     def filesystem(self) -> fs.FileSystem:
@@ -144,7 +150,7 @@ class Storage:
     def _read(self, name: str) -> bytes | None:
         with self.access(name) as path:
             if self._is_s3:
-                return _object(self._objects, name)
+                return read_object(self._objects, name)
             if self._fs.get_file_info(path).type != fs.FileType.File:
                 return None
             with self._fs.open_input_stream(path) as stream:
@@ -158,7 +164,7 @@ class Storage:
         the store and not of the file.
         """
         with self.access(name) as path, self._fs.open_input_file(path) as file:
-            if self._is_s3 and file.size() == 0 and _object_size(self._objects, name) > 0:
+            if self._is_s3 and file.size() == 0 and object_size(self._objects, name) > 0:
                 raise OSError("an answer was cut off")
             yield file
 
@@ -176,15 +182,15 @@ class Storage:
         content = json.dumps(data).encode()
         with self.access(name) as target:
             if self._is_s3:
-                _put_object(self._objects, name, content)
+                put_object(self._objects, name, content)
                 return
             if not self._local:  # an object appears whole when its upload ends
                 with self._fs.open_output_stream(target) as stream:
                     stream.write(content)
                 return
-            part = _synced_part(target, content)
+            part = synced_part(target, content)
             os.replace(part, target)
-            _sync_folder(target)
+            sync_folder(target)
 
     def create_json(self, name: str, data: Any) -> bool:
         """Write a document unless one is there; of several writers exactly one succeeds.
@@ -195,9 +201,9 @@ class Storage:
         content = json.dumps(data).encode()
         with self.access(name) as target:
             if self._local:
-                return _create_file(target, content)
+                return create_file(target, content)
             if self._is_s3:
-                return _create_object(self._objects, name, content)
+                return create_object(self._objects, name, content)
         if self.read_json(name) is not None:
             return False
         self.write_json(name, data)
@@ -211,7 +217,7 @@ class Storage:
                     return sorted(entry.name for entry in entries if entry.name > after and entry.is_dir())
                 return []
             if self._is_s3:
-                return _object_folders(self._objects, name, after)
+                return object_folders(self._objects, name, after)
             selector = fs.FileSelector(path, allow_not_found=True, recursive=False)
             names = [info.base_name for info in self._fs.get_file_info(selector) if info.type == fs.FileType.Directory]
             return sorted(folder for folder in names if folder > after)
@@ -220,7 +226,7 @@ class Storage:
         """Return whether anything lies under a folder."""
         with self.access(name) as path:
             if self._is_s3:
-                return _has_objects(self._objects, name)
+                return has_objects(self._objects, name)
             selector = fs.FileSelector(path, allow_not_found=True, recursive=False)
             return bool(self._fs.get_file_info(selector))
 
@@ -234,147 +240,6 @@ class Storage:
 def _reason(error: OSError) -> str:
     """Return an error's text without the lines of advice that some stores add."""
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}"
-
-
-def _synced_part(target: str, content: bytes) -> str:
-    """Write content into a file next to its target and wait until the disk has it; return the file's path."""
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    part = f"{target}.{uuid.uuid4().hex}.part"
-    with open(part, "xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    return part
-
-
-def _sync_folder(path: str) -> None:
-    """Wait until the disk has the name of a file."""
-    folder = os.open(os.path.dirname(path), os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    except OSError as error:
-        if error.errno not in _NO_LINKS:  # network file systems may not know it
-            raise
-    finally:
-        os.close(folder)
-
-
-def _create_file(target: str, content: bytes) -> bool:
-    part = _synced_part(target, content)
-    try:
-        os.link(part, target)  # unlike a rename, this fails where the target is there
-    except FileExistsError:
-        return False
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        return _create_in_place(target, content)
-    finally:
-        os.unlink(part)
-    _sync_folder(target)
-    return True
-
-
-def _create_in_place(target: str, content: bytes) -> bool:
-    """Create a file on a file system without hard links: a reader may see it cut off, which counts as not written."""
-    try:
-        with open(target, "xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except FileExistsError:
-        return False
-    return True
-
-
-def _object_store(base: str, options: dict[str, str]) -> S3Store:
-    """Open S3 as a client with conditional writes and listings from a name on.
-
-    pyarrow's file system lacks both, and takes an answer that is cut off inside its headers for an empty file.
-    """
-    from obstore.store import S3Store
-
-    bucket, _, prefix = base.partition("/")
-    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL")
-    config = {name.lower(): options[name] for name in names if options.get(name)}
-    region = options.get("AWS_REGION") or options.get("AWS_DEFAULT_REGION")
-    return S3Store(
-        bucket,
-        prefix=prefix or None,
-        config={**config, **({"aws_region": region} if region else {})},  # type: ignore[arg-type]
-        client_options={"allow_http": options.get("AWS_ALLOW_HTTP", "").lower() == "true"},
-    )
-
-
-def _create_object(store: S3Store, name: str, content: bytes) -> bool:
-    import obstore
-    from obstore.exceptions import AlreadyExistsError, BaseError
-
-    try:
-        obstore.put(store, name, content, mode="create")
-    except AlreadyExistsError:
-        return False
-    except BaseError as error:
-        raise OSError(str(error)) from None
-    return True
-
-
-def _put_object(store: S3Store, name: str, content: bytes) -> None:
-    import obstore
-    from obstore.exceptions import BaseError
-
-    try:
-        obstore.put(store, name, content)
-    except BaseError as error:
-        raise OSError(str(error)) from None
-
-
-def _object(store: S3Store, name: str) -> bytes | None:
-    """Return an object's content, None where it does not exist."""
-    import obstore
-    from obstore.exceptions import BaseError
-
-    try:
-        return bytes(obstore.get(store, name).bytes())
-    except FileNotFoundError:
-        return None
-    except BaseError as error:
-        raise OSError(str(error)) from None
-
-
-def _object_size(store: S3Store, name: str) -> int:
-    import obstore
-    from obstore.exceptions import BaseError
-
-    try:
-        return int(obstore.head(store, name)["size"])
-    except BaseError as error:
-        raise OSError(str(error)) from None
-
-
-def _has_objects(store: S3Store, name: str) -> bool:
-    import obstore
-    from obstore.exceptions import BaseError
-
-    try:
-        return any(page for page in obstore.list(store, f"{name}/", chunk_size=1))
-    except BaseError as error:
-        raise OSError(str(error)) from None
-
-
-def _object_folders(store: S3Store, name: str, after: str) -> list[str]:
-    """List keys behind a name only: the cost does not grow with the number of folders before it."""
-    import obstore
-    from obstore.exceptions import BaseError
-
-    folders: set[str] = set()
-    start = f"{name}/{after}/~" if after else None  # behind every key inside the folder ``after``
-    try:
-        for page in obstore.list(store, f"{name}/", offset=start):
-            folders.update(item["path"][len(name) + 1 :].split("/", 1)[0] for item in page)
-    except BaseError as error:
-        raise OSError(str(error)) from None
-    return sorted(folders)
 
 
 def _s3(options: dict[str, str]) -> fs.FileSystem:

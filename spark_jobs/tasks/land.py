@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from spark_jobs.driver.source_log import Stretches
 from spark_jobs.lake.change_log import LandReport, LogWriter, Unreadable, merged
 from spark_jobs.lake.layout import log_folder
 from spark_jobs.lake.storage import Storage
+from spark_jobs.readers.segment_reader import read_segments
 from spark_jobs.readers.task_reader import read_chunks
 from spark_jobs.workers.malloc import keep_memory
 
@@ -52,12 +53,26 @@ def demand_same_topics(job: JobDocument) -> None:
 
 
 def land_chunks(job: JobDocument, chunks: Sequence[OffsetRange], secrets: dict[str, dict[str, str]]) -> LandReport:
-    """Read chunks with the task reader and land them."""
-    config = {**job.kafka, **secrets.get("kafka", {})}
+    """Read chunks with the reader of the job's source and land them."""
     fmt = open_format(job.format, job.format_options)
-    grouped = isinstance(fmt, Grouped)
-    source = read_chunks(chunks, config, deadline_seconds=job.policy.land_deadline_seconds, grouped=grouped)
+    source = _READERS[job.reader](job, chunks, secrets, isinstance(fmt, Grouped))
     return land(job, source, secrets, fmt)
+
+
+def _read_kafka(
+    job: JobDocument, chunks: Sequence[OffsetRange], secrets: dict[str, dict[str, str]], grouped: bool
+) -> Iterator[Records]:
+    config = {**job.kafka, **secrets.get("kafka", {})}
+    return read_chunks(chunks, config, deadline_seconds=job.policy.land_deadline_seconds, grouped=grouped)
+
+
+def _read_segments(
+    job: JobDocument, chunks: Sequence[OffsetRange], secrets: dict[str, dict[str, str]], grouped: bool
+) -> Iterator[Records]:
+    return read_segments(chunks, job.pipeline, job.sink_root, {**job.storage, **secrets.get("storage", {})})
+
+
+_READERS = {"kafka": _read_kafka, "segments": _read_segments}
 
 
 def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[str, str]], fmt: Format) -> LandReport:

@@ -36,6 +36,7 @@ class Lake:
     quarantine_limit: int = 5
     seq: int = 0
     quarantined: int = 0
+    reader: str = "kafka"
 
     def sync_to(self, ends: Mapping[Partition, int]) -> Result:
         """Carry out one batch up to these offsets, inline, over the real task reader and task writer."""
@@ -61,6 +62,7 @@ class Lake:
             self.schema_changes,
             list(self.states.values()),
             storage=self.storage,
+            reader=self.reader,
         )
         # through JSON, as it travels to Spark
         job = JobDocument.from_document(json.loads(json.dumps(job.document())))

@@ -6,7 +6,16 @@ from __future__ import annotations
 from airflow_provider_cdc.core.config.pipeline import CdcPipeline
 from airflow_provider_cdc.core.config.policy import RunPolicy, SparkSettings
 from airflow_provider_cdc.core.config.sink import DeltaSink
-from airflow_provider_cdc.core.config.source import KafkaSource
+from airflow_provider_cdc.core.config.source import CanalSource, KafkaSource
 from airflow_provider_cdc.core.config.tables import TableRule, TableRules
 
-__all__ = ["CdcPipeline", "DeltaSink", "KafkaSource", "RunPolicy", "SparkSettings", "TableRule", "TableRules"]
+__all__ = [
+    "CanalSource",
+    "CdcPipeline",
+    "DeltaSink",
+    "KafkaSource",
+    "RunPolicy",
+    "SparkSettings",
+    "TableRule",
+    "TableRules",
+]

@@ -130,6 +130,13 @@ class Checks:
         elif value < least:
             self.problem(name, f"{value} is below {least}")
 
+    def positive(self, name: str, value: object) -> None:
+        """Note a field that is not a number above 0."""
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            self.problem(name, f"expected a number, got {kind_of(value)}")
+        elif not 0 < value < float("inf"):
+            self.problem(name, f"{value} is not above 0")
+
     def flag(self, name: str, value: object) -> None:
         """Note a field that is neither true nor false."""
         if not isinstance(value, bool):

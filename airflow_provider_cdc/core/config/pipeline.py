@@ -14,34 +14,39 @@ from typing import Any, TypeVar
 from airflow_provider_cdc.core.config.checks import Checks, kind_of, names_secret
 from airflow_provider_cdc.core.config.policy import RunPolicy, SparkSettings
 from airflow_provider_cdc.core.config.sink import DeltaSink
-from airflow_provider_cdc.core.config.source import KafkaSource
+from airflow_provider_cdc.core.config.source import SOURCES, CanalSource, KafkaSource, Source
 from airflow_provider_cdc.core.config.tables import TableRules
 from airflow_provider_cdc.core.errors import ConfigurationError
 
 # The name is part of application ids, paths and metrics: none of their separators.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-_SECTIONS: dict[str, type[Any]] = {
-    "source": KafkaSource,
-    "sink": DeltaSink,
-    "tables": TableRules,
-    "policy": RunPolicy,
-    "spark": SparkSettings,
+# of each section its kinds; all but the source have one
+_SECTIONS: dict[str, tuple[type[Any], ...]] = {
+    "source": (KafkaSource, CanalSource),
+    "sink": (DeltaSink,),
+    "tables": (TableRules,),
+    "policy": (RunPolicy,),
+    "spark": (SparkSettings,),
 }
-_REQUIRED = {"source": ("topics", "format"), "sink": ("root",)}
+_REQUIRED: dict[type[Any], tuple[str, ...]] = {
+    KafkaSource: ("topics", "format"),
+    CanalSource: ("destination",),
+    DeltaSink: ("root",),
+}
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class CdcPipeline:
-    """A CDC log in Kafka and the tables it becomes.
+    """A CDC log and the tables it becomes.
 
     :param name: identity of the pipeline in the ledger and in the tables' commits; never reuse one for another log.
     :param ledger: ``default`` (a file under AIRFLOW_HOME), a database URL without password, or a connection id.
     """
 
     name: str
-    source: KafkaSource
+    source: Source
     sink: DeltaSink
     tables: TableRules = field(default_factory=TableRules)
     policy: RunPolicy = field(default_factory=RunPolicy)
@@ -51,9 +56,12 @@ class CdcPipeline:
     def __post_init__(self) -> None:
         checks = Checks()
         _check_own(checks, self.name, self.ledger)
-        for name, kind in _SECTIONS.items():
-            if not isinstance(getattr(self, name), kind):
-                checks.problem(name, f"expected a {kind.__name__}, got {kind_of(getattr(self, name))}")
+        for name, kinds in _SECTIONS.items():
+            if not isinstance(getattr(self, name), kinds):
+                known = " or ".join(kind.__name__ for kind in kinds)
+                checks.problem(name, f"expected a {known}, got {kind_of(getattr(self, name))}")
+        if isinstance(self.source, CanalSource) and getattr(self.policy, "reader", "") == "spark":
+            checks.problem("policy.reader", "spark reads Kafka only; leave it out for a source of type canal-tcp")
         checks.raise_any()
 
     def selects(self, table: object) -> bool:
@@ -69,7 +77,7 @@ class CdcPipeline:
         """Return a digest of exactly the settings that decide the content of the tables."""
         deciding = {
             "name": self.name,
-            "source": {key: value for key, value in self.source.document().items() if key != "connection"},
+            "source": self.source.deciding(),
             "root": self.sink.root.rstrip("/"),
             "tables": self.tables.document(),
             "policy": self.policy.deciding(),
@@ -127,26 +135,33 @@ def _check_own(checks: Checks, name: object, ledger: object) -> None:
 
 def _section(checks: Checks, name: str, data: object) -> Any:
     """Build one section, noting its problems; None when it cannot be built."""
-    kind = _SECTIONS[name]
+    kind = _SECTIONS[name][0]
     if data is None:
-        if name in _REQUIRED:
-            checks.problem(name, f"is missing; it needs {', '.join(_REQUIRED[name])}")
+        if kind in _REQUIRED:
+            checks.problem(name, f"is missing; it needs {', '.join(_REQUIRED[kind])}")
             return None
         return kind()
     if not isinstance(data, Mapping):
         checks.problem(name, f"expected a mapping, got {kind_of(data)}")
         return None
+    if name == "source" and "type" in data:
+        data = dict(data)
+        name_of_kind = data.pop("type")
+        if not isinstance(name_of_kind, str) or name_of_kind not in SOURCES:
+            checks.choice("source.type", name_of_kind, SOURCES)
+            return None
+        kind = SOURCES[name_of_kind]
     if name == "tables":
         return _collect(checks, lambda: TableRules.from_document(data))
     known = [f.name for f in fields(kind)]
     mine = Checks(name)
     mine.unknown(data, known)
-    missing = [key for key in _REQUIRED.get(name, ()) if key not in data]
+    missing = [key for key in _REQUIRED.get(kind, ()) if key not in data]
     for key in missing:
         mine.problem(key, "is missing")
     checks.problems.extend(mine.problems)
     # Stand-ins let the section check what is there, so that missing keys do not hide other problems.
-    values = {"topics": "x", "format": "x", "root": "/"} if missing else {}
+    values = {"topics": "x", "format": "x", "destination": "x", "root": "/"} if missing else {}
     values = {key: value for key, value in values.items() if key in missing}
     return _collect(checks, lambda: kind(**values, **{key: value for key, value in data.items() if key in known}))
 

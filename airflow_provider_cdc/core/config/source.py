@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describe the source: topics of a Kafka cluster and the format of their records."""
+"""Describe the source: topics of a Kafka cluster and the format of their records, or a destination of Canal."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from airflow_provider_cdc.core.config.checks import Checks
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+# It is the name of a folder too.
+_DESTINATION = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class KafkaSource:
     heartbeat_topic: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
+    reader: ClassVar[str] = "kafka"
+
     def __post_init__(self) -> None:
         checks = Checks("source")
         self._check_topics(checks)
@@ -44,11 +48,7 @@ class KafkaSource:
             checks.problem("heartbeat_topic", "is the schema topic too")
         checks.options("options", self.options, home="the connection named by source.connection")
         checks.raise_any()
-        # Formats read text; YAML gives numbers and true/false.
-        texts = {
-            key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in self.options.items()
-        }
-        object.__setattr__(self, "options", texts)
+        object.__setattr__(self, "options", _texts(self.options))
         if not isinstance(self.topics, str):
             object.__setattr__(self, "topics", list(self.topics))
 
@@ -83,3 +83,83 @@ class KafkaSource:
             "heartbeat_topic": self.heartbeat_topic,
             "options": dict(self.options),
         }
+
+    def deciding(self) -> dict[str, Any]:
+        """Return the settings that decide the content of the tables."""
+        return {key: value for key, value in self.document().items() if key != "connection"}
+
+
+@dataclass(frozen=True)
+class CanalSource:
+    """A destination of a Canal server, read over Canal's own TCP protocol.
+
+    To planner, ledger and tables it is a topic of one partition, named like the destination.
+
+    :param destination: name of the Canal instance.
+    :param connection: Airflow connection of type ``canal``; address and secrets live there only.
+    :param max_entries: Canal entries after which a batch without ``until`` ends.
+    :param max_seconds: seconds after which a batch without ``until`` reads no more.
+    :param idle_seconds: seconds without a new entry after which a batch reads no more.
+    :param options: options of the format ``canal-protobuf``.
+    """
+
+    destination: str
+    connection: str = "canal_default"
+    max_entries: int = 1_000_000
+    max_seconds: float = 60.0
+    idle_seconds: float = 1.0
+    options: dict[str, Any] = field(default_factory=dict)
+
+    reader: ClassVar[str] = "segments"
+    format: ClassVar[str] = "canal-protobuf"
+    schema_topic: ClassVar[None] = None
+    heartbeat_topic: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        checks = Checks("source")
+        if checks.text("destination", self.destination) and not _DESTINATION.fullmatch(self.destination):
+            text = "may hold only letters, digits, '_', '-' and '.', at most 100 of them, and not begin with '.'"
+            checks.problem("destination", f"{self.destination!r} {text}")
+        checks.connection("connection", self.connection)
+        checks.integer("max_entries", self.max_entries, least=1)
+        for name in ("max_seconds", "idle_seconds"):
+            checks.positive(name, getattr(self, name))
+        checks.options("options", self.options, home="the connection named by source.connection")
+        checks.raise_any()
+        object.__setattr__(self, "options", _texts(self.options))
+
+    @property
+    def topics(self) -> list[str]:
+        """The destination, as the only topic."""
+        return [self.destination]
+
+    def data_topics(self, existing: list[str]) -> list[str]:
+        """Return the destination, if it is among ``existing``."""
+        return [name for name in existing if name == self.destination]
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {
+            "type": "canal-tcp",
+            "destination": self.destination,
+            "connection": self.connection,
+            "max_entries": self.max_entries,
+            "max_seconds": self.max_seconds,
+            "idle_seconds": self.idle_seconds,
+            "options": dict(self.options),
+        }
+
+    def deciding(self) -> dict[str, Any]:
+        """Return the settings that decide the content of the tables."""
+        return {"type": "canal-tcp", "destination": self.destination, "options": dict(self.options)}
+
+
+Source = KafkaSource | CanalSource
+
+SOURCES: dict[str, type[KafkaSource] | type[CanalSource]] = {"kafka": KafkaSource, "canal-tcp": CanalSource}
+"""Kinds of sources by ``source.type``."""
+
+
+def _texts(options: dict[str, Any]) -> dict[str, str]:
+    """Return options as formats read them; YAML gives numbers and true/false."""
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Open the log of a pipeline's source: what planner, runner and sensors read, of whichever kind it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from airflow_provider_cdc.core.config import CanalSource, CdcPipeline
+from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord, TopicPartition, Watermarks
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.core.ledger import Lease
+    from airflow_provider_cdc.core.model.offsets import Offsets
+    from airflow_provider_cdc.hooks.canal_log import CanalLog, Right
+    from airflow_provider_cdc.hooks.canal_session import CanalAddress
+
+
+class SourceLog(Protocol):
+    """A log of topics, partitions and offsets that means the same records whenever it is read."""
+
+    def collect(self, enough: Callable[[KafkaRecord], bool] | None = None) -> None:
+        """Bring what the source holds into the log; nothing to do where the source writes the log itself.
+
+        :param enough: whether a record is beyond what is needed; None takes as much as the source's limits allow.
+        """
+
+    def topics(self) -> dict[str, list[int]]:
+        """Return the partitions of every topic."""
+
+    def topic_ids(self, topics: Iterable[str]) -> dict[str, str]:
+        """Return the ids of topics, as far as the source gives them."""
+
+    def ends(self, topics: Iterable[str]) -> Watermarks:
+        """Return where partitions begin and end now."""
+
+    def offsets_at(self, topics: Iterable[str], timestamp_ms: int) -> Offsets:
+        """Return the first offset written at or after a time."""
+
+    def read(
+        self, windows: Mapping[TopicPartition, tuple[int, int]], count: int
+    ) -> dict[TopicPartition, list[KafkaRecord]]:
+        """Return the first records of windows of offsets."""
+
+    def tails(self, topics: Iterable[str], count: int, *, ends: Watermarks) -> dict[TopicPartition, list[KafkaRecord]]:
+        """Return the last records below the given ends."""
+
+    def client_config(self) -> dict[str, str]:
+        """Return what tasks need to read the log, secrets included."""
+
+    def namespace(self) -> str:
+        """Return the servers as OpenLineage names them: ``kafka://host:port``."""
+
+    def close(self) -> None:
+        """Drop connections."""
+
+
+@dataclass(frozen=True)
+class ResolvedSource:
+    """A source whose connections were resolved, for looks that must not block an event loop.
+
+    :param name: what is read.
+    :param address: names the servers: whether they answer concerns all who ask there.
+    :param key: the settings of a client, secrets included; another client is needed where they changed.
+    :param open: returns a client; blocks.
+    """
+
+    name: Hashable
+    address: str
+    key: Hashable = field(repr=False)
+    open: Callable[[], SourceLog]
+
+
+def open_log(pipeline: CdcPipeline, *, right: Right | None = None, first_contact: float | None = None) -> SourceLog:
+    """Return the log of a pipeline's source.
+
+    :param right: of :meth:`SourceLog.collect`; None where the log is only looked at.
+    :param first_contact: seconds within which a cluster of Kafka has to answer a new client.
+    """
+    if isinstance(pipeline.source, CanalSource):
+        from airflow_provider_cdc.hooks.connections import canal_address, storage_options
+
+        stored = storage_options(pipeline.sink.storage_connection)
+        return _canal_log(pipeline, lambda: canal_address(pipeline.source.connection), stored, right)
+    from airflow_provider_cdc.hooks.kafka_log import KafkaLog
+
+    return KafkaLog(pipeline.source.connection, first_contact=first_contact)
+
+
+async def resolve_source(pipeline: CdcPipeline, owner: str, first_contact: float) -> ResolvedSource:
+    """Resolve the connections of a pipeline's source without blocking the event loop.
+
+    :param owner: shown to others while the pipeline's lease is taken.
+    :param first_contact: seconds within which a cluster of Kafka has to answer a new client.
+    :raises ConfigurationError: a connection is not there, of another type, or has a key that is not allowed.
+    """
+    from airflow_provider_cdc.hooks import connections
+
+    conn_id = pipeline.source.connection
+    if isinstance(pipeline.source, CanalSource):
+        address = await connections.async_canal_address(conn_id)
+        stored = await connections.async_storage_options(pipeline.sink.storage_connection)
+        url = await connections.async_ledger_url(pipeline.ledger)
+        key = (pipeline.name, address, pipeline.sink.root, tuple(sorted(stored.items())))
+        right = when_free(pipeline, owner, url)
+        where = f"{address.host}:{address.port}"
+        opening = partial(_canal_log, pipeline, lambda: address, stored, right)
+        return ResolvedSource((conn_id, pipeline.name), where, key, opening)
+    from airflow_provider_cdc.hooks.kafka_log import ResolvedKafkaLog, async_client_config
+
+    config = await async_client_config(conn_id)
+    servers = ",".join(sorted(config["bootstrap.servers"].split(",")))
+    return ResolvedSource(
+        conn_id,
+        servers,
+        (conn_id, tuple(sorted(config.items()))),
+        lambda: ResolvedKafkaLog(conn_id, config, first_contact=first_contact),
+    )
+
+
+def _canal_log(
+    pipeline: CdcPipeline, address: Callable[[], CanalAddress], stored: dict[str, str], right: Right | None
+) -> CanalLog:
+    from airflow_provider_cdc.core.lake.segments import SegmentLog, segments_folder
+    from airflow_provider_cdc.hooks.canal_log import CanalLog
+
+    assert isinstance(pipeline.source, CanalSource)
+    folder = segments_folder(pipeline.name, pipeline.source.destination)
+    segments = SegmentLog(pipeline.sink.root, folder, {**stored, **pipeline.sink.storage_options})
+    return CanalLog(pipeline.source, address, segments, right)
+
+
+def held(lease: Lease, check: Callable[[], None]) -> Right:
+    """Return the right of the holder of a pipeline's lease.
+
+    :param check: raises where the work was stopped.
+    """
+
+    @contextmanager
+    def right() -> Iterator[Callable[[], None]]:
+        def go_on() -> None:
+            check()
+            lease.check()
+
+        yield go_on
+
+    return right
+
+
+def when_free(pipeline: CdcPipeline, owner: str, url: str | None = None) -> Right:
+    """Return a right that takes the pipeline's lease where nobody has it.
+
+    :param owner: shown to others meanwhile.
+    :param url: of the ledger; resolved when it is needed if None.
+    """
+
+    @contextmanager
+    def right() -> Iterator[Callable[[], None]]:
+        from airflow_provider_cdc.core.ledger import Ledger
+        from airflow_provider_cdc.hooks.connections import ledger_url
+
+        with Ledger(url or ledger_url(pipeline.ledger)).lease(
+            pipeline.name, owner, pipeline.policy.lease_seconds
+        ) as lease:
+            yield lease.check
+
+    return right

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read and write objects of S3: conditional writes, listings from a name on. Errors are :class:`OSError`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from obstore.store import S3Store
+
+
+def open_objects(base: str, options: dict[str, str]) -> S3Store:
+    """Open S3 as a client with conditional writes and listings from a name on.
+
+    pyarrow's file system lacks both, and takes an answer that is cut off inside its headers for an empty file.
+    """
+    from obstore.store import S3Store
+
+    bucket, _, prefix = base.partition("/")
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL")
+    config = {name.lower(): options[name] for name in names if options.get(name)}
+    region = options.get("AWS_REGION") or options.get("AWS_DEFAULT_REGION")
+    return S3Store(
+        bucket,
+        prefix=prefix or None,
+        config={**config, **({"aws_region": region} if region else {})},  # type: ignore[arg-type]
+        client_options={"allow_http": options.get("AWS_ALLOW_HTTP", "").lower() == "true"},
+    )
+
+
+def create_object(store: S3Store, name: str, content: bytes) -> bool:
+    """Write an object unless one is there; return whether this call wrote it."""
+    import obstore
+    from obstore.exceptions import AlreadyExistsError, BaseError
+
+    try:
+        obstore.put(store, name, content, mode="create")
+    except AlreadyExistsError:
+        return False
+    except BaseError as error:
+        raise OSError(str(error)) from None
+    return True
+
+
+def put_object(store: S3Store, name: str, content: bytes) -> None:
+    """Write an object, or replace it."""
+    import obstore
+    from obstore.exceptions import BaseError
+
+    try:
+        obstore.put(store, name, content)
+    except BaseError as error:
+        raise OSError(str(error)) from None
+
+
+def read_object(store: S3Store, name: str) -> bytes | None:
+    """Return an object's content, None where it does not exist."""
+    import obstore
+    from obstore.exceptions import BaseError
+
+    try:
+        return bytes(obstore.get(store, name).bytes())
+    except FileNotFoundError:
+        return None
+    except BaseError as error:
+        raise OSError(str(error)) from None
+
+
+def object_size(store: S3Store, name: str) -> int:
+    """Return how many bytes an object has."""
+    import obstore
+    from obstore.exceptions import BaseError
+
+    try:
+        return int(obstore.head(store, name)["size"])
+    except BaseError as error:
+        raise OSError(str(error)) from None
+
+
+def has_objects(store: S3Store, name: str) -> bool:
+    """Return whether any object's name begins with a folder's."""
+    import obstore
+    from obstore.exceptions import BaseError
+
+    try:
+        return any(page for page in obstore.list(store, f"{name}/", chunk_size=1))
+    except BaseError as error:
+        raise OSError(str(error)) from None
+
+
+def object_folders(store: S3Store, name: str, after: str) -> list[str]:
+    """List keys behind a name only: the cost does not grow with the number of folders before it."""
+    import obstore
+    from obstore.exceptions import BaseError
+
+    names: set[str] = set()
+    start = f"{name}/{after}/~" if after else None  # behind every key inside the folder ``after``
+    try:
+        for page in obstore.list(store, f"{name}/", offset=start):
+            names.update(item["path"][len(name) + 1 :].split("/", 1)[0] for item in page)
+    except BaseError as error:
+        raise OSError(str(error)) from None
+    return sorted(names)
+
+
+def object_names(store: S3Store, folder: str) -> list[str]:
+    """Return the names of the objects in a folder, without the folder's, sorted."""
+    import obstore
+    from obstore.exceptions import BaseError
+
+    try:
+        return sorted(item["path"][len(folder) + 1 :] for page in obstore.list(store, f"{folder}/") for item in page)
+    except BaseError as error:
+        raise OSError(str(error)) from None
