@@ -13,16 +13,21 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.assets import cdc_asset
+    from airflow_provider_cdc.checks import Freshness, NoParked, RowCount
     from airflow_provider_cdc.core.config import CanalSource, CdcPipeline, DeltaSink, KafkaSource, RunPolicy, TableRules
     from airflow_provider_cdc.hooks.canal import CanalHook
     from airflow_provider_cdc.hooks.kafka import KafkaProgressHook
     from airflow_provider_cdc.hooks.ledger import CdcLedgerHook
     from airflow_provider_cdc.hooks.pipeline import CdcHook
+    from airflow_provider_cdc.operators.check import CdcCheckOperator
+    from airflow_provider_cdc.operators.doctor import CdcDoctorOperator
+    from airflow_provider_cdc.operators.plan import CdcPlanOperator
     from airflow_provider_cdc.operators.sync import CdcSyncOperator
     from airflow_provider_cdc.sensors.applied import CdcAppliedSensor
     from airflow_provider_cdc.sensors.health import CdcHealthSensor
     from airflow_provider_cdc.sensors.lag import CdcLagSensor
     from airflow_provider_cdc.sensors.received import CdcReceivedSensor
+    from airflow_provider_cdc.task_group import CdcDag, cdc_task_group
     from airflow_provider_cdc.triggers.watcher import (
         CdcLagExceededTrigger,
         CdcNewRecordsTrigger,
@@ -40,6 +45,14 @@ _HOMES = {
     "CdcHook": "airflow_provider_cdc.hooks.pipeline",
     "CdcLedgerHook": "airflow_provider_cdc.hooks.ledger",
     "KafkaProgressHook": "airflow_provider_cdc.hooks.kafka",
+    "CdcCheckOperator": "airflow_provider_cdc.operators.check",
+    "CdcDoctorOperator": "airflow_provider_cdc.operators.doctor",
+    "CdcPlanOperator": "airflow_provider_cdc.operators.plan",
+    "CdcDag": "airflow_provider_cdc.task_group",
+    "cdc_task_group": "airflow_provider_cdc.task_group",
+    "Freshness": "airflow_provider_cdc.checks",
+    "NoParked": "airflow_provider_cdc.checks",
+    "RowCount": "airflow_provider_cdc.checks",
     "CdcSyncOperator": "airflow_provider_cdc.operators.sync",
     "CdcAppliedSensor": "airflow_provider_cdc.sensors.applied",
     "CdcHealthSensor": "airflow_provider_cdc.sensors.health",
@@ -55,6 +68,9 @@ __all__ = [
     "CanalHook",
     "CanalSource",
     "CdcAppliedSensor",
+    "CdcCheckOperator",
+    "CdcDag",
+    "CdcDoctorOperator",
     "CdcHealthSensor",
     "CdcHook",
     "CdcLagExceededTrigger",
@@ -62,16 +78,21 @@ __all__ = [
     "CdcLedgerHook",
     "CdcNewRecordsTrigger",
     "CdcPipeline",
+    "CdcPlanOperator",
     "CdcReceivedSensor",
     "CdcSyncOperator",
     "CdcTableParkedTrigger",
     "DeltaSink",
+    "Freshness",
     "KafkaProgressHook",
     "KafkaSource",
+    "NoParked",
+    "RowCount",
     "RunPolicy",
     "TableRules",
     "__version__",
     "cdc_asset",
+    "cdc_task_group",
 ]
 
 

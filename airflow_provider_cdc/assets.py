@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
@@ -42,16 +42,7 @@ def sanitize_uri(uri: SplitResult) -> SplitResult:
 
     :raises ValueError: it names neither a pipeline nor a pipeline, a database and a table.
     """
-    parts = [unquote(part) for part in uri.path.split("/")[1:]] if uri.path else []
+    parts = [unquote(part) for part in uri.path.split("/")[1:]] if uri.path.strip("/") else []
     if not uri.netloc or len(parts) not in (0, 2) or not all(parts) or uri.query or uri.fragment:
         raise ValueError("expected cdc://<pipeline> or cdc://<pipeline>/<database>/<table>")
-    return uri
-
-
-def location_of(asset: Asset, pipeline: CdcPipeline) -> str | None:
-    """Return where the table of an asset lies; None for the asset of a pipeline, or of another pipeline."""
-    uri = urlsplit(asset.uri)
-    parts = [unquote(part) for part in uri.path.split("/")[1:]]
-    if unquote(uri.netloc) != pipeline.name or len(parts) != 2:
-        return None
-    return "/".join([pipeline.sink.root.rstrip("/"), *parts])
+    return uri if parts else uri._replace(path="")

@@ -19,7 +19,14 @@ def get_provider_info() -> dict[str, object]:
         "name": _NAME,
         "description": "CDC logs in Kafka to lakehouse tables equal to the source, in bounded, repeatable batches.",
         "integrations": [{"integration-name": _NAME, "tags": ["software"]}],
-        "operators": modules("operators.sync"),
+        "operators": modules("operators.check", "operators.doctor", "operators.plan", "operators.sync"),
+        "asset-uris": [
+            {
+                "schemes": ["cdc"],
+                "handler": f"{package}.assets.sanitize_uri",
+                "factory": f"{package}.assets.create_asset",
+            }
+        ],
         "sensors": modules("sensors.applied", "sensors.health", "sensors.lag", "sensors.received"),
         "triggers": modules(
             "triggers.applied",

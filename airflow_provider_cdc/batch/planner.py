@@ -148,6 +148,18 @@ def plan_batch(
     return batch
 
 
+def has_rows_before(pipeline: CdcPipeline, ledger: Ledger, log: SourceLog, until: datetime) -> bool:
+    """Return whether the log has rows before a time that no committed batch has read.
+
+    The schema topic does not count: every batch reads it to its present end.
+    """
+    before = propose_batch(pipeline, ledger, log, until)
+    if isinstance(before, Batch):
+        return not before.committed
+    data = pipeline.source.data_topics(list(before.end))
+    return any(part.start < part.end for part in before.offset_ranges() if part.topic in data)
+
+
 def plan_settling(ledger: Ledger, lease: Lease, name: str) -> Batch:
     """Return a new batch that reads nothing: it retries the tables that are parked or wait."""
     last = ledger.last(name, SYNC)

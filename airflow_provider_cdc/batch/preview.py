@@ -6,6 +6,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from airflow_provider_cdc.batch.coming_ddl import coming_ddl
 from airflow_provider_cdc.batch.planner import observe, propose_batch
 from airflow_provider_cdc.batch.source_log import SourceLog, open_log
 from airflow_provider_cdc.core.config import CdcPipeline
@@ -41,6 +42,8 @@ def preview(pipeline: CdcPipeline, until: datetime | None) -> dict[str, Any]:
         "records": records,
         "status": status,
     }
+    if status in ("new", "planned"):
+        document["ddl"] = coming_ddl(pipeline, log, proposal.start, proposal.end)
     if until is not None and status == "new":
         document["holds"] = holds(pipeline, log, until)
     return document

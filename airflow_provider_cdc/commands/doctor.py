@@ -47,21 +47,22 @@ def doctor(args: Namespace) -> int:
 
     def work() -> int:
         pipeline = CdcPipeline.from_yaml(args.pipeline) if args.pipeline else None
-        findings = list(_findings(pipeline))
+        results = list(findings(pipeline))
         if args.json:
-            print_json([finding.document() for finding in findings])
+            print_json([result.document() for result in results])
         else:
-            for finding in findings:
+            for finding in results:
                 sign = {True: "ok  ", False: "FAIL", None: "-   "}[finding.ok]
                 print(f"{sign} {finding.check}: {printable(finding.message)}")
                 if finding.hint and not finding.ok:
                     print(f"       -> {printable(finding.hint)}")
-        return CONFIGURATION if any(finding.ok is False for finding in findings) else DONE
+        return CONFIGURATION if any(result.ok is False for result in results) else DONE
 
     return guarded(work, as_json=args.json)
 
 
-def _findings(pipeline: CdcPipeline | None) -> Iterator[Finding]:
+def findings(pipeline: CdcPipeline | None) -> Iterator[Finding]:
+    """Check everything; without a pipeline only this machine."""
     needs_spark = pipeline is None or pipeline.policy.engine == "spark"
     yield _packages()
     yield _pyspark(needs_spark)

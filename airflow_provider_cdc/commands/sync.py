@@ -135,5 +135,8 @@ def _print_plan(proposal: dict[str, Any]) -> None:
     if busy:
         print()
         print_table(("topic", "partition", "start", "end", "records"), busy)
+    if proposal.get("ddl"):
+        print()
+        print_table(("DDL", "kind", "statement"), [(d["table"], d["kind"], d["text"]) for d in proposal["ddl"]])
     for hold in proposal.get("holds", ()):
         print(printable(f"held back by {hold['topic']}/{hold['partition']}: {hold['why']}"))

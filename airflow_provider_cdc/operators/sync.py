@@ -189,12 +189,10 @@ class CdcSyncOperator(PipelineOperator):
         start = getattr(context.get("dag"), "start_date", None)
         if start is not None and exact.after <= start:
             return ""
-        from airflow_provider_cdc.batch.planner import propose_batch
+        from airflow_provider_cdc.batch.planner import has_rows_before
         from airflow_provider_cdc.batch.source_log import open_log
-        from airflow_provider_cdc.core.plan.ranges import Range
 
-        before = propose_batch(pipeline, ledger, open_log(pipeline), exact.after)
-        return "" if isinstance(before, Range) and before.empty else reason
+        return reason if has_rows_before(pipeline, ledger, open_log(pipeline), exact.after) else ""
 
     def _run(self, context: Context, pipeline: CdcPipeline, until: Until, started: float) -> BatchResult:
         from airflow_provider_cdc.batch.runner import run_batch

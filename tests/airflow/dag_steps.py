@@ -91,8 +91,8 @@ def _events(run_id: str) -> list[Any]:
 
     with create_session() as session:
         query = select(AssetModel.uri, AssetEvent.extra).join(AssetModel, AssetModel.id == AssetEvent.asset_id)
-        found = session.execute(query.where(AssetEvent.source_run_id == run_id).order_by(AssetEvent.id))
-        return [[uri, extra] for uri, extra in found]
+        pairs = session.execute(query.where(AssetEvent.source_run_id == run_id).order_by(AssetEvent.id))
+        return [[uri, extra] for uri, extra in pairs]
 
 
 def write(path: Path, steps: list[Step]) -> Path:

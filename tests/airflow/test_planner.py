@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
-from airflow_provider_cdc.batch.planner import made_again, observe, plan_batch, plan_settling
+from airflow_provider_cdc.batch.planner import has_rows_before, made_again, observe, plan_batch, plan_settling
 from airflow_provider_cdc.core.config import CdcPipeline, DeltaSink, KafkaSource
 from airflow_provider_cdc.core.errors import SourceError
 from airflow_provider_cdc.core.ledger import Lease, Ledger
@@ -188,6 +188,19 @@ def test_the_schema_topic_is_read_to_its_end_whatever_was_asked(shop: Shop) -> N
     shop.rows(shop.prefix, TEN + 5 * MINUTE)
     batch = shop.plan(TEN)
     assert batch.end[shop.orders][0] == 1 and batch.end[shop.prefix][0] == 1
+
+
+def test_rows_before_a_time_count_until_they_are_committed_and_the_schema_topic_never(shop: Shop) -> None:
+    def before(moment: datetime) -> bool:
+        return has_rows_before(shop.pipeline, shop.ledger, shop.hook, moment)
+
+    shop.rows(shop.prefix, TEN - MINUTE)
+    shop.rows(shop.orders, TEN + MINUTE)
+    assert not before(TEN) and before(TEN + 2 * MINUTE)
+    batch = shop.plan(TEN + 2 * MINUTE)
+    assert before(TEN), "an unfinished batch comes first"
+    shop.ledger.commit(shop.lease, batch.seq, {})
+    assert not before(TEN + 2 * MINUTE)
 
 
 def test_a_topic_that_appears_joins_at_its_beginning(shop: Shop) -> None:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sync operator in Airflow: events, waits, parked tables and names, one step after the other in one process."""
+"""Operators and example DAGs in Airflow, one step after the other in one process."""
 
 from __future__ import annotations
 
 import json
+import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from tests.histories.debezium_records import ddl, row
+
 from . import dag_steps
 from .dag_steps import Step
-from .shop import Shop, demand_data, feed, until
+from .shop import ROOT, Shop, demand_data, feed, rows, until
 
 if TYPE_CHECKING:
     from tests.services.broker import Broker
@@ -28,10 +32,10 @@ import os
 from datetime import datetime, timedelta
 from pathlib import Path
 from airflow.sdk import DAG, Asset, AssetAlias
-from airflow_provider_cdc import CdcPipeline, CdcSyncOperator, cdc_asset
+from airflow_provider_cdc import CdcDoctorOperator, CdcPipeline, CdcPlanOperator, CdcSyncOperator, cdc_asset
 
 folder = Path(os.environ["SHOP_FOLDER"])
-shop, torn = (CdcPipeline.from_yaml(folder / f"{name}.yaml") for name in ("shop", "torn"))
+shop, torn, ddl = (CdcPipeline.from_yaml(folder / f"{name}.yaml") for name in ("shop", "torn", "ddl"))
 outlets = [Asset("tables"), cdc_asset(shop), AssetAlias("each table")]
 args = dict(schedule=None, start_date=datetime(2026, 1, 1))
 at = "{{ dag_run.conf['until'] }}"
@@ -54,12 +58,16 @@ with DAG("mapped", **args):
     CdcSyncOperator.partial(task_id="sync", until=at).expand(pipeline=[str(folder / "shop.yaml"), torn.to_dict()])
 with DAG("from_a_file", params={"name": "shop"}, **args):
     CdcSyncOperator(task_id="sync", pipeline="{{ params.name }}.yaml")
+with DAG("plans", **args):
+    CdcPlanOperator(task_id="plan", pipeline=ddl, until="now")
+    CdcPlanOperator(task_id="refuse", pipeline=ddl, until="now", fail_on=["destructive"])
+    CdcDoctorOperator(task_id="doctor", pipeline=ddl)
 """
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of a step.
+    """Hold what came of a step.
 
     :param log: everything that was logged meanwhile.
     """
@@ -84,10 +92,37 @@ def filled() -> Iterator[Broker]:
 
     with Broker() as running:
         feed(running, 0, 1)
+        send_ddl(running)
         yield running
 
 
-FIRST, SECOND = "2026-11-20T16:00:00+00:00", "2026-11-20T17:00:00+00:00"
+def send_ddl(broker: Broker) -> None:
+    """Write statements of a tool with a topic for them: of a snapshot first, which are no news."""
+    from confluent_kafka import Producer
+
+    texts = [
+        "ALTER TABLE things ADD COLUMN note varchar(20)",
+        "ALTER TABLE things MODIFY note int",
+        "ALTER TABLE things DROP COLUMN note",
+        "FROBNICATE things",
+    ]
+    create, columns = "CREATE TABLE things (id int NOT NULL PRIMARY KEY)", {"id": "int"}
+    records = [
+        ddl("DROP TABLE IF EXISTS `shop`.`things`", 1, mark="true", table="things"),
+        ddl(create, 1, mark="true", table="things", columns=columns, key=("id",)),
+        row("c", "things", 10, {"id": 1}, key=("id",), time=1),
+        *(ddl(text, 100 * number, table="things", time=1) for number, text in enumerate(texts, 1)),
+    ]
+    for topic in ("src", "src.shop.things"):
+        broker.create_topic(topic, 1)
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for record in records:
+        producer.produce(record.topic, partition=0, key=record.key, value=record.value)
+    producer.flush(30)
+
+
+HOUR = "2026-11-20T16:00:00+00:00"
+EXAMPLES = ("shop_backfill_exact", "shop_events", "shop_tables", "shop_checked", "shop_approval", "pipelines_folder")
 
 
 def day(number: int) -> str:
@@ -95,13 +130,22 @@ def day(number: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def ran(filled: Broker, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("steps")
+
+
+@pytest.fixture(scope="module")
+def ran(filled: Broker, folder: Path) -> dict[str, Ran]:
     """Run all steps, and return what came of them by name."""
-    folder = tmp_path_factory.mktemp("steps")
     shop = Shop(folder, {"bootstrap.servers": filled.bootstrap})
     shop.file()
     torn = {**shop.document(), "name": "torn", "sink": {"type": "delta", "root": str(folder / "torn")}}
     (folder / "torn.yaml").write_text(yaml.safe_dump(torn))
+    own = {"name": "ddl", "source": {"topics": ["src.shop.things"], "schema_topic": "src", "heartbeat_topic": None}}
+    _write(folder / "ddl.yaml", shop, own)
+    (folder / "pipelines").mkdir()
+    for name in ("shop", "second"):
+        _write(folder / "pipelines" / f"{name}.yaml", shop, {"name": name})
     stranger = folder / "torn" / "shop" / "customers"
     stranger.mkdir(parents=True)
     (stranger / "notes.txt").write_text("somebody else's")
@@ -109,6 +153,8 @@ def ran(filled: Broker, tmp_path_factory: pytest.TempPathFactory) -> dict[str, R
     dags.mkdir()
     (dags / "dags.py").write_text(DAGS)
     (dags / "shop.yaml").write_text((folder / "shop.yaml").read_text().replace("name: shop", "name: {{ params.name }}"))
+    for example in EXAMPLES:
+        shutil.copy(ROOT / "example_dags" / f"{example}.py", dags)
     held = {"ledger": f"sqlite:///{shop.ledger}", "pipeline": "shop"}
     first, second = {"until": until(0)}, {"until": until(1)}
     steps = {
@@ -124,8 +170,18 @@ def ran(filled: Broker, tmp_path_factory: pytest.TempPathFactory) -> dict[str, R
         "parked warns": Step("parked_warn", day(1), second),
         "mapped": Step("mapped", day(1), second),
         "from a file": Step("from_a_file", day(1)),
+        "plans": Step("plans", day(1)),
+        **{name: Step("shop_sync" if name == "shop_events" else name, HOUR) for name in EXAMPLES},
     }
     return run_steps(shop, dags, steps)
+
+
+def _write(path: Path, shop: Shop, changes: dict[str, Any]) -> None:
+    """Write a pipeline with lake and ledger of its own."""
+    lake = shop.folder / f"lake of {path.parent.name} {path.stem}"
+    ledger = f"sqlite:///{lake}.db"
+    own = Shop(shop.folder, shop.connection, {"sink": {"root": str(lake)}, "ledger": ledger, **changes})
+    path.write_text(yaml.safe_dump(own.document()))
 
 
 def run_steps(shop: Shop, dags: Path, steps: dict[str, Step]) -> dict[str, Ran]:
@@ -135,6 +191,8 @@ def run_steps(shop: Shop, dags: Path, steps: dict[str, Step]) -> dict[str, Ran]:
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "SHOP_FOLDER": str(shop.folder),
+        "SHOP_PIPELINE": str(shop.folder / "pipelines" / "shop.yaml"),
+        "CDC_PIPELINES": str(shop.folder / "pipelines"),
     }
     file = dag_steps.write(shop.folder / "steps.json", list(steps.values()))
     run = subprocess.run(
@@ -194,7 +252,7 @@ def test_a_clear_of_the_newest_run_repeats_its_event(ran: dict[str, Ran]) -> Non
     assert again.extras("cdc://shop/shop/customers")[0]["version"] == 1
 
 
-def test_a_batch_of_a_task_without_outlets_is_told_of_by_the_next_one_with_outlets(ran: dict[str, Ran]) -> None:
+def test_a_batch_of_a_task_without_outlets_is_announced_by_the_next_one_with_outlets(ran: dict[str, Ran]) -> None:
     assert ran["waits"].values["sync"]["seq"] == 2 and ran["waits"].events == []
     assert ran["second"].values["sync"]["repeated"] is True
     assert {extra["repeated"] for _, extra in ran["second"].events} == {False}
@@ -223,13 +281,13 @@ def test_a_parked_table_hides_no_result(ran: dict[str, Ran]) -> None:
     failed, skipped, warned = (ran[f"parked {name}"] for name in ("fails", "skips", "warns"))
     assert [step.tasks["sync"] for step in (failed, skipped, warned)] == ["failed", "skipped", "success"]
     for step in (failed, skipped, warned):
-        told = step.values["sync"]
-        assert (told["status"], [table["table"] for table in told["parked"]]) == ("parked", ["customers"])
+        result = step.values["sync"]
+        assert (result["status"], [table["table"] for table in result["parked"]]) == ("parked", ["customers"])
         assert "shop.customers parked: [sink.not_ours]" in step.log
     assert failed.events == skipped.events == []
 
 
-def test_the_other_tables_are_told_of_although_one_is_parked(ran: dict[str, Ran]) -> None:
+def test_the_other_tables_are_announced_although_one_is_parked(ran: dict[str, Ran]) -> None:
     step = ran["parked warns"]
     uris = {uri for uri, _ in step.events}
     assert "cdc://torn/shop/orders" in uris and "cdc://torn/shop/customers" not in uris
@@ -246,7 +304,107 @@ def test_mapped_tasks_are_named_by_their_pipelines(ran: dict[str, Ran]) -> None:
     assert step.values["sync[0]"]["pipeline"] == "shop"
 
 
-def test_a_template_may_name_a_file_beside_the_dag_which_may_have_templates_itself(ran: dict[str, Ran]) -> None:
+def test_a_template_may_name_a_file_next_to_the_dag_which_may_have_templates_itself(ran: dict[str, Ran]) -> None:
     step = ran["from a file"]
     assert (step.tasks["sync"], step.values["sync"]["pipeline"]) == ("success", "shop")
     assert "up to 2026-11-01T00:00:00+00:00 (the end of the run's data interval)" in step.log
+
+
+# ---- other operators
+
+
+def test_a_plan_names_the_schema_changes_to_come_by_their_kind_and_records_nothing(ran: dict[str, Ran]) -> None:
+    step = ran["plans"]
+    assert step.tasks == {"plan": "success", "refuse": "failed", "doctor": "success"}
+    plan = step.values["plan"]
+    assert (plan["status"], plan["seq"], plan["records"]) == ("new", 1, 7)
+    assert [(change["kind"], change["text"].split()[-2]) for change in plan["ddl"]] == [
+        ("mapping", "note"),
+        ("barrier", "note"),
+        ("destructive", "COLUMN"),
+        ("unknown", "FROBNICATE"),
+    ]
+    assert {change["table"] for change in plan["ddl"]} == {"shop.things"}
+    assert step.values["refuse"] == plan, "the result is in XCom although the task failed"
+    assert "fail_on names: destructive: ALTER TABLE things DROP COLUMN note" in step.log
+    assert {finding["check"] for finding in step.values["doctor"]} >= {"broker", "ledger", "sink", "format"}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_runs(ran: dict[str, Ran], name: str) -> None:
+    step = ran[name]
+    expected = dict.fromkeys(step.tasks, "success")
+    if name == "shop_approval":
+        expected["approve"] = "skipped"
+    if name == "shop_checked":
+        expected["shop.check"] = "failed"  # the recording is older than two hours
+        passed = {result["check"]: result["passed"] for result in step.values["shop.check"]}
+        assert passed == {"no_parked": True, "freshness": False}
+    assert step.tasks == expected
+    if name == "pipelines_folder":
+        assert set(step.tasks) == {
+            f"{group}.{task}" for group in ("shop", "second") for task in ("received", "sync", "check")
+        }
+
+
+class SourceHook:
+    """The source database, as a hook of common.sql counts in it.
+
+    :param conn_type: ``mysql`` quotes names in its own way.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, conn_type: str) -> None:
+        self._connection, self.conn_type = connection, conn_type
+
+    def get_first(self, sql: str) -> Any:
+        return self._connection.execute(sql).fetchone()
+
+
+@pytest.mark.parametrize("conn_type", ["mysql", "postgres"])
+def test_rows_are_counted_at_the_source_and_in_the_version_of_the_batch(
+    ran: dict[str, Ran], folder: Path, monkeypatch: pytest.MonkeyPatch, conn_type: str
+) -> None:
+    from airflow.sdk import BaseHook
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from airflow_provider_cdc import CdcCheckOperator, NoParked, RowCount
+
+    source = sqlite3.connect(":memory:")
+    source.execute("ATTACH ':memory:' AS shop")
+    count = len(rows(folder / "lake", "shop", "customers"))
+    source.execute("CREATE TABLE shop.customers (id)")
+    source.executemany("INSERT INTO shop.customers VALUES (?)", [(number,) for number in range(count)])
+    monkeypatch.setattr(BaseHook, "get_hook", lambda conn_id: SourceHook(source, conn_type))
+
+    def check(*checks: Any, **more: Any) -> list[dict[str, Any]]:
+        pipeline = str(folder / "shop.yaml")
+        return list(CdcCheckOperator(task_id="check", pipeline=pipeline, checks=checks, **more).execute({}))
+
+    of = {"tables": ["shop.customers"], "source_conn_id": "source"}
+    passed = check(RowCount(), NoParked(), **of)
+    assert [(result["check"], result["passed"]) for result in passed] == [("row_count", True), ("no_parked", True)]
+    source.execute("DELETE FROM shop.customers WHERE id < 2")
+    seen = f"shop.customers: {count} rows, {count - 2} at the source"
+    with pytest.raises(AirflowFailException, match=seen):
+        check(RowCount(tolerance=1), **of)
+    assert check(RowCount(tolerance=2), **of)[0]["passed"]
+    (warned,) = check(RowCount(), on_failure="warn", **of)
+    assert (warned["passed"], warned["tables"]) == (False, ["shop.customers"])
+    with pytest.raises(AirflowFailException, match=r"the pipeline has no table shop\.nothing"):
+        check(NoParked(), tables=["shop.nothing"])
+    with pytest.raises(AirflowFailException, match="source_conn_id"):
+        check(RowCount())
+
+
+def test_a_parked_table_fails_its_check_alone(ran: dict[str, Ran], folder: Path) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from airflow_provider_cdc import CdcCheckOperator, NoParked
+
+    def check(table: str) -> Any:
+        torn = str(folder / "torn.yaml")
+        return CdcCheckOperator(task_id="c", pipeline=torn, checks=[NoParked()], tables=[table]).execute({})
+
+    assert check("shop.orders")[0]["passed"]
+    with pytest.raises(AirflowFailException, match=r"no_parked: shop\.customers parked: \[sink\.not_ours\]"):
+        check("shop.customers")

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Assets name pipelines and tables; Airflow asks the provider whether such a name is well formed."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+
+from airflow_provider_cdc.assets import cdc_asset, create_asset, sanitize_uri
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "table", "uri"),
+    [
+        ("shop", None, "cdc://shop"),
+        ("shop.eu-1_A", "db.t", "cdc://shop.eu-1_A/db/t"),
+        ("shop", "db.a/b?c#d e.f", "cdc://shop/db/a%2Fb%3Fc%23d%20e.f"),
+        ("shop", "ünïcode.表", "cdc://shop/%C3%BCn%C3%AFcode/%E8%A1%A8"),
+    ],
+)
+def test_a_name_becomes_a_uri_that_airflow_keeps(pipeline: str, table: str | None, uri: str) -> None:
+    asset = cdc_asset(pipeline, table)
+    assert asset.uri.rstrip("/") == uri
+    assert asset.name == uri, "a name of its own would collide with that of an asset by somebody else"
+    assert urlunsplit(sanitize_uri(urlsplit(asset.uri))) == uri
+    assert create_asset(pipeline=pipeline, table=table, extra={"owner": "me"}).extra == {"owner": "me"}
+
+
+@pytest.mark.parametrize(
+    "uri", ["cdc://", "cdc:///db/t", "cdc://shop/db", "cdc://shop/db/t/more", "cdc://shop/db/t?x=1", "cdc://shop//t"]
+)
+def test_any_other_uri_is_refused(uri: str) -> None:
+    with pytest.raises(ValueError, match="expected cdc://<pipeline>"):
+        sanitize_uri(urlsplit(uri))
