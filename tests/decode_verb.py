@@ -48,8 +48,8 @@ def decoded(
 def detected(records: Sequence[Record], folder: Path) -> str | None:
     """Return the format that the verb ``detect`` tells, None where it is undecided."""
     _, printed = _run(["detect", "--json", _file(records, folder)])
-    found: str | None = json.loads(printed)["format"]
-    return found
+    result: str | None = json.loads(printed)["format"]
+    return result
 
 
 def typed(change: Mapping[str, Any], column: str, kind: str, name: str) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Spark reader: the same stretches through Spark's Kafka source, for brokers that only Java can log in to."""
+"""Read the same offset ranges through Spark's Kafka source, for brokers that only Java can log in to."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _records(batches: Iterable[pa.RecordBatch]) -> Iterator[Records]:
 
 
 def _header_pairs(headers: pa.Array) -> list[Headers]:
-    return [found and [(item["key"], item["value"]) for item in found] for found in headers.to_pylist()]
+    return [pairs and [(item["key"], item["value"]) for item in pairs] for pairs in headers.to_pylist()]
 
 
 def _explained(error: Exception, job: JobDocument) -> Exception:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The task reader: stretches of partitions through librdkafka, without group and without commit."""
+"""Read offset ranges of partitions in a task through librdkafka, without group and without commit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TAKEN = 1_000  # messages of one call, fewer if they are large
 FETCH_BYTES = 1 << 19
 _ANSWER_HEADER = 512  # bytes of an answer that are not records, at most
 _SILENT_SECONDS = 5.0  # without a record: from then on it is the brokers that keep a task waiting
-LOOK_BACK = 16  # records before a chunk that tell a grouped format how far the senders were
+LOOK_BACK = 16  # records before a chunk that show a grouped format how far the senders were
 
 # fetch.queue.backoff.ms: the default of 1 s idles the consumer each time its queue was full (2.5 to 3 x in wall)
 # fetch.wait.max.ms: a request for partitions at their ends is held by the broker so long, and with it the first request
@@ -75,8 +75,8 @@ def read_chunks(
     from confluent_kafka import Consumer, KafkaException, TopicPartition
 
     deadline = Deadline(deadline_seconds)
-    wanted = [chunk for chunk in chunks if chunk.start < chunk.end]
-    if not wanted:
+    unread = [chunk for chunk in chunks if chunk.start < chunk.end]
+    if not unread:
         return
     complaints = Complaints()
     try:
@@ -85,9 +85,9 @@ def read_chunks(
         raise complaints.problem(error.args[0]) from None
     try:
         if grouped:
-            wanted = [_with_context(consumer, chunk, deadline, complaints) for chunk in wanted]
-        consumer.assign([TopicPartition(chunk.topic, chunk.partition, chunk.start) for chunk in wanted])
-        yield from _Reading(consumer, wanted, deadline, complaints, grouped).batches()
+            unread = [_with_context(consumer, chunk, deadline, complaints) for chunk in unread]
+        consumer.assign([TopicPartition(chunk.topic, chunk.partition, chunk.start) for chunk in unread])
+        yield from _Reading(consumer, unread, deadline, complaints, grouped).batches()
     finally:
         consumer.close()
 
@@ -131,9 +131,9 @@ class _Reading:
     ) -> None:
         self._consumer, self._deadline, self._complaints = consumer, deadline, complaints
         self._headers = headers
-        self._room = 1  # messages of the next call; the first one tells how large they are
+        self._room = 1  # messages of the next call; the first one shows how large they are
         self._record_bytes = 0  # of one record's value, on average over the last messages
-        self._wanted = sum(chunk.end - chunk.start for chunk in chunks)
+        self._total_offsets = sum(chunk.end - chunk.start for chunk in chunks)
         self._open = {(chunk.topic, chunk.partition): chunk for chunk in chunks}
         self._next = {(chunk.topic, chunk.partition): chunk.start for chunk in chunks}
         self._paused = list(self._open)[::-1]  # partitions that wait for their turn, the next one last
@@ -156,9 +156,9 @@ class _Reading:
             del messages  # the client's own copy of the values
             if self._open and self._deadline.over:
                 raise self._late(time.monotonic() - heard)
-            for place in self._due():
-                del self._sizes[place]
-                yield Records(*place, *self._columns.pop(place))
+            for partition in self._due():
+                del self._sizes[partition]
+                yield Records(*partition, *self._columns.pop(partition))
 
     def _wished(self) -> int:
         """Return how many messages the next call asks for.
@@ -189,11 +189,15 @@ class _Reading:
     def _missing(self) -> int:
         """Return how many offsets are missing of the partitions that are read."""
         paused = set(self._paused)
-        return sum(chunk.end - self._next[place] for place, chunk in self._open.items() if place not in paused)
+        return sum(
+            chunk.end - self._next[partition] for partition, chunk in self._open.items() if partition not in paused
+        )
 
     def _due(self) -> list[tuple[str, int]]:
         """Return the partitions whose records are to be decoded now: those read to their ends, and large ones."""
-        due = [place for place, size in self._sizes.items() if place not in self._open or size >= BATCH_BYTES]
+        due = [
+            partition for partition, size in self._sizes.items() if partition not in self._open or size >= BATCH_BYTES
+        ]
         held = sum(len(columns[0]) for columns in self._columns.values())
         if not due and (held >= HELD_RECORDS or sum(self._sizes.values()) >= HELD_BYTES):
             return list(self._columns)
@@ -205,54 +209,54 @@ class _Reading:
             if chunk is None:
                 continue
             events = [message for message in run if message.error() is not None]
-            found = [message for message in run if message.error() is None] if events else run
-            if found and found[-1].offset() + 1 >= chunk.end:
-                found = [message for message in found if message.offset() < chunk.end]
+            records = [message for message in run if message.error() is None] if events else run
+            if records and records[-1].offset() + 1 >= chunk.end:
+                records = [message for message in records if message.offset() < chunk.end]
                 self._finish(here)
-            if found:
-                self._next[here] = found[-1].offset() + 1
-                self._add(here, found)
+            if records:
+                self._next[here] = records[-1].offset() + 1
+                self._add(here, records)
             if here in self._open and any(self._ended(event.error(), event, chunk) for event in events):
                 self._finish(here)
 
-    def _add(self, place: tuple[str, int], messages: list[Any]) -> None:
+    def _add(self, partition: tuple[str, int], messages: list[Any]) -> None:
         values = [message.value() for message in messages]
         stamps = [message.timestamp() for message in messages]
         size = sum(map(len, filter(None, values)))
-        self._sizes[place] = self._sizes.get(place, 0) + size
+        self._sizes[partition] = self._sizes.get(partition, 0) + size
         self._record_bytes = max(1, size // len(values))
         self._room = min(_TAKEN, max(1, BATCH_BYTES // self._record_bytes))
-        found: _Columns = (
+        columns: _Columns = (
             [message.offset() for message in messages],
             [stamp if kind else None for kind, stamp in stamps],
             [message.key() for message in messages],
             values,
             [message.headers() for message in messages] if self._headers else [],
         )
-        if place not in self._columns:
-            self._columns[place] = found
+        if partition not in self._columns:
+            self._columns[partition] = columns
             return
-        for column, more in zip(self._columns[place], found, strict=True):
+        for column, more in zip(self._columns[partition], columns, strict=True):
             column += more
 
-    def _finish(self, place: tuple[str, int]) -> None:
-        del self._open[place]
-        if place in self._paused:  # its records had been fetched before it was paused
-            self._paused.remove(place)
-        self._consumer.pause(_partitions([place]))
+    def _finish(self, partition: tuple[str, int]) -> None:
+        del self._open[partition]
+        if partition in self._paused:  # its records had been fetched before it was paused
+            self._paused.remove(partition)
+        self._consumer.pause(_partitions([partition]))
 
     def _ended(self, problem: Any, message: Any, chunk: OffsetRange) -> bool:
         """Return whether an event says that the chunk is read to its end; raise what makes that impossible."""
         where = {"topic": chunk.topic, "partition": chunk.partition, "start": chunk.start, "end": chunk.end}
         name = problem.name()
         if name == "_PARTITION_EOF":
-            # the end of a range may be a control or an aborted record: having seen the last offset is no sign; this is
+            # the end of a range may be a control or an aborted record: only this event shows it, not the last offset
             if message.offset() < chunk.end:
                 raise SourceError(
                     "kafka.end_beyond_log",
                     f"the log ends at {message.offset()}, before the range",
                     where=where,
-                    hint="the topic lost records or was created anew: rebuild the pipeline's tables, or run "
+                    hint="the topic lost records or was created again: rebuild the pipeline's tables, or run "
                     "`airflow-cdc sync --accept-loss` once to go on with what is left",
                 )
             return True
@@ -275,7 +279,8 @@ class _Reading:
         :param silent: seconds since the last record.
         """
         chunk = next(iter(self._open.values()))
-        missing = sum(chunk.end - self._next[place] for place, chunk in self._open.items())
+        total = self._total_offsets
+        missing = sum(chunk.end - self._next[partition] for partition, chunk in self._open.items())
         where = {"topic": chunk.topic, "partition": chunk.partition, "end": chunk.end}
         reason = self._complaints.reason
         if reason or silent > _SILENT_SECONDS:
@@ -287,23 +292,23 @@ class _Reading:
             )
         return UnavailableError(
             "kafka.slow",
-            f"{self._wanted - missing} of {self._wanted} offsets were read in {self._deadline.seconds:g} s",
+            f"{total - missing} of {total} offsets were read in {self._deadline.seconds:g} s",
             where=where,
             hint="lower policy.chunk_records or raise policy.land_deadline_seconds, then run again",
         )
 
 
-def _partitions(places: Sequence[tuple[str, int]]) -> list[Any]:
+def _partitions(partitions: Sequence[tuple[str, int]]) -> list[Any]:
     from confluent_kafka import TopicPartition
 
-    return [TopicPartition(*place) for place in places]
+    return [TopicPartition(*partition) for partition in partitions]
 
 
 def _runs(messages: list[Any]) -> Iterator[tuple[tuple[str, int], list[Any]]]:
     """Yield messages of one partition that stand together; mostly, as those of one fetch, all of them do."""
-    places = [(message.topic(), message.partition()) for message in messages]
-    if places and places.count(places[0]) == len(places):
-        yield places[0], messages
+    partitions = [(message.topic(), message.partition()) for message in messages]
+    if partitions and partitions.count(partitions[0]) == len(partitions):
+        yield partitions[0], messages
         return
-    for place, run in groupby(zip(places, messages, strict=True), itemgetter(0)):
-        yield place, [message for _, message in run]
+    for partition, run in groupby(zip(partitions, messages, strict=True), itemgetter(0)):
+        yield partition, [message for _, message in run]

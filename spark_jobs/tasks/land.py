@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Land: a few chunks of offsets become one file of the change log and a small report."""
+"""Land a few offset ranges: one file of the change log and a small report."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from spark_jobs.readers.task_reader import read_chunks
 from spark_jobs.workers.malloc import keep_memory
 
 _FILE_BYTES = 128 << 20  # of changes in memory; of many tables in turn a file's are all held until it ends
-_PLACES_TOLD = 5
+_REPORTED_PARTITIONS = 5
 _OFFSET_BITS = 40
-_ERRORS_TOLD = 20  # a report names so many places; the change log has all
+_REPORTED_ERRORS = 20  # a report names so many records; the change log has all
 
 
 def demand_same_topics(job: JobDocument) -> None:
@@ -95,7 +95,7 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
     report, stretches = LandReport(), Stretches()
     begins = Begins(Begin(*begin) for begin in job.begins)
     keep_memory()
-    gc.disable()  # nothing here makes cycles, and millions of small objects make collections dear
+    gc.disable()  # nothing here makes cycles, and millions of small objects make collections expensive
     try:
         for records in source:
             report.records += len(records)
@@ -106,18 +106,20 @@ def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[st
             else:
                 changes = positions.fill(changes)
             _take(fmt, changes, writer, report, job.seq)
-            # many small files would be dear to read
+            # many small files would be expensive to read
             if writer.size >= _FILE_BYTES or writer.rows >= job.policy.chunk_records:
                 _finish(writer, report)
                 writer = new_writer()
         _finish(writer, report)
         report.clocks = [] if positions is None else list(map(list, positions.clocks()))
     except MemoryError:
-        places = " ".join(sorted({f"{chunk.topic}/{chunk.partition}" for chunk in job.chunks})[:_PLACES_TOLD])
-        raise out_of_memory("land.memory", "the records", {"partitions": places}) from None
+        partitions = " ".join(
+            sorted({f"{chunk.topic}/{chunk.partition}" for chunk in job.chunks})[:_REPORTED_PARTITIONS]
+        )
+        raise out_of_memory("land.memory", "the records", {"partitions": partitions}) from None
     finally:
         gc.enable()
-        pa.default_memory_pool().release_unused()  # the worker lives on beside others that need it now
+        pa.default_memory_pool().release_unused()  # the worker lives on next to others that need it now
     report.stretches, report.statements = stretches.documents(), stretches.statements
     return report
 
@@ -129,18 +131,18 @@ def _finish(writer: LogWriter, report: LandReport) -> None:
 
 def _take(fmt: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandReport, seq: int) -> None:
     kinds = batch.column("kind")
-    found = _counts(kinds)
-    rows = batch.column("op") if found.keys() == {"row"} else batch.column("op").filter(_is(kinds, "row"))
-    for name, count in [*found.items(), *((f"row.{op}", count) for op, count in _counts(rows).items())]:
+    counts = _counts(kinds)
+    rows = batch.column("op") if counts.keys() == {"row"} else batch.column("op").filter(_is(kinds, "row"))
+    for name, count in [*counts.items(), *((f"row.{op}", count) for op, count in _counts(rows).items())]:
         report.changes[name] = report.changes.get(name, 0) + count
-    if "row" in found:
-        writer.add(batch if found.keys() == {"row"} else batch.filter(_is(kinds, "row")))
-    if "schema" in found:
+    if "row" in counts:
+        writer.add(batch if counts.keys() == {"row"} else batch.filter(_is(kinds, "row")))
+    if "schema" in counts:
         report.schema_changes += schema_changes(fmt, batch.filter(_is(kinds, "schema")), seq)
-    if "progress" in found:
+    if "progress" in counts:
         newest = pc.max(batch.column("source_time").filter(_is(kinds, "progress")).cast(pa.int64())).as_py()
         report.progress = max(report.progress or newest, newest) if newest is not None else report.progress
-    if "error" in found:
+    if "error" in counts:
         bad = batch.filter(_is(kinds, "error"))
         writer.add_errors(bad)
         _note_errors(bad, report)
@@ -148,9 +150,11 @@ def _take(fmt: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandRep
 
 def _note_errors(bad: pa.RecordBatch, report: LandReport) -> None:
     names = ["topic", "partition", "offset", "database", "table", "error_code", "error"]
-    told = bad.select(names).to_pylist()
-    report.errors += told[: max(0, _ERRORS_TOLD - len(report.errors))]
-    firsts = (Unreadable(**{**item, "database": item["database"] or "", "table": item["table"] or ""}) for item in told)
+    errors = bad.select(names).to_pylist()
+    report.errors += errors[: max(0, _REPORTED_ERRORS - len(report.errors))]
+    firsts = (
+        Unreadable(**{**item, "database": item["database"] or "", "table": item["table"] or ""}) for item in errors
+    )
     report.unreadable = merged(report.unreadable, firsts)
 
 

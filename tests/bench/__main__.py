@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`make bench`: speed and memory of whole processes, beside the Spark job a skilled user would write by hand.
+"""`make bench`: speed and memory of whole processes, next to the Spark job a skilled user would write by hand.
 
 Everything runs on this machine against one broker started for it. Compare ratios of one run; each figure is the
 least of its rounds, and the load of other processes stands beside it.

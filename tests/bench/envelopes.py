@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The floors beside a format's decoder: its envelope alone, and a plain decoder that makes a dict of every row.
+"""The floors next to a format's decoder: its envelope alone, and a plain decoder that makes a dict of every row.
 
 `python -m tests.bench.envelopes BOOTSTRAP RANGES FORMAT [--nothing]` is a bare consumer loop over one format's records.
 """

@@ -81,7 +81,7 @@ def main() -> None:
     else:
         latest.persist().createOrReplaceGlobalTempView("latest")
 
-        # a session a thread: a session a table would compile every generated class anew for each of them
+        # a session a thread: a session a table would compile every generated class again for each of them
         sessions = threading.local()
 
         def one(table: str) -> None:

@@ -84,8 +84,8 @@ def measure(
         env=every,
         check=True,
     )
-    found = json.loads(run.stdout)
-    return Measured(**{**found, "lines": [(at, line) for at, line in found["lines"]]})
+    result = json.loads(run.stdout)
+    return Measured(**{**result, "lines": [(at, line) for at, line in result["lines"]]})
 
 
 class _Tree:
@@ -149,12 +149,12 @@ def descendants(root: int) -> dict[int, list[str]]:
         if name.isdigit() and (stat := _stat(int(name))):
             stats[int(name)] = stat
             children.setdefault(int(stat[1]), []).append(int(name))
-    found, waiting = {}, list(children.get(root, ()))
+    result, waiting = {}, list(children.get(root, ()))
     while waiting:
         pid = waiting.pop()
-        found[pid] = stats[pid]
+        result[pid] = stats[pid]
         waiting += children.get(pid, ())
-    return found
+    return result
 
 
 def _stat(pid: int) -> list[str] | None:

@@ -15,7 +15,7 @@ def produce(bootstrap: str, records: Iterator[Record]) -> tuple[int, int]:
 
     failed: list[str] = []
 
-    def told(error: Any, _: Any) -> None:
+    def reported(error: Any, _: Any) -> None:
         if error is not None:
             failed.append(str(error))
 
@@ -35,7 +35,7 @@ def produce(bootstrap: str, records: Iterator[Record]) -> tuple[int, int]:
     for topic, partition, key, value, headers in records:
         while True:
             try:
-                producer.produce(topic, value, key, partition, on_delivery=told, headers=list(headers))
+                producer.produce(topic, value, key, partition, on_delivery=reported, headers=list(headers))
                 break
             except BufferError:
                 producer.poll(0.1)

@@ -16,7 +16,7 @@ _BEGIN = time.monotonic()
 
 
 def say(text: str) -> None:
-    """Tell people a line, with the seconds since the start."""
+    """Print a line for people, with the seconds since the start."""
     print(f"[{time.monotonic() - _BEGIN:6.0f} s] {text}", file=sys.stderr, flush=True)
 
 
@@ -42,8 +42,8 @@ class Target:
     def line(self) -> str:
         sign = "≥" if self.at_least else "≤"
         said = {None: "not run", True: "met", False: "NOT met"}[self.met]
-        found = "–" if self.found is None else f"{self.found:.2f} {self.unit}"
-        return f"  {said:8} {self.text:68} {found:>14}  (target {sign} {self.limit:g} {self.unit})"
+        result = "–" if self.found is None else f"{self.found:.2f} {self.unit}"
+        return f"  {said:8} {self.text:68} {result:>14}  (target {sign} {self.limit:g} {self.unit})"
 
     def document(self) -> dict[str, Any]:
         return {"text": self.text, "found": self.found, "limit": self.limit, "at_least": self.at_least, "met": self.met}
@@ -79,14 +79,14 @@ class Figures:
 def targets(figures: Figures) -> list[Target]:
     """DESIGN section 11, sentence by sentence."""
     ours, hand = "sync spark", "hand-written"
-    found: list[Target] = []
+    result: list[Target] = []
     for tables, wall, cpu in (("one table", 2, 3), ("100 tables", 8, 12), ("100 tables in one topic", 8, 12)):
         for state in ("empty", "filled"):
             case = f"{tables}, {state}"
             for name, limit in (("wall", wall), ("cpu", cpu)):
                 ratio = figures.ratio((case, hand), (case, ours), name)
                 if state == "empty" or ratio is not None:
-                    found.append(Target(f"{case}: hand-written against ours, {name}", ratio, limit, at_least=True))
+                    result.append(Target(f"{case}: hand-written against ours, {name}", ratio, limit, at_least=True))
     for tables, limit in (
         ("100 tables", 1.3),
         ("100 tables in one topic", 1.3),
@@ -95,32 +95,32 @@ def targets(figures: Figures) -> list[Target]:
     ):
         for name in ("wall", "cpu"):
             ratio = figures.ratio((f"{tables}, empty", ours), ("one table, empty", ours), name)
-            found.append(Target(f"{tables} against one, {name}", ratio, limit))
+            result.append(Target(f"{tables} against one, {name}", ratio, limit))
     for text, kind in (("with embedded schema", "one table"), ("without schema", "one table, plain")):
         rate = figures.marginal(f"{kind}, empty", f"{kind}, twice as much", ours)
-        found.append(Target(f"marginal rate, 12 columns, {text}", rate, 100, True, "k/CPU-s"))
+        result.append(Target(f"marginal rate, 12 columns, {text}", rate, 100, True, "k/CPU-s"))
     for kind in ("one table", "one table, plain"):
         ratio = figures.ratio((f"{kind}, empty", "land alone"), (f"{kind}, empty", "bare loop, envelope"), "cpu")
-        found.append(Target(f"{kind}: land against the bare consumer with envelopes, cpu", ratio, 2.5))
+        result.append(Target(f"{kind}: land against the bare consumer with envelopes, cpu", ratio, 2.5))
     for case in ("one table, empty", "one table, filled", "100 tables, empty", "1000 tables, empty"):
         peak = figures.value(case, ours, "peak")
-        found.append(Target(f"{case}: peak memory", None if peak is None else peak / 1e9, 2, unit="GB"))
+        result.append(Target(f"{case}: peak memory", None if peak is None else peak / 1e9, 2, unit="GB"))
     for case in sorted({case for case, _ in figures.cases() if case.startswith("format ")}):
         ratio = figures.ratio((case, "land alone"), (case, "bare loop, envelope"), "cpu")
         if not case.endswith(("protobuf", "avro")):
-            found.append(Target(f"{case}: land against the bare consumer, cpu", ratio, 2.5))
+            result.append(Target(f"{case}: land against the bare consumer, cpu", ratio, 2.5))
         faster = figures.ratio((case, "plain decoder"), (case, "decode alone"), "microseconds")
         limit = 3 if case.endswith("protobuf") else 1
-        found.append(Target(f"{case}: plain decoder against ours", faster, limit, at_least=True))
+        result.append(Target(f"{case}: plain decoder against ours", faster, limit, at_least=True))
         peak = figures.value(case, ours, "peak")
-        found.append(Target(f"{case}: peak memory", None if peak is None else peak / 1e9, 2, unit="GB"))
-    found.append(Target("empty batch, wall", figures.value("nothing new", ours, "wall"), 1, unit="s"))
-    found.append(
+        result.append(Target(f"{case}: peak memory", None if peak is None else peak / 1e9, 2, unit="GB"))
+    result.append(Target("empty batch, wall", figures.value("nothing new", ours, "wall"), 1, unit="s"))
+    result.append(
         Target(
             "inline batch of 10 000 changes, wall", figures.value("10 000 changes", "sync inline", "wall"), 2, unit="s"
         )
     )
-    return found
+    return result
 
 
 def table(cells: list[Cell], reference: str = "hand-written") -> str:

@@ -141,10 +141,10 @@ class Rounds:
         for name, rows in truth.items():
             try:
                 target = DeltaTable(str(who.table(name)))
-                found = QueryBuilder().register("t", target).execute("SELECT * FROM t").read_all()
+                result = QueryBuilder().register("t", target).execute("SELECT * FROM t").read_all()
                 import pyarrow as pa
 
-                wrong = differences(rows, pa.table(found))
+                wrong = differences(rows, pa.table(result))
             except Exception as error:
                 wrong = f"{type(error).__name__}: {error}"
             if wrong:
@@ -154,8 +154,8 @@ class Rounds:
     def _write(self) -> None:
         given = {name: value for name, value in vars(self._given).items() if isinstance(value, int | str | list)}
         machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()}
-        found = [target.document() for target in targets(Figures(self.cells))]
-        document = {"options": given, "machine": machine, "cells": self.cells, "targets": found}
+        result = [target.document() for target in targets(Figures(self.cells))]
+        document = {"options": given, "machine": machine, "cells": self.cells, "targets": result}
         self._given.json.parent.mkdir(parents=True, exist_ok=True)
         self._given.json.write_text(json.dumps(document, indent=1, ensure_ascii=False))
 
@@ -195,9 +195,9 @@ def _cell(case: str, who: Contestant, changes: int, runs: list[Measured], equal:
         if "land" in cell:
             cell["note"] += f", land {cell['land']:.2f}, apply and the end {cell['apply']:.2f}"
     if isinstance(who, (Decode, Plain)):
-        told = [json.loads(run.output) for run in good if run.output.strip()]
-        if told:
-            cell["microseconds"] = min(item["microseconds"] for item in told)
+        reported = [json.loads(run.output) for run in good if run.output.strip()]
+        if reported:
+            cell["microseconds"] = min(item["microseconds"] for item in reported)
             cell["note"] = f"{cell['microseconds']:.1f} µs CPU a record"
     return cell
 

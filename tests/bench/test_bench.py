@@ -71,11 +71,13 @@ def test_expected_rows_follow_from_the_records() -> None:
                     target[change["after"]["id"]] = change["after"]
         for name, expected in feed.expected().items():
             assert expected.schema == EXPECTED
-            for found, image in zip(expected.to_pylist(), (rows[name][key] for key in sorted(rows[name])), strict=True):
+            for actual, image in zip(
+                expected.to_pylist(), (rows[name][key] for key in sorted(rows[name])), strict=True
+            ):
                 assert [
-                    found[c] for c in ("id", "customer", "email", "street", "note", "quantity", "weight", "status")
+                    actual[c] for c in ("id", "customer", "email", "street", "note", "quantity", "weight", "status")
                 ] == [image[c] for c in ("id", "customer", "email", "street", "note", "quantity", "weight", "status")]
-                assert found["updated"].strftime("%Y-%m-%dT%H:%M:%SZ") == image["updated"]
+                assert actual["updated"].strftime("%Y-%m-%dT%H:%M:%SZ") == image["updated"]
 
 
 def test_our_decoder_takes_every_record() -> None:
@@ -115,13 +117,13 @@ def test_descendants_count_even_when_nobody_waits_for_them() -> None:
         "print('out'); print('told', file=sys.stderr)\n"
         f"{_BURN.format(0.2)}"
     )
-    found = measure([sys.executable, "-c", program])
-    assert found.code == 0
-    assert found.output == "out\n"
-    assert [line for _, line in found.lines] == ["told"]
-    assert 0.8 <= found.cpu < 2.5
-    assert found.cpu_seen <= found.cpu + 0.05
-    assert found.processes >= 2
+    actual = measure([sys.executable, "-c", program])
+    assert actual.code == 0
+    assert actual.output == "out\n"
+    assert [line for _, line in actual.lines] == ["told"]
+    assert 0.8 <= actual.cpu < 2.5
+    assert actual.cpu_seen <= actual.cpu + 0.05
+    assert actual.processes >= 2
 
 
 def test_descendants_count_even_when_their_parent_ignores_their_end() -> None:
@@ -133,8 +135,8 @@ def test_descendants_count_even_when_their_parent_ignores_their_end() -> None:
         f"subprocess.Popen([sys.executable, '-c', {child!r}])\n"
         "time.sleep(4)"
     )
-    found = measure([sys.executable, "-c", program])
-    assert 0.75 <= found.cpu_sampled <= found.cpu < 2.5
+    actual = measure([sys.executable, "-c", program])
+    assert 0.75 <= actual.cpu_sampled <= actual.cpu < 2.5
 
 
 def test_memory_is_that_of_the_whole_tree() -> None:
@@ -142,13 +144,13 @@ def test_memory_is_that_of_the_whole_tree() -> None:
     program = (
         f"import subprocess, sys; block = bytearray(80_000_000)\nsubprocess.run([sys.executable, '-c', {child!r}])"
     )
-    found = measure([sys.executable, "-c", program])
-    assert 200_000_000 < found.peak < 320_000_000
-    assert found.resident >= found.peak * 0.9
-    assert found.wall >= 1.0
+    actual = measure([sys.executable, "-c", program])
+    assert 200_000_000 < actual.peak < 320_000_000
+    assert actual.resident >= actual.peak * 0.9
+    assert actual.wall >= 1.0
 
 
-def test_an_exit_code_is_told() -> None:
+def test_an_exit_code_is_reported() -> None:
     assert measure([sys.executable, "-c", "raise SystemExit(7)"]).code == 7
 
 
@@ -162,9 +164,9 @@ def test_targets_are_reckoned_from_cells() -> None:
         cell("one table, empty", "hand-written", 25, 25),
         cell("one table, twice as much", "sync spark", 14, 14) | {"changes": 1_000_000},
     ]
-    found = {target.text: target for target in targets(Figures(cells))}
-    assert found["one table, empty: hand-written against ours, wall"].met
-    assert found["one table, empty: hand-written against ours, cpu"].met is False
-    assert found["marginal rate, 12 columns, with embedded schema"].found == 125
-    assert found["empty batch, wall"].met is None
+    actual = {target.text: target for target in targets(Figures(cells))}
+    assert actual["one table, empty: hand-written against ours, wall"].met
+    assert actual["one table, empty: hand-written against ours, cpu"].met is False
+    assert actual["marginal rate, 12 columns, with embedded schema"].found == 125
+    assert actual["empty batch, wall"].met is None
     assert "2.5 x" in table(cells)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The floor beside a format's decoder reads what records really say around their images."""
+"""The floor next to a format's decoder reads what records really say around their images."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def test_the_floor_finds_what_each_envelope_says(name: str) -> None:
     values = [value for value in values if not value.endswith(b'"payload":null}')]  # tombstones of dtle
     read = envelope_decoder(name, values[0])
     for value in values:
-        told = msgspec.json.decode(value)
-        found = _without_images(read(value))
-        assert found
-        assert _within(found, told), name
+        reported = msgspec.json.decode(value)
+        actual = _without_images(read(value))
+        assert actual
+        assert _within(actual, reported), name
 
 
 def _without_images(envelope: Any) -> dict[str, Any]:

@@ -32,8 +32,8 @@ def checkpoints(name: str) -> Iterator[tuple[Path, Ends]]:
     """Return the recorded points: the source's content, and the end offsets of all partitions then."""
     for truth in sorted((DATA / name / "source_at").iterdir()):
         with lzma.open(truth, "rt") as lines:
-            told = json.loads(next(lines))["end_offsets"]
-        yield truth, {(topic, part): end for topic, ends in told.items() for part, end in enumerate(ends)}
+            reported = json.loads(next(lines))["end_offsets"]
+        yield truth, {(topic, part): end for topic, ends in reported.items() for part, end in enumerate(ends)}
 
 
 def pipeline(name: str, log: Log, root: Path, **policy: Any) -> Script:
@@ -68,9 +68,9 @@ def wrong_tables(script: Script, truth: Path, left_out: frozenset[str] = frozens
 
 def _written_otherwise(problem: str) -> bool:
     """Say whether a cell differs as snapshots write it: JSON's spaces, FLOAT (docs/wire/debezium-dtle.md B3, B9)."""
-    found, differs, wanted = problem.partition('"}: ')[2].partition(" instead of ")
+    result, differs, wanted = problem.partition('"}: ')[2].partition(" instead of ")
     if not differs:
         return False
-    if found.startswith("'{"):
-        return bool(json.loads(found.strip("'")) == json.loads(wanted.strip("'")))
-    return found.replace(".", "").isdigit() and f"{float(found):.6g}" == f"{float(wanted):.6g}"
+    if result.startswith("'{"):
+        return bool(json.loads(result.strip("'")) == json.loads(wanted.strip("'")))
+    return result.replace(".", "").isdigit() and f"{float(result):.6g}" == f"{float(wanted):.6g}"

@@ -25,7 +25,7 @@ FORMATS = {
     "canal-my8-b": "canal-protobuf",
     "canal-mdb-b": "canal-protobuf",
 }
-# one topic with one partition; one topic hashed by key over three; a topic for each table, hashed likewise
+# one topic with one partition; one topic hashed by key over three; a topic for each table, hashed in the same way
 LAYOUTS = ("1", "h", "d")
 
 # ---- what Canal loses (docs/wire/canal.md 4.4, 10), each with its cause
@@ -130,8 +130,8 @@ def problems(name: str, layout: str, lake: Lake, source: SourceTable) -> list[st
         types=tuple(source.types[place] for place in kept),
         rows=tuple(tuple(row[place] for place in kept) for row in source.rows),
     )
-    found = differing(readable, rows.drop_columns(sorted(unreadable)))
-    return [f"{full}: {text}" for text in found if not _lost(name, full, text)]
+    result = differing(readable, rows.drop_columns(sorted(unreadable)))
+    return [f"{full}: {text}" for text in result if not _lost(name, full, text)]
 
 
 def _told(name: str, layout: str, full: str, reason: str) -> bool:

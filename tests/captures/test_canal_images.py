@@ -73,17 +73,17 @@ def image(text: str | None) -> dict[str, Any] | None:
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_only_what_cannot_be_applied_is_an_error(source: str) -> None:
-    found = Counter(change["error_code"] for change in packets(source) if change["kind"] == "error")
+    actual = Counter(change["error_code"] for change in packets(source) if change["kind"] == "error")
     # the capture's README counts one INSERT, two UPDATE and one DELETE without rows, and one XAROLLBACK
-    assert found == {"record.statement_format": 4, "record.xa_rollback": 1}
+    assert actual == {"record.statement_format": 4, "record.xa_rollback": 1}
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_flat_json_of_the_same_workload_has_the_same_rows(source: str) -> None:
-    told = ("row", "schema", "error")
-    mine = [c for c in packets(source) if c["kind"] in told]
+    reported = ("row", "schema", "error")
+    mine = [c for c in packets(source) if c["kind"] in reported]
     flat = changes(f"canal-{source}-f", open_format("canal-json"), "f1")
-    theirs = [c for c in flat if c["kind"] in told]
+    theirs = [c for c in flat if c["kind"] in reported]
     assert len(mine) == len(theirs) > 2000
     for one, other in zip(mine, theirs, strict=True):
         if other["error_code"] == "record.partial_image":
@@ -103,14 +103,14 @@ def test_flat_json_of_the_same_workload_has_the_same_rows(source: str) -> None:
 
 def altered(source: str) -> set[tuple[str, str]]:
     """Tables that something but rows changed once they had rows."""
-    filled, found = set(), set()
+    filled, result = set(), set()
     for change in packets(source):
         table = (change["database"], change["table"])
         if change["kind"] == "row":
             filled.add(table)
         elif change["kind"] == "schema" and (table in filled or "RENAME" in change["statement"]):
-            found |= {table, *((d, t) for d, t in filled if t in change["statement"])}
-    return found
+            result |= {table, *((d, t) for d, t in filled if t in change["statement"])}
+    return result
 
 
 def folded(source: str, table: tuple[str, str]) -> dict[tuple[Any, ...], tuple[dict[str, Any], Description]]:

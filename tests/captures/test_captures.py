@@ -95,8 +95,8 @@ def problems(name: str, lake: Lake, source: SourceTable, excused: dict) -> list[
         return [f"{full}: {state.state}: {state.reason}"]
     place = DeltaLocation(table_location(str(lake.root), source.database, source.table), {})
     cells = set(excused.get((source.database, source.table), set()))
-    found = differing(source, place.rows(), cells, null_as_default=name in NULL_AS_DEFAULT)
-    return [f"{full}: {text}" for text in found if not _lost(name, full, text)]
+    result = differing(source, place.rows(), cells, null_as_default=name in NULL_AS_DEFAULT)
+    return [f"{full}: {text}" for text in result if not _lost(name, full, text)]
 
 
 def _lost(name: str, full: str, problem: str) -> bool:

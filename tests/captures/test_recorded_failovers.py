@@ -22,12 +22,12 @@ OLD_FILES = {FAILOVER: "mysql-bin.000007", RESET: "mysql-bin.000008"}
 
 def sources(name: str) -> dict[tuple[str, int], list[tuple[int, str]]]:
     """Return per partition the offset and binlog file of each record that has one."""
-    found: dict[tuple[str, int], list[tuple[int, str]]] = {}
+    result: dict[tuple[str, int], list[tuple[int, str]]] = {}
     for record in records(name):
         message = None if record.value is None else json.loads(record.value)["payload"]
         if message and message.get("source"):
-            found.setdefault((record.topic, record.partition), []).append((record.offset, message["source"]["file"]))
-    return found
+            result.setdefault((record.topic, record.partition), []).append((record.offset, message["source"]["file"]))
+    return result
 
 
 def new_log_below(name: str, ends: Ends) -> set[tuple[str, int]]:

@@ -88,7 +88,7 @@ def expected(value: str | None, kind: str) -> Any:
     return value
 
 
-def found(value: Any, kind: str) -> Any:
+def comparable_value(value: Any, kind: str) -> Any:
     """Return a value read from the lake in the form that :func:`expected` gives."""
     if value is None:
         return None
@@ -131,7 +131,7 @@ def differing(
     """
     if tuple(lake.column_names) != source.columns:
         return [f"columns {lake.column_names} instead of {list(source.columns)}"]
-    columns = [[found(v, kind) for v in lake.column(i).to_pylist()] for i, kind in enumerate(source.types)]
+    columns = [[comparable_value(v, kind) for v in lake.column(i).to_pylist()] for i, kind in enumerate(source.types)]
     copy = list(zip(*columns, strict=True)) if columns else []
     truth = [tuple(expected(v, kind) for v, kind in zip(row, source.types, strict=True)) for row in source.rows]
     if null_as_default and not source.key:

@@ -86,10 +86,10 @@ def _change(tree: Any, chance: random.Random) -> None:
 
 
 def _containers(tree: Any) -> list[Any]:
-    found = [tree] if isinstance(tree, list) else []
+    result = [tree] if isinstance(tree, list) else []
     for item in tree if isinstance(tree, list) else ():
-        found += _containers(item[1] if isinstance(tree, _Members) else item)
-    return found
+        result += _containers(item[1] if isinstance(tree, _Members) else item)
+    return result
 
 
 def _text(tree: Any) -> str:
@@ -123,7 +123,7 @@ def _protobuf(value: bytes, chance: random.Random) -> bytes:
 
 def _fields(value: bytes) -> list[tuple[bytes, bytes | None]]:
     """Return the fields of a message: tag with number, or tag and content; nothing where it is no message."""
-    found: list[tuple[bytes, bytes | None]] = []
+    result: list[tuple[bytes, bytes | None]] = []
     place = 0
     while place < len(value):
         start = place
@@ -140,15 +140,15 @@ def _fields(value: bytes) -> list[tuple[bytes, bytes | None]]:
             size, place = _varint(value, place)
             if place < 0 or place + size > len(value):
                 return []
-            found.append((head, value[place : place + size]))
+            result.append((head, value[place : place + size]))
             place += size
             continue
         else:
             return []
         if place < 0 or place > len(value):
             return []
-        found.append((value[start:place], None))
-    return found
+        result.append((value[start:place], None))
+    return result
 
 
 def _varint(value: bytes, place: int) -> tuple[int, int]:
@@ -167,8 +167,8 @@ def _joined(fields: list[tuple[bytes, bytes | None]]) -> bytes:
 
 
 def _size(number: int) -> bytes:
-    found = bytearray()
+    result = bytearray()
     while number > 127:
-        found.append(number & 127 | 128)
+        result.append(number & 127 | 128)
         number >>= 7
-    return bytes([*found, number])
+    return bytes([*result, number])

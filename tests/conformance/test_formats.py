@@ -49,11 +49,11 @@ def opened(name: str, golden: Golden) -> Format:
 
 @cache
 def partitions(name: str) -> list[list[Record]]:
-    found: dict[tuple[str, str, int], list[Record]] = defaultdict(list)
+    result: dict[tuple[str, str, int], list[Record]] = defaultdict(list)
     for capture in RECORDED[name]:
         for record in read(CAPTURES / capture):
-            found[capture, record.topic, record.partition].append(record)
-    return list(found.values())
+            result[capture, record.topic, record.partition].append(record)
+    return list(result.values())
 
 
 def recorded_records(group: list[Record]) -> Records:

@@ -66,9 +66,9 @@ def _text(text: str, kind: ColumnType) -> Any:
     if kind.name == "timestamp":
         moment = datetime.fromisoformat(text).replace(tzinfo=UTC)
         return value("Timestamp", timestamp=int(moment.timestamp()), millis=moment.microsecond // 1000)
-    found = MOMENT.fullmatch(text) if kind.name in ("date", "datetime", "time") else None
-    if found:
-        numbers = [None if part is None else int(part) for part in found.groups()]
+    result = MOMENT.fullmatch(text) if kind.name in ("date", "datetime", "time") else None
+    if result:
+        numbers = [None if part is None else int(part) for part in result.groups()]
         return value("DateTime", **dict(zip(PARTS, numbers, strict=True)))
     if kind.name in TEXTS or kind.name in ("datetime", "time"):
         return value("TextObject", type=kind.name, value=text)

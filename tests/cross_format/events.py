@@ -112,7 +112,7 @@ class Writer(Protocol):
 
 @runtime_checkable
 class Waiting(Protocol):
-    """What a writer has besides, if it may wait for more events before it writes a record."""
+    """Interface of a writer that may wait for more events before it writes a record."""
 
     def rest(self) -> list[Message]:
         """Return the records of the events that wait."""

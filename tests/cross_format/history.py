@@ -40,8 +40,8 @@ def structure(statements: list[str], table: str) -> TableSchema | None:
     """Return a table's columns and key after these statements, None when it is gone."""
     changes = [SchemaChange(f"{n:06d}", n, DATABASE, text) for n, text in enumerate(statements, 1)]
     timeline = build_timeline(changes)
-    found = timeline.owner(TableName(DATABASE, table), "~")
-    return None if found is None else timeline.tables[found].schema
+    result = timeline.owner(TableName(DATABASE, table), "~")
+    return None if result is None else timeline.tables[result].schema
 
 
 @dataclass

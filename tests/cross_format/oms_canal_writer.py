@@ -56,7 +56,7 @@ class Writer:
 
     @staticmethod
     def _value(event: Event, database: str, table: str, kind: str, members: dict[str, str]) -> bytes:
-        told = {
+        reported = {
             "database": json.dumps(database),
             "table": json.dumps(table),
             "type": json.dumps(kind),
@@ -65,4 +65,4 @@ class Writer:
             "sql": '""',
             **members,
         }
-        return ("{" + ",".join(f'"{name}":{value}' for name, value in told.items()) + "}").encode()
+        return ("{" + ",".join(f'"{name}":{value}' for name, value in reported.items()) + "}").encode()

@@ -14,7 +14,7 @@ _OPS = {"insert": "ins", "update": "upd", "delete": "del"}
 
 
 class Writer:
-    """Rows by hash of their key; of an update the changed columns beside the row before it; no schema changes."""
+    """Rows by hash of their key; of an update the changed columns next to the row before it; no schema changes."""
 
     format = "oms-shareplex"
     options: Mapping[str, str] = {}

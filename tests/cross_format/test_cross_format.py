@@ -119,8 +119,8 @@ def run(name: str, told: History, seed: int, broker: Broker, root: Path, create:
 @pytest.mark.parametrize("seed", [1])
 @pytest.mark.parametrize("name", format_names())
 def test_rows_of_every_type_arrive_equal_in_every_format(name: str, seed: int, broker: Broker, tmp_path: Path) -> None:
-    told = history(seed, ddl=False)
-    wrong = run(name, told, seed, broker, tmp_path, create=True)
+    reported = history(seed, ddl=False)
+    wrong = run(name, reported, seed, broker, tmp_path, create=True)
     assert not wrong, "\n".join(wrong[:10])
 
 
@@ -129,6 +129,6 @@ def test_rows_of_every_type_arrive_equal_in_every_format(name: str, seed: int, b
 def test_rows_and_ddl_arrive_equal_in_every_format_that_carries_ddl(
     name: str, seed: int, broker: Broker, tmp_path: Path
 ) -> None:
-    told = history(seed, ddl=True)
-    wrong = run(name, told, seed, broker, tmp_path, create=False)
+    reported = history(seed, ddl=True)
+    wrong = run(name, reported, seed, broker, tmp_path, create=False)
     assert not wrong, "\n".join(wrong[:10])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the tables in the lake equal the database's own content at a moment."""
+"""Return whether the tables in the lake equal the database's own content at a moment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Verdict:
     @property
     def equal(self) -> int:
         """Number of tables that equal the database's."""
-        return sum(not found for found in self.problems.values())
+        return sum(not result for result in self.problems.values())
 
     @property
     def complete(self) -> bool:
@@ -46,8 +46,8 @@ def compare(root: Path, truth: Path, states: Iterable[Mapping[str, Any]]) -> Ver
     for source in load(truth):
         rows += len(source.rows)
         location = DeltaLocation(table_location(str(root), source.database, source.table), {})
-        found = differing(source, location.rows()) if location.exists else ["there is no such table in the lake"]
-        problems[f"{source.database}.{source.table}"] = found
+        result = differing(source, location.rows()) if location.exists else ["there is no such table in the lake"]
+        problems[f"{source.database}.{source.table}"] = result
     for state in states:
         name = f"{state['database']}.{state['table']}"
         if state["state"] != "dropped" and name not in problems:

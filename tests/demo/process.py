@@ -87,8 +87,8 @@ class Airflow:
             raise AirflowProblem(f"Airflow is gone\n{self.tail()}") from error
         answer = self._answer(_RUN_SECONDS)
         if answer["state"] != "success":
-            told = answer.get("problem") or ", ".join(f"{name}: {state}" for name, state in answer["tasks"].items())
-            raise AirflowProblem(f"the run failed ({told})\n{self.tail()}")
+            reported = answer.get("problem") or ", ".join(f"{name}: {state}" for name, state in answer["tasks"].items())
+            raise AirflowProblem(f"the run failed ({reported})\n{self.tail()}")
 
     def tail(self, lines: int = 25) -> str:
         """Return the end of Airflow's log."""
@@ -121,8 +121,8 @@ class Airflow:
                     continue
                 log.write(line)
                 log.flush()
-                if (found := _LEVEL.match(line.rstrip())) and _STEPS.match(found[1]):
-                    self._say(found[1])
+                if (result := _LEVEL.match(line.rstrip())) and _STEPS.match(result[1]):
+                    self._say(result[1])
         self._answers.put(None)
 
     def _answer(self, seconds: float) -> dict[str, Any]:

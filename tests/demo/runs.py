@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a DAG for one interval after the other in one Airflow process; started by ``airflow.py`` beside it.
+"""Runs a DAG for one interval after the other in one Airflow process; started by ``airflow.py`` next to it.
 
 Reads one JSON request a line from standard input (``date``, ``environment``), writes what came of it as a line that
 begins with MARK. Everything else it prints is Airflow's log.

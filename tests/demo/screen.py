@@ -40,7 +40,7 @@ class Screen:
             self._draw()
 
     def step(self, text: str) -> None:
-        """Tell what happens now."""
+        """Print the present step."""
         with self._lock:
             if text == self._step:
                 return

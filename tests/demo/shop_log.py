@@ -95,9 +95,9 @@ class ShopLog:
 
 
 def _moved(moment: Callable[[int], int]) -> Callable[[re.Match[bytes]], bytes]:
-    def move(found: re.Match[bytes]) -> bytes:
-        unit = _PER_MS[found[1]]
-        return b'"ts_%b":%d' % (found[1], moment(int(found[2]) // unit) * unit)
+    def move(result: re.Match[bytes]) -> bytes:
+        unit = _PER_MS[result[1]]
+        return b'"ts_%b":%d' % (result[1], moment(int(result[2]) // unit) * unit)
 
     return move
 

@@ -100,10 +100,10 @@ class Demo:
         say(f"{where}: comparing with the database")
         ledger = Ledger(f"sqlite:///{folder / 'ledger.db'}")
         batch = ledger.last("shop", "sync")
-        told = dict(batch.result or {}) if batch is not None else {}
+        reported = dict(batch.result or {}) if batch is not None else {}
         verdict = compare(folder / "lake", phase.truth, ledger.tables("shop").values())
         self.verdicts.append(verdict)
-        self._tell(phase, told, verdict)
+        self._tell(phase, reported, verdict)
 
     def _tell(self, phase: Phase, told: Mapping[str, Any], verdict: Verdict) -> None:
         changes = told["changes"]

@@ -57,7 +57,7 @@ def test_a_table_the_database_lacks_or_that_is_parked_differs(ran: tuple[Demo, s
     states = [{**state, "state": "parked"} if state["table"] == "orders" else state for state in states]
     extra = {"database": "shop", "table": "ghost", "state": "ok", "reason": ""}
     verdict = compare(folder / "lake", ShopLog().phases[6].truth, [*states, extra])
-    assert {name for name, found in verdict.problems.items() if found} == {"shop.orders", "shop.ghost"}
+    assert {name for name, actual in verdict.problems.items() if actual} == {"shop.orders", "shop.ghost"}
 
 
 def test_many_statements_are_counted() -> None:

@@ -53,8 +53,8 @@ def test_every_key_and_its_default_is_in_the_table() -> None:
 
 
 def test_every_rule_of_a_table_is_named() -> None:
-    (told,) = [text for key, _, _, text in KEY.findall(KEYS) if key == "tables.<database.table>"]
-    assert set(re.findall(r"`(\w+)`", told)) == {one.name for one in fields(TableRule)}
+    (reported,) = [text for key, _, _, text in KEY.findall(KEYS) if key == "tables.<database.table>"]
+    assert set(re.findall(r"`(\w+)`", reported)) == {one.name for one in fields(TableRule)}
     assert TableRules().include == ["*"]
 
 

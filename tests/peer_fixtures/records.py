@@ -22,32 +22,32 @@ _PLACE = {"db": "d", "table": "t", "file": "mysql-bin.000001"}
 def documents(file: Path) -> list[str]:
     """Return the JSON documents of a file as they are spelled, without the licence at its head."""
     text = _LICENCE.sub("", file.read_text(encoding="utf-8"), count=1)
-    decoder, found, place = json.JSONDecoder(), [], _BLANKS.match(text).end()
+    decoder, result, place = json.JSONDecoder(), [], _BLANKS.match(text).end()
     while place < len(text):
         _, end = decoder.raw_decode(text, place)
-        found.append(text[place:end])
+        result.append(text[place:end])
         place = _BLANKS.match(text, end).end()
-    return found
+    return result
 
 
 def records_of(file: Path) -> list[Record]:
     """Return a file's documents as records; a document that is a record's key goes with the one after it."""
     if file.name == "eventbridge-update-event.json":
         return [_as_protobuf(json.loads(file.read_text(encoding="utf-8"))["data"])]
-    found: list[Record] = []
+    result: list[Record] = []
     key: bytes | None = None
     for text in documents(file):
         document = json.loads(text)
         if _is_key(document):
             key = text.encode()
         elif "expected" in document:  # a script: SQL and the messages it gives
-            found += [Record(json.dumps(message).encode()) for message in document["expected"]]
+            result += [Record(json.dumps(message).encode()) for message in document["expected"]]
         elif document.keys() == {"partition", "key", "value"}:
-            found.append(Record(*(json.dumps(document[name]).encode() for name in ("value", "key"))))
+            result.append(Record(*(json.dumps(document[name]).encode() for name in ("value", "key"))))
         else:
-            found.append(Record(text.encode(), key))
+            result.append(Record(text.encode(), key))
             key = None
-    return found if key is None else [*found, Record(key)]
+    return result if key is None else [*result, Record(key)]
 
 
 def _is_key(document: dict[str, Any]) -> bool:

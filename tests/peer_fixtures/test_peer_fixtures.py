@@ -37,9 +37,9 @@ def refused(changes: list[dict[str, Any]]) -> list[int]:
 
 
 def test_every_file_has_one_verdict_and_every_verdict_its_file() -> None:
-    found = {str(file.relative_to(PEERS)) for file in PEERS.rglob("*") if file.is_file()}
-    expectations = {name for name in found if name.endswith(".expected.jsonl")}
-    assert found - expectations == VERDICTS.keys()
+    actual = {str(file.relative_to(PEERS)) for file in PEERS.rglob("*") if file.is_file()}
+    expectations = {name for name in actual if name.endswith(".expected.jsonl")}
+    assert actual - expectations == VERDICTS.keys()
     with_lines = {f"{name}.expected.jsonl" for name in [*files(Equal), *files(Completed)]}
     assert with_lines <= expectations
     others = {name.removesuffix(".expected.jsonl") for name in expectations - with_lines}
@@ -69,8 +69,8 @@ def test_records_that_cannot_be_right_are_refused(name: str, tmp_path: Path) -> 
     records = records_of(PEERS / name)
     verdict = VERDICTS[name]
     changes = decoded(records, verdict.format, tmp_path)
-    found = [(change["offset"], change["kind"], change["error_code"]) for change in changes]
-    assert found == [(offset, "error", verdict.code) for offset in range(len(records))]
+    actual = [(change["offset"], change["kind"], change["error_code"]) for change in changes]
+    assert actual == [(offset, "error", verdict.code) for offset in range(len(records))]
 
 
 @pytest.mark.parametrize("name", files(State))

@@ -90,7 +90,7 @@ class Postgres:
             package = folder.parents[1]
             copy = self.folder / package.name / folder.parent.name
             shutil.copytree(folder.parent, copy, symlinks=True, dirs_exist_ok=True)
-            # Wheels keep their libraries beside the package, and the programs look for them there.
+            # Wheels keep their libraries next to the package, and the programs look for them there.
             libraries = package.with_name(f"{package.name}.libs")
             if libraries.is_dir():
                 shutil.copytree(libraries, self.folder / libraries.name, dirs_exist_ok=True)

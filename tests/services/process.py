@@ -125,7 +125,7 @@ def free_port() -> int:
 
 
 def listens(port: int) -> bool:
-    """Whether somebody accepts connections on a loopback port."""
+    """Return whether somebody accepts connections on a loopback port."""
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=0.5):
         return True
     return False

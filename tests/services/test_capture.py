@@ -48,16 +48,16 @@ def stored(broker: Broker, wanted: list[Record]) -> list[Record]:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused", "enable.auto.commit": False})
     places = {(record.topic, record.partition) for record in wanted}
     consumer.assign([TopicPartition(topic, partition, 0) for topic, partition in places])
-    found: list[Record] = []
+    result: list[Record] = []
     deadline = time.monotonic() + 60
-    while len(found) < len(wanted) and time.monotonic() < deadline:
+    while len(result) < len(wanted) and time.monotonic() < deadline:
         for message in consumer.consume(1000, timeout=1):
             assert message.error() is None
             headers = tuple(message.headers() or ())
             place = (message.topic(), message.partition(), message.offset(), message.timestamp()[1])
-            found.append(Record(*place, message.key(), message.value(), headers))
+            result.append(Record(*place, message.key(), message.value(), headers))
     consumer.close()
-    return sorted(found, key=lambda record: (record.topic, record.partition, record.offset))
+    return sorted(result, key=lambda record: (record.topic, record.partition, record.offset))
 
 
 def test_reading_gives_back_what_was_written(tmp_path: Path) -> None:

@@ -83,8 +83,8 @@ def read(reader: str, request: pytest.FixtureRequest, broker: Broker, root: Path
 def test_slices_are_put_together_and_numbers_followed(
     reader: str, request: pytest.FixtureRequest, topic: str, broker: Broker, tmp_path: Path
 ) -> None:
-    found = read(reader, request, broker, tmp_path, OffsetRange(topic, 0, 0, 6))
-    assert found == {"rows": {0: "1", 2: "2", 4: "3", 5: "4"}, "errors": [(5, "record.lost")], "records": 6}
+    actual = read(reader, request, broker, tmp_path, OffsetRange(topic, 0, 0, 6))
+    assert actual == {"rows": {0: "1", 2: "2", 4: "3", 5: "4"}, "errors": [(5, "record.lost")], "records": 6}
 
 
 def test_blocks_of_one_record_cut_no_group(
@@ -92,19 +92,19 @@ def test_blocks_of_one_record_cut_no_group(
 ) -> None:
     for name in ("_TAKEN", "HELD_RECORDS"):
         monkeypatch.setattr(task_reader, name, 1)
-    found = read("task", request, broker, tmp_path, OffsetRange(topic, 0, 0, 6))
-    assert found == {"rows": {0: "1", 2: "2", 4: "3", 5: "4"}, "errors": [(5, "record.lost")], "records": 6}
+    actual = read("task", request, broker, tmp_path, OffsetRange(topic, 0, 0, 6))
+    assert actual == {"rows": {0: "1", 2: "2", 4: "3", 5: "4"}, "errors": [(5, "record.lost")], "records": 6}
 
 
-def test_what_stood_before_a_batch_tells_its_repeats_and_losses(
+def test_what_stood_before_a_batch_shows_its_repeats_and_losses(
     request: pytest.FixtureRequest, topic: str, broker: Broker, tmp_path: Path
 ) -> None:
-    found = read("task", request, broker, tmp_path / "a", OffsetRange(topic, 0, 3, 5))
-    assert found == {"rows": {4: "3"}, "errors": [], "records": 2}
-    found = read("task", request, broker, tmp_path / "b", OffsetRange(topic, 0, 5, 6))
-    assert found == {"rows": {5: "4"}, "errors": [(5, "record.lost")], "records": 1}
-    found = read("task", request, broker, tmp_path / "c", OffsetRange(topic, 0, 2, 3))
-    assert found == {"rows": {}, "errors": [(2, "record.slices_missing")], "records": 1}
+    actual = read("task", request, broker, tmp_path / "a", OffsetRange(topic, 0, 3, 5))
+    assert actual == {"rows": {4: "3"}, "errors": [], "records": 2}
+    actual = read("task", request, broker, tmp_path / "b", OffsetRange(topic, 0, 5, 6))
+    assert actual == {"rows": {5: "4"}, "errors": [(5, "record.lost")], "records": 1}
+    actual = read("task", request, broker, tmp_path / "c", OffsetRange(topic, 0, 2, 3))
+    assert actual == {"rows": {}, "errors": [(2, "record.slices_missing")], "records": 1}
 
 
 def test_sparks_headers_become_pairs() -> None:

@@ -160,7 +160,7 @@ def test_a_table_that_is_there_already_is_not_created_over(do: Do, tmp_path: Pat
     assert content(location) == [{"id": 1, "v": "a"}]
 
 
-def test_a_commit_of_somebody_else_is_told_apart_and_maintenance_is_not(do: Do, tmp_path: Path) -> None:
+def test_a_commit_of_somebody_else_is_distinguished_and_maintenance_is_not(do: Do, tmp_path: Path) -> None:
     from deltalake import DeltaTable, write_deltalake
 
     location = created(do, tmp_path, rows((1, "a")))

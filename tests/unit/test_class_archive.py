@@ -29,9 +29,9 @@ def homes(tmp_path: Path) -> tuple[Path, Path]:
 def _start(homes: tuple[Path, Path], folder: Path, session: bool = False) -> ClassArchive:
     scratch = folder / "scratch"
     scratch.mkdir(exist_ok=True)
-    found = class_archive(*homes, homes[1] / "conf", session, folder / "cache", scratch)
-    assert found is not None
-    return found
+    result = class_archive(*homes, homes[1] / "conf", session, folder / "cache", scratch)
+    assert result is not None
+    return result
 
 
 def test_the_second_start_makes_the_archive_and_later_ones_use_it(homes: tuple[Path, Path], tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_java_without_an_archive_of_its_own_makes_none(homes: tuple[Path, Path
     assert class_archive(*homes, homes[1] / "conf", False, tmp_path, tmp_path) is None
 
 
-def test_an_archive_that_a_jvm_died_of_is_gone_and_made_anew(homes: tuple[Path, Path], tmp_path: Path) -> None:
+def test_an_archive_that_a_jvm_died_of_is_gone_and_made_again(homes: tuple[Path, Path], tmp_path: Path) -> None:
     """As of a file cut short; one that was being made then may be cut short too."""
     _start(homes, tmp_path)
     for well in (False, True):
@@ -82,7 +82,7 @@ def test_what_cannot_be_made_is_not_tried_for_ever(homes: tuple[Path, Path], tmp
     assert made == [False, True, True, True, False, False]
 
 
-def test_a_configuration_beside_the_jars_makes_none(homes: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_configuration_next_to_the_jars_makes_none(homes: tuple[Path, Path], tmp_path: Path) -> None:
     conf = homes[1] / "conf"
     conf.mkdir()
     assert class_archive(*homes, conf, False, tmp_path, tmp_path) is not None
@@ -125,5 +125,5 @@ def _origins_of_spark(java: Path, archive: ClassArchive, spark: Path) -> str:
     """Ask Spark for its version; return where Java took the main class from."""
     options = [*shlex.split(archive.options), "-Xlog:class+load=info", "-cp", f"{spark}/jars/*"]
     asked = [str(java), *options, "org.apache.spark.deploy.SparkSubmit", "--version"]
-    told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-    return next(line for line in told.splitlines() if "org.apache.spark.deploy.SparkSubmit " in line)
+    reported = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    return next(line for line in reported.splitlines() if "org.apache.spark.deploy.SparkSubmit " in line)

@@ -37,11 +37,11 @@ def test_changes_come_in_the_files_order_with_the_contracts_columns(
 ) -> None:
     file = tmp_path / "records.jsonl"
     file.write_text("\n".join(record(n // 2, row(n), partition=n % 2) for n in range(40)))
-    found = decoded(capsys, file)
-    assert [json.loads(change["after"])["id"] for change in found] == list(range(40))
-    assert list(found[0]) == CHANGE_SCHEMA.names
-    assert (found[0]["kind"], found[0]["op"]) == ("row", "insert")
-    assert found[0]["kafka_time"] == "2023-11-14T22:13:20+00:00"
+    actual = decoded(capsys, file)
+    assert [json.loads(change["after"])["id"] for change in actual] == list(range(40))
+    assert list(actual[0]) == CHANGE_SCHEMA.names
+    assert (actual[0]["kind"], actual[0]["op"]) == ("row", "insert")
+    assert actual[0]["kafka_time"] == "2023-11-14T22:13:20+00:00"
 
 
 def test_the_buffer_changes_nothing(
@@ -76,10 +76,10 @@ def test_a_broken_line_is_an_error_and_the_next_goes_on(
 ) -> None:
     file = tmp_path / "records.jsonl"
     file.write_text(f"{record(1, row(1))}\n{line}\n\n{record(2, row(2))}\n")
-    found = decoded(capsys, file)
-    assert [change["kind"] for change in found] == ["row", "error", "row"]
-    assert found[1]["error_code"] == "file.line_broken"
-    assert base64.b64decode(found[1]["raw"]) == line.encode()
+    actual = decoded(capsys, file)
+    assert [change["kind"] for change in actual] == ["row", "error", "row"]
+    assert actual[1]["error_code"] == "file.line_broken"
+    assert base64.b64decode(actual[1]["raw"]) == line.encode()
 
 
 def test_a_bad_record_is_an_error_with_its_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,10 +97,10 @@ def test_a_compressed_file_that_ends_early_gives_what_it_has(
     whole, torn = tmp_path / "a.jsonl.xz", tmp_path / "b.jsonl.xz"
     whole.write_bytes(lzma.compress(text))
     torn.write_bytes(lzma.compress(text)[:-200])
-    found = decoded(capsys, whole, torn)
-    assert len(found) >= 2_001
-    assert {change["kind"] for change in found} == {"row", "error"}
-    assert found[-1]["error_code"] == "file.line_broken"
+    actual = decoded(capsys, whole, torn)
+    assert len(actual) >= 2_001
+    assert {change["kind"] for change in actual} == {"row", "error"}
+    assert actual[-1]["error_code"] == "file.line_broken"
 
 
 def test_what_is_no_file_or_no_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

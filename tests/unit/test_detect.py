@@ -40,10 +40,10 @@ def test_machines_get_a_document(tmp_path: Path, capsys: pytest.CaptureFixture[s
     file = tmp_path / "records.jsonl.xz"
     file.write_bytes(lzma.compress("\n".join(line(n, row(n)) for n in range(3)).encode()))
     assert main(["detect", "--json", str(file)]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert set(told) == {"format", "candidates", "records"}
-    assert (told["format"], told["records"]) == ("debezium-json", 3)
-    assert set(told["candidates"][0]) == {"format", "share", "evidence"}
+    reported = json.loads(capsys.readouterr().out)
+    assert set(reported) == {"format", "candidates", "records"}
+    assert (reported["format"], reported["records"]) == ("debezium-json", 3)
+    assert set(reported["candidates"][0]) == {"format", "share", "evidence"}
 
 
 def test_undecided_is_an_answer_with_its_own_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,13 +55,13 @@ def test_undecided_is_an_answer_with_its_own_exit_code(tmp_path: Path, capsys: p
     assert capsys.readouterr().out.startswith("undecided (1 records looked at)\n")
 
 
-def test_the_exit_code_is_told_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_exit_code_is_reported_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["detect", "--help"])
     assert "exits with 3 if undecided" in capsys.readouterr().out
 
 
-def test_broken_lines_are_counted_and_a_missing_file_is_told(
+def test_broken_lines_are_counted_and_a_missing_file_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "records.jsonl"
@@ -102,16 +102,16 @@ def documents(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, Any]]:
 
 
 def test_formats_say_what_they_carry_and_where_ddl_comes(capsys: pytest.CaptureFixture[str]) -> None:
-    told = documents(capsys)
-    assert list(told) == format_names()
-    for name, item in told.items():
+    reported = documents(capsys)
+    assert list(reported) == format_names()
+    for name, item in reported.items():
         wire = open_format(name)
         assert set(item) == {"name", "summary", "order", "carries", "ddl", "options"}
         assert (item["order"], item["carries"]) == (wire.order, sorted(wire.carries))
         assert (item["ddl"] is None) == ("ddl" not in wire.carries)
         assert item["options"] == dict(wire.options)
-    assert told["debezium-json"]["ddl"] == "own_topic"
-    assert told["canal-json"]["ddl"] == "among_rows"
+    assert reported["debezium-json"]["ddl"] == "own_topic"
+    assert reported["canal-json"]["ddl"] == "among_rows"
 
 
 def test_formats_are_a_table_for_people(capsys: pytest.CaptureFixture[str]) -> None:

@@ -112,7 +112,7 @@ def test_a_link_to_a_folder_elsewhere_is_refused(tmp_path: Path) -> None:
         payload(tmp_path / "cache")
 
 
-def test_a_cache_that_cannot_be_written_is_told_with_a_hint_and_ends_with_2(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_reported_with_a_hint_and_ends_with_2(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for cache in (tmp_path / "file" / "cache", Path("/proc/cache")):
         with pytest.raises(CdcError, match="cannot be written") as refused:
@@ -120,7 +120,7 @@ def test_a_cache_that_cannot_be_written_is_told_with_a_hint_and_ends_with_2(tmp_
         assert "AIRFLOW_CDC_CACHE" in refused.value.hint and exit_code(refused.value) == 2
 
 
-def test_a_full_disk_is_told_with_a_code_and_ends_with_5(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_with_a_code_and_ends_with_5(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(path: Path, content: bytes) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -36,22 +36,22 @@ class Log:
         return {place: self._records(place[1], *window)[:count] for place, window in windows.items()}
 
     def _records(self, partition: int, start: int, end: int) -> list[KafkaRecord]:
-        found = []
+        result = []
         for offset in range(start, end):
             *sender, text = self.partitions[partition][offset].split()
             if text != "-":
                 headers = [("sender", name.encode()) for name in sender] or None
-                found.append(KafkaRecord("t", partition, offset, 0, None, text.encode(), headers))
-        return found
+                result.append(KafkaRecord("t", partition, offset, 0, None, text.encode(), headers))
+        return result
 
 
 def ends(log: Log, *starts: int, wire: Any = None) -> list[int]:
     """Where a range of everything from ``starts`` on really ends."""
     begin = {"t": dict(enumerate(starts or [0] * len(log.partitions)))}
     planned = Range(begin, {"t": {i: len(texts) for i, texts in enumerate(log.partitions)}})
-    found = end_between_groups(planned, log, wire or Wire(), ["t"])  # type: ignore[arg-type]
-    assert found.start == planned.start
-    return list(found.end["t"].values())
+    result = end_between_groups(planned, log, wire or Wire(), ["t"])  # type: ignore[arg-type]
+    assert result.start == planned.start
+    return list(result.end["t"].values())
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_where_senders_share_a_partition_more_is_read_to_find_the_quiet_ones() -
     assert ends(Log([*["b 0/1"] * 900, "a 0/2", *["b 0/1"] * 150])) == [900]
 
 
-def test_formats_without_groups_end_where_they_are_told() -> None:
+def test_formats_without_groups_end_where_they_are_asked_to() -> None:
     log = Log(["0/2"])
     assert ends(log, wire=object()) == [1]
     assert log.reads == []

@@ -33,7 +33,7 @@ def document(number: str) -> str:
 def blocks(number: str) -> list[Block]:
     """Return a document's JSON texts: from a line that begins with a brace to the brace that closes it."""
     text = document(number)
-    found, end = [], 0
+    result, end = [], 0
     for opening in re.finditer(r"^ *\{", text, re.MULTILINE):
         if opening.start() < end:
             continue
@@ -43,8 +43,8 @@ def blocks(number: str) -> list[Block]:
             if depth == 0:
                 break
         end = opening.start() + brace.end()
-        found.append(Block(_place(text[: opening.start()]), text[opening.start() : end].strip()))
-    return found
+        result.append(Block(_place(text[: opening.start()]), text[opening.start() : end].strip()))
+    return result
 
 
 def _place(above: str) -> str:
@@ -59,10 +59,10 @@ def definitions(number: str) -> dict[str, dict[str, int]]:
 
     Lines of a definition may run into each other, comments included.
     """
-    found = {}
+    result = {}
     for kind, name, body in re.findall(
         r"(message|enum) ?(\w+) ?\{(.*?)\}(?=\s|message|enum|$)", document(number), re.S
     ):
         pattern = r"([A-Z]+[0-9]*) = (\d+)" if kind == "enum" else r"\w[ ]+([A-Za-z_]+) = (\d+)"
-        found[name] = {field: int(place) for field, place in re.findall(pattern, body)}
-    return found
+        result[name] = {field: int(place) for field, place in re.findall(pattern, body)}
+    return result

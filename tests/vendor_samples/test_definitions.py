@@ -72,14 +72,14 @@ def test_a_definition_is_that_of_the_document(number: str, name: str) -> None:
 
 def outline() -> dict[str, set[str]]:
     """Return the fields that Canal's document lists under each heading."""
-    found: dict[str, set[str]] = {}
+    result: dict[str, set[str]] = {}
     heading = ""
     for line in document(CANAL).splitlines():
         if re.fullmatch(r"Entry|Header|RowChange|Column|Packet", line):
             heading = line
         elif heading and (listed := re.match(r"(\w+) \[", line)):
-            found.setdefault(heading, set()).add(listed[1])
-    return found
+            result.setdefault(heading, set()).add(listed[1])
+    return result
 
 
 OUTLINE = {

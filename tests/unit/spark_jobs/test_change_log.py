@@ -43,8 +43,8 @@ def written(root: Path, *batches: pa.RecordBatch) -> tuple[Storage, LogWriter, l
 
 
 def offsets(storage: Storage, groups: list[RowGroup]) -> list[int]:
-    found: list[int] = read_groups(storage, groups, ["offset"]).column("offset").to_pylist()
-    return found
+    result: list[int] = read_groups(storage, groups, ["offset"]).column("offset").to_pylist()
+    return result
 
 
 @pytest.mark.parametrize("tables", [["a"], ["a", "b", "c"]], ids=["one table", "three tables"])
@@ -63,13 +63,13 @@ def test_long_tables_are_several_row_groups_with_their_own_spans(
         assert len(mine) > 1
         assert offsets(storage, mine) == sent
         for group in mine:
-            found = offsets(storage, [group])
-            assert (group.min_position, group.max_position) == (f"{found[0]:08d}", f"{found[-1]:08d}")
-    told = {
+            actual = offsets(storage, [group])
+            assert (group.min_position, group.max_position) == (f"{actual[0]:08d}", f"{actual[-1]:08d}")
+    reported = {
         (d["table"], d["columns"]): d["position"]
         for d in sorted(writer.descriptions, key=lambda d: d["position"], reverse=True)
     }
-    assert told == {(table, f"columns of {table}"): f"{place:08d}" for place, table in enumerate(tables)}
+    assert reported == {(table, f"columns of {table}"): f"{place:08d}" for place, table in enumerate(tables)}
 
 
 def test_short_tables_are_a_row_group_each(tmp_path: Path) -> None:

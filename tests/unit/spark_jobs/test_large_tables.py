@@ -28,11 +28,11 @@ def test_a_process_takes_less_than_a_gigabyte_for_records_of_8_mb(tmp_path: Path
     assert peak < 1_000
     table = DeltaLocation(f"{tmp_path}/shop/t", {})
     assert table.version == 1  # one commit for each batch
-    found = table.rows()
+    actual = table.rows()
     batches = [1] if key else [0, 1]
-    assert sorted(found.column("id").to_pylist()) == sorted([*range(RECORDS)] * len(batches))
+    assert sorted(actual.column("id").to_pylist()) == sorted([*range(RECORDS)] * len(batches))
     wanted = {text(batch, number) for batch in batches for number in range(RECORDS)}
-    assert set(found.column("v").to_pylist()) == wanted and all(len(value) == SIZE for value in wanted)
+    assert set(actual.column("v").to_pylist()) == wanted and all(len(value) == SIZE for value in wanted)
 
 
 def commit(seq: int) -> Commit:
@@ -44,7 +44,7 @@ def test_files_say_how_many_rows_nulls_and_which_bounds_they_have(tmp_path: Path
     table = pa.table({"id": pa.array([3, 1, 2], pa.int64()), "v": names, "long": ["x" * 33, "y", "z"]})
     TaskWriter().commit(DeltaLocation(str(tmp_path), {}), in_pieces(Action("create", commit(1), table)))
     lines = (tmp_path / "_delta_log" / f"{0:020d}.json").read_text().splitlines()
-    (statistics,) = [json.loads(found["add"]["stats"]) for line in lines if "add" in (found := json.loads(line))]
+    (statistics,) = [json.loads(actual["add"]["stats"]) for line in lines if "add" in (actual := json.loads(line))]
     assert statistics == {
         "numRecords": 3,
         "minValues": {"id": 1, "v": "a"},

@@ -62,7 +62,7 @@ def test_a_table_that_does_not_fit_is_parked_and_the_others_are_committed(
 
 
 @pytest.mark.parametrize("kind", [MemoryError, pa.ArrowMemoryError])
-def test_records_that_do_not_fit_are_told_with_their_partitions(
+def test_records_that_do_not_fit_are_reported_with_their_partitions(
     run: Callable[[], Result], monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:
     def full(*_: object) -> None:

@@ -170,7 +170,7 @@ def test_a_statement_of_the_schema_topic(pipeline: Pipeline) -> None:
     assert pipeline.batch({0: [At(1, 10, f"{A}:9", 1_005, "schema", None)]})
 
 
-def test_more_falls_than_a_task_tells(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_falls_than_a_task_shows(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_log, "_STRETCHES", 3)
     old = log(A, 1, 20)
     repeated = [record for i in range(2, 20) for record in old[i - 2 : i]]
@@ -267,14 +267,14 @@ def test_shards_whose_groups_overtake_each_other(pipeline: Pipeline) -> None:
 
 
 def test_texts_that_are_no_gtids() -> None:
-    def found(*texts: str | None) -> dict[str, tuple[int, str]]:
+    def actual(*texts: str | None) -> dict[str, tuple[int, str]]:
         positions = [f"p{number}" for number in range(len(texts))]
         return greatest_gtids(pa.array(texts), pa.array(positions), positions[-1])
 
-    assert found(None, "tx-9", f"{A}:4") == {}
-    assert found(None, f"{A}:4", f"{A}:12", None) == {A: (12, "p3")}
-    assert found(f"{A}:4", f"{B}:2", f"{A}:3", "tx-9") == {A: (4, "p2"), B: (2, "p1")}
-    assert found(f"{A}:4", f"{A}:99999999999999999999") == {A: (99999999999999999999, "p1")}
+    assert actual(None, "tx-9", f"{A}:4") == {}
+    assert actual(None, f"{A}:4", f"{A}:12", None) == {A: (12, "p3")}
+    assert actual(f"{A}:4", f"{B}:2", f"{A}:3", "tx-9") == {A: (4, "p2"), B: (2, "p1")}
+    assert actual(f"{A}:4", f"{A}:99999999999999999999") == {A: (99999999999999999999, "p1")}
 
 
 # ---- random logs

@@ -119,10 +119,10 @@ def test_a_renamed_table_moves_with_the_rows_of_both_names_and_its_old_location_
 def test_tables_that_exchange_their_names_exchange_their_locations_and_none_is_emptied() -> None:
     """As gh-ost and pt-online-schema-change do."""
     plan = planned(read=[statement(200, "RENAME TABLE t TO tmp, u TO t, tmp TO u")])
-    found = {task.table: (task.table_id, task.expected) for task in plan.tasks}
+    actual = {task.table: (task.table_id, task.expected) for task in plan.tasks}
     ids = {name: table_of([T, U], name).table_id for name in "tu"}
     # each location is expected to have the version that the other table committed there
-    assert found == {"t": (ids["u"], 3), "u": (ids["t"], 7)}
+    assert actual == {"t": (ids["u"], 3), "u": (ids["t"], 7)}
     assert plan.to_empty == []
 
 

@@ -23,10 +23,10 @@ NAME = TableName("shop", "t")
 def timeline_of(*statements: str) -> TableTimeline:
     """Return the timeline of ``shop.t``; the first statement stands before all, later ones at 100, 200, ..."""
     changes = [SchemaChange(f"{n * 100:08d}" if n else "", n, NAME.database, text) for n, text in enumerate(statements)]
-    found = build_timeline(changes)
-    owner = found.owner(NAME, "~")
+    result = build_timeline(changes)
+    owner = result.owner(NAME, "~")
     assert owner is not None
-    return found.tables[owner]
+    return result.tables[owner]
 
 
 def change(

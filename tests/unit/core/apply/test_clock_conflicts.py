@@ -48,7 +48,7 @@ def truncate(ts: int = NOW) -> bytes:
 
 
 def decoded(*sent: tuple[int, bytes]) -> tuple[pa.Table, TableTimeline]:
-    """Return the row changes of messages, each on the partition beside it, and the table's timeline."""
+    """Return the row changes of messages, each on the partition next to it, and the table's timeline."""
     wire = open_format("canal-json")
     by_partition: dict[int, list[bytes]] = defaultdict(list)
     for partition, value in sent:
@@ -72,7 +72,7 @@ def decoded(*sent: tuple[int, bytes]) -> tuple[pa.Table, TableTimeline]:
 
 
 def content(*sent: tuple[int, bytes]) -> list[tuple[int, str]]:
-    """Return the rows that messages leave; each stands on the partition beside it."""
+    """Return the rows that messages leave; each stands on the partition next to it."""
     rows, timeline = decoded(*sent)
     plan = resolve(rows, timeline, None, open_format("canal-json"), TypeOptions())
     assert not plan.failures
@@ -116,7 +116,7 @@ def test_the_clock_decides_where_it_can() -> None:
     assert content((1, message("INSERT", [(1, "a")])), (0, message("DELETE", [(1, "a")], ts=NOW + 1))) == []
 
 
-def test_a_truncate_beside_rows_of_its_moment_is_refused() -> None:
+def test_a_truncate_next_to_rows_of_its_moment_is_refused() -> None:
     with pytest.raises(DataError) as caught:
         content((0, truncate()), (1, message("INSERT", [(1, "a")])))
     assert caught.value.code == "apply.order_unknown"
@@ -141,7 +141,7 @@ def test_a_key_that_ends_as_it_began_is_taken_if_it_was() -> None:
         assert content(*zip(places, (before, there, back), strict=True)) == [(1, "a")]
 
 
-def test_images_that_do_not_tell_how_a_key_ends_are_refused() -> None:
+def test_images_that_do_not_show_how_a_key_ends_are_refused() -> None:
     with pytest.raises(DataError) as caught:
         content((0, message("INSERT", [(1, "a")])), (1, message("INSERT", [(1, "b")])))
     assert caught.value.code == "apply.order_unknown"

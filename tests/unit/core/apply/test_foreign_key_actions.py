@@ -20,9 +20,9 @@ PARENT = "CREATE TABLE t (id INT PRIMARY KEY, code VARCHAR(9) UNIQUE, n INT)"
 def lost(*changes: dict[str, Any], to: tuple[str, ...] = (), wire: str = "debezium-json") -> list[tuple[Any, ...]]:
     """Values that the parent lost, and where."""
     reference = Reference("", (1,) * max(1, len(to)), [NAME], to)
-    found = lost_values(table_of(changes), timeline_of(PARENT), reference, open_format(wire), TypeOptions())
-    values = zip(*(column.to_pylist() for column in found.values.columns), strict=True)
-    return [(*value, int(position[:8])) for value, position in zip(values, found.positions.to_pylist(), strict=True)]
+    result = lost_values(table_of(changes), timeline_of(PARENT), reference, open_format(wire), TypeOptions())
+    values = zip(*(column.to_pylist() for column in result.values.columns), strict=True)
+    return [(*value, int(position[:8])) for value, position in zip(values, result.positions.to_pylist(), strict=True)]
 
 
 def row(number: int, code: str = "x", n: int = 0) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def test_columns_that_the_parent_is_not_known_to_have() -> None:
         lost(change(1, "delete", row(1)), to=("other",))
 
 
-def found(rows: dict[str, list[Any]], gone: list[Any], positions: list[str] | None = None) -> list[bool]:
+def referring_rows(rows: dict[str, list[Any]], gone: list[Any], positions: list[str] | None = None) -> list[bool]:
     """Which rows refer to values that went at 5."""
     names = list(rows)
     values = pa.table({name: [value[i] for value in gone] for i, name in enumerate(names)})
@@ -65,15 +65,15 @@ def found(rows: dict[str, list[Any]], gone: list[Any], positions: list[str] | No
 
 
 def test_all_columns_of_a_foreign_key_count_and_null_refers_to_nothing() -> None:
-    assert found({"a": [1, 1, None, 2], "b": [7, 8, 7, 7]}, [(1, 7), (2, 9)]) == [True, False, False, False]
+    assert referring_rows({"a": [1, 1, None, 2], "b": [7, 8, 7, 7]}, [(1, 7), (2, 9)]) == [True, False, False, False]
 
 
 def test_texts_are_compared_as_the_server_may_compare_them() -> None:
-    assert found({"a": ["ABC", "Ábc ", "abd", None]}, [("abc",)]) == [True, True, False, False]
+    assert referring_rows({"a": ["ABC", "Ábc ", "abd", None]}, [("abc",)]) == [True, True, False, False]
 
 
 def test_bytes_are_compared_as_bytes() -> None:
-    assert found({"a": [b"\xff", b"A"]}, [(b"\xff",), (b"a",)]) == [True, False]
+    assert referring_rows({"a": [b"\xff", b"A"]}, [(b"\xff",), (b"a",)]) == [True, False]
 
 
 def test_numbers_of_two_widths_are_equal() -> None:
@@ -83,4 +83,4 @@ def test_numbers_of_two_widths_are_equal() -> None:
 
 
 def test_a_row_newer_than_the_loss_refers_to_a_value_that_came_back() -> None:
-    assert found({"a": [1, 1, 2]}, [(1,)], ["4", "6", "1"]) == [True, False, False]
+    assert referring_rows({"a": [1, 1, 2]}, [(1,)], ["4", "6", "1"]) == [True, False, False]

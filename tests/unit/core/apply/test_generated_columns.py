@@ -52,8 +52,8 @@ def content(
     plan = resolve(table_of(changes), timeline, base, wire, options, read=lambda _: table, base_position=position)
     assert plan.failures == []
     mapper = Mapper(timeline.versions, timeline.fills, options, plan.lossy)
-    found, _ = after_steps(table, pa.table({}), base, plan.steps, mapper)
-    return sorted(found.to_pylist(), key=lambda row: row["id"]), plan.lossy
+    result, _ = after_steps(table, pa.table({}), base, plan.steps, mapper)
+    return sorted(result.to_pylist(), key=lambda row: row["id"]), plan.lossy
 
 
 def value(definition: str, **row: Any) -> Any:
@@ -197,14 +197,14 @@ def test_a_renamed_column_is_still_the_one_that_the_expression_names() -> None:
     ["a / 2", "a % 2", "a DIV 2", "concat('v', a)", "a + 1e0", "v + 1", "upper(v)", 'a + "b"', "1 + x", "a +", "g + 1"],
 )
 def test_what_is_not_computed_is_named(expression: str) -> None:
-    told = reason(f"ALTER TABLE t ADD COLUMN g INT AS ({expression})")
-    assert told.startswith("the generated column 'g' cannot be computed for stored rows: (" + expression + ")")
+    reported = reason(f"ALTER TABLE t ADD COLUMN g INT AS ({expression})")
+    assert reported.startswith("the generated column 'g' cannot be computed for stored rows: (" + expression + ")")
 
 
 def test_a_long_expression_is_not_read_and_not_repeated() -> None:
-    told = reason(f"ALTER TABLE t ADD COLUMN g INT AS ({'(' * 5000}a{')' * 5000})")
-    assert len(told) < 250
-    assert "more than 200" in told
+    reported = reason(f"ALTER TABLE t ADD COLUMN g INT AS ({'(' * 5000}a{')' * 5000})")
+    assert len(reported) < 250
+    assert "more than 200" in reported
 
 
 def test_columns_made_of_each_other_are_unknown() -> None:

@@ -122,7 +122,7 @@ def sent(partition: int, offset: int, op: str, before: Any, after: Any, ms: int 
 
 
 def on_partitions(partitions: Iterable[int], *changes: tuple[Any, ...]) -> Content:
-    """Return what changes of one millisecond leave, each on the partition beside it."""
+    """Return what changes of one millisecond leave, each on the partition next to it."""
     records = [
         sent(partition, 10 * (number + 1), *item)
         for number, (partition, item) in enumerate(zip(partitions, changes, strict=True))

@@ -75,8 +75,8 @@ def content(
     )
     assert plan.failures == []
     mapper = Mapper(timeline.versions, timeline.fills, TypeOptions(), plan.lossy)
-    found, _ = after_steps(table, pa.table({}), base, plan.steps, mapper)
-    return [row["v"] for row in sorted(found.to_pylist(), key=lambda row: row["id"])], plan.lossy
+    result, _ = after_steps(table, pa.table({}), base, plan.steps, mapper)
+    return [row["v"] for row in sorted(result.to_pylist(), key=lambda row: row["id"])], plan.lossy
 
 
 @pytest.mark.parametrize(("old", "new"), FREE)
@@ -92,8 +92,8 @@ def test_a_type_that_may_not_hold_a_value_is_a_barrier(old: str, new: str) -> No
 def test_stored_rows_and_rows_before_the_alter_are_cut_and_counted_once() -> None:
     before = change(50, "insert", None, {"id": "7", "v": "seventh"})
     after = change(150, "insert", None, {"id": "8", "v": "eight"})
-    found = content(altered("VARCHAR(200)", "VARCHAR(5)"), ["zeroth", "one", None], 0, before, after)
-    assert found == (["zerot", "one", None, "seven", "eight"], {"text_cut": 2})
+    actual = content(altered("VARCHAR(200)", "VARCHAR(5)"), ["zeroth", "one", None], 0, before, after)
+    assert actual == (["zerot", "one", None, "seven", "eight"], {"text_cut": 2})
 
 
 def test_a_row_that_is_replaced_after_the_alter_is_not_what_was_cut() -> None:

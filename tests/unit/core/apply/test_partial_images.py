@@ -108,11 +108,11 @@ class Source:
             after["id"] = chance.choice(free)
         self.rows[after["id"]] = after
         moved = {"id"} if after["id"] != key else set()
-        told = None if not moved and chance.random() < 0.3 else self._some(before, {"id"})
+        reported = None if not moved and chance.random() < 0.3 else self._some(before, {"id"})
         image = self._some(after, set(changed) | moved)
-        if told is None:
+        if reported is None:
             image["id"] = key
-        return change(self.position, "update", told, image)
+        return change(self.position, "update", reported, image)
 
     def _values(self) -> Row:
         chance = self._chance
@@ -372,8 +372,8 @@ def test_defaults_of_inserts_are_those_of_the_schema_at_their_position() -> None
     rows = [change(place, "insert", None, {"id": str(place)}) for place in (50, 150, 250)]
     rows += [change(260, "update", {"id": "50"}, {"id": "51"})]
     plan = resolve(table_of(rows), timeline, None, open_format("canal-protobuf"), TypeOptions())
-    found = {row["id"]: row["b"] for row in plan.steps[-1].upserts.to_pylist()}
-    assert found == {51: 5, 150: 6, 250: 7}
+    actual = {row["id"]: row["b"] for row in plan.steps[-1].upserts.to_pylist()}
+    assert actual == {51: 5, 150: 6, 250: 7}
 
 
 def test_nothing_is_a_default_where_the_source_is_no_mysql_or_the_default_is_not_known() -> None:

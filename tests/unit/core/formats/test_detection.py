@@ -46,7 +46,7 @@ OMS = {
 }
 
 
-def found(*values: Any, key: bytes | None = KEY) -> Detection:
+def detected(*values: Any, key: bytes | None = KEY) -> Detection:
     raw = [v if v is None or isinstance(v, bytes) else json.dumps(v).encode() for v in values]
     count = len(raw)
     records = Records("t", 0, list(range(count)), [1_700_000_000_000] * count, [key] * count, raw, [None] * count)
@@ -66,17 +66,17 @@ def drs(**more: Any) -> dict[str, Any]:
     return {**DRS, "data": [{"id": "1", "v": "a", "t": None}], **more}
 
 
-def test_debezium_and_dtle_are_told_by_their_source_block() -> None:
-    assert found(enveloped("c", MARIADB)).format == "debezium-json"
-    assert found(enveloped("c", DTLE)).format == "dtle-json"
+def test_debezium_and_dtle_are_recognised_by_their_source_block() -> None:
+    assert detected(enveloped("c", MARIADB)).format == "debezium-json"
+    assert detected(enveloped("c", DTLE)).format == "dtle-json"
     old = {"version": "0.9.5.Final", **{k: v for k, v in DTLE.items() if k != "version"}, "ts_sec": 1}
-    assert found(enveloped("c", old)).format == "debezium-json"
+    assert detected(enveloped("c", old)).format == "debezium-json"
 
 
-def test_ddl_alone_tells_dtle() -> None:
+def test_ddl_alone_shows_dtle() -> None:
     position = {"ts_sec": 1, "file": "b.000001", "pos": 4, "gtids": ""}
     ddl = {"source": {"server": ""}, "position": position, "databaseName": "shop", "ddl": "DROP TABLE shop.t"}
-    assert found(ddl, key=b"null").format == "dtle-json"
+    assert detected(ddl, key=b"null").format == "dtle-json"
 
 
 @pytest.mark.parametrize(
@@ -87,18 +87,18 @@ def test_ddl_alone_tells_dtle() -> None:
         canal(id=0, mysqlType={"id": "int", "v": "varchar"}, _tidb={"commitTs": 1}),
     ],
 )
-def test_canal_is_told_by_lengths_of_types_by_kinds_of_ddl_and_by_what_ticdc_adds(value: dict[str, Any]) -> None:
-    assert found(value, key=None).format == "canal-json"
+def test_canal_is_recognised_by_lengths_of_types_by_kinds_of_ddl_and_by_what_ticdc_adds(value: dict[str, Any]) -> None:
+    assert detected(value, key=None).format == "canal-json"
 
 
-def test_omss_canal_is_told_by_the_id_it_does_not_write() -> None:
+def test_omss_canal_is_recognised_by_the_id_it_does_not_write() -> None:
     value = {k: v for k, v in CANAL.items() if k != "id"}
-    answer = found({**value, "data": [{"id": 1, "v": "a"}], "mysqlType": {"id": "int64", "v": "varchar"}})
+    answer = detected({**value, "data": [{"id": 1, "v": "a"}], "mysqlType": {"id": "int64", "v": "varchar"}})
     assert answer.format == "oms-canal"
 
 
 def test_lengths_without_an_id_are_neither_canals_nor_omss() -> None:
-    assert found({k: v for k, v in CANAL.items() if k != "id"}).format is None
+    assert detected({k: v for k, v in CANAL.items() if k != "id"}).format is None
 
 
 @pytest.mark.parametrize(
@@ -110,35 +110,35 @@ def test_lengths_without_an_id_are_neither_canals_nor_omss() -> None:
         (drs(data=[{"id": "1", "v": "a", "t": "2021-06-25 17:51:53"}]), "drs-json-c"),
     ],
 )
-def test_drss_two_forms_are_told_by_deletes_and_by_timestamps(value: dict[str, Any], name: str) -> None:
-    assert found(value, key=None).format == name
+def test_drss_two_forms_are_recognised_by_deletes_and_by_timestamps(value: dict[str, Any], name: str) -> None:
+    assert detected(value, key=None).format == name
 
 
 def test_inserts_alone_leave_drss_two_forms_open() -> None:
-    answer = found(drs(), drs(type="INIT"), key=None)
+    answer = detected(drs(), drs(type="INIT"), key=None)
     assert answer.format is None
     best = [one.format for one in answer.candidates if not one.contradicted and one.share == 1]
     assert best == ["drs-json", "drs-json-c"]
 
 
-def test_omss_two_default_methods_are_told_by_the_types_in_images() -> None:
+def test_omss_two_default_methods_are_recognised_by_the_types_in_images() -> None:
     typed = {**OMS, "postStruct": {"id": 1, "__light_type": {"id": {"schemaType": "INT"}}}}
-    assert found(OMS).format == "oms-default"
-    assert found(typed).format == "oms-default-extended"
+    assert detected(OMS).format == "oms-default"
+    assert detected(typed).format == "oms-default-extended"
     ddl = {**OMS, "recordType": "DDL", "postStruct": {"ddl": "DROP TABLE t"}}
-    assert found(ddl).format is None
+    assert detected(ddl).format is None
 
 
 def test_a_few_damaged_records_do_not_hide_a_format() -> None:
     good = [enveloped("c", MARIADB)] * 30
-    answer = found(*good, b"{", b"\xff", None)
+    answer = detected(*good, b"{", b"\xff", None)
     assert (answer.format, answer.records) == ("debezium-json", 32)
     assert answer.candidates[0].share == pytest.approx(30 / 32)
-    assert found(*good, *[b"{"] * 10).format is None
+    assert detected(*good, *[b"{"] * 10).format is None
 
 
 def test_what_no_format_reads_is_undecided_and_names_what_could_not_be_tried() -> None:
-    answer = found(b"\x00\x01", b"hello")
+    answer = detected(b"\x00\x01", b"hello")
     assert answer.format is None
     assert [(one.format, one.share) for one in answer.candidates] == [("drs-avro", None)]
     assert "source.options.schema_file" in answer.candidates[0].evidence
@@ -146,9 +146,9 @@ def test_what_no_format_reads_is_undecided_and_names_what_could_not_be_tried() -
 
 def test_nothing_is_undecided() -> None:
     assert detect([]).format is None
-    assert found(None).records == 0
+    assert detected(None).records == 0
 
 
 def test_the_evidence_says_what_was_read_and_why() -> None:
-    (first, *_) = found(enveloped("c", MARIADB), enveloped("c", MARIADB)).candidates
+    (first, *_) = detected(enveloped("c", MARIADB), enveloped("c", MARIADB)).candidates
     assert first.evidence == "read 2 row; for it: source.connector is mariadb (2 records)"

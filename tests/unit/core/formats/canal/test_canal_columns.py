@@ -24,8 +24,8 @@ def texts(*values: object) -> list[str]:
     raw = [json.dumps(value).encode() for value in values]
     count = len(raw)
     records = Records("shop_t", 1, list(range(count)), [1000] * count, [None] * count, raw)
-    found: list[str] = open_format("canal-json").decode(records).column("columns").to_pylist()
-    return found
+    result: list[str] = open_format("canal-json").decode(records).column("columns").to_pylist()
+    return result
 
 
 def described(value: dict[str, Any]) -> Description:
@@ -40,7 +40,7 @@ def encoded(name: str, column: ColumnType, description: Description | None, **op
 # ---- what a record says
 
 
-def test_a_row_tells_names_key_and_types() -> None:
+def test_a_row_shows_names_key_and_types() -> None:
     description = described(
         rows("INSERT", [{"id": "1", "v": None}], mysqlType={"id": "INT(11) unsigned", "v": "varchar(10)"})
     )
@@ -56,22 +56,22 @@ def test_a_row_tells_names_key_and_types() -> None:
 
 def test_names_are_those_of_the_image_not_of_the_types() -> None:
     types = {"v": "INT", "id": "INT"}
-    found = texts(rows("INSERT", [{"id": "1", "v": "1"}, {"id": "2"}, {"id": "3", "w": "1"}], mysqlType=types))
+    actual = texts(rows("INSERT", [{"id": "1", "v": "1"}, {"id": "2"}, {"id": "3", "w": "1"}], mysqlType=types))
     wire = open_format("canal-json")
-    assert [wire.describe(text).names for text in found] == [("id", "v"), ("id",), ("id", "w")]
-    assert wire.infer(wire.describe(found[2])) is None
+    assert [wire.describe(text).names for text in actual] == [("id", "v"), ("id",), ("id", "w")]
+    assert wire.infer(wire.describe(actual[2])) is None
 
 
 def test_types_in_another_order_give_the_same_text() -> None:
     data = [{"id": "1", "v": "1"}]
-    found = texts(
+    actual = texts(
         rows("INSERT", data, mysqlType={"id": "int", "v": "int"}),
         rows("INSERT", data, mysqlType={"v": "int", "id": "int"}, sqlType={"id": 4, "v": -5}),
     )
-    assert found[0] == found[1]
+    assert actual[0] == actual[1]
 
 
-def test_without_types_only_names_are_told() -> None:
+def test_without_types_only_names_are_reported() -> None:
     description = described(rows("INSERT", [{"id": "1"}], mysqlType=None))
     assert (description.names, description.key, description.details) == (("id",), ("id",), None)
     assert open_format("canal-json").infer(description) is None

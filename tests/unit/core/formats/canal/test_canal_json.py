@@ -47,14 +47,14 @@ def images(change: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def test_every_row_of_a_record_is_a_change_with_its_number() -> None:
-    found = changes(rows("INSERT", [{"id": "1"}, {"id": "2"}, {"id": "3"}]), rows("DELETE", [{"id": "4"}]))
-    assert [(c["offset"], c["index"], c["op"]) for c in found] == [
+    actual = changes(rows("INSERT", [{"id": "1"}, {"id": "2"}, {"id": "3"}]), rows("DELETE", [{"id": "4"}]))
+    assert [(c["offset"], c["index"], c["op"]) for c in actual] == [
         (0, 0, "insert"),
         (0, 1, "insert"),
         (0, 2, "insert"),
         (1, 0, "delete"),
     ]
-    assert [images(c) for c in found[2:]] == [(None, {"id": "3"}), ({"id": "4"}, None)]
+    assert [images(c) for c in actual[2:]] == [(None, {"id": "3"}), ({"id": "4"}, None)]
 
 
 def test_a_row_has_both_times_and_no_position() -> None:
@@ -66,9 +66,9 @@ def test_a_row_has_both_times_and_no_position() -> None:
 
 def test_each_old_belongs_to_the_data_at_its_place() -> None:
     data = [{"id": "1", "v": "a", "w": "x"}, {"id": "2", "v": None, "w": "y"}]
-    found = changes(rows("UPDATE", data, old=[{"v": None}, {"v": "b", "w": "y"}]))
-    assert [images(c)[0] for c in found] == [{"id": "1", "v": None, "w": "x"}, {"id": "2", "v": "b", "w": "y"}]
-    assert [images(c)[1] for c in found] == data
+    actual = changes(rows("UPDATE", data, old=[{"v": None}, {"v": "b", "w": "y"}]))
+    assert [images(c)[0] for c in actual] == [{"id": "1", "v": None, "w": "x"}, {"id": "2", "v": "b", "w": "y"}]
+    assert [images(c)[1] for c in actual] == data
 
 
 def test_tokens_of_both_images_stay_as_they_were_received() -> None:
@@ -112,8 +112,8 @@ def test_a_full_load_row_is_a_snapshot() -> None:
 
 def test_invalid_utf8_in_one_row_leaves_the_others() -> None:
     value = json.dumps(rows("INSERT", [{"id": "1"}, {"id": "@"}, {"id": "3"}])).encode().replace(b"@", b"\xff")
-    found = changes(value)
-    assert [(c["kind"], c["error_code"]) for c in found] == [
+    actual = changes(value)
+    assert [(c["kind"], c["error_code"]) for c in actual] == [
         ("row", None),
         ("error", "record.not_utf8"),
         ("row", None),
@@ -186,8 +186,8 @@ def test_a_partial_json_update_is_refused() -> None:
 
 
 def test_a_refused_record_leaves_none_of_its_rows() -> None:
-    found = changes(rows("UPDATE", [{"id": "1"}, {"id": "2"}], old=[{"id": "0"}, {"other": "1"}]))
-    assert [c["kind"] for c in found] == ["error"]
+    actual = changes(rows("UPDATE", [{"id": "1"}, {"id": "2"}], old=[{"id": "0"}, {"other": "1"}]))
+    assert [c["kind"] for c in actual] == ["error"]
 
 
 def test_an_update_of_a_table_without_key_has_its_whole_row_before() -> None:
@@ -248,7 +248,7 @@ def test_an_unmarked_query_is_ddl_by_its_first_word_only(sql: str, database: str
         ("RENAME TABLE nonsense", "shop", "t", "shop"),
     ],
 )
-def test_the_database_of_unqualified_names_is_told_only_where_it_is_certain(
+def test_the_database_of_unqualified_names_is_reported_only_where_it_is_certain(
     sql: str, database: str, table: str, default: str
 ) -> None:
     (change,) = changes(ddl("RENAME", sql, database=database, table=table))
@@ -292,8 +292,8 @@ def test_what_earlier_records_were_like_changes_nothing(change: tuple[bytes, byt
     other = alike.replace(*change)
     assert other != alike
     values = [alike, alike, other, alike, other, other, other, alike]
-    found = [{**one, "offset": 0} for one in changes(*values)]
-    assert found == [changes(value)[0] for value in values]
+    actual = [{**one, "offset": 0} for one in changes(*values)]
+    assert actual == [changes(value)[0] for value in values]
 
 
 @pytest.mark.parametrize(
@@ -321,32 +321,32 @@ def test_images_of_canal_are_those_of_others(change: tuple[bytes, bytes]) -> Non
 
 def test_a_row_without_key_and_former_values_is_refused_among_rows_alike() -> None:
     keyless = ALIKE.replace(b'["id"]', b"null")
-    found = changes(keyless, keyless, keyless, keyless.replace(b'{"a":"w"}', b"{}"))
-    assert [c["error_code"] for c in found] == [None, None, None, "record.partial_image"]
+    actual = changes(keyless, keyless, keyless, keyless.replace(b'{"a":"w"}', b"{}"))
+    assert [c["error_code"] for c in actual] == [None, None, None, "record.partial_image"]
 
 
 def test_a_change_to_a_json_value_is_refused_among_rows_alike() -> None:
     typed = ALIKE.replace(b'"b":"VARCHAR(9)"', b'"b":"JSON"')
     partial = typed.replace(b'"b":null', b'"b":"JSON_SET(b, 1)"')
-    found = changes(typed, typed, typed.replace(b'"x"', b'"JSON_"'), partial)
-    assert [c["kind"] for c in found] == ["row"] * 3 + ["error"]
-    assert found[3]["error_code"] == "record.partial_json"
-    assert images(found[2]) == ({"id": "1", "a": "w", "b": None}, {"id": "1", "a": "JSON_", "b": None})
+    actual = changes(typed, typed, typed.replace(b'"x"', b'"JSON_"'), partial)
+    assert [c["kind"] for c in actual] == ["row"] * 3 + ["error"]
+    assert actual[3]["error_code"] == "record.partial_json"
+    assert images(actual[2]) == ({"id": "1", "a": "w", "b": None}, {"id": "1", "a": "JSON_", "b": None})
 
 
 def test_the_sql_type_of_a_json_column_counts_in_each_record() -> None:
     typed = ALIKE.replace(b'"b":"VARCHAR(9)"', b'"b":"JSON"')
     sent = [typed.replace(b'"sqlType":null', b'"sqlType":{"b":%d}' % number) for number in (12, 12, 2004, 2004, 12)]
     sent += [typed, sent[2], typed.replace(b'"sqlType":null', b'"sqlType":7'), sent[2]]
-    found = [{**one, "offset": 0} for one in changes(*sent)]
-    assert found == [changes(value)[0] for value in sent]
-    assert len({one["columns"] for one in found if one["kind"] == "row"}) == 2
+    actual = [{**one, "offset": 0} for one in changes(*sent)]
+    assert actual == [changes(value)[0] for value in sent]
+    assert len({one["columns"] for one in actual if one["kind"] == "row"}) == 2
 
 
 def test_a_wrong_row_spoils_its_record_alone() -> None:
     wrong = ALIKE.replace(b'"b":null}', b'"b":null},["x"]').replace(b'{"a":"w"}', b'{"a":"w"},{}')
-    found = changes(ALIKE, ALIKE, wrong, ALIKE)
-    assert [(c["offset"], c["kind"], c["tool_time"] is None) for c in found] == [
+    actual = changes(ALIKE, ALIKE, wrong, ALIKE)
+    assert [(c["offset"], c["kind"], c["tool_time"] is None) for c in actual] == [
         (0, "row", False),
         (1, "row", False),
         (2, "error", True),
@@ -357,7 +357,7 @@ def test_a_wrong_row_spoils_its_record_alone() -> None:
 # ---- progress
 
 
-def test_any_record_tells_progress_and_a_watermark_is_a_heartbeat() -> None:
+def test_any_record_shows_progress_and_a_watermark_is_a_heartbeat() -> None:
     wire = open_format("canal-json")
     watermark = message(type="TIDB_WATERMARK", database="", table="")
     for value, heartbeat in ((rows("INSERT", [{"id": "1"}]), False), (ddl("ALTER", "x"), False), (watermark, True)):
@@ -368,7 +368,7 @@ def test_any_record_tells_progress_and_a_watermark_is_a_heartbeat() -> None:
 
 
 @pytest.mark.parametrize("value", [None, b"", b"x", b"[1]", b'{"es":0}', b'{"es":"1"}', b'{"type":"INSERT"}'])
-def test_a_record_without_a_time_tells_no_progress(value: bytes | None) -> None:
+def test_a_record_without_a_time_shows_no_progress(value: bytes | None) -> None:
     assert open_format("canal-json").progress_of("t", None, value) is None
 
 

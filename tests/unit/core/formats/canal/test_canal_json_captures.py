@@ -20,7 +20,7 @@ from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from airflow_provider_cdc.core.values.images import Field, type_images
 from airflow_provider_cdc.core.values.types import arrow_type
-from tests.captures.truth import expected, found
+from tests.captures.truth import comparable_value, expected
 from tests.services.capture import read
 
 DATA = Path(__file__).parents[4] / "captures" / "data"
@@ -55,7 +55,7 @@ FAILING = {("t_bin", "cb", "text_invalid"): 3}
 # What cannot be equal by its rows: changed by statements, by a foreign key, by XA ROLLBACK, by partial images
 UNEQUAL = {"odd_stmt", "odd_child", "odd_par", "img", "part"}
 
-# A failed send to a topic just created repeated its batch (canal_warnings.txt beside the records)
+# A failed send to a topic just created repeated its batch (canal_warnings.txt next to the records)
 ROW = ("insert", "shop", "ra", None, '{"id":"4","v":"ra2"}')
 REPEATED = {"canal-my8-f": {ROW: 1}, "canal-mdb-f": {}}
 
@@ -96,9 +96,9 @@ def test_canal_begins_rows_with_their_images_and_names_columns_in_the_tables_ord
 
 def schemas(capture: str) -> dict[TableName, TableSchema]:
     """Return the tables whose structure, name and rows no DDL changed."""
-    told = [change for change in changes(capture)[TOTAL_ORDER] if change["kind"] == "schema"]
+    reported = [change for change in changes(capture)[TOTAL_ORDER] if change["kind"] == "schema"]
     timeline = build_timeline(
-        SchemaChange(f"{c['offset']:08d}", 0, c["default_database"], c["statement"]) for c in told
+        SchemaChange(f"{c['offset']:08d}", 0, c["default_database"], c["statement"]) for c in reported
     )
     once = {name: spans[0][1] for name, spans in timeline.names.items() if len(spans) == 1}
     tables = {name: timeline.tables[i] for name, i in once.items() if i is not None and name.table not in UNEQUAL}
@@ -176,7 +176,7 @@ def compared(capture: str, name: TableName, schema: TableSchema) -> tuple[Counte
     table = source(capture)[name]
     kinds = [column["data_type"] for column in table["columns"]]
     rows, failures = typed(folded(capture, name, schema), schema)
-    mine = [tuple(map(found, row, kinds)) for row in rows]
+    mine = [tuple(map(comparable_value, row, kinds)) for row in rows]
     theirs = [tuple(map(truth, row, kinds)) for row in table["rows"]]
     assert [column.name for column in schema.columns] == [column["name"] for column in table["columns"]]
     if not schema.key:

@@ -84,18 +84,18 @@ def images(change: dict[str, Any]) -> tuple[Any, Any]:
 
 
 def test_a_rows_position_is_the_file_the_events_offset_and_its_number_in_the_event() -> None:
-    found = changes(record(inserted("1", "2"), inserted("3", offset=500), inserted("4", logfileName="bin.1000000")))
+    actual = changes(record(inserted("1", "2"), inserted("3", offset=500), inserted("4", logfileName="bin.1000000")))
     places = [(7, 219, 0), (7, 219, 1), (7, 500, 0), (1_000_000, 219, 0)]
-    assert [change["position"] for change in found] == [binlog_position(*place) for place in places]
-    assert [change["index"] for change in found] == [0, 1, 2, 3]
+    assert [change["position"] for change in actual] == [binlog_position(*place) for place in places]
+    assert [change["index"] for change in actual] == [0, 1, 2, 3]
 
 
-def test_rows_of_one_event_that_are_entries_of_their_own_are_numbered_on_and_those_of_others_anew() -> None:
-    found = changes(
+def test_rows_of_one_event_that_are_entries_of_their_own_are_numbered_on_and_those_of_others_again() -> None:
+    actual = changes(
         record(inserted("1"), inserted("2", "3"), inserted("4", offset=300)),
         record(inserted("5", offset=300), inserted("6", offset=300)),
     )
-    assert [change["position"][-1] for change in found] == ["0", "1", "2", "0", "0", "1"]
+    assert [change["position"][-1] for change in actual] == ["0", "1", "2", "0", "0", "1"]
 
 
 @pytest.mark.parametrize(
@@ -103,12 +103,12 @@ def test_rows_of_one_event_that_are_entries_of_their_own_are_numbered_on_and_tho
     [{"logfileName": ""}, {"logfileName": "binlog"}, {"logfileName": "b.99999999999"}, {"offset": -1}],
 )
 def test_rows_without_a_place_in_the_log_are_an_error(place: dict[str, Any]) -> None:
-    found = changes(record(inserted("1"), inserted("2", **place)), record(inserted("3")))
-    assert [(change["kind"], change["error_code"]) for change in found] == [
+    actual = changes(record(inserted("1"), inserted("2", **place)), record(inserted("3")))
+    assert [(change["kind"], change["error_code"]) for change in actual] == [
         ("error", "record.without_position"),
         ("row", None),
     ]
-    assert found[0]["raw"] == record(inserted("1"), inserted("2", **place))
+    assert actual[0]["raw"] == record(inserted("1"), inserted("2", **place))
 
 
 def test_any_split_and_any_amount_decoded_at_once_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,9 +142,9 @@ def test_values_stand_as_they_came() -> None:
     assert images(change) == (None, image)
 
 
-def test_a_value_beside_null_does_not_count() -> None:
-    told = wire.Column(name="v", isNull=True, value="x", mysqlType="int")
-    (change,) = changes(record(rows("insert", wire.RowData(afterColumns=[told]))))
+def test_a_value_next_to_null_does_not_count() -> None:
+    reported = wire.Column(name="v", isNull=True, value="x", mysqlType="int")
+    (change,) = changes(record(rows("insert", wire.RowData(afterColumns=[reported]))))
     assert change["after"] == '{"v":null}'
 
 
@@ -167,15 +167,15 @@ def test_a_value_beside_null_does_not_count() -> None:
     ids=lambda told: "",
 )
 def test_what_canal_never_writes_makes_an_error_of_the_record_and_of_no_other(entries: wire.Entry) -> None:
-    found = changes(record(inserted("1")), record(inserted("2"), entries), record(inserted("3")))
-    assert [change["error_code"] for change in found] == [None, "record.malformed", None]
-    assert [change["offset"] for change in found] == [0, 1, 2]
+    actual = changes(record(inserted("1")), record(inserted("2"), entries), record(inserted("3")))
+    assert [change["error_code"] for change in actual] == [None, "record.malformed", None]
+    assert [change["offset"] for change in actual] == [0, 1, 2]
 
 
 def test_a_row_change_without_rows_and_statement_is_an_error_of_its_own() -> None:
-    found = changes(record(entry(wire.RowChange(eventType=wire.INSERT), header()), inserted("2")))
-    assert [change["error_code"] for change in found] == ["record.unknown_kind", None]
-    assert found[0]["raw"] == entry(wire.RowChange(eventType=wire.INSERT), header()).SerializeToString()
+    actual = changes(record(entry(wire.RowChange(eventType=wire.INSERT), header()), inserted("2")))
+    assert [change["error_code"] for change in actual] == ["record.unknown_kind", None]
+    assert actual[0]["raw"] == entry(wire.RowChange(eventType=wire.INSERT), header()).SerializeToString()
 
 
 # ---- columns
@@ -186,8 +186,8 @@ def said(change: dict[str, Any]) -> Any:
 
 
 def test_a_row_says_names_types_and_key() -> None:
-    told = [column("id", "1", key=True, mysqlType="INT"), column("v", "x", 1, mysqlType="enum('a','b')")]
-    (change,) = changes(record(rows("insert", wire.RowData(afterColumns=told))))
+    reported = [column("id", "1", key=True, mysqlType="INT"), column("v", "x", 1, mysqlType="enum('a','b')")]
+    (change,) = changes(record(rows("insert", wire.RowData(afterColumns=reported))))
     description = said(change)
     assert (description.names, description.key, description.complete) == (("id", "v"), ("id",), False)
     schema = open_format("canal-protobuf").infer(description)
@@ -202,15 +202,15 @@ def test_a_row_says_names_types_and_key() -> None:
 def test_the_same_columns_share_one_text_whatever_the_values_say_of_their_sql_type() -> None:
     wide = wire.RowData(afterColumns=[column("id", str(2**63), mysqlType="BIGINT unsigned", sqlType=3)])
     small = wire.RowData(afterColumns=[column("id", "1", mysqlType="BIGINT unsigned", sqlType=-5)])
-    found = changes(record(rows("insert", wide, small), rows("insert", small, offset=300)))
-    assert len({change["columns"] for change in found}) == 1
+    actual = changes(record(rows("insert", wide, small), rows("insert", small, offset=300)))
+    assert len({change["columns"] for change in actual}) == 1
 
 
-def test_names_that_run_into_each_other_are_told_apart() -> None:
+def test_names_that_run_into_each_other_are_distinguished() -> None:
     data = [{"ab": "1", "c": "2"}, {"a": "1", "bc": "2"}, {"abc": "1"}]
-    found = changes(record(rows("insert", *(row(None, image) for image in data))))
-    assert [said(change).names for change in found] == [("ab", "c"), ("a", "bc"), ("abc",)]
-    assert [images(change)[1] for change in found] == data
+    actual = changes(record(rows("insert", *(row(None, image) for image in data))))
+    assert [said(change).names for change in actual] == [("ab", "c"), ("a", "bc"), ("abc",)]
+    assert [images(change)[1] for change in actual] == data
 
 
 @pytest.mark.parametrize(
@@ -254,16 +254,16 @@ def test_a_table_without_a_key_says_that_it_has_none() -> None:
 
 def encoded(kind: str, sql_type: int = 12, zone: str | None = None) -> Encoded:
     wire_format = open_format("canal-protobuf", {} if zone is None else {"timezone": zone})
-    told = wire.RowData(afterColumns=[column("c", "1", mysqlType=kind, sqlType=sql_type)])
-    (change,) = wire_format.decode(records([record(rows("insert", told))])).to_pylist()
+    reported = wire.RowData(afterColumns=[column("c", "1", mysqlType=kind, sqlType=sql_type)])
+    (change,) = wire_format.decode(records([record(rows("insert", reported))])).to_pylist()
     return wire_format.encoding_of("c", ColumnType("longtext"), wire_format.describe(change["columns"]))
 
 
 def test_a_columns_own_type_says_how_its_values_are_written() -> None:
-    found = {
+    actual = {
         kind: encoded(kind).encoding for kind in ("int(11)", "VARBINARY(10)", "point", "enum('a')", "SET('a','b')")
     }
-    assert found == {
+    assert actual == {
         "int(11)": Encoding.TEXT,
         "VARBINARY(10)": Encoding.LATIN1_BYTES,
         "point": Encoding.LATIN1_BYTES,
@@ -281,17 +281,17 @@ def test_json_of_mariadb_comes_as_bytes_and_that_of_mysql_as_text() -> None:
     assert encoded("set('a')", 2004).encoding is Encoding.SET_BITMASK
 
 
-def test_a_json_change_is_told_from_json_and_from_text_that_looks_like_it() -> None:
+def test_a_json_change_is_distinguished_from_json_and_from_text_that_looks_like_it() -> None:
     def update(kind: str, value: str) -> wire.Entry:
         sides = [[column("id", "1", key=True), column("j", text, 1, mysqlType=kind)] for text in ("{}", value)]
         return rows("update", wire.RowData(beforeColumns=sides[0], afterColumns=sides[1]))
 
-    found = changes(
+    actual = changes(
         record(update("json", "JSON_REPLACE(`j`, '$.a', 1)")),
         record(update("json", '"JSON_REPLACE"')),
         record(update("text", "JSON_REPLACE(")),
     )
-    assert [change["error_code"] for change in found] == ["record.partial_json", None, None]
+    assert [change["error_code"] for change in actual] == ["record.partial_json", None, None]
 
 
 def test_a_zone_that_does_not_exist_is_refused() -> None:
@@ -314,7 +314,7 @@ def test_progress_is_the_oldest_time_in_a_record() -> None:
 
 
 @pytest.mark.parametrize("value", [None, b"", b"\xff", b"{}", record(), record(inserted("1", executeTime=0))])
-def test_what_tells_no_time_tells_no_progress(value: bytes | None) -> None:
+def test_what_shows_no_time_shows_no_progress(value: bytes | None) -> None:
     assert open_format("canal-protobuf").progress_of("t", None, value) is None
 
 
@@ -322,21 +322,21 @@ def test_what_tells_no_time_tells_no_progress(value: bytes | None) -> None:
 
 
 def test_deeply_nested_groups_are_an_error_and_end_no_process() -> None:
-    found = changes(b"\x7b" * 3_000_000, record(inserted("1")))
-    assert [change["kind"] for change in found] == ["error", "row"]
+    actual = changes(b"\x7b" * 3_000_000, record(inserted("1")))
+    assert [change["kind"] for change in actual] == ["error", "row"]
 
 
 def test_a_bad_record_among_good_ones_is_one_error() -> None:
     good = [record(inserted(str(number))) for number in range(50)]
     values = [value if number % 7 else value[:-3] for number, value in enumerate(good)]
-    found = changes(*values)
-    assert [change["kind"] for change in found] == ["row" if number % 7 else "error" for number in range(50)]
-    assert [change["raw"] for change in found if change["kind"] == "error"] == values[::7]
+    actual = changes(*values)
+    assert [change["kind"] for change in actual] == ["row" if number % 7 else "error" for number in range(50)]
+    assert [change["raw"] for change in actual if change["kind"] == "error"] == values[::7]
 
 
 def layered(value: bytes) -> list[tuple[str, Any, Any]]:
     """Read rows with python-protobuf, message by message."""
-    found = []
+    result = []
     for message in Messages.FromString(Packet.FromString(value).body).messages:
         one = wire.Entry.FromString(message)
         change = wire.RowChange.FromString(one.storeValue)
@@ -345,8 +345,8 @@ def layered(value: bytes) -> list[tuple[str, Any, Any]]:
                 {c.name: None if c.isNull else c.value for c in side} or None
                 for side in (data.beforeColumns, data.afterColumns)
             ]
-            found.append((one.header.tableName, *sides))
-    return found
+            result.append((one.header.tableName, *sides))
+    return result
 
 
 def test_mutated_records_give_what_protobuf_reads_or_no_rows() -> None:
@@ -362,17 +362,17 @@ def test_mutated_records_give_what_protobuf_reads_or_no_rows() -> None:
         values.append(bytes(data))
     batch = open_format("canal-protobuf").decode(records(list(values)))
     batch.validate(full=True)
-    found: dict[int, list[Any]] = {}
+    actual: dict[int, list[Any]] = {}
     for change in batch.to_pylist():
         if change["kind"] == "row":
-            found.setdefault(change["offset"], []).append((change["table"], *images(change)))
-    for offset, told in found.items():
+            actual.setdefault(change["offset"], []).append((change["table"], *images(change)))
+    for offset, reported in actual.items():
         try:
             expected = layered(values[offset])
         except DecodeError:
             continue  # protobuf is stricter with unknown groups
-        assert [one for one in told if one not in expected] == []
-    assert len(found) > 100
+        assert [one for one in reported if one not in expected] == []
+    assert len(actual) > 100
 
 
 def test_no_records_give_no_changes() -> None:

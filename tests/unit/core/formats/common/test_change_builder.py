@@ -23,9 +23,9 @@ def test_positions_in_columns_are_those_of_single_places(count: int) -> None:
     columns = [[place[number] for place in places] for number in range(3)]
     expected = [binlog_position(*place) for place in places]
     for given in (columns, [np.array(column, np.int64) for column in columns]):
-        found = binlog_positions(*given)
-        found.validate(full=True)
-        assert found.to_pylist() == expected
+        actual = binlog_positions(*given)
+        actual.validate(full=True)
+        assert actual.to_pylist() == expected
 
 
 def test_a_place_without_a_file_is_none() -> None:
@@ -39,9 +39,9 @@ def test_places_among_changes_without_one_are_encoded_as_alone() -> None:
         for _ in range(200)
     ]
     expected = [None if file is None else binlog_position(file, pos or 0, row) for file, pos, row in places]
-    found = binlog_positions(*zip(*places, strict=True))
-    found.validate(full=True)
-    assert found.to_pylist() == expected
+    actual = binlog_positions(*zip(*places, strict=True))
+    actual.validate(full=True)
+    assert actual.to_pylist() == expected
 
 
 def test_a_number_with_more_digits_than_foreseen_is_written_in_full() -> None:

@@ -88,6 +88,6 @@ def test_rows_of_one_record_keep_their_order_beyond_ten() -> None:
     out = ChangeBuilder(Records("t", 0, [5], [None], [None], [b""]), [])
     for number in range(12):
         out.add(0, "row", op="insert", number=number)
-    found = positions(ClockPositions().fill(out.batch()))
-    assert found == sorted(found)
-    assert len(set(found)) == 12
+    actual = positions(ClockPositions().fill(out.batch()))
+    assert actual == sorted(actual)
+    assert len(set(actual)) == 12

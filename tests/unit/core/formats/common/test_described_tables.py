@@ -19,9 +19,9 @@ def tables() -> tuple[DescribedTables[object], list[tuple[bytes, bytes]]]:
         made.append((columns, key))
         return object()
 
-    found = DescribedTables(make)
+    result = DescribedTables(make)
     made.clear()  # a table is there from the start for messages without a description
-    return found, made
+    return result, made
 
 
 def test_equal_descriptions_give_the_same_table_also_after_another() -> None:

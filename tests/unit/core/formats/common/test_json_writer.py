@@ -94,12 +94,12 @@ def test_escaped_texts_are_what_an_encoder_writes() -> None:
     for _ in range(200):
         texts = ["".join(chance.choices([*map(chr, range(0x80)), '"', "\\", "é", "漢", "😀"], k=chance.randrange(9)))]
         texts += chance.choices(TEXTS, k=chance.randrange(6))
-        found = escaped(pa.array(["before", *texts, ""]).slice(1))
-        found.validate(full=True)
-        assert found.to_pylist() == [msgspec.json.encode(text).decode()[1:-1] for text in [*texts, ""]]
+        actual = escaped(pa.array(["before", *texts, ""]).slice(1))
+        actual.validate(full=True)
+        assert actual.to_pylist() == [msgspec.json.encode(text).decode()[1:-1] for text in [*texts, ""]]
 
 
-def test_bytes_that_are_no_text_stay_as_they_are_beside_what_is_escaped() -> None:
+def test_bytes_that_are_no_text_stay_as_they_are_next_to_what_is_escaped() -> None:
     texts = pa.array([b'\xc3"', b"\xa9\\\xff", b"\n"]).view(pa.string())
     assert escaped(texts).view(pa.binary()).to_pylist() == [b'\xc3\\"', b"\xa9\\\\\xff", b"\\n"]
 
@@ -112,5 +112,5 @@ def test_however_many_kinds_of_bytes_need_an_escape_they_get_theirs(kinds: int) 
     texts = ["".join(chance.choices(pick, k=chance.randrange(9))) for _ in range(400)]
     whole = pa.array(texts, pa.string())
     for part in (slice(0, 400), slice(100, 300), slice(7, 8), slice(9, 9)):
-        found = escaped(whole[part]).to_pylist()
-        assert found == [msgspec.json.encode(text).decode()[1:-1] for text in texts[part]]
+        actual = escaped(whole[part]).to_pylist()
+        assert actual == [msgspec.json.encode(text).decode()[1:-1] for text in texts[part]]

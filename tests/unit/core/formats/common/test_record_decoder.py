@@ -48,18 +48,18 @@ def raising(error: Exception) -> Any:
     ],
 )
 def test_a_bad_record_is_an_error_in_its_place_and_keeps_its_bytes(error: Exception, code: str, text: str) -> None:
-    found = decoded(raising(error), b"{}", b"bad", b"[]")
-    assert [(c["offset"], c["kind"]) for c in found] == [(10, "row"), (11, "error"), (12, "row")]
-    assert (found[1]["error_code"], found[1]["error"], found[1]["raw"]) == (code, text, b"bad")
-    assert (found[1]["database"], found[1]["table"]) == ("shop", "orders")
+    actual = decoded(raising(error), b"{}", b"bad", b"[]")
+    assert [(c["offset"], c["kind"]) for c in actual] == [(10, "row"), (11, "error"), (12, "row")]
+    assert (actual[1]["error_code"], actual[1]["error"], actual[1]["raw"]) == (code, text, b"bad")
+    assert (actual[1]["database"], actual[1]["table"]) == ("shop", "orders")
 
 
-def test_a_bad_record_that_does_not_tell_its_table_has_none() -> None:
+def test_a_bad_record_that_does_not_show_its_table_has_none() -> None:
     def take(out: ChangeBuilder, place: int, value: bytes) -> None:
         raise ValueError("no change")
 
-    (found,) = decoded(take, b"other")
-    assert (found["kind"], found["database"], found["table"]) == ("error", None, None)
+    (actual,) = decoded(take, b"other")
+    assert (actual["kind"], actual["database"], actual["table"]) == ("error", None, None)
 
 
 def test_a_fault_of_the_decoder_itself_is_not_taken_for_bad_data() -> None:
@@ -75,5 +75,5 @@ def test_a_long_bad_record_is_cut() -> None:
     def take(out: ChangeBuilder, place: int, value: bytes) -> None:
         raise ValueError("long")
 
-    (found,) = decoded(take, b"x" * (RAW_LIMIT + 1))
-    assert len(found["raw"]) == RAW_LIMIT
+    (actual,) = decoded(take, b"x" * (RAW_LIMIT + 1))
+    assert len(actual["raw"]) == RAW_LIMIT

@@ -60,14 +60,14 @@ def decoded(kind: type[Faulty], error: BaseException, *values: bytes) -> list[tu
 @pytest.mark.parametrize("error", [IndexError("secret"), PanicException("secret"), AssertionError(), RecursionError()])
 @pytest.mark.parametrize("bad", [(0,), (6,), (2, 3), tuple(range(7))])
 def test_the_records_around_a_fault_are_decoded(error: BaseException, bad: tuple[int, ...]) -> None:
-    found = decoded(Faulty, error, *[b"bad" if place in bad else b"{}" for place in range(7)])
-    assert found == [(place, "record.fault" if place in bad else "row") for place in range(7)]
+    actual = decoded(Faulty, error, *[b"bad" if place in bad else b"{}" for place in range(7)])
+    assert actual == [(place, "record.fault" if place in bad else "row") for place in range(7)]
 
 
 def test_a_group_is_never_cut() -> None:
-    found = decoded(Grouping, IndexError(), b"{}", b"{}", b"{}", b"first", b"bad", b"{}")
+    actual = decoded(Grouping, IndexError(), b"{}", b"{}", b"{}", b"first", b"bad", b"{}")
     faults = [(3, "record.fault"), (4, "record.fault")]
-    assert found == [(0, "row"), (1, "row"), (2, "row"), *faults, (5, "row")]
+    assert actual == [(0, "row"), (1, "row"), (2, "row"), *faults, (5, "row")]
 
 
 @pytest.mark.parametrize("error", [MemoryError(), KeyboardInterrupt(), pa.ArrowMemoryError()])

@@ -104,13 +104,13 @@ def test_columns_give_what_following_one_by_one_gives(monkeypatch: pytest.Monkey
     for _ in range(200):
         pairs = log(chance)
         heard = {name: chance.choice([None, 0, 1, 7, 10**17]) for name in chance.sample(["", "a", "b"], 2)}
-        found = []
+        actual = []
         for way in (in_columns, one_by_one):
             monkeypatch.setattr(dts_slices, "follow", way)
             batch = wire.decode(records(pairs, heard))
             batch.validate(full=True)
-            found.append(batch.to_pylist())
-        assert found[0] == found[1]
+            actual.append(batch.to_pylist())
+        assert actual[0] == actual[1]
         monkeypatch.setattr(dts_slices, "follow", in_columns)
         again = []
         for stretch in whole_groups(cut(chance, records(pairs, {})), wire):
@@ -149,7 +149,7 @@ def test_a_log_without_faults_needs_no_record_one_by_one_but_the_first(monkeypat
 
 
 @pytest.mark.parametrize("width", [0, 1, 2, 3])
-def test_headers_of_many_records_tell_what_each_tells(width: int) -> None:
+def test_headers_of_many_records_show_what_each_shows(width: int) -> None:
     chance = random.Random(width)
     texts = [b"1", b"007", b"18446744073709551615", b"9" * 18, b"1" * 19, b"x", b"", b"-1", "٣".encode(), b"\xff", None]
     for _ in range(600):

@@ -33,31 +33,31 @@ def records(*texts: str, first: int = 0, partition: int = 0) -> Records:
     return Records("t", partition, offsets, [0] * count, [None] * count, [text.encode() for text in texts])
 
 
-def told(stretches: list[Records]) -> list[tuple[int, str]]:
+def reported(stretches: list[Records]) -> list[tuple[int, str]]:
     """Return the groups of stretches: offset of a group's last record, and what it is or which records it has."""
-    found = []
+    result = []
     for stretch in stretches:
         groups = SliceGroups(stretch.heard)
         ended = []
         for record, value in enumerate(stretch.values):
             this = part((value or b"").decode())
             if this is None:
-                found.append((stretch.offsets[record], "alone"))
+                result.append((stretch.offsets[record], "alone"))
                 continue
             arrival = groups.add(record, this)
             if arrival.repeated:
-                found.append((stretch.offsets[record], "repeated"))
+                result.append((stretch.offsets[record], "repeated"))
             if arrival.missing:
-                found.append((stretch.offsets[record], f"{arrival.missing} missing"))
+                result.append((stretch.offsets[record], f"{arrival.missing} missing"))
             ended += arrival.ended
         for group in [*ended, *groups.rest()]:
             places = [stretch.offsets[record] for record in group.records]
-            found.append((places[-1], f"{group.state} {places}"))
-    return sorted(found)
+            result.append((places[-1], f"{group.state} {places}"))
+    return sorted(result)
 
 
 def decoded(*texts: str) -> list[tuple[int, str]]:
-    return told([records(*texts)])
+    return reported([records(*texts)])
 
 
 def test_a_group_is_whole_with_its_last_record() -> None:
@@ -65,8 +65,8 @@ def test_a_group_is_whole_with_its_last_record() -> None:
 
 
 def test_groups_of_several_senders_may_interleave() -> None:
-    found = decoded("a - 0/2", "b - 0/2", "?", "b - 1/2", "a - 1/2")
-    assert found == [(2, "alone"), (3, "whole [1, 3]"), (4, "whole [0, 4]")]
+    actual = decoded("a - 0/2", "b - 0/2", "?", "b - 1/2", "a - 1/2")
+    assert actual == [(2, "alone"), (3, "whole [1, 3]"), (4, "whole [0, 4]")]
 
 
 def test_the_rest_of_a_group_that_began_before_the_log_is_early() -> None:
@@ -89,15 +89,15 @@ def test_a_group_that_lacks_a_record_is_torn_once(texts: tuple[str, ...], found:
 
 
 def test_a_number_that_is_not_above_the_last_is_a_repeat_and_disturbs_nothing() -> None:
-    found = decoded("a 5 0/2", "a 6 1/2", "a 5 0/2", "a 6 1/2", "a 7 0/1")
-    assert found == [(1, "whole [0, 1]"), (2, "repeated"), (3, "repeated"), (4, "whole [4]")]
+    actual = decoded("a 5 0/2", "a 6 1/2", "a 5 0/2", "a 6 1/2", "a 7 0/1")
+    assert actual == [(1, "whole [0, 1]"), (2, "repeated"), (3, "repeated"), (4, "whole [4]")]
 
 
 def test_a_slice_sent_again_in_its_group_is_dropped() -> None:
     assert decoded("a 5 0/2", "a 5 0/2", "a 6 1/2") == [(1, "repeated"), (2, "whole [0, 2]")]
 
 
-def test_numbers_left_out_are_told_with_the_record_after_them() -> None:
+def test_numbers_left_out_are_reported_with_the_record_after_them() -> None:
     assert decoded("a 5 0/1", "a 9 0/1") == [(0, "whole [0]"), (1, "3 missing"), (1, "whole [1]")]
 
 
@@ -105,7 +105,7 @@ def test_numbers_count_for_each_sender_on_their_own() -> None:
     assert decoded("a 5 0/1", "b 90 0/1", "a 6 0/1", "b 91 0/1") == [(i, f"whole [{i}]") for i in range(4)]
 
 
-def test_the_number_one_begins_a_sequence_anew() -> None:
+def test_the_number_one_begins_a_new_sequence() -> None:
     assert decoded("a 5 0/1", "a 1 0/1", "a 2 0/1") == [(i, f"whole [{i}]") for i in range(3)]
 
 
@@ -145,17 +145,17 @@ def test_partitions_are_held_back_apart() -> None:
 def test_a_group_left_open_at_the_end_is_handed_out_all_the_same() -> None:
     stretches = stretched(["a - 0/1", "a - 0/2"], [])
     assert [stretch.offsets for stretch in stretches] == [[0], [1]]
-    assert told(stretches) == [(0, "whole [0]"), (1, "torn [1]")]
+    assert reported(stretches) == [(0, "whole [0]"), (1, "torn [1]")]
 
 
-def test_records_before_the_start_only_tell_the_numbers() -> None:
+def test_records_before_the_start_only_show_the_numbers() -> None:
     stretches = stretched(["a 4 0/1", "a 5 0/1", "a 5 0/1", "a 8 0/1"], [1, 3], start=2)
-    assert told(stretches) == [(2, "repeated"), (3, "2 missing"), (3, "whole [3]")]
+    assert reported(stretches) == [(2, "repeated"), (3, "2 missing"), (3, "whole [3]")]
 
 
 def test_the_rest_of_a_group_whose_beginning_is_lost_is_torn_if_something_came_before() -> None:
-    assert told(stretched(["a 4 0/1", "a 6 1/2"], [], start=1)) == [(1, "1 missing"), (1, "torn [1]")]
-    assert told(stretched(["a 6 1/2"], [])) == [(0, "early [0]")]
+    assert reported(stretched(["a 4 0/1", "a 6 1/2"], [], start=1)) == [(1, "1 missing"), (1, "torn [1]")]
+    assert reported(stretched(["a 6 1/2"], [])) == [(0, "early [0]")]
 
 
 def log(chance: random.Random) -> list[str]:
@@ -187,9 +187,9 @@ def test_however_a_log_is_cut_into_blocks_the_same_comes_of_it() -> None:
     chance = random.Random(3)
     for _ in range(400):
         texts = log(chance)
-        whole = told([records(*texts)])
+        whole = reported([records(*texts)])
         cuts = sorted(chance.sample(range(1, len(texts)), chance.randrange(12)))
-        assert told(stretched(texts, cuts)) == whole
+        assert reported(stretched(texts, cuts)) == whole
 
 
 # ---- where a range may end

@@ -31,8 +31,8 @@ def test_member_names_are_listed_whatever_they_are(name: str) -> None:
 
 def test_repeated_member_names_are_one_object() -> None:
     known = MemberNames()
-    found = [known.names(b'{"a":%d,"b":"}"}' % number) for number in range(5)]
-    assert all(names is found[-1] for names in found[1:])
+    actual = [known.names(b'{"a":%d,"b":"}"}' % number) for number in range(5)]
+    assert all(names is actual[-1] for names in actual[1:])
 
 
 def test_a_member_more_or_less_is_never_overlooked() -> None:
@@ -78,7 +78,7 @@ def test_a_key_of_several_columns_is_read_as_if_it_were_the_first(key: bytes, na
     known = KeyNames()
     usual = [known.names(b'{"a":%d,"b":"x"}' % number) for number in range(4)]
     assert usual[0] == ("a", "b")
-    assert all(found is usual[0] for found in usual)
+    assert all(actual is usual[0] for actual in usual)
     assert [known.names(key) for _ in range(3)] == [names] * 3
     assert known.names(b'{"a":9,"b":"x"}') == ("a", "b")
 
@@ -95,7 +95,7 @@ def key_of(*names: str, payload: bytes | None = None) -> bytes:
     return b'{"schema":%b,"payload":%b}' % (schema, payload or json.dumps(dict.fromkeys(names, 1)).encode())
 
 
-def test_keys_with_schema_are_told_by_it() -> None:
+def test_keys_with_schema_are_recognised_by_it() -> None:
     known = KeyNames()
     for names in (("a",), ("a",), ("b", "a"), ("a", "b"), ("payload",), ("a",), ("schema", "payload")):
         assert known.names(key_of(*names)) == names

@@ -56,7 +56,7 @@ def test_tokens_of_images_stay_as_they_were_received() -> None:
     assert change["after"] == '{"a":1.10,"b":1e400,"c": "\\u00e9é","a":2}'
 
 
-def test_the_embedded_schema_is_told_with_the_row() -> None:
+def test_the_embedded_schema_is_reported_with_the_row() -> None:
     schema = {
         "type": "struct",
         "fields": [
@@ -73,29 +73,29 @@ def test_the_embedded_schema_is_told_with_the_row() -> None:
     }
     value = {"schema": schema, "payload": row("c", None, {"id": 1, "payload": 3})}
     key = json.dumps({"schema": {"fields": []}, "payload": {"id": 1}}).encode()
-    found = changes(value, value, keys=[key, key])
-    assert [change["after"] for change in found] == ['{"id": 1, "payload": 3}'] * 2
+    actual = changes(value, value, keys=[key, key])
+    assert [change["after"] for change in actual] == ['{"id": 1, "payload": 3}'] * 2
     wire = open_format("debezium-json")
-    description = wire.describe(found[1]["columns"])
+    description = wire.describe(actual[1]["columns"])
     assert (description.names, description.key) == (("id", "payload"), ("id",))
     assert wire.encoding_of("payload", ColumnType("date"), description) == Encoded("payload", Encoding.EPOCH_DAYS)
     assert wire.infer(description).columns[1].type == ColumnType("date")
 
 
-def test_without_schema_the_members_and_the_key_are_told() -> None:
+def test_without_schema_the_members_and_the_key_are_reported() -> None:
     (change,) = changes(row("c", None, {"id": 1, "v": 2}), keys=[b'{"id":1}'])
     description = open_format("debezium-json").describe(change["columns"])
     assert (description.names, description.key, description.details) == (("id", "v"), ("id",), None)
 
 
-def test_a_schema_beside_a_row_of_another_table_is_not_mistaken() -> None:
+def test_a_schema_next_to_a_row_of_another_table_is_not_mistaken() -> None:
     def enveloped(name: str) -> dict[str, Any]:
         fields = [{"field": "after", "fields": [{"field": name, "type": "int32"}]}]
         return {"schema": {"fields": fields}, "payload": row("c", None, {name: 1})}
 
-    found = changes(*[enveloped(name) for name in ("a", "b", "a", "b")])
+    actual = changes(*[enveloped(name) for name in ("a", "b", "a", "b")])
     wire = open_format("debezium-json")
-    assert [wire.describe(change["columns"]).names for change in found] == [("a",), ("b",), ("a",), ("b",)]
+    assert [wire.describe(change["columns"]).names for change in actual] == [("a",), ("b",), ("a",), ("b",)]
 
 
 def test_the_layout_of_source_before_0_10_is_read() -> None:
@@ -105,15 +105,15 @@ def test_the_layout_of_source_before_0_10_is_read() -> None:
 
 
 def test_file_numbers_compare_as_numbers() -> None:
-    found = changes(
+    actual = changes(
         row("c", None, {}, file="b.999999"), row("c", None, {}, file="b.1000000"), row("c", None, {}, pos=10**15)
     )
-    assert found[0]["position"] < found[1]["position"]
-    assert found[2]["position"] < found[0]["position"]
+    assert actual[0]["position"] < actual[1]["position"]
+    assert actual[2]["position"] < actual[0]["position"]
 
 
 def test_truncate_tombstone_heartbeat_and_transaction_marks() -> None:
-    found = changes(
+    actual = changes(
         row("t"),
         None,
         {"ts_ms": 1_700_000_000_000},
@@ -121,7 +121,7 @@ def test_truncate_tombstone_heartbeat_and_transaction_marks() -> None:
         {"status": "END", "id": "3-1-1", "event_count": 1, "data_collections": []},
         {"schema": None, "payload": None},
     )
-    kinds = [(change["kind"], change["op"]) for change in found]
+    kinds = [(change["kind"], change["op"]) for change in actual]
     assert kinds == [
         ("row", "truncate"),
         ("ignored", None),
@@ -167,8 +167,8 @@ def test_a_history_record_that_is_none_is_an_error(history: str) -> None:
 
 
 def _column(name: str, position: int, kind: str, length: int, labels: list[str] | None = None) -> dict[str, Any]:
-    told = {"name": name, "position": position, "typeName": kind, "length": length, "scale": None, "optional": True}
-    return {**told, "enumValues": labels, "charsetName": None, "generated": False, "autoIncremented": False}
+    reported = {"name": name, "position": position, "typeName": kind, "length": length, "scale": None, "optional": True}
+    return {**reported, "enumValues": labels, "charsetName": None, "generated": False, "autoIncremented": False}
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_a_record_longer_than_the_limit_keeps_its_beginning() -> None:
         (ColumnType("json"), {}, Encoded("c", Encoding.TEXT)),
     ],
 )
-def test_without_schema_the_stated_modes_tell_the_encoding(
+def test_without_schema_the_stated_modes_show_the_encoding(
     kind: ColumnType, options: dict[str, str], expected: Encoded
 ) -> None:
     assert open_format("debezium-json", options).encoding_of("c", kind, None) == expected
@@ -247,8 +247,8 @@ def test_an_unknown_option_value_or_format_is_answered_with_the_known_ones() -> 
 
 def test_progress_is_read_from_rows_and_heartbeats() -> None:
     wire = open_format("debezium-json")
-    found = wire.progress_of("p.shop.t", None, json.dumps(row("c", None, {"id": 1})).encode())
-    assert (found.source_time_ms, found.heartbeat) == (1_700_000_000_123, False)
+    actual = wire.progress_of("p.shop.t", None, json.dumps(row("c", None, {"id": 1})).encode())
+    assert (actual.source_time_ms, actual.heartbeat) == (1_700_000_000_123, False)
     beat = wire.progress_of("__debezium-heartbeat.p", None, b'{"ts_ms":42}')
     assert (beat.source_time_ms, beat.heartbeat) == (42, True)
     assert wire.progress_of("p.shop.t", None, None) is None

@@ -94,13 +94,13 @@ def test_a_row_keeps_its_images_its_place_and_its_transaction(op: str, name: str
     assert [None if x is None else json.loads(x) for x in (change["before"], change["after"])] == [before, after]
 
 
-def test_dtles_clock_is_not_told_as_the_time_of_the_source() -> None:
+def test_dtles_clock_is_not_reported_as_the_time_of_the_source() -> None:
     value = row("c", None, {"id": 1, "name": "a"})
     assert changes(value)[0]["source_time"] is None
     assert open_format("dtle-json").progress_of("dt.shop.t", key("id"), value) is None
 
 
-def test_a_snapshot_row_is_told_as_one_and_stands_before_the_whole_log() -> None:
+def test_a_snapshot_row_is_reported_as_one_and_stands_before_the_whole_log() -> None:
     snapshot, first = changes(
         row("c", None, {"id": 1, "name": "a"}, **SNAPSHOT),
         row("c", None, {"id": 2, "name": "b"}, file="bin.000001", pos=4),
@@ -121,7 +121,7 @@ def test_tokens_of_images_stay_as_they_were_received() -> None:
     assert changes(value)[0]["after"] == '{"id":1e20,"name":"\\u003cé"}'
 
 
-def test_the_columns_and_the_key_are_told_with_the_row() -> None:
+def test_the_columns_and_the_key_are_reported_with_the_row() -> None:
     wire = open_format("dtle-json")
     with_key, without = changes(*[row("c", None, {"id": 1, "name": "a"})] * 2, keys=[key("name", "id"), key()])
     described = wire.describe(with_key["columns"])
@@ -129,7 +129,7 @@ def test_the_columns_and_the_key_are_told_with_the_row() -> None:
     assert wire.describe(without["columns"]).key == ()
 
 
-def test_a_record_that_lost_its_key_does_not_tell_the_tables() -> None:
+def test_a_record_that_lost_its_key_does_not_show_the_tables() -> None:
     wire = open_format("dtle-json")
     (change,) = changes(row("c", None, {"id": 1, "name": "a"}), keys=[None])
     described = wire.describe(change["columns"])
@@ -143,7 +143,7 @@ def test_an_update_may_move_its_key() -> None:
 # ---- DDL
 
 
-def test_ddl_is_told_with_its_place_its_time_and_its_database() -> None:
+def test_ddl_is_reported_with_its_place_its_time_and_its_database() -> None:
     (change,) = changes(ddl("ALTER TABLE shop.t ADD c INT"), keys=[b"null"])
     assert (change["kind"], change["statement"]) == ("schema", "ALTER TABLE shop.t ADD c INT")
     assert (change["default_database"], change["database"], change["table"]) == ("shop", "shop", None)
@@ -153,27 +153,27 @@ def test_ddl_is_told_with_its_place_its_time_and_its_database() -> None:
 
 
 def test_ddl_and_rows_stand_in_one_order() -> None:
-    found = changes(
+    actual = changes(
         row("c", None, {"id": 1, "name": "a"}, pos=899),
         ddl("TRUNCATE TABLE shop.t"),
         row("c", None, {"id": 1, "name": "a"}, pos=901),
     )
-    positions = [change["position"] for change in found]
+    positions = [change["position"] for change in actual]
     assert positions == sorted(positions)
 
 
 def test_snapshot_ddl_stands_before_the_whole_log_and_has_no_time() -> None:
     zeros = {"ts_sec": 0, "file": "", "pos": 0, "gtids": "", "snapshot": True}
-    found = changes(
+    actual = changes(
         ddl("SET session.sql_mode = ''", None, **zeros),
         ddl("CREATE DATABASE IF NOT EXISTS `shop`", **zeros),
         ddl("DROP TABLE IF EXISTS `t`", **zeros),
         ddl("CREATE TABLE `t` (id INT)", **zeros),
     )
-    assert [change["kind"] for change in found] == ["schema"] * 4
-    assert {change["position"] for change in found} == {"0000.0000000000.00000000000000000000.0000000000"}
-    assert found[3]["default_database"] == "shop"
-    assert found[3]["source_time"] is None
+    assert [change["kind"] for change in actual] == ["schema"] * 4
+    assert {change["position"] for change in actual} == {"0000.0000000000.00000000000000000000.0000000000"}
+    assert actual[3]["default_database"] == "shop"
+    assert actual[3]["source_time"] is None
 
 
 @pytest.mark.parametrize("space", [" ", "  ", "\n"])
@@ -360,7 +360,7 @@ def test_a_geometry_is_refused() -> None:
         open_format("dtle-json").encoding_of("g", ColumnType("geometry"), None)
 
 
-def test_without_description_the_types_tell_the_encoding() -> None:
+def test_without_description_the_types_show_the_encoding() -> None:
     wire = open_format("dtle-json")
     assert wire.encoding_of("c", ColumnType("decimal", 9, 3), None) == Encoded("c", Encoding.DECIMAL_BASE64, 3)
     assert wire.encoding_of("c", ColumnType("year"), None) == Encoded("c", Encoding.NUMBER)
@@ -397,7 +397,7 @@ def test_no_schema_is_inferred_where_types_leave_a_value_open() -> None:
 # ---- options
 
 
-def test_all_wrong_options_are_told_at_once() -> None:
-    with pytest.raises(ConfigurationError) as told:
+def test_all_wrong_options_are_reported_at_once() -> None:
+    with pytest.raises(ConfigurationError) as reported:
         open_format("dtle-json", {"timezone": "Mars/Olympus", "text_as_base64": "maybe", "default_database": ""})
-    assert len(told.value.problems) == 3
+    assert len(reported.value.problems) == 3

@@ -59,10 +59,10 @@ def values(change: dict[str, Any], which: str, types: dict[str, str], format: st
 
 def value(text: object, kind: str, format: str = "drs-json", named: str | None = None, **options: str) -> Any:
     """Return the value of one column, given how it stands in the image."""
-    told = {"mysqlType": {"c": named or kind.partition("(")[0]}}
-    (change,) = changes(message("INSERT", [{"c": text}], **told), format=format, **options)
-    found = values(change, "after", {"c": kind}, format, **options)
-    return found["c"]
+    reported = {"mysqlType": {"c": named or kind.partition("(")[0]}}
+    (change,) = changes(message("INSERT", [{"c": text}], **reported), format=format, **options)
+    result = values(change, "after", {"c": kind}, format, **options)
+    return result["c"]
 
 
 OLD, NEW = {"id": "1", "v": "a"}, {"id": "1", "v": "b"}

@@ -32,7 +32,7 @@ from tests.unit.core.formats.drs.avro_changes import (
     schema_of,
 )
 
-# ---- the shape of appendix A: values beside a list of columns
+# ---- the shape of appendix A: values next to a list of columns
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_statements_dialect_is_the_one_that_the_option_states() -> None:
 
 
 def test_schema_changes_marks_and_heartbeats() -> None:
-    found = changes(
+    actual = changes(
         wire("DDL", afterImages="ALTER TABLE orders ADD c INT"),
         wire("BEGIN", objectName=None),
         wire("COMMIT", objectName=None),
@@ -76,28 +76,28 @@ def test_schema_changes_marks_and_heartbeats() -> None:
         wire("CHECKPOINT", objectName=None),
         None,
     )
-    assert [(c["kind"], c["op"]) for c in found] == [
+    assert [(c["kind"], c["op"]) for c in actual] == [
         ("schema", None), ("transaction", "begin"), ("transaction", "commit"), ("progress", None),
         ("ignored", None), ("ignored", None),
     ]  # fmt: skip
-    assert (found[0]["statement"], found[0]["default_database"]) == ("ALTER TABLE orders ADD c INT", "shop")
-    assert found[0]["position"] == "0000.0000000000.00000000000000027677.0000000000"
-    assert found[1]["transaction_id"] == "77"
-    assert found[3]["source_time"] == datetime(2021, 6, 25, 9, 51, 53, tzinfo=UTC)
+    assert (actual[0]["statement"], actual[0]["default_database"]) == ("ALTER TABLE orders ADD c INT", "shop")
+    assert actual[0]["position"] == "0000.0000000000.00000000000000027677.0000000000"
+    assert actual[1]["transaction_id"] == "77"
+    assert actual[3]["source_time"] == datetime(2021, 6, 25, 9, 51, 53, tzinfo=UTC)
 
 
 def test_a_column_that_is_not_carried_is_absent_and_did_not_change() -> None:
     none, null = "NONE", "NULL"
-    found = changes(
+    actual = changes(
         wire("UPDATE", fields=FIELDS, beforeImages=A, afterImages=[integer(103), none]),
         wire("UPDATE", fields=FIELDS, beforeImages=[integer(103), none], afterImages=[integer(104), none]),
         wire("INSERT", fields=FIELDS, afterImages=[integer(103), null]),
     )
-    assert image(found[0]["after"]) == IMAGE_A
-    assert [image(found[1][side]) for side in ("before", "after")] == [{"id": "103"}, {"id": "104"}]
-    assert image(found[2]["after"]) == {"id": "103", "v": None}
+    assert image(actual[0]["after"]) == IMAGE_A
+    assert [image(actual[1][side]) for side in ("before", "after")] == [{"id": "103"}, {"id": "104"}]
+    assert image(actual[2]["after"]) == {"id": "103", "v": None}
     wire_format = open_format("drs-avro", OPTIONS)
-    assert [wire_format.describe(c["columns"]).complete for c in found] == [True, False, True]
+    assert [wire_format.describe(c["columns"]).complete for c in actual] == [True, False, True]
 
 
 def typed(given: Any, kind: str, options: Any = OPTIONS) -> Any:

@@ -46,10 +46,10 @@ def rows_of_every_kind() -> list[bytes]:
 
 
 def test_a_schema_with_other_branches_gives_errors_and_no_rows_but_of_null() -> None:
-    found = changes(*rows_of_every_kind(), options={**OPTIONS, "schema": json.dumps(SHORTENED)})
-    rows = [change for change in found if change["kind"] != "error"]
+    actual = changes(*rows_of_every_kind(), options={**OPTIONS, "schema": json.dumps(SHORTENED)})
+    rows = [change for change in actual if change["kind"] != "error"]
     assert [image(change["after"]) for change in rows] == [{"c8": None}]
-    assert {change["error_code"] for change in found if change["kind"] == "error"} <= {
+    assert {change["error_code"] for change in actual if change["kind"] == "error"} <= {
         "record.schema_mismatch",
         "record.malformed",
     }
@@ -57,21 +57,21 @@ def test_a_schema_with_other_branches_gives_errors_and_no_rows_but_of_null() -> 
 
 def test_an_older_edition_reads_what_it_knows_and_refuses_the_rest() -> None:
     options = {**OPTIONS, "schema": json.dumps(OLDER)}
-    found = changes(
+    actual = changes(
         wire("INSERT", fields=FIELDS, afterImages=A),
         wire("INSERT", fields=FIELDS, afterImages=[integer(1), "NULL"]),
         wire("INIT", fields=FIELDS, afterImages=A),
         options=options,
     )
-    assert [change["kind"] for change in found] == ["row", "error", "error"]
+    assert [change["kind"] for change in actual] == ["row", "error", "error"]
 
 
 def test_bytes_that_are_left_over_or_missing_are_an_error() -> None:
     whole = wire("INSERT", fields=FIELDS, afterImages=A)
-    found = changes(*(whole[:n] for n in range(len(whole))), whole + b"\0", whole + whole, b"\xff" * 50)
-    assert {change["kind"] for change in found} == {"error"}
-    assert {change["error_code"] for change in found} == {"record.schema_mismatch"}
-    assert found[-2]["raw"] == whole + whole
+    actual = changes(*(whole[:n] for n in range(len(whole))), whole + b"\0", whole + whole, b"\xff" * 50)
+    assert {change["kind"] for change in actual} == {"error"}
+    assert {change["error_code"] for change in actual} == {"record.schema_mismatch"}
+    assert actual[-2]["raw"] == whole + whole
 
 
 @pytest.mark.parametrize(
@@ -116,13 +116,13 @@ def test_bytes_that_are_left_over_or_missing_are_an_error() -> None:
 def test_what_is_implausible_is_an_error_with_the_bytes(more: dict[str, Any]) -> None:
     good = wire("INSERT", fields=FIELDS, afterImages=A)
     bad = wire(**{"operation": "INSERT", "fields": FIELDS, "afterImages": A, **more})
-    found = changes(good, bad, good)
-    assert [change["kind"] for change in found] == ["row", "error", "row"]
-    assert (found[1]["error_code"], found[1]["raw"], found[1]["offset"]) == ("record.malformed", bad, 1)
+    actual = changes(good, bad, good)
+    assert [change["kind"] for change in actual] == ["row", "error", "row"]
+    assert (actual[1]["error_code"], actual[1]["raw"], actual[1]["offset"]) == ("record.malformed", bad, 1)
 
 
 @pytest.mark.parametrize(("time", "unit"), [(1624614713, 1_000_000), (1624614713000, 1000), (1624614713000000, 1)])
-def test_the_digits_of_a_time_tell_its_unit(time: int, unit: int) -> None:
+def test_the_digits_of_a_time_show_its_unit(time: int, unit: int) -> None:
     (change,) = changes(wire("INSERT", fields=FIELDS, afterImages=A, sourceTimestamp=time))
     assert change["source_time"] == datetime(2021, 6, 25, 9, 51, 53, tzinfo=UTC)
 
@@ -139,8 +139,8 @@ def test_a_fingerprint_before_the_record_must_be_that_of_the_schema() -> None:
     }  # fmt: skip
     stream = encoded(fastavro.parse_schema(tree), {"o": "DELETE", "p": "1", "d": "d", "t": "t", "i": {"a": "1"}})
     mark = _rabin(fastavro.schema.to_parsing_canonical_form(tree).encode()).to_bytes(8, "little")
-    found = changes(b"\xc3\x01" + mark + stream, b"\xc3\x01" + mark[::-1] + stream, stream, options=options)
-    assert [change["kind"] for change in found] == ["row", "error", "error"]
+    actual = changes(b"\xc3\x01" + mark + stream, b"\xc3\x01" + mark[::-1] + stream, stream, options=options)
+    assert [change["kind"] for change in actual] == ["row", "error", "error"]
 
 
 def _rabin(text: bytes) -> int:
@@ -160,14 +160,14 @@ def _rabin(text: bytes) -> int:
 
 def test_the_number_of_a_registered_schema_is_passed_over_where_that_is_stated() -> None:
     bare = wire("INSERT", fields=FIELDS, afterImages=A)
-    found = changes(b"\0\0\0\0\7" + bare, bare, options={**OPTIONS, "framing": "confluent"})
-    assert [change["kind"] for change in found] == ["row", "error"]
+    actual = changes(b"\0\0\0\0\7" + bare, bare, options={**OPTIONS, "framing": "confluent"})
+    assert [change["kind"] for change in actual] == ["row", "error"]
 
 
 @pytest.mark.parametrize(
     ("begin", "hint"), [(b"Obj\x01", "container"), (b"\xc3\x01", "single-object"), (b"\0\0\0\0\7", "registered")]
 )
-def test_a_record_that_does_not_fit_is_told_what_it_may_be(begin: bytes, hint: str) -> None:
+def test_a_record_that_does_not_fit_is_shown_what_it_may_be(begin: bytes, hint: str) -> None:
     (change,) = changes(begin + wire("INSERT", fields=FIELDS, afterImages=A))
     assert change["kind"] == "error"
     assert hint in change["error"]
@@ -197,8 +197,8 @@ def test_a_batch_without_a_readable_schema_is_not_planned(options: dict[str, str
 
 def test_without_a_schema_nothing_is_read_and_the_sensor_says_why() -> None:
     wire_format = open_format("drs-avro")
-    found = changes(b"x", None, options={})
-    assert [(change["kind"], change["error_code"]) for change in found] == [
+    actual = changes(b"x", None, options={})
+    assert [(change["kind"], change["error_code"]) for change in actual] == [
         ("error", "schema.missing"),
         ("ignored", None),
     ]
@@ -206,19 +206,19 @@ def test_without_a_schema_nothing_is_read_and_the_sensor_says_why() -> None:
         wire_format.progress_of("t", None, b"x")
 
 
-def test_every_missing_or_wrong_option_is_told_at_once() -> None:
+def test_every_missing_or_wrong_option_is_reported_at_once() -> None:
     with pytest.raises(ConfigurationError) as caught:
         open_format("drs-avro", {
             "schema": OPTIONS["schema"], "timezone": "Mars", "framing": "none", "field.operation": "op",
             "field.time": "source.version", "field.name": "tags", "field.before": "version",
             "field.after": "afterImages", "field.statement": "source.sourceType.x",
         })  # fmt: skip
-    told = " ".join(caught.value.problems)
+    reported = " ".join(caught.value.problems)
     assert len(caught.value.problems) == 8
     for name in ("timezone", "framing", "field.operation", "field.position", "field.name", "field.before",
                  "field.columns", "field.statement"):  # fmt: skip
-        assert f"source.options.{name}:" in told
-    assert "sourceTimestamp" in told  # the fields that the schema has
+        assert f"source.options.{name}:" in reported
+    assert "sourceTimestamp" in reported  # the fields that the schema has
 
 
 @pytest.mark.parametrize(
@@ -247,8 +247,8 @@ def test_a_text_that_is_no_schema_or_not_a_safe_one_is_refused(text: str, reason
 
 def test_progress_is_read_from_rows_and_heartbeats() -> None:
     wire_format = open_format("drs-avro", OPTIONS)
-    found = wire_format.progress_of("t", None, wire("INSERT", fields=FIELDS, afterImages=A))
-    assert (found.source_time_ms, found.heartbeat) == (1624614713000, False)
+    actual = wire_format.progress_of("t", None, wire("INSERT", fields=FIELDS, afterImages=A))
+    assert (actual.source_time_ms, actual.heartbeat) == (1624614713000, False)
     assert wire_format.progress_of("t", None, wire("HEARTBEAT")).heartbeat
     for given in (None, b"", b"garbage", wire("CHECKPOINT"), wire("INSERT", sourceTimestamp=5)):
         assert wire_format.progress_of("t", None, given) is None
@@ -258,13 +258,13 @@ def test_operations_may_have_other_names() -> None:
     tree = schema_of({"c": "string"})
     plain = fastavro.parse_schema(tree)
     values = [encoded(plain, event(type=name, data={"c": "1"})) for name in ("I", "C", "INSERT")]
-    found = changes(*values, options={**PLAIN, "schema": json.dumps(tree), "operation.insert": "I, C"})
-    assert [change["kind"] for change in found] == ["row", "row", "error"]
+    actual = changes(*values, options={**PLAIN, "schema": json.dumps(tree), "operation.insert": "I, C"})
+    assert [change["kind"] for change in actual] == ["row", "row", "error"]
 
 
 def test_positions_may_be_the_largest_long_and_never_more() -> None:
     plain = fastavro.parse_schema(schema_of({"c": "string"}))
     values = [encoded(plain, event(id=text, data={"c": "1"})) for text in (str(2**63 - 1), str(2**63), "x", "", "٣")]
-    found = changes(*values, options={**PLAIN, "schema": json.dumps(schema_of({"c": "string"}))})
-    assert [change["kind"] for change in found] == ["row", "error", "error", "error", "error"]
-    assert found[0]["position"] == "0000.0000000000.09223372036854775807.0000000000"
+    actual = changes(*values, options={**PLAIN, "schema": json.dumps(schema_of({"c": "string"}))})
+    assert [change["kind"] for change in actual] == ["row", "error", "error", "error", "error"]
+    assert actual[0]["position"] == "0000.0000000000.09223372036854775807.0000000000"

@@ -48,20 +48,20 @@ def test_an_image_may_be_a_record_of_columns() -> None:
 def test_an_image_may_be_a_list_of_rows() -> None:
     kind = {"type": "array", "items": {"type": "map", "values": VALUE}}
     rows = [{"id": n} for n in range(12)]
-    found = decoded(kind, event(type="UPDATE", old=rows, data=rows[::-1]))
-    assert [change["index"] for change in found] == list(range(12))
-    assert [image(change["before"])["id"] for change in found] == [str(n) for n in range(12)]
-    assert [image(change["after"])["id"] for change in found] == [str(11 - n) for n in range(12)]
-    assert [c["position"] for c in found] == sorted({c["position"] for c in found})
+    actual = decoded(kind, event(type="UPDATE", old=rows, data=rows[::-1]))
+    assert [change["index"] for change in actual] == list(range(12))
+    assert [image(change["before"])["id"] for change in actual] == [str(n) for n in range(12)]
+    assert [image(change["after"])["id"] for change in actual] == [str(11 - n) for n in range(12)]
+    assert [c["position"] for c in actual] == sorted({c["position"] for c in actual})
 
 
 def test_an_image_may_be_a_list_of_names_with_values() -> None:
     fields = [{"name": "name", "type": "string"}, {"name": "value", "type": VALUE}]
     kind = {"type": "array", "items": {"type": "record", "name": "Cell", "fields": fields}}
     cell = [{"name": "id", "value": 1}, {"name": "v", "value": "a"}]
-    found = decoded(kind, event(data=cell), event(data=[*cell, cell[0]]))
-    assert [change["kind"] for change in found] == ["row", "error"]
-    assert image(found[0]["after"]) == {"id": "1", "v": "a"}
+    actual = decoded(kind, event(data=cell), event(data=[*cell, cell[0]]))
+    assert [change["kind"] for change in actual] == ["row", "error"]
+    assert image(actual[0]["after"]) == {"id": "1", "v": "a"}
 
 
 def logical(base: Any, name: str, **more: Any) -> dict[str, Any]:
@@ -122,16 +122,16 @@ def test_a_value_whose_meaning_is_not_known_is_an_error(kind: Any, given: Any) -
 
 
 def test_a_column_that_is_text_before_and_bytes_after_is_an_error() -> None:
-    found = decoded({"type": "map", "values": VALUE}, event(type="UPDATE", old={"c": "dGVzdA=="}, data={"c": b"test"}))
-    assert [change["kind"] for change in found] == ["error"]
+    actual = decoded({"type": "map", "values": VALUE}, event(type="UPDATE", old={"c": "dGVzdA=="}, data={"c": b"test"}))
+    assert [change["kind"] for change in actual] == ["error"]
 
 
 def test_lists_of_columns_that_take_turns_each_name_their_own_values() -> None:
     lists = [[{"name": f"c{n}", "dataTypeNumber": 3}] for n in range(40)]  # more than are remembered
     lists += [FIELDS[:1], FIELDS, FIELDS[::-1], [], None, FIELDS[:1] * 2]
     rows = [(fields, [integer(n + 1) for n in range(len(fields or ()))]) for fields in lists] * 3
-    found = changes(*(wire("INSERT", fields=fields, afterImages=values) for fields, values in rows))
-    for change, (fields, _) in zip(found, rows, strict=True):
+    actual = changes(*(wire("INSERT", fields=fields, afterImages=values) for fields, values in rows))
+    for change, (fields, _) in zip(actual, rows, strict=True):
         names = [item["name"] for item in fields or ()]
         assert change["kind"] == ("row" if names and len(set(names)) == len(names) else "error")
         if change["kind"] == "row":
@@ -146,8 +146,8 @@ def test_columns_may_be_listed_inside_a_record() -> None:
     options = {**PLAIN, "schema": json.dumps(tree), "field.columns": "h.names"}
     rows = [{"a": 1}, {"b": 2}, {"a": 3, "b": None}]
     events = [event(h={"names": list(row)}, data=list(row.values())) for row in rows]
-    found = changes(*(encoded(fastavro.parse_schema(tree), e) for e in events), options=options)
-    assert [image(change["after"]) for change in found] == [{"a": "1"}, {"b": "2"}, {"a": "3", "b": None}]
+    actual = changes(*(encoded(fastavro.parse_schema(tree), e) for e in events), options=options)
+    assert [image(change["after"]) for change in actual] == [{"a": "1"}, {"b": "2"}, {"a": "3", "b": None}]
 
 
 @pytest.mark.parametrize("kind", [{"type": "array", "items": "string"}, {"type": "map", "values": "string"}])

@@ -60,11 +60,11 @@ def test_the_row_of_the_escape_table_that_is_wrong_is_not_followed() -> None:
 
 def test_the_sample_that_another_cloud_publishes_decodes_to_the_changes_stated_for_it() -> None:
     name = "kafka_message_format.rst.jsonl"
-    found = sorted((SHARED / "fixtures" / "peers" / "data-replication-service").rglob(name))
-    if not found:
+    actual = sorted((SHARED / "fixtures" / "peers" / "data-replication-service").rglob(name))
+    if not actual:
         pytest.skip("the published sample is not here")
-    stated = [json.loads(line) for line in found[0].with_name(f"{name}.expected.jsonl").read_text().splitlines()]
-    (change,) = changes(*[line.encode() for line in found[0].read_text(encoding="utf-8").splitlines()])
+    stated = [json.loads(line) for line in actual[0].with_name(f"{name}.expected.jsonl").read_text().splitlines()]
+    (change,) = changes(*[line.encode() for line in actual[0].read_text(encoding="utf-8").splitlines()])
     assert [item["op"] for item in stated] == ["update_before", "update_after"]
     assert (change["database"], change["table"]) == (stated[0]["db"], stated[0]["table"])
     assert [image(change["before"]), image(change["after"])] == [item["row"] for item in stated]
@@ -76,8 +76,8 @@ def test_the_sample_that_another_cloud_publishes_decodes_to_the_changes_stated_f
 @pytest.mark.parametrize("format", BOTH)
 @pytest.mark.parametrize("nothing", [None, []])
 def test_inserted_and_initial_rows_stand_in_data(format: str, nothing: object) -> None:
-    found = changes(message("INSERT", [NEW], nothing), message("INIT", [NEW], nothing), format=format)
-    assert [(c["op"], c["before"], image(c["after"])) for c in found] == [
+    actual = changes(message("INSERT", [NEW], nothing), message("INIT", [NEW], nothing), format=format)
+    assert [(c["op"], c["before"], image(c["after"])) for c in actual] == [
         ("insert", None, NEW),
         ("snapshot", None, NEW),
     ]
@@ -117,16 +117,16 @@ def test_members_that_are_absent_mean_no_image() -> None:
 
 def test_several_rows_of_one_message_keep_their_order() -> None:
     rows = [[{"id": str(n), "v": side} for n in range(12)] for side in "ab"]
-    found = changes(message("UPDATE", rows[1], rows[0]))
-    assert [change["index"] for change in found] == list(range(12))
-    assert [image(change["before"]) for change in found] == rows[0]
-    assert [image(change["after"]) for change in found] == rows[1]
-    assert [c["position"] for c in found] == sorted({c["position"] for c in found})
+    actual = changes(message("UPDATE", rows[1], rows[0]))
+    assert [change["index"] for change in actual] == list(range(12))
+    assert [image(change["before"]) for change in actual] == rows[0]
+    assert [image(change["after"]) for change in actual] == rows[1]
+    assert [c["position"] for c in actual] == sorted({c["position"] for c in actual})
 
 
 def test_positions_follow_the_sequence_number_and_not_the_clock() -> None:
-    found = changes(message("INSERT", [NEW], id=9, es=2000), message("INSERT", [NEW], id=10, es=1000))
-    assert found[0]["position"] < found[1]["position"]
+    actual = changes(message("INSERT", [NEW], id=9, es=2000), message("INSERT", [NEW], id=10, es=1000))
+    assert actual[0]["position"] < actual[1]["position"]
 
 
 def test_numbers_of_the_envelope_may_be_strings() -> None:
@@ -173,8 +173,8 @@ def test_members_of_newer_editions_are_passed_over() -> None:
 def test_what_earlier_messages_were_like_changes_nothing(other: dict[str, Any], format: str) -> None:
     usual = message("INSERT", [{"id": "1", "v": "a"}])
     sent = [usual, other, usual, other, other, usual]
-    found = [{**change, "offset": 0} for change in changes(*sent, format=format)]
-    assert found == [change for value in sent for change in changes(value, format=format)]
+    actual = [{**change, "offset": 0} for change in changes(*sent, format=format)]
+    assert actual == [change for value in sent for change in changes(value, format=format)]
 
 
 # ---- schema changes
@@ -216,9 +216,9 @@ def test_a_schema_change_needs_its_type_only() -> None:
 def test_progress_is_the_source_time_of_rows_and_schema_changes(format: str) -> None:
     wire = open_format(format)
     for kind in ("INSERT", "INIT", "DDL"):
-        found = wire.progress_of("t", None, json.dumps(message(kind, [NEW])).encode())
-        assert found is not None
-        assert (found.source_time_ms, found.heartbeat) == (1624614713000, False)
+        actual = wire.progress_of("t", None, json.dumps(message(kind, [NEW])).encode())
+        assert actual is not None
+        assert (actual.source_time_ms, actual.heartbeat) == (1624614713000, False)
     for value in (None, b"garbage", b"{}", b'{"type":"OTHER","es":1}', b'{"type":"INSERT","es":null}', b"[" * 100_000):
         assert wire.progress_of("t", None, value) is None
 

@@ -29,28 +29,28 @@ def test_the_record_names_its_columns_types_and_key_whatever_their_order() -> No
 
 
 @pytest.mark.parametrize(("given", "key"), [([], ()), (None, None), (["v", "id"], ("v", "id"))])
-def test_a_key_may_be_empty_or_not_told(given: object, key: object) -> None:
+def test_a_key_may_be_empty_or_not_reported(given: object, key: object) -> None:
     (change,) = changes(message("INSERT", [NEW], pkNames=given))
     assert open_format("drs-json").describe(change["columns"]).key == key
 
 
-def test_without_types_the_members_tell_the_columns() -> None:
+def test_without_types_the_members_show_the_columns() -> None:
     (change,) = changes(message("INSERT", [NEW], mysqlType=None))
     description = open_format("drs-json").describe(change["columns"])
     assert (description.names, description.details, description.complete) == (("id", "v"), None, True)
 
 
 def test_a_column_that_one_image_lacks_did_not_change() -> None:
-    found = changes(
+    actual = changes(
         message("UPDATE", [{"id": "1", "v": "b"}], [{"v": None}]),
         message("UPDATE", [{"v": "b"}], [{"id": "1", "v": "a"}]),
     )
-    assert [image(c["before"]) for c in found] == [{"id": "1", "v": None}, {"id": "1", "v": "a"}]
-    assert [image(c["after"]) for c in found] == [{"id": "1", "v": "b"}, {"id": "1", "v": "b"}]
-    assert [open_format("drs-json").describe(c["columns"]).complete for c in found] == [True, True]
+    assert [image(c["before"]) for c in actual] == [{"id": "1", "v": None}, {"id": "1", "v": "a"}]
+    assert [image(c["after"]) for c in actual] == [{"id": "1", "v": "b"}, {"id": "1", "v": "b"}]
+    assert [open_format("drs-json").describe(c["columns"]).complete for c in actual] == [True, True]
 
 
-def test_an_image_that_lacks_a_named_column_is_told_to_be_partial() -> None:
+def test_an_image_that_lacks_a_named_column_is_reported_as_partial() -> None:
     # Oracle: what the redo record does not have is absent and means "not updated"
     (change,) = changes(message("UPDATE", [{"id": "1"}], [{"id": "2"}]))
     wire = open_format("drs-json")
@@ -59,7 +59,7 @@ def test_an_image_that_lacks_a_named_column_is_told_to_be_partial() -> None:
     assert wire.infer(description) is None
 
 
-def test_columns_of_any_name_are_told() -> None:
+def test_columns_of_any_name_are_reported() -> None:
     names = ['quo"te', "back\\slash", "größe", "", "f0", " trailing ", "emoji 😀"]
     row = dict.fromkeys(names, "1")
     (change,) = changes(message("INSERT", [row], mysqlType=dict.fromkeys(names, "int"), pkNames=[]))
@@ -68,8 +68,8 @@ def test_columns_of_any_name_are_told() -> None:
 
 
 def test_a_schema_is_made_that_holds_every_value_of_the_bare_types() -> None:
-    told = {"id": "bigint", "n": "int", "d": "decimal", "t": "datetime", "b": "blob", "v": "varchar"}
-    (change,) = changes(message("INSERT", [dict.fromkeys(told, "1")], mysqlType=told))
+    reported = {"id": "bigint", "n": "int", "d": "decimal", "t": "datetime", "b": "blob", "v": "varchar"}
+    (change,) = changes(message("INSERT", [dict.fromkeys(reported, "1")], mysqlType=reported))
     wire = open_format("drs-json")
     schema = wire.infer(wire.describe(change["columns"]))
     assert schema is not None
@@ -173,9 +173,9 @@ def test_without_a_stated_zone_a_timestamp_in_json_c_is_refused() -> None:
     ],
 )
 def test_values_of_another_form_are_refused(text: object, kind: str) -> None:
-    found = value(text, kind)
-    assert isinstance(found, str)
-    assert found in {"byte_invalid", "number_invalid", "date_invalid", "time_invalid", "token_unexpected"}
+    actual = value(text, kind)
+    assert isinstance(actual, str)
+    assert actual in {"byte_invalid", "number_invalid", "date_invalid", "time_invalid", "token_unexpected"}
 
 
 def test_the_type_that_the_record_names_decides() -> None:

@@ -116,8 +116,8 @@ def changes(*values: bytes | None, numbers: list[int] | None = None, shards: str
     """
     count = len(values)
     headers = [[] for _ in values]
-    for place, found in enumerate(numbers or ()):
-        headers[place].append(("ps", str(found).encode()))
+    for place, result in enumerate(numbers or ()):
+        headers[place].append(("ps", str(result).encode()))
     for place, shard in enumerate(shards):
         headers[place].append(("ShardId", shard.encode()))
     wire = open_format("dts-protobuf", more.pop("options", None))
@@ -131,8 +131,8 @@ def changes(*values: bytes | None, numbers: list[int] | None = None, shards: str
 
 
 def change(*entries: Entry, **more: Any) -> dict[str, Any]:
-    (found,) = changes(record(*entries), **more)
-    return found
+    (result,) = changes(record(*entries), **more)
+    return result
 
 
 def kinds(found: list[dict]) -> list[tuple[int, str]]:
@@ -141,5 +141,5 @@ def kinds(found: list[dict]) -> list[tuple[int, str]]:
 
 def value(kind: str, data: Data, **more: Any) -> Any:
     """Return what a value of a column type becomes in the image, or the error's code."""
-    found = change(dml([ID, Column(name="c", originalType=kind.encode())], new(number("1"), data)), **more)
-    return found["error_code"] or json.loads(found["after"])["c"]
+    result = change(dml([ID, Column(name="c", originalType=kind.encode())], new(number("1"), data)), **more)
+    return result["error_code"] or json.loads(result["after"])["c"]

@@ -31,7 +31,7 @@ def test_texts_are_read_in_their_own_character_set(charsets: list[str]) -> None:
         new(number(str(i)), Data(dataType=DataType.STRING, charset=name, bv='é"'.encode(codecs.get(name, "utf-8"))))
         for i, name in enumerate(charsets)
     ]
-    found = changes(record(dml([ID, NOTE], *rows)))
-    assert [c["error_code"] or json.loads(c["after"])["note"] for c in found] == [
+    actual = changes(record(dml([ID, NOTE], *rows)))
+    assert [c["error_code"] or json.loads(c["after"])["note"] for c in actual] == [
         "value.not_text" if name == "utf8utf8" else 'é"' for name in charsets
     ]

@@ -56,8 +56,8 @@ def decoded(values: list[bytes], passed: int = 0) -> list[dict[str, object]]:
     count = len(values)
     batch = wire.decode(Records("t", 0, list(range(count)), [1] * count, [None] * count, values))
     batch.validate(full=True)
-    found: list[dict[str, object]] = batch.to_pylist()
-    return found
+    result: list[dict[str, object]] = batch.to_pylist()
+    return result
 
 
 @pytest.mark.parametrize("seed", range(60))

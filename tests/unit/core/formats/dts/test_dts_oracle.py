@@ -47,12 +47,12 @@ def token(kind: str, data: Data) -> Any:
 
 
 def image(names: list[str], kinds: list[str], values: list[Data]) -> dict[str, Any] | None:
-    found = {
+    result = {
         name: token(kind, data)
         for name, kind, data in zip(names, kinds, values, strict=True)
         if data.dataType != DataType.NA
     }
-    return found or None
+    return result or None
 
 
 def oracle(entry: Entry) -> list[Any]:
@@ -62,7 +62,7 @@ def oracle(entry: Entry) -> list[Any]:
     names = [column.name for column in columns]
     kinds = [column.originalType.decode() for column in columns]
     keys = [column.isKey for column in columns]
-    found = []
+    result = []
     for row in event.rows:
         old, new = list(row.oldColumns), list(row.newColumns)
         if event.dmlEventType == DMLType.UPDATE and len(old) == len(new):
@@ -77,10 +77,10 @@ def oracle(entry: Entry) -> list[Any]:
                 if any(a and k for a, k in zip(absent, keys, strict=False)):
                     raise Row
             images = [image(names, kinds, values) if values else None for values in (old, new)]
-            found.append((DMLType.Name(event.dmlEventType).lower(), *images))
+            result.append((DMLType.Name(event.dmlEventType).lower(), *images))
         except (Row, UnicodeDecodeError):
-            found.append(None)
-    return found
+            result.append(None)
+    return result
 
 
 def random_value(chance: random.Random, kind: str) -> Data:
@@ -177,10 +177,10 @@ def test_a_broken_record_changes_nothing_of_the_others() -> None:
         value[chance.randrange(8, len(value))] ^= 1 << chance.randrange(8)
         broken[place] = bytes(value)
     mixed = [broken.get(place, value) for place, value in enumerate(values)]
-    found: dict[int, list[Any]] = {place: [] for place in range(len(values))}
+    actual: dict[int, list[Any]] = {place: [] for place in range(len(values))}
     for change in open_format("dts-protobuf").decode(stretch(mixed)).to_pylist():
-        found[change["offset"]].append({**change, "offset": 0})
-    assert all(found[place] for place in broken)
-    assert [found[place] for place in range(len(values)) if place not in broken] == [
+        actual[change["offset"]].append({**change, "offset": 0})
+    assert all(actual[place] for place in broken)
+    assert [actual[place] for place in range(len(values)) if place not in broken] == [
         changes for place, changes in enumerate(alone) if place not in broken
     ]

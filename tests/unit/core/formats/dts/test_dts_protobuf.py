@@ -47,19 +47,19 @@ from tests.unit.core.formats.dts.dts_messages import (
 
 
 def test_a_checkpoint_is_progress() -> None:
-    (found,) = changes(CHECKPOINT)
-    assert (found["kind"], found["source_time"], found["position"]) == ("progress", TIME, None)
+    (actual,) = changes(CHECKPOINT)
+    assert (actual["kind"], actual["source_time"], actual["position"]) == ("progress", TIME, None)
 
 
 def test_an_insert_has_its_row_place_time_and_description() -> None:
-    (found,) = changes(INSERT)
-    assert (found["kind"], found["op"], found["database"], found["table"]) == ("row", "insert", "dts", "t1")
-    assert (found["before"], found["after"]) == (None, '{"id":"3","n":null,"d":"1","s":"tmp"}')
-    assert found["position"] == "0000.0000000000.00000000000000016017.0000000000"
-    assert found["transaction_id"] == "38cecd93-a9c2-11ec-b952-043f72d8da53:16"
-    assert (found["source_time"], found["partition"], found["index"]) == (TIME, 3, 0)
+    (actual,) = changes(INSERT)
+    assert (actual["kind"], actual["op"], actual["database"], actual["table"]) == ("row", "insert", "dts", "t1")
+    assert (actual["before"], actual["after"]) == (None, '{"id":"3","n":null,"d":"1","s":"tmp"}')
+    assert actual["position"] == "0000.0000000000.00000000000000016017.0000000000"
+    assert actual["transaction_id"] == "38cecd93-a9c2-11ec-b952-043f72d8da53:16"
+    assert (actual["source_time"], actual["partition"], actual["index"]) == (TIME, 3, 0)
     wire = open_format("dts-protobuf")
-    description = wire.describe(found["columns"])
+    description = wire.describe(actual["columns"])
     assert (description.names, description.key) == (("id", "n", "d", "s"), ("id",))
     schema = wire.infer(description)
     assert [str(column.type) for column in schema.columns] == ["int(11)", "tinyint(4)", "double", "text"]
@@ -75,13 +75,13 @@ def test_slices_are_one_record_and_stand_with_the_last() -> None:
 
 
 def test_what_an_update_does_not_carry_is_as_before() -> None:
-    (found,) = changes(UPDATE)
-    assert (found["op"], found["before"], found["after"]) == ("update", '{"id":"3"}', '{"id":"3","n":null}')
+    (actual,) = changes(UPDATE)
+    assert (actual["op"], actual["before"], actual["after"]) == ("update", '{"id":"3"}', '{"id":"3","n":null}')
 
 
 def test_an_empty_transaction_is_two_marks() -> None:
-    found = changes(MARKS)
-    assert [(c["kind"], c["op"], c["transaction_id"], c["index"]) for c in found] == [
+    actual = changes(MARKS)
+    assert [(c["kind"], c["op"], c["transaction_id"], c["index"]) for c in actual] == [
         ("transaction", "begin", "g:16", 0),
         ("transaction", "commit", "g:16", 1),
     ]
@@ -91,7 +91,7 @@ def test_an_empty_transaction_is_two_marks() -> None:
 
 
 def test_every_entry_of_a_record_and_every_row_of_an_entry_is_a_change() -> None:
-    found = changes(
+    actual = changes(
         record(
             Entry(header=header(MessageType.BEGIN, 4), event=Event(beginEvent={"threadId": 1})),
             dml([ID], new(number("1")), new(number("2")), seq=5),
@@ -101,22 +101,22 @@ def test_every_entry_of_a_record_and_every_row_of_an_entry_is_a_change() -> None
             ),
         )
     )
-    assert [(c["op"], c["table"], c["index"]) for c in found] == [
+    assert [(c["op"], c["table"], c["index"]) for c in actual] == [
         ("begin", "t", 0),
         ("insert", "t", 1),
         ("insert", "t", 2),
         ("delete", "u", 3),
         ("commit", "t", 4),
     ]
-    assert [c["position"] and c["position"][-22:] for c in found] == [
+    assert [c["position"] and c["position"][-22:] for c in actual] == [
         None,
         "00000000005.0000000000",
         "00000000005.0000000001",
         "00000000006.0000000000",
         None,
     ]
-    assert found[4]["transaction_id"] == "x"
-    assert found[3]["before"] == '{"id":"1"}' and found[3]["after"] is None
+    assert actual[4]["transaction_id"] == "x"
+    assert actual[3]["before"] == '{"id":"1"}' and actual[3]["after"] is None
 
 
 def test_entries_of_one_number_continue_its_count_of_rows() -> None:
@@ -126,14 +126,14 @@ def test_entries_of_one_number_continue_its_count_of_rows() -> None:
 
 def test_a_statement_has_its_text_its_default_database_and_its_place_among_rows() -> None:
     entries = [dml([ID], new(number("1")), seq=7), ddl("ALTER TABLE t ADD é INT".encode(), 8, b"other", tableName="")]
-    row, found = changes(record(*entries))
-    assert (found["kind"], found["statement"], found["default_database"]) == (
+    row, actual = changes(record(*entries))
+    assert (actual["kind"], actual["statement"], actual["default_database"]) == (
         "schema",
         "ALTER TABLE t ADD é INT",
         "other",
     )
-    assert (found["database"], found["table"]) == ("shop", None)
-    assert row["position"] < found["position"]
+    assert (actual["database"], actual["table"]) == ("shop", None)
+    assert row["position"] < actual["position"]
 
 
 def test_a_statement_without_a_default_database_takes_the_headers() -> None:
@@ -144,14 +144,16 @@ def test_the_same_statement_in_several_partitions_has_the_same_place() -> None:
     sent = record(ddl(b"DROP TABLE t", 12))
     places = set()
     for partition in (0, 1):
-        (found,) = open_format("dts-protobuf").decode(Records("t", partition, [5], [0], [None], [sent], [])).to_pylist()
-        places.add((found["position"], found["statement"]))
+        (actual,) = (
+            open_format("dts-protobuf").decode(Records("t", partition, [5], [0], [None], [sent], [])).to_pylist()
+        )
+        places.add((actual["position"], actual["statement"]))
     assert len(places) == 1
 
 
 def test_a_heartbeat_is_progress() -> None:
-    found = change(Entry(header=header(MessageType.HEARTBEAT), event=Event(heartbeatEvent=HeartbeatEvent(epoch=5))))
-    assert (found["kind"], found["source_time"]) == ("progress", TIME)
+    actual = change(Entry(header=header(MessageType.HEARTBEAT), event=Event(heartbeatEvent=HeartbeatEvent(epoch=5))))
+    assert (actual["kind"], actual["source_time"]) == ("progress", TIME)
 
 
 def test_a_rollback_of_nothing_is_a_mark_and_any_other_an_error() -> None:
@@ -198,10 +200,10 @@ def test_a_rollback_of_nothing_is_a_mark_and_any_other_an_error() -> None:
 )
 def test_what_is_not_known_is_one_error_and_its_neighbours_are_read(entry: Entry, code: str) -> None:
     good = dml([ID], new(number("5")))
-    found = changes(record(good), record(good, entry, good), record(good))
-    assert kinds(found) == [(0, "insert"), (1, "insert"), (1, code), (1, "insert"), (2, "insert")]
-    assert [c["index"] for c in found] == [0, 0, 1, 2, 0]
-    assert found[2]["raw"] == record(good, entry, good)
+    actual = changes(record(good), record(good, entry, good), record(good))
+    assert kinds(actual) == [(0, "insert"), (1, "insert"), (1, code), (1, "insert"), (2, "insert")]
+    assert [c["index"] for c in actual] == [0, 0, 1, 2, 0]
+    assert actual[2]["raw"] == record(good, entry, good)
 
 
 @pytest.mark.parametrize(
@@ -221,9 +223,9 @@ def test_what_is_not_known_is_one_error_and_its_neighbours_are_read(entry: Entry
     ],
 )
 def test_a_record_that_does_not_decode_is_one_error_with_its_bytes(broken: bytes) -> None:
-    found = changes(INSERT, broken, UPDATE)
-    assert kinds(found) == [(0, "insert"), (1, "record.malformed"), (2, "update")]
-    assert found[1]["raw"] == broken
+    actual = changes(INSERT, broken, UPDATE)
+    assert kinds(actual) == [(0, "insert"), (1, "record.malformed"), (2, "update")]
+    assert actual[1]["raw"] == broken
 
 
 def test_only_the_first_error_of_a_record_has_its_bytes() -> None:
@@ -247,9 +249,9 @@ def test_a_tombstone_is_passed_over() -> None:
 def test_progress_is_the_oldest_event_of_a_record_or_the_newest_mark() -> None:
     wire = open_format("dts-protobuf")
 
-    def told(*entries: Entry) -> tuple[int, bool] | None:
-        found = wire.progress_of("t", None, record(*entries))
-        return found and (found.source_time_ms, found.heartbeat)
+    def reported(*entries: Entry) -> tuple[int, bool] | None:
+        actual = wire.progress_of("t", None, record(*entries))
+        return actual and (actual.source_time_ms, actual.heartbeat)
 
     def row(time: int) -> Entry:
         return dml([ID], new(number("1")), timestamp=time)
@@ -258,19 +260,19 @@ def test_progress_is_the_oldest_event_of_a_record_or_the_newest_mark() -> None:
         kept = CheckpointEvent(syncedGtid="g:1-5")
         return Entry(header=header(MessageType.CHECKPOINT, timestamp=time), event=Event(checkpointEvent=kept))
 
-    assert told(row(20), row(10), mark(30)) == (10_000, False)
-    assert told(mark(30), mark(20)) == (30_000, True)
-    assert told(mark(0)) is None
+    assert reported(row(20), row(10), mark(30)) == (10_000, False)
+    assert reported(mark(30), mark(20)) == (30_000, True)
+    assert reported(mark(0)) is None
     assert wire.progress_of("t", None, CHECKPOINT).heartbeat
     assert not wire.progress_of("t", None, MARKS).heartbeat
     for nothing in (None, b"", b"x", *SLICES):
         assert wire.progress_of("t", None, nothing) is None
 
 
-def test_the_records_own_type_tells_the_encoding_before_the_timelines() -> None:
+def test_the_records_own_type_shows_the_encoding_before_the_timelines() -> None:
     wire = open_format("dts-protobuf", {"timezone": "+08:00"})
-    (found,) = changes(record(dml([ID, Column(name="b", originalType=b"blob")], new(number("1"), NULL))))
-    description = wire.describe(found["columns"])
+    (actual,) = changes(record(dml([ID, Column(name="b", originalType=b"blob")], new(number("1"), NULL))))
+    description = wire.describe(actual["columns"])
     assert wire.encoding_of("b", ColumnType("text"), description) == Encoded("b", Encoding.BASE64)
     assert wire.encoding_of("b", ColumnType("varbinary", 3), None) == Encoded("b", Encoding.BASE64)
     assert wire.encoding_of("id", ColumnType("int"), description) == Encoded("id", Encoding.TEXT)
@@ -281,8 +283,8 @@ def test_the_records_own_type_tells_the_encoding_before_the_timelines() -> None:
 
 def test_a_schema_with_a_type_that_is_not_known_is_not_inferred() -> None:
     wire = open_format("dts-protobuf")
-    found = change(dml([ID, Column(name="b", originalType=b"bytea")], new(number("1"), NULL)))
-    assert wire.infer(wire.describe(found["columns"])) is None
+    actual = change(dml([ID, Column(name="b", originalType=b"bytea")], new(number("1"), NULL)))
+    assert wire.infer(wire.describe(actual["columns"])) is None
 
 
 def test_a_timezone_that_is_none_is_refused() -> None:

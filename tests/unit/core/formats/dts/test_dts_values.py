@@ -121,17 +121,17 @@ def test_a_value_that_is_not_what_it_says_is_refused_with_its_row_only(kind: str
     assert value(kind, data) == code
     columns = [ID, Column(name="c", originalType=kind.encode())]
     good = new(number("1"), NULL)
-    found = changes(record(dml(columns, good, new(number("2"), data), good)))
-    assert kinds(found) == [(0, "insert"), (0, code), (0, "insert")]
-    assert [c["index"] for c in found] == [0, 1, 2]
+    actual = changes(record(dml(columns, good, new(number("2"), data), good)))
+    assert kinds(actual) == [(0, "insert"), (0, code), (0, "insert")]
+    assert [c["index"] for c in actual] == [0, 1, 2]
 
 
 def test_halves_of_a_character_in_two_values_do_not_make_a_whole_one() -> None:
     kinds = ("a", b"varchar(9)"), ("b", b"varchar(9)")
     columns = [ID, *(Column(name=name, originalType=kind) for name, kind in kinds)]
     row = new(number("1"), text(b'"\xc3'), text(b'\xa9"'))
-    found = changes(record(dml(columns, row, new(number("2"), text('"'), text("\\")))))
-    assert [(c["error_code"], c["after"]) for c in found] == [
+    actual = changes(record(dml(columns, row, new(number("2"), text('"'), text("\\")))))
+    assert [(c["error_code"], c["after"]) for c in actual] == [
         ("value.not_text", None),
         (None, '{"id":"2","a":"\\"","b":"\\\\"}'),
     ]
@@ -144,19 +144,19 @@ def test_with_another_timezone_a_timestamp_that_states_utc_keeps_doing_so() -> N
 
 def test_names_of_columns_and_tables_are_kept_as_they_are() -> None:
     columns = [Column(name='we"ird\\é', originalType=b"int", isKey=True)]
-    found = change(dml(columns, new(number("1")), schemaName="Shop ", tableName="T"))
-    assert json.loads(found["after"]) == {'we"ird\\é': "1"}
-    assert (found["database"], found["table"]) == ("Shop ", "T")
-    assert open_format("dts-protobuf").describe(found["columns"]).names == ('we"ird\\é',)
+    actual = change(dml(columns, new(number("1")), schemaName="Shop ", tableName="T"))
+    assert json.loads(actual["after"]) == {'we"ird\\é': "1"}
+    assert (actual["database"], actual["table"]) == ("Shop ", "T")
+    assert open_format("dts-protobuf").describe(actual["columns"]).names == ('we"ird\\é',)
 
 
 def test_tables_of_one_record_do_not_mix_their_columns() -> None:
     ab, c = Column(name="ab", originalType=b"int"), Column(name="c", originalType=b"int")
     a, bc = Column(name="a", originalType=b"int"), Column(name="bc", originalType=b"int")
     one, two = new(number("1"), number("2")), new(number("3"), number("4"))
-    found = changes(record(dml([ab, c], one), dml([a, bc], two), dml([ab, c], two, tableName="u")))
-    assert [x["after"] for x in found] == ['{"ab":"1","c":"2"}', '{"a":"3","bc":"4"}', '{"ab":"3","c":"4"}']
-    assert found[0]["columns"] == found[2]["columns"] != found[1]["columns"]
+    actual = changes(record(dml([ab, c], one), dml([a, bc], two), dml([ab, c], two, tableName="u")))
+    assert [x["after"] for x in actual] == ['{"ab":"1","c":"2"}', '{"a":"3","bc":"4"}', '{"ab":"3","c":"4"}']
+    assert actual[0]["columns"] == actual[2]["columns"] != actual[1]["columns"]
 
 
 # ---- values that are not carried
@@ -170,8 +170,8 @@ def update(old: list[Data], fresh: list[Data], columns: list[Column] | None = No
 
 
 def images(entry: Entry) -> Any:
-    found = change(entry)
-    return found["error_code"] or [found[name] and json.loads(found[name]) for name in ("before", "after")]
+    result = change(entry)
+    return result["error_code"] or [result[name] and json.loads(result[name]) for name in ("before", "after")]
 
 
 def test_an_update_carries_what_changed_and_takes_the_rest_from_before() -> None:

@@ -47,10 +47,10 @@ def changes(*values: Any, **options: str) -> list[dict[str, Any]]:
 
 
 def samples() -> list[bytes]:
-    found = sorted(SEEDS.glob("003_*.txt"))
-    if not found:
+    result = sorted(SEEDS.glob("003_*.txt"))
+    if not result:
         pytest.skip("the seed document is not there")
-    text = found[0].read_text(encoding="utf-8")
+    text = result[0].read_text(encoding="utf-8")
     part = text[text.index("Canal JSON 消息格式") : text.index("Dataworks JSON 消息格式")]
     # the blocks before the samples are the template's
     return [b.encode() for b in re.findall(r"^    (\{\n.*?^    \})", part, re.DOTALL | re.MULTILINE)][-3:]
@@ -93,11 +93,11 @@ def test_a_key_that_is_not_in_the_row_is_no_key() -> None:
     wire = open_format("oms-canal")
     row = {"id": 1, "d": 1, "b": None}
     keys = [["id"], ["int8", "int16"], [], None]
-    found = changes(*(message([row], pkNames=key) for key in keys))
-    assert [wire.describe(change["columns"]).key for change in found] == [("id",), None, (), ()]
+    actual = changes(*(message([row], pkNames=key) for key in keys))
+    assert [wire.describe(change["columns"]).key for change in actual] == [("id",), None, (), ()]
     # without knowing the key nothing is inferred
-    assert wire.infer(wire.describe(found[1]["columns"])) is None
-    schema = wire.infer(wire.describe(found[0]["columns"]))
+    assert wire.infer(wire.describe(actual[1]["columns"])) is None
+    schema = wire.infer(wire.describe(actual[0]["columns"]))
     assert schema is not None
     assert [column.name for column in schema.key_columns] == ["id"]
     assert schema.named("d").type == ColumnType("longtext")  # the scale is not told
@@ -137,8 +137,8 @@ def test_a_schema_change_without_text_is_not_dropped(kind: str) -> None:
 
 def test_dropping_and_emptying_a_table_need_no_text() -> None:
     odd = {"database": "a`b", "table": "c"}
-    found = changes(*(message(kind=kind, isDdl=True, **odd) for kind in ("TRUNCATE", "ERASE")))
-    assert [change["statement"] for change in found] == ["TRUNCATE TABLE `a``b`.`c`", "DROP TABLE `a``b`.`c`"]
+    actual = changes(*(message(kind=kind, isDdl=True, **odd) for kind in ("TRUNCATE", "ERASE")))
+    assert [change["statement"] for change in actual] == ["TRUNCATE TABLE `a``b`.`c`", "DROP TABLE `a``b`.`c`"]
 
 
 @pytest.mark.parametrize(
@@ -204,8 +204,8 @@ def test_what_is_no_message_is_one_error(value: Any) -> None:
 
 
 def test_a_bad_row_among_several_makes_the_record_one_error() -> None:
-    found = changes(message([{"id": 1}, 5]), message([{"id": 2, "d": 0, "b": None}]))
-    assert [change["kind"] for change in found] == ["error", "row"]
+    actual = changes(message([{"id": 1}, 5]), message([{"id": 2, "d": 0, "b": None}]))
+    assert [change["kind"] for change in actual] == ["error", "row"]
 
 
 def test_odd_values_stay_as_they_are() -> None:
@@ -257,7 +257,7 @@ def test_older_words_for_the_source_are_taken(word: str) -> None:
     assert open_format("oms-canal", {"dbType": word}).name == "oms-canal"
 
 
-def test_wrong_options_are_told_all_at_once() -> None:
+def test_wrong_options_are_reported_all_at_once() -> None:
     with pytest.raises(ConfigurationError) as caught:
         open_format("oms-canal", {"dbType": "POSTGRES", "timezone": "Mars/Olympus"})
     assert len(caught.value.problems) == 2
@@ -273,9 +273,9 @@ def test_an_image_is_read_alike_whatever_the_one_before_it_was() -> None:
     ]
     head = json.dumps({**message("DATA", "UPDATE"), "old": [{"d": 1.5, "x": 0}]}).encode()
     values = [head.replace(b'"DATA"', b"[%b]" % image) for image in images]
-    told = ("kind", "before", "after", "columns")
-    alone = [{name: changes(value)[0][name] for name in told} for value in values]
+    reported = ("kind", "before", "after", "columns")
+    alone = [{name: changes(value)[0][name] for name in reported} for value in values]
     assert alone[0]["before"] == '{"id":1,"d":1.5}'
     for first in values:
-        found = [{name: change[name] for name in told} for change in changes(first, *values)]
-        assert found[1:] == alone
+        actual = [{name: change[name] for name in reported} for change in changes(first, *values)]
+        assert actual[1:] == alone

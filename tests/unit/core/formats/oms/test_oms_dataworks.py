@@ -62,10 +62,10 @@ def test_rows_have_their_images_with_every_token_as_received() -> None:
 
 
 def test_times_are_read_each_in_its_unit() -> None:
-    found = change(message("INSERT", None, ROW))
-    assert found["source_time"] == datetime(2022, 3, 18, 5, 23, 20, tzinfo=UTC)
-    assert found["tool_time"] == datetime(2022, 3, 18, 5, 23, 20, 795000, tzinfo=UTC)
-    assert found["position"] is None
+    actual = change(message("INSERT", None, ROW))
+    assert actual["source_time"] == datetime(2022, 3, 18, 5, 23, 20, tzinfo=UTC)
+    assert actual["tool_time"] == datetime(2022, 3, 18, 5, 23, 20, 795000, tzinfo=UTC)
+    assert actual["position"] is None
 
 
 def test_order_is_that_of_clocks_unless_records_are_said_to_carry_scn() -> None:
@@ -73,9 +73,9 @@ def test_order_is_that_of_clocks_unless_records_are_said_to_carry_scn() -> None:
     assert (wire.order, wire.splits_partitions) == ("clock", False)
     wire = open_format("oms-dataworks", {"sequenceEnabled": "true"})
     assert (wire.order, wire.splits_partitions) == ("exact", True)
-    found = change(message("INSERT", None, ROW, scn="164758100000017"), sequenceEnabled="true")
-    assert found["position"] == "0000.1647581000.00000000000000000017.0000000000"
-    assert found["tool_time"] is None
+    actual = change(message("INSERT", None, ROW, scn="164758100000017"), sequenceEnabled="true")
+    assert actual["position"] == "0000.1647581000.00000000000000000017.0000000000"
+    assert actual["tool_time"] is None
 
 
 @pytest.mark.parametrize("scn", ["null", None, "", "0"])
@@ -84,8 +84,8 @@ def test_a_change_without_the_scn_it_is_said_to_carry_is_an_error(scn: str | Non
 
 
 def test_a_number_that_only_counts_is_no_scn() -> None:
-    found = change(message("DELETE", ROW, scn="123456789"), sequenceEnabled="true")
-    assert found["error_code"] == "record.malformed"
+    actual = change(message("DELETE", ROW, scn="123456789"), sequenceEnabled="true")
+    assert actual["error_code"] == "record.malformed"
 
 
 def test_a_row_of_the_full_load_is_a_snapshot_before_every_change() -> None:
@@ -97,8 +97,8 @@ def test_a_row_of_the_full_load_is_a_snapshot_before_every_change() -> None:
 
 
 def test_the_description_has_names_types_and_key() -> None:
-    found = open_format("oms-dataworks").describe(change(message("INSERT", None, ROW))["columns"])
-    assert (found.names, found.key, found.details) == (
+    actual = open_format("oms-dataworks").describe(change(message("INSERT", None, ROW))["columns"])
+    assert (actual.names, actual.key, actual.details) == (
         ("id", "v"),
         ("id",),
         {"id": "bigint", "v": "decimal(10,2)"},
@@ -107,14 +107,14 @@ def test_the_description_has_names_types_and_key() -> None:
 
 def test_columns_that_are_named_otherwise_than_the_rows_are_not_matched_by_place() -> None:
     named = schema([{"name": "int8", "type": "TINYINT"}, {"name": "int16", "type": "SMALLINT"}], ["pkName1"])
-    found = open_format("oms-dataworks").describe(change(message("INSERT", None, ROW, named))["columns"])
-    assert (found.names, found.key, found.details) == (("id", "v"), None, None)
+    actual = open_format("oms-dataworks").describe(change(message("INSERT", None, ROW, named))["columns"])
+    assert (actual.names, actual.key, actual.details) == (("id", "v"), None, None)
 
 
 @pytest.mark.parametrize("pk", [None, []])
 def test_a_table_without_key_has_an_empty_one(pk: Any) -> None:
-    found = change(message("INSERT", None, ROW, schema(pk=pk)))
-    assert open_format("oms-dataworks").describe(found["columns"]).key == ()
+    actual = change(message("INSERT", None, ROW, schema(pk=pk)))
+    assert open_format("oms-dataworks").describe(actual["columns"]).key == ()
 
 
 def test_types_with_lengths_are_taken_as_they_are_and_bare_ones_as_wide_as_they_can_be() -> None:
@@ -139,17 +139,17 @@ def test_types_with_lengths_are_taken_as_they_are_and_bare_ones_as_wide_as_they_
     assert [column.name for column in inferred.key_columns] == ["id"]
 
 
-def test_where_there_are_schemas_they_tell_tables_apart() -> None:
-    found = change(message("INSERT", None, ROW, schema(dbType="OB_ORACLE", schema="SALES")))
-    assert (found["database"], found["table"]) == ("SALES", "orders")
+def test_where_there_are_schemas_they_distinguish_tables() -> None:
+    actual = change(message("INSERT", None, ROW, schema(dbType="OB_ORACLE", schema="SALES")))
+    assert (actual["database"], actual["table"]) == ("SALES", "orders")
 
 
 @pytest.mark.parametrize("dialect", ["ORACLE", "ob_oracle", "OB_IN_ORACLE_MODE"])
 def test_an_oracle_source_is_known_by_its_type_in_any_case(dialect: str) -> None:
     wire = open_format("oms-dataworks")
-    found = change(message("INSERT", None, ROW, schema(dbType=dialect)))
+    actual = change(message("INSERT", None, ROW, schema(dbType=dialect)))
     with pytest.raises(DataError, match="would round"):
-        wire.encoding_of("v", ColumnType("double"), wire.describe(found["columns"]))
+        wire.encoding_of("v", ColumnType("double"), wire.describe(actual["columns"]))
 
 
 def test_moments_are_read_in_every_form() -> None:
@@ -163,25 +163,25 @@ def test_moments_are_read_in_every_form() -> None:
 
 @pytest.mark.parametrize("op", ["CREATE", "ALTER", "ERASE", "QUERY", "TRUNCATE", "RENAME", "CINDEX", "DINDEX"])
 def test_ddl_is_a_statement_in_its_database(op: str) -> None:
-    found = change(message(op, ddl={"text": "ALTER TABLE orders ADD c INT"}))
-    assert (found["kind"], found["statement"]) == ("schema", "ALTER TABLE orders ADD c INT")
-    assert (found["database"], found["default_database"], found["table"]) == ("shop", "shop", "orders")
-    assert found["source_time"] == datetime(2022, 3, 18, 5, 23, 20, tzinfo=UTC)
+    actual = change(message(op, ddl={"text": "ALTER TABLE orders ADD c INT"}))
+    assert (actual["kind"], actual["statement"]) == ("schema", "ALTER TABLE orders ADD c INT")
+    assert (actual["database"], actual["default_database"], actual["table"]) == ("shop", "shop", "orders")
+    assert actual["source_time"] == datetime(2022, 3, 18, 5, 23, 20, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
     ("source", "dialect"), [("OB_ORACLE", "oracle"), ("ORACLE", "oracle"), ("OB_MYSQL", None), (None, "mysql")]
 )
 def test_ddl_is_in_the_dialect_of_the_records_source(source: str | None, dialect: str | None) -> None:
-    found = change(message("TRUNCATE", described=schema(dbType=source), ddl={"text": "TRUNCATE TABLE T"}))
-    assert found["dialect"] == dialect
+    actual = change(message("TRUNCATE", described=schema(dbType=source), ddl={"text": "TRUNCATE TABLE T"}))
+    assert actual["dialect"] == dialect
     without_text = change(message("TRUNCATE", described=schema(dbType=source)))
     assert without_text["dialect"] is None
 
 
 def test_ddl_without_schema_is_a_statement_without_a_database() -> None:
-    found = change(message("CREATE", described="null", ddl={"text": "CREATE DATABASE d"}))
-    assert (found["kind"], found["database"], found["table"]) == ("schema", "", None)
+    actual = change(message("CREATE", described="null", ddl={"text": "CREATE DATABASE d"}))
+    assert (actual["kind"], actual["database"], actual["table"]) == ("schema", "", None)
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,8 @@ def test_other_ddl_without_text_is_an_error(op: str, ddl: Any) -> None:
 
 def test_a_heartbeat_is_progress() -> None:
     beat = b'{"version":"2.0","payload":{"timestamp":{"eventTime":1620457659000},"op":"HEARTBEAT"}}'
-    found = change(beat)
-    assert (found["kind"], found["source_time"]) == ("progress", datetime(2021, 5, 8, 7, 7, 39, tzinfo=UTC))
+    actual = change(beat)
+    assert (actual["kind"], actual["source_time"]) == ("progress", datetime(2021, 5, 8, 7, 7, 39, tzinfo=UTC))
     timeless = beat.replace(b'"eventTime":1620457659000', b"")
     assert change(timeless)["kind"] == "ignored"
 
@@ -214,13 +214,13 @@ def test_a_heartbeat_is_progress() -> None:
     ],
 )
 def test_ends_of_transactions_are_marks(op: str, mark: str) -> None:
-    found = change(message(op))
-    assert (found["kind"], found["op"]) == ("transaction", mark)
+    actual = change(message(op))
+    assert (actual["kind"], actual["op"]) == ("transaction", mark)
 
 
 def test_the_rollback_of_a_prepared_transaction_is_an_error() -> None:
-    found = change(message("XAROLLBACK"))
-    assert (found["kind"], found["error_code"]) == ("error", "record.xa_rollback")
+    actual = change(message("XAROLLBACK"))
+    assert (actual["kind"], actual["error_code"]) == ("error", "record.xa_rollback")
 
 
 def test_a_gtid_and_a_tombstone_change_nothing() -> None:
@@ -262,20 +262,20 @@ def test_an_update_in_the_spelling_of_dataworks_itself_is_one_if_it_has_both_ima
     ],
 )
 def test_what_is_no_message_is_an_error_that_keeps_its_bytes(value: bytes) -> None:
-    found = change(value)
-    assert (found["kind"], found["error_code"], found["raw"]) == ("error", "record.malformed", value)
+    actual = change(value)
+    assert (actual["kind"], actual["error_code"], actual["raw"]) == ("error", "record.malformed", value)
 
 
 def test_invalid_utf8_in_an_image_is_an_error_of_that_record_only() -> None:
     good = message("INSERT", None, '{"id":"x"}')
-    found = changes(good, good.replace(b'"x"', b'"\xff"'), good)
-    assert [item["error_code"] for item in found] == [None, "record.not_utf8", None]
+    actual = changes(good, good.replace(b'"x"', b'"\xff"'), good)
+    assert [item["error_code"] for item in actual] == [None, "record.not_utf8", None]
 
 
 def test_null_in_both_images_of_an_update_may_mean_unchanged() -> None:
     before, after = '{"id":3,"v":null}', '{"id":4,"v":null}'
-    found = change(message("UPDATE", before, after), null_in_both="unchanged")
-    assert (found["before"], found["after"]) == (before, '{"id":4}')
+    actual = change(message("UPDATE", before, after), null_in_both="unchanged")
+    assert (actual["before"], actual["after"]) == (before, '{"id":4}')
     assert change(message("UPDATE", before, after))["after"] == after
 
 
@@ -296,29 +296,29 @@ def test_progress_is_the_source_time_of_changes_and_heartbeats() -> None:
     assert [wire.progress_of("t", None, value) for value in silent] == [None] * 4
 
 
-def test_wrong_options_are_told_all_at_once() -> None:
+def test_wrong_options_are_reported_all_at_once() -> None:
     with pytest.raises(ConfigurationError) as error:
         open_format("oms-dataworks", {"sequenceEnabled": "maybe", "timezone": "Mars/Olympus", "null_in_both": "no"})
     assert len(error.value.problems) == 3
 
 
 def samples() -> list[bytes]:
-    found = sorted(SEEDS.glob("003_*.txt"))
-    if not found:
+    result = sorted(SEEDS.glob("003_*.txt"))
+    if not result:
         pytest.skip("the seed document is not there")
-    text = found[0].read_text(encoding="utf-8")
+    text = result[0].read_text(encoding="utf-8")
     part = text[text.index("Dataworks JSON 消息格式\n\n数据同步") : text.index("SharePlex JSON 消息格式\n\n数据同步")]
     return [block.encode() for block in re.findall(r"^    (\{\n.*?^    \})", part, re.DOTALL | re.MULTILINE)]
 
 
 def test_the_vendors_samples_are_an_insert_an_update_and_a_delete_with_unusable_columns() -> None:
-    found = changes(*samples())
-    assert [item["op"] for item in found] == ["insert", "update", "delete"]
-    assert {(item["database"], item["table"]) for item in found} == {("db", "tab")}
+    actual = changes(*samples())
+    assert [item["op"] for item in actual] == ["insert", "update", "delete"]
+    assert {(item["database"], item["table"]) for item in actual} == {("db", "tab")}
     wire = open_format("oms-dataworks")
-    for item in found:
+    for item in actual:
         description = wire.describe(item["columns"])
         assert (description.names[:2], description.key, description.details) == (("col1", "col2"), None, None)
-    exact = json.loads(found[0]["after"], parse_float=str)["col6"]
+    exact = json.loads(actual[0]["after"], parse_float=str)["col6"]
     assert (len(exact), float(exact)) == (1074, 1e-307)
-    assert exact in found[0]["after"]
+    assert exact in actual[0]["after"]

@@ -55,12 +55,12 @@ def change(value: bytes, **options: str) -> dict[str, Any]:
 
 
 def test_an_insert_is_its_image_with_every_token_as_received() -> None:
-    found = change(message())
-    assert (found["kind"], found["op"], found["database"], found["table"]) == ("row", "insert", "shop", "orders")
-    assert (found["before"], found["after"]) == (None, ROW)
-    assert found["position"] == POSITION
-    assert found["source_time"] == datetime(2020, 12, 30, 16, 11, 11, tzinfo=UTC)
-    assert found["transaction_id"] == "tx-9"
+    actual = change(message())
+    assert (actual["kind"], actual["op"], actual["database"], actual["table"]) == ("row", "insert", "shop", "orders")
+    assert (actual["before"], actual["after"]) == (None, ROW)
+    assert actual["position"] == POSITION
+    assert actual["source_time"] == datetime(2020, 12, 30, 16, 11, 11, tzinfo=UTC)
+    assert actual["transaction_id"] == "tx-9"
 
 
 def test_an_update_has_both_images_in_full_and_a_delete_the_one_before() -> None:
@@ -77,11 +77,11 @@ def test_a_row_of_the_full_load_is_a_snapshot_before_every_change_in_the_order_o
 
 
 def test_the_description_lists_the_images_members_and_the_key() -> None:
-    found = open_format("oms-default").describe(change(message())["columns"])
-    assert found.names == ("id", "no", "amount", "name")
-    assert found.key == ("id", "no")
-    assert found.details is None
-    assert found.complete
+    actual = open_format("oms-default").describe(change(message())["columns"])
+    assert actual.names == ("id", "no", "amount", "name")
+    assert actual.key == ("id", "no")
+    assert actual.details is None
+    assert actual.complete
 
 
 def test_members_are_known_by_name_never_by_place() -> None:
@@ -94,19 +94,19 @@ def test_members_are_known_by_name_never_by_place() -> None:
 @pytest.mark.parametrize("separator", ["/u0001", "\\u0001"])
 def test_the_key_is_split_at_the_control_character_only(separator: str) -> None:
     image = json.dumps({f"id{separator}no": 1})
-    found = change(message(after=image, record_primary_key=f"id{separator}no"))
-    assert open_format("oms-default").describe(found["columns"]).key == (f"id{separator}no",)
+    actual = change(message(after=image, record_primary_key=f"id{separator}no"))
+    assert open_format("oms-default").describe(actual["columns"]).key == (f"id{separator}no",)
 
 
 def test_key_names_that_the_row_does_not_have_are_no_key() -> None:
-    found = change(message(record_primary_key="int8\x01int16"))
-    assert open_format("oms-default").describe(found["columns"]).key is None
+    actual = change(message(record_primary_key="int8\x01int16"))
+    assert open_format("oms-default").describe(actual["columns"]).key is None
 
 
 @pytest.mark.parametrize("key", [None, "", "absent"])
 def test_a_table_without_key_has_an_empty_one(key: str | None) -> None:
-    found = change(message(record_primary_key=key))
-    assert open_format("oms-default").describe(found["columns"]).key == ()
+    actual = change(message(record_primary_key=key))
+    assert open_format("oms-default").describe(actual["columns"]).key == ()
 
 
 def test_a_bare_separator_in_key_values_is_read() -> None:
@@ -123,8 +123,8 @@ def test_numbers_keep_all_their_digits() -> None:
 
 def test_every_member_of_the_metadata_but_names_and_sequence_may_be_missing() -> None:
     kept = ("db", "table_name", "storeDataSequence", "dbType")
-    found = change(message(**{name: "absent" for name in META if name not in kept}))
-    assert (found["kind"], found["database"], found["source_time"]) == ("row", "shop", None)
+    actual = change(message(**{name: "absent" for name in META if name not in kept}))
+    assert (actual["kind"], actual["database"], actual["source_time"]) == ("row", "shop", None)
 
 
 @pytest.mark.parametrize(
@@ -177,32 +177,32 @@ def test_a_number_that_is_no_sequence_is_an_error(sequence: int | str) -> None:
 
 @pytest.mark.parametrize("sequence", ["absent", None, 0, ""])
 def test_a_change_without_its_sequence_is_an_error_that_names_the_option(sequence: Any) -> None:
-    found = change(message(storeDataSequence=sequence))
-    assert found["error_code"] == "record.without_position"
-    assert "sequenceEnabled" in found["error"]
+    actual = change(message(storeDataSequence=sequence))
+    assert actual["error_code"] == "record.without_position"
+    assert "sequenceEnabled" in actual["error"]
 
 
 def test_without_sequences_changes_have_no_position() -> None:
     wire = open_format("oms-default", {"sequenceEnabled": "false"})
     assert (wire.order, wire.splits_partitions) == ("clock", False)
     values = [message(), message(storeDataSequence="absent"), message("DDL", "null", '{"ddl":"DROP TABLE a"}')]
-    found = changes(*values, sequenceEnabled="false")
-    assert [item["kind"] for item in found] == ["row", "row", "schema"]
-    assert [item["position"] for item in found] == [None] * 3
+    actual = changes(*values, sequenceEnabled="false")
+    assert [item["kind"] for item in actual] == ["row", "row", "schema"]
+    assert [item["position"] for item in actual] == [None] * 3
 
 
 def test_without_sequences_a_row_of_the_full_load_is_older_than_every_change() -> None:
-    found = change(message("ROW", timestamp=None), sequenceEnabled="false")
-    assert found["tool_time"] == datetime(1970, 1, 1, tzinfo=UTC)
+    actual = change(message("ROW", timestamp=None), sequenceEnabled="false")
+    assert actual["tool_time"] == datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def test_ddl_is_a_statement_in_its_database() -> None:
     text = "ALTER TABLE orders ADD COLUMN c INT"
-    found = change(message("DDL", "null", json.dumps({"ddl": text}), ddlType="ALTER TABLE"))
-    assert (found["kind"], found["statement"]) == ("schema", text)
-    assert (found["database"], found["default_database"], found["table"]) == ("shop", "shop", "orders")
-    assert found["position"] == POSITION
-    assert found["source_time"] == datetime(2020, 12, 30, 16, 11, 11, tzinfo=UTC)
+    actual = change(message("DDL", "null", json.dumps({"ddl": text}), ddlType="ALTER TABLE"))
+    assert (actual["kind"], actual["statement"]) == ("schema", text)
+    assert (actual["database"], actual["default_database"], actual["table"]) == ("shop", "shop", "orders")
+    assert actual["position"] == POSITION
+    assert actual["source_time"] == datetime(2020, 12, 30, 16, 11, 11, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -215,8 +215,8 @@ def test_ddl_is_a_statement_in_its_database() -> None:
     ],
 )
 def test_ddl_is_in_the_dialect_of_the_records_source(source: str | None, dialect: str | None) -> None:
-    found = change(message("DDL", "null", json.dumps({"ddl": "TRUNCATE TABLE T"}), dbType=source))
-    assert (found["kind"], found["dialect"]) == ("schema", dialect)
+    actual = change(message("DDL", "null", json.dumps({"ddl": "TRUNCATE TABLE T"}), dbType=source))
+    assert (actual["kind"], actual["dialect"]) == ("schema", dialect)
 
 
 @pytest.mark.parametrize("after", ["null", "{}", '{"ddl":""}', '{"ddl":null}', '{"ddl":"DROP TABLE a","b":1}'])
@@ -254,9 +254,9 @@ def test_a_tombstone_is_ignored() -> None:
         ("null", "null", {"timestamp": None}, "error", None),
     ],
 )
-def test_without_recordtype_the_images_tell(before: str, after: str, meta: Any, kind: str, op: str | None) -> None:
-    found = change(message(None, before, after, **meta))
-    assert (found["kind"], found["op"]) == (kind, op)
+def test_without_recordtype_the_images_show_it(before: str, after: str, meta: Any, kind: str, op: str | None) -> None:
+    actual = change(message(None, before, after, **meta))
+    assert (actual["kind"], actual["op"]) == (kind, op)
 
 
 @pytest.mark.parametrize(
@@ -287,15 +287,15 @@ def test_without_recordtype_the_images_tell(before: str, after: str, meta: Any, 
     ],
 )
 def test_what_is_no_message_is_an_error_that_keeps_its_bytes(value: bytes) -> None:
-    found = change(value)
-    assert (found["kind"], found["error_code"], found["raw"]) == ("error", "record.malformed", value)
-    assert "hello" not in found["error"]
+    actual = change(value)
+    assert (actual["kind"], actual["error_code"], actual["raw"]) == ("error", "record.malformed", value)
+    assert "hello" not in actual["error"]
 
 
 def test_a_comma_too_many_as_in_the_documents_samples_is_an_error() -> None:
-    found = change(message().replace(b'ude00"}', b'ude00",}'))
-    assert found["error_code"] == "record.malformed"
-    assert "trailing comma" in found["error"]
+    actual = change(message().replace(b'ude00"}', b'ude00",}'))
+    assert actual["error_code"] == "record.malformed"
+    assert "trailing comma" in actual["error"]
 
 
 def test_invalid_utf8_in_an_image_is_an_error_of_that_record_only() -> None:
@@ -305,9 +305,9 @@ def test_invalid_utf8_in_an_image_is_an_error_of_that_record_only() -> None:
 
 @pytest.mark.parametrize("time", ["1609344671000", 1609344671000, "2020-12-30", "-5", "16.5"])
 def test_a_timestamp_that_is_not_in_seconds_is_an_error(time: str | int) -> None:
-    found = change(message(timestamp=time))
-    assert found["error_code"] == "record.malformed"
-    assert found["error"].endswith("not in seconds")
+    actual = change(message(timestamp=time))
+    assert actual["error_code"] == "record.malformed"
+    assert actual["error"].endswith("not in seconds")
 
 
 def test_a_timestamp_may_be_a_number() -> None:
@@ -321,9 +321,9 @@ def test_empty_images_of_the_documents_template_are_none() -> None:
 
 def test_names_and_texts_may_hold_anything() -> None:
     image = json.dumps({"größe 😀": "x" * 1_000_000, 'a"b\\': "\x00", "": None}, ensure_ascii=False)
-    found = change(message(after=image, record_primary_key=""))
-    assert found["after"] == image
-    assert open_format("oms-default").describe(found["columns"]).names == ("größe 😀", 'a"b\\', "")
+    actual = change(message(after=image, record_primary_key=""))
+    assert actual["after"] == image
+    assert open_format("oms-default").describe(actual["columns"]).names == ("größe 😀", 'a"b\\', "")
 
 
 def test_an_update_before_image_may_lack_columns() -> None:
@@ -335,9 +335,9 @@ def test_null_in_both_images_of_an_update_stays_null_unless_stated_otherwise() -
     assert change(message("UPDATE", before, after))["after"] == after
     wire = open_format("oms-default", {"null_in_both": "unchanged"})
     assert wire.partial_images
-    found = change(message("UPDATE", before, after), null_in_both="unchanged")
-    assert (found["before"], found["after"]) == (before, '{"id":1,"b":2.50,"c":null}')
-    described = wire.describe(found["columns"])
+    actual = change(message("UPDATE", before, after), null_in_both="unchanged")
+    assert (actual["before"], actual["after"]) == (before, '{"id":1,"b":2.50,"c":null}')
+    described = wire.describe(actual["columns"])
     assert (described.names, described.complete) == (("id", "b", "c"), False)
     assert change(message(after=after), null_in_both="unchanged")["after"] == after
 
@@ -346,8 +346,8 @@ def test_no_split_of_the_input_changes_anything() -> None:
     values = [message(), message("UPDATE", BEFORE), message(table_name="b"), message("X"), message(after='{"a":1}')]
     whole = changes(*values)
     for place, value in enumerate(values):
-        found = change(value)
-        assert {**found, "offset": place, "kafka_time": whole[place]["kafka_time"]} == whole[place]
+        actual = change(value)
+        assert {**actual, "offset": place, "kafka_time": whole[place]["kafka_time"]} == whole[place]
 
 
 @pytest.mark.parametrize(
@@ -367,7 +367,7 @@ def test_progress_is_the_source_time_of_changes_and_heartbeats(value: bytes | No
     assert open_format("oms-default").progress_of("t", None, value) == expected
 
 
-def test_wrong_options_are_told_all_at_once() -> None:
+def test_wrong_options_are_reported_all_at_once() -> None:
     wrong = {"sequenceEnabled": "maybe", "timezone": "Mars/Olympus", "tenant": "a.b", "null_in_both": "no"}
     with pytest.raises(ConfigurationError) as error:
         open_format("oms-default", wrong)
@@ -386,17 +386,17 @@ def test_types_come_from_the_timeline_and_the_source_speaks_its_dialect() -> Non
     assert wire.encoding_of("at", ColumnType("timestamp"), mysql).encoding is Encoding.EPOCH_SECONDS
 
 
-def test_nothing_is_inferred_where_no_types_are_told() -> None:
+def test_nothing_is_inferred_where_no_types_are_reported() -> None:
     wire = open_format("oms-default")
     assert wire.infer(wire.describe(change(message())["columns"])) is None
     assert wire.structure("[]") == []
 
 
 def samples() -> list[bytes]:
-    found = sorted(SEEDS.glob("003_*.txt"))
-    if not found:
+    result = sorted(SEEDS.glob("003_*.txt"))
+    if not result:
         pytest.skip("the seed document is not there")
-    text = found[0].read_text(encoding="utf-8")
+    text = result[0].read_text(encoding="utf-8")
     part = text[text.index("Default JSON 消息格式\n\n数据同步") : text.index("Canal JSON 消息格式\n\n数据同步")]
     return [block.encode() for block in re.findall(r"^    (\{\n.*?^    \})", part, re.DOTALL | re.MULTILINE)]
 
@@ -413,6 +413,6 @@ def test_of_the_vendors_samples_the_delete_is_json() -> None:
 
 def test_the_vendors_insert_and_update_are_rows_without_their_comma_too_many() -> None:
     mended = [re.sub(rb",(\s*\})", rb"\1", sample) for sample in samples()]
-    found = changes(*mended, sequenceEnabled="false")
-    assert [item["op"] for item in found] == ["insert", "update", "delete"]
-    assert '"col5":10223372036854775806' in found[0]["after"].replace(" ", "")
+    actual = changes(*mended, sequenceEnabled="false")
+    assert [item["op"] for item in actual] == ["insert", "update", "delete"]
+    assert '"col5":10223372036854775806' in actual[0]["after"].replace(" ", "")

@@ -52,38 +52,38 @@ def details(found: dict[str, Any]) -> Any:
 
 def test_types_are_taken_out_of_the_image_and_describe_it() -> None:
     first, again = changes(message(), message())
-    for found in (first, again):
-        assert found["after"] == PLAIN
-        assert details(found) == {"id": "INT64", "v": "DECIMAL"}
+    for actual in (first, again):
+        assert actual["after"] == PLAIN
+        assert details(actual) == {"id": "INT64", "v": "DECIMAL"}
 
 
 def test_types_that_cannot_be_read_fail_each_time() -> None:
     bad = message(after='{"id":3,"__light_type":{"id":{"schemaType":5}}}')
-    assert [found["kind"] for found in changes(message(), bad, bad, message())] == ["row", "error", "error", "row"]
+    assert [actual["kind"] for actual in changes(message(), bad, bad, message())] == ["row", "error", "error", "row"]
 
 
 def test_of_an_update_both_images_are_without_types() -> None:
-    found = change(message("UPDATE", TYPED))
-    assert (found["before"], found["after"]) == (PLAIN, PLAIN)
+    actual = change(message("UPDATE", TYPED))
+    assert (actual["before"], actual["after"]) == (PLAIN, PLAIN)
 
 
 def test_types_of_a_delete_stand_in_the_image_before() -> None:
-    found = change(message("DELETE", TYPED, "null"))
-    assert (found["before"], found["after"]) == (PLAIN, None)
-    assert details(found) == {"id": "INT64", "v": "DECIMAL"}
+    actual = change(message("DELETE", TYPED, "null"))
+    assert (actual["before"], actual["after"]) == (PLAIN, None)
+    assert details(actual) == {"id": "INT64", "v": "DECIMAL"}
 
 
 @pytest.mark.parametrize(("before", "after"), [(TYPED, PLAIN), (PLAIN, TYPED)])
-def test_whichever_image_has_types_tells_them(before: str, after: str) -> None:
-    found = change(message("UPDATE", before, after))
-    assert (found["before"], found["after"]) == (PLAIN, PLAIN)
-    assert details(found) == {"id": "INT64", "v": "DECIMAL"}
+def test_whichever_image_has_types_shows_them(before: str, after: str) -> None:
+    actual = change(message("UPDATE", before, after))
+    assert (actual["before"], actual["after"]) == (PLAIN, PLAIN)
+    assert details(actual) == {"id": "INT64", "v": "DECIMAL"}
 
 
 def test_types_of_one_record_say_nothing_of_the_next() -> None:
     other = f'{{"id":3,"v":1.10,{LIGHT.replace("DECIMAL", "DOUBLE")}}}'
-    found = changes(message(), message(after=PLAIN), message(after=other), message())
-    assert [details(item) for item in found] == [
+    actual = changes(message(), message(after=PLAIN), message(after=other), message())
+    assert [details(item) for item in actual] == [
         {"id": "INT64", "v": "DECIMAL"},
         None,
         {"id": "INT64", "v": "DOUBLE"},
@@ -96,9 +96,9 @@ def test_types_of_one_record_say_nothing_of_the_next() -> None:
     [f'{{{LIGHT},"id":3,"v":1.10}}', f'{{"id":3,{LIGHT},"v":1.10}}', f'{{ "id":3, "v":1.10,\n {LIGHT} }}'],
 )
 def test_types_are_found_wherever_they_stand(image: str) -> None:
-    found = changes(message(), message(after=image))[1]
-    assert found["after"] == PLAIN
-    assert details(found) == {"id": "INT64", "v": "DECIMAL"}
+    actual = changes(message(), message(after=image))[1]
+    assert actual["after"] == PLAIN
+    assert details(actual) == {"id": "INT64", "v": "DECIMAL"}
 
 
 def test_tokens_are_as_received_also_where_types_are_cut_out_of_the_middle() -> None:
@@ -122,8 +122,8 @@ def test_types_count_only_for_columns_of_exactly_their_name() -> None:
 
 @pytest.mark.parametrize("light", ["1", "[]", '{"id":"INT64"}', '{"id":{}}', '{"id":{"schemaType":null}}'])
 def test_a_member_of_that_name_that_is_no_list_of_types_is_an_error(light: str) -> None:
-    found = change(message(after=f'{{"id":3,"__light_type":{light}}}'))
-    assert found["error_code"] == "record.malformed"
+    actual = change(message(after=f'{{"id":3,"__light_type":{light}}}'))
+    assert actual["error_code"] == "record.malformed"
 
 
 def test_an_image_of_nothing_but_types_is_an_error() -> None:
@@ -141,18 +141,18 @@ def test_ddl_may_come_with_types_and_heartbeats_without() -> None:
 
 def test_the_method_default_leaves_a_column_of_that_name_alone() -> None:
     records = Records("t", 0, [0], [None], [None], [message()])
-    (found,) = open_format("oms-default").decode(records).to_pylist()
-    assert found["after"] == TYPED
+    (actual,) = open_format("oms-default").decode(records).to_pylist()
+    assert actual["after"] == TYPED
 
 
 def inferred(types: dict[str, str], key: str = "id", dialect: str = "OB_MYSQL") -> dict[str, ColumnType] | None:
     light = {name: {"schemaType": word} for name, word in types.items()}
     image = json.dumps({**dict.fromkeys(types, None), "__light_type": light})
     wire = open_format("oms-default-extended")
-    (found,) = wire.decode(
+    (result,) = wire.decode(
         Records("t", 0, [0], [None], [None], [message(after=image, record_primary_key=key, dbType=dialect)])
     ).to_pylist()
-    schema = wire.infer(wire.describe(found["columns"]))
+    schema = wire.infer(wire.describe(result["columns"]))
     if schema is None:
         return None
     assert [column.name for column in schema.key_columns] == ([key] if key else [])
@@ -189,7 +189,7 @@ def test_what_has_no_type_of_ours_is_inferred_as_text() -> None:
     assert inferred(zoned) == {"id": ColumnType("bigint"), **dict.fromkeys("abc", ColumnType("longtext"))}
 
 
-def test_a_decimal_whose_scale_is_not_told_is_inferred_as_text_with_its_digits() -> None:
+def test_a_decimal_whose_scale_is_not_reported_is_inferred_as_text_with_its_digits() -> None:
     assert inferred({"id": "INT64", "a": "DECIMAL"}) == {"id": ColumnType("bigint"), "a": ColumnType("longtext")}
     wire = open_format("oms-default-extended")
     description = wire.describe(change(message())["columns"])
@@ -212,8 +212,8 @@ def test_nothing_is_inferred_where_it_would_be_a_guess(types: dict[str, str], ke
 def test_nothing_is_inferred_where_a_column_has_no_type() -> None:
     wire = open_format("oms-default-extended")
     light = '"__light_type":{"id":{"schemaType":"INT"}}'
-    found = change(message(after=f'{{"id":3,"v":1.10,{light}}}'))
-    assert wire.infer(wire.describe(found["columns"])) is None
+    actual = change(message(after=f'{{"id":3,"v":1.10,{light}}}'))
+    assert wire.infer(wire.describe(actual["columns"])) is None
 
 
 def test_of_an_oracle_tenant_date_has_a_time_and_float_is_decimal() -> None:
@@ -236,21 +236,21 @@ def test_of_an_oracle_tenant_a_double_is_one_only_if_the_record_says_so() -> Non
 
 
 def samples() -> list[bytes]:
-    found = sorted(SEEDS.glob("003_*.txt"))
-    if not found:
+    result = sorted(SEEDS.glob("003_*.txt"))
+    if not result:
         pytest.skip("the seed document is not there")
-    text = found[0].read_text(encoding="utf-8")
+    text = result[0].read_text(encoding="utf-8")
     part = text[text.index("DefaultExtendColumnType JSON 消息格式\n\n数据同步") :]
     return [block.encode() for block in re.findall(r"^    (\{\n.*?^    \})", part, re.DOTALL | re.MULTILINE)]
 
 
 def test_the_vendors_samples_are_an_insert_an_update_and_a_delete_with_unusable_types() -> None:
-    found = changes(*samples(), sequenceEnabled="false")
-    assert [item["op"] for item in found] == ["insert", "update", "delete"]
-    assert {(item["database"], item["table"]) for item in found} == {("database", "table")}
-    assert all("__light_type" not in (item["before"] or "") + (item["after"] or "") for item in found)
-    assert {details(item) for item in found} == {None}
-    exact = json.loads(found[0]["after"], parse_float=str)["col7"]
+    actual = changes(*samples(), sequenceEnabled="false")
+    assert [item["op"] for item in actual] == ["insert", "update", "delete"]
+    assert {(item["database"], item["table"]) for item in actual} == {("database", "table")}
+    assert all("__light_type" not in (item["before"] or "") + (item["after"] or "") for item in actual)
+    assert {details(item) for item in actual} == {None}
+    exact = json.loads(actual[0]["after"], parse_float=str)["col7"]
     assert len(exact) > 700
     assert exact.endswith("E-308")
-    assert f'"col7":{exact}' in found[0]["after"]
+    assert f'"col7":{exact}' in actual[0]["after"]

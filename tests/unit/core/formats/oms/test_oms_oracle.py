@@ -75,8 +75,8 @@ def test_an_oracle_tenants_table_comes_from_its_own_ddl() -> None:
     ]
     typed = type_images(pa.array([row["after"]]), fields)
     assert typed.failures == []
-    found = {column.name: str(values[0]) for column, values in zip(columns, typed.columns, strict=True)}
-    assert found == {
+    actual = {column.name: str(values[0]) for column, values in zip(columns, typed.columns, strict=True)}
+    assert actual == {
         "ID": "9007199254740993",
         "Note": "größer",
         "RATE": "0.125",

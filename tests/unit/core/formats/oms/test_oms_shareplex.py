@@ -20,7 +20,7 @@ SEEDS = Path(__file__).parents[5] / ".." / "shared" / "seeds"
 
 
 def message(op: str, data: Any, key: Any = None, **meta: Any) -> dict[str, Any]:
-    told = {
+    reported = {
         "op": op,
         "table": "shop.t",
         "time": "2020-11-25T00:01:02",
@@ -31,7 +31,7 @@ def message(op: str, data: Any, key: Any = None, **meta: Any) -> dict[str, Any]:
     }
     return {
         "data": data,
-        "meta": {name: value for name, value in told.items() if value is not None},
+        "meta": {name: value for name, value in reported.items() if value is not None},
         **({} if key is None else {"key": key}),
     }
 
@@ -44,10 +44,10 @@ def changes(*values: Any, **options: str) -> list[dict[str, Any]]:
 
 
 def samples() -> list[bytes]:
-    found = sorted(SEEDS.glob("003_*.txt"))
-    if not found:
+    result = sorted(SEEDS.glob("003_*.txt"))
+    if not result:
         pytest.skip("the seed document is not there")
-    text = found[0].read_text(encoding="utf-8")
+    text = result[0].read_text(encoding="utf-8")
     part = text[text.index("SharePlex JSON 消息格式") : text.index("DefaultExtendColumnType JSON 消息格式\n\n数据同步")]
     return [b.encode() for b in re.findall(r"^    (\{\n.*?^    \})", part, re.DOTALL | re.MULTILINE)]
 
@@ -74,15 +74,15 @@ def test_an_update_is_the_row_before_with_the_changed_columns() -> None:
 
 def test_only_an_update_may_lack_columns() -> None:
     wire = open_format("oms-shareplex")
-    found = changes(message("ins", {"id": 1}), message("upd", {"v": 2}, {"id": 1}), message("del", {"id": 1}))
-    assert [wire.describe(change["columns"]).complete for change in found] == [True, False, True]
-    assert wire.describe(found[1]["columns"]).names == ("id", "v")
-    assert wire.infer(wire.describe(found[0]["columns"])) is None
+    actual = changes(message("ins", {"id": 1}), message("upd", {"v": 2}, {"id": 1}), message("del", {"id": 1}))
+    assert [wire.describe(change["columns"]).complete for change in actual] == [True, False, True]
+    assert wire.describe(actual[1]["columns"]).names == ("id", "v")
+    assert wire.infer(wire.describe(actual[0]["columns"])) is None
 
 
 def test_positions_rise_with_the_counter_although_it_is_not_padded() -> None:
-    found = changes(*(message("ins", {"id": 1}, scn=f"1606233662{n}") for n in (1, 2, 9, 10, 99, 100, 99999)))
-    positions = [change["position"] for change in found]
+    actual = changes(*(message("ins", {"id": 1}, scn=f"1606233662{n}") for n in (1, 2, 9, 10, 99, 100, 99999)))
+    positions = [change["position"] for change in actual]
     assert positions == sorted(positions)
     assert len(set(positions)) == len(positions)
 
@@ -154,11 +154,11 @@ def test_a_bare_control_byte_in_rowid_is_let_pass() -> None:
 
 def test_values_stand_as_oms_writes_them_by_the_stated_type() -> None:
     wire = open_format("oms-shareplex")
-    found = {kind: wire.encoding_of("c", ColumnType(kind), None).encoding for kind in ("decimal", "blob", "timestamp")}
-    assert found == {"decimal": Encoding.NUMBER, "blob": Encoding.BASE64, "timestamp": Encoding.EPOCH_SECONDS}
+    actual = {kind: wire.encoding_of("c", ColumnType(kind), None).encoding for kind in ("decimal", "blob", "timestamp")}
+    assert actual == {"decimal": Encoding.NUMBER, "blob": Encoding.BASE64, "timestamp": Encoding.EPOCH_SECONDS}
 
 
-def test_wrong_options_are_told_all_at_once() -> None:
+def test_wrong_options_are_reported_all_at_once() -> None:
     with pytest.raises(ConfigurationError) as caught:
         open_format("oms-shareplex", {"sequenceEnabled": "yes", "timezone": "Mars", "dbType": "x"})
     assert len(caught.value.problems) == 3
@@ -168,9 +168,9 @@ def test_an_image_is_read_alike_whatever_the_one_before_it_was() -> None:
     keys = [b'{"id":1,"v":2}', b'{"v":2,"id":1}', b'{"id":1, "v":2}', b'{"id":1,"v":9,"v":2}', b'{"id":1}']
     head = json.dumps(message("upd", {"v": 3}, "KEY"))
     values = [head.encode().replace(b'"KEY"', key) for key in keys]
-    told = ("kind", "before", "after", "columns")
-    alone = [{name: changes(value)[0][name] for name in told} for value in values]
+    reported = ("kind", "before", "after", "columns")
+    alone = [{name: changes(value)[0][name] for name in reported} for value in values]
     assert [change["after"] for change in alone[:2]] == ['{"id":1,"v":3}', '{"v":3,"id":1}']
     for first in values:
-        found = [{name: change[name] for name in told} for change in changes(first, *values)]
-        assert found[1:] == alone
+        actual = [{name: change[name] for name in reported} for change in changes(first, *values)]
+        assert actual[1:] == alone
