@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.checks import Freshness, NoParked, RowCount
     from airflow_provider_cdc.core.config import CanalSource, CdcPipeline, DeltaSink, KafkaSource, RunPolicy, TableRules
     from airflow_provider_cdc.hooks.canal import CanalHook
+    from airflow_provider_cdc.hooks.canal_targets import KafkaTarget, LandingFolder
     from airflow_provider_cdc.hooks.kafka import KafkaProgressHook
     from airflow_provider_cdc.hooks.ledger import CdcLedgerHook
     from airflow_provider_cdc.hooks.pipeline import CdcHook
+    from airflow_provider_cdc.operators.canal import CanalDrainOperator
     from airflow_provider_cdc.operators.check import CdcCheckOperator
     from airflow_provider_cdc.operators.doctor import CdcDoctorOperator
     from airflow_provider_cdc.operators.plan import CdcPlanOperator
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
+    "CanalDrainOperator": "airflow_provider_cdc.operators.canal",
+    "KafkaTarget": "airflow_provider_cdc.hooks.canal_targets",
+    "LandingFolder": "airflow_provider_cdc.hooks.canal_targets",
     "CanalHook": "airflow_provider_cdc.hooks.canal",
     "CanalSource": "airflow_provider_cdc.core.config",
     "CdcPipeline": "airflow_provider_cdc.core.config",
@@ -65,6 +70,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "CanalDrainOperator",
     "CanalHook",
     "CanalSource",
     "CdcAppliedSensor",
@@ -86,6 +92,8 @@ __all__ = [
     "Freshness",
     "KafkaProgressHook",
     "KafkaSource",
+    "KafkaTarget",
+    "LandingFolder",
     "NoParked",
     "RowCount",
     "RunPolicy",

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_cdc.commands.output import CONFIGURATION, DONE, guarded, print_json
-from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.config import CanalSource, CdcPipeline
 from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.printable import printable
 
@@ -73,7 +73,11 @@ def findings(pipeline: CdcPipeline | None) -> Iterator[Finding]:
         )
         return
     yield _check("format", lambda: _format(pipeline))
-    yield _check("broker", lambda: _broker(pipeline))
+    if isinstance(pipeline.source, CanalSource):
+        destination = pipeline.source.destination
+        yield _check("canal", lambda: _canal(pipeline, destination))
+    else:
+        yield _check("broker", lambda: _broker(pipeline))
     yield _check("ledger", lambda: _ledger(pipeline))
     yield _check("sink", lambda: _sink(pipeline))
     if needs_spark:
@@ -169,6 +173,20 @@ def _broker(pipeline: CdcPipeline) -> str:
     ends = log.ends(topics)
     records = sum(sum(partitions.values()) for partitions in ends.highs.values())
     return f"{len(topics)} data topics, {records} offsets"
+
+
+def _canal(pipeline: CdcPipeline, destination: str) -> str:
+    """Log in and subscribe: that changes nothing on the server for a client that reads there already."""
+    from airflow_provider_cdc.batch.source_log import open_log
+    from airflow_provider_cdc.hooks.canal_session import CanalSession
+    from airflow_provider_cdc.hooks.connections import canal_address
+
+    address = canal_address(pipeline.source.connection)
+    with CanalSession(address, destination, timeout=15.0) as session:
+        session.subscribe()
+    packets = sum(open_log(pipeline).ends([destination]).highs[destination].values())
+    server = f"{address.host}:{address.port}"
+    return f"{server} runs {destination}, client id {address.client_id}, {packets} packets in the lake"
 
 
 def _ledger(pipeline: CdcPipeline) -> str:

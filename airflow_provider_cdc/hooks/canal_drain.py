@@ -45,6 +45,10 @@ class Drained:
     entries: int = 0
     acknowledged: int = 0
 
+    def document(self) -> dict[str, int]:
+        """Return plain JSON data."""
+        return {"packets": self.packets, "entries": self.entries, "acknowledged": self.acknowledged}
+
 
 Store = Callable[[Sequence[Packet]], object]
 """Makes packets durable before it returns."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-FRAMES, KILLS = 1_000, 8
+FRAMES, KILLS = 1_000, 5
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

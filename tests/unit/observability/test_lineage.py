@@ -18,9 +18,11 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.ledger import Batch, Ledger
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
+from airflow_provider_cdc.hooks.kafka_log import ResolvedKafkaLog
 from airflow_provider_cdc.observability.lineage import as_operator_lineage, batch_lineage, location_name
 
 BROKERS = "broker1:9092, broker2:9092"
+NAMESPACE = ResolvedKafkaLog("kafka_default", {"bootstrap.servers": BROKERS}).namespace()
 KAFKA = "kafka://broker1:9092"
 TEN = datetime(2026, 11, 20, 10, tzinfo=UTC)
 TEN_TEXT = "2026-11-20T10:00:00.000000Z"
@@ -56,7 +58,7 @@ class Shop:
         """Return inputs, outputs and run facets as OpenLineage sends them."""
         from openlineage.client.serde import Serde
 
-        lineage = as_operator_lineage(batch_lineage(self.pipeline, self.ledger, BROKERS, result, batch))
+        lineage = as_operator_lineage(batch_lineage(self.pipeline, self.ledger, NAMESPACE, result, batch))
         return {
             "inputs": [f"{dataset.namespace} {dataset.name}" for dataset in lineage.inputs],
             "outputs": [json.loads(Serde.to_json(output)) for output in lineage.outputs],
@@ -186,6 +188,6 @@ def test_the_operator_answers_for_airflows_provider(shop: Shop) -> None:
     assert task.get_openlineage_facets_on_complete(None).inputs == []
     batch = shop.commit([table("a", schema("id"))], a=5)
     done = result(1, ResultStatus.DONE, TableResult("shop", "a", "append", 5))
-    task._lineage = lambda: batch_lineage(shop.pipeline, shop.ledger, BROKERS, done, batch)
+    task._lineage = lambda: batch_lineage(shop.pipeline, shop.ledger, NAMESPACE, done, batch)
     for answer in (task.get_openlineage_facets_on_complete(None), task.get_openlineage_facets_on_failure(None)):
         assert [dataset.name for dataset in answer.inputs + answer.outputs] == ["db.shop.a", "cdc/shop/a"]
