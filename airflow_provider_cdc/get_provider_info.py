@@ -19,7 +19,9 @@ def get_provider_info() -> dict[str, object]:
         "name": _NAME,
         "description": "CDC logs in Kafka to lakehouse tables equal to the source, in bounded, repeatable batches.",
         "integrations": [{"integration-name": _NAME, "tags": ["software"]}],
-        "operators": modules("operators.canal", "operators.check", "operators.doctor", "operators.plan", "operators.sync"),
+        "operators": modules(
+            "operators.canal", "operators.check", "operators.doctor", "operators.plan", "operators.sync"
+        ),
         "asset-uris": [
             {
                 "schemes": ["cdc"],
