@@ -29,7 +29,7 @@ class Batch:
     :param topics: Kafka's id of each topic in the range; None where the batch was planned without them.
     :param lost: records that Kafka deleted before any batch read them: ``topic``, ``partition``, ``start`` and ``end``.
     :param task: the Airflow task that worked on it last; None of a command line.
-    :param engine: the engine that was started last; ``application_id`` of its Spark application, ``started_at`` when.
+    :param engine: the engine that was started last, at ``started_at``.
     """
 
     pipeline: str
@@ -46,7 +46,6 @@ class Batch:
     lost: list[dict[str, Any]] = field(default_factory=list)
     task: TaskTry | None = None
     engine: str | None = None
-    application_id: str | None = None
     started_at: datetime | None = None
 
     @property
@@ -80,7 +79,6 @@ class Batch:
             "lost": self.lost,
             **TaskTry.columns_of(self.task),
             "engine": self.engine,
-            "application_id": self.application_id,
             "started_at": time_text(self.started_at),
         }
 
@@ -102,7 +100,6 @@ class Batch:
             lost=data["lost"] or [],
             task=TaskTry.from_columns(data),
             engine=data.get("engine"),
-            application_id=data.get("application_id"),
             started_at=parse_time(data.get("started_at")),
         )
 

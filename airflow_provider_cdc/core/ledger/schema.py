@@ -77,7 +77,6 @@ batches = Table(
     Column("lost", _DOCUMENT),
     *_task_columns(),  # who worked on it last
     Column("engine", String(20)),  # None of a batch without records, which starts none
-    Column("application_id", Text),  # of the Spark application that works on it or did
     Column("started_at", _TIME),
     CheckConstraint("status IN ('planned', 'committed', 'abandoned')", name="cdc_batches_status"),
     ForeignKeyConstraint(["pipeline"], ["cdc_pipelines.name"], name="cdc_batches_pipeline"),

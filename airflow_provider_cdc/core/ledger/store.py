@@ -240,28 +240,13 @@ class Ledger:
 
         :raises BusyError: the lease is lost.
         """
-        values = {**TaskTry.columns_of(lease.owner), "engine": engine, "application_id": None}
-        self._update_planned(lease, seq, values, stamp="started_at")
-
-    def running_as(self, lease: Lease, seq: int, application_id: str) -> None:
-        """Record the Spark application that works on a planned batch.
-
-        :raises BusyError: the lease is lost.
-        """
-        self._update_planned(lease, seq, {"application_id": application_id})
-
-    def _update_planned(self, lease: Lease, seq: int, values: Document, *, stamp: str = "") -> None:
-        """Update columns of a planned batch.
-
-        :param stamp: column that gets the database's time.
-        """
         lease.check()
         c = schema.batches.c
         mine = (c.pipeline == lease.pipeline, c.seq == seq, c.status == BatchStatus.PLANNED)
         with self._database.writing() as connection:
             rows.fence(connection, lease)
-            stamped = {stamp: time_text(now(connection))} if stamp else {}
-            connection.execute(update(schema.batches).where(*mine).values(**values, **stamped))
+            values = {**TaskTry.columns_of(lease.owner), "engine": engine, "started_at": time_text(now(connection))}
+            connection.execute(update(schema.batches).where(*mine).values(**values))
 
     def commit(
         self,

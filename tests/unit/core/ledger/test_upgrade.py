@@ -64,7 +64,7 @@ def test_what_the_earlier_version_recorded_is_kept(old: str, version: int) -> No
     assert (first.seq, first.start, first.end, first.result) == (1, {"t": {0: 0}}, {"t": {0: 5}}, {"r": 5})
     assert first.until == first.committed_at == datetime(2026, 11, 21, 12, tzinfo=UTC)
     assert (first.topics, first.lost, ledger.announced("shop")) == (None, [], 0 if version == 3 else 1)
-    assert (first.task, first.engine, first.application_id, first.started_at) == (None, None, None, None)
+    assert (first.task, first.engine, first.started_at) == (None, None, None)
     assert ledger.open("shop") == second and second.end == {"t": {0: 9}} and second.result is None
     assert ledger.tables("shop") == {"a.b": {"v": 1}, "a.c": {"state": "parked"}}
 
