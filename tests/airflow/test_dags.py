@@ -19,7 +19,7 @@ from airflow_provider_cdc.core.model.status import ResultStatus
 from tests.system import processes
 
 from .dags_of_tests import MARK
-from .shop import PHASES, ROOT, Shop
+from .shop import PHASES, ROOT, Shop, rows
 
 if TYPE_CHECKING:
     pass
@@ -59,6 +59,22 @@ def test_the_hourly_example_runs_and_a_second_run_of_the_hour_repeats_nothing(sh
     done, again = first["values"]["sync"], second["values"]["sync"]
     assert done["status"] == "done"
     assert {**again, "seconds": 0} == {**done, "seconds": 0, "repeated": True}
+
+
+def test_the_lag_alarm_fails_and_names_the_partitions_that_are_late(shop: Shop) -> None:
+    seen = dag_runs(shop, ROOT / "example_dags", "shop_lag_alarm", "2026-11-20T16:00:00+00:00")
+    assert seen["import_errors"] == {}
+    assert [run["tasks"] for run in seen["runs"]] == [{"lag": "failed"}]
+
+
+def test_another_dag_reads_the_tables_that_it_waited_for(shop: Shop) -> None:
+    hour = "2026-11-20T17:00:00+00:00"
+    operator(shop, until=hour).execute({})
+    (run,) = dag_runs(shop, ROOT / "example_dags", "shop_table_report", hour)["runs"]
+    assert run["tasks"] == {"applied": "success", "report": "success"}
+    assert run["values"]["applied"]["versions"].keys() == {"shop.customers", "shop.orders"}
+    for name, count in run["values"]["report"].items():
+        assert count == len(rows(shop.lake, "shop", name)) > 0
 
 
 DAG = """
