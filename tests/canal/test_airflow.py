@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -24,6 +25,7 @@ from airflow_provider_cdc.core.formats.generated.canal_entry_pb2 import Entry
 from airflow_provider_cdc.core.formats.generated.canal_packet_pb2 import MESSAGES, Messages, Packet
 from airflow_provider_cdc.core.lake.segments import SegmentLog
 from airflow_provider_cdc.hooks import canal_drain, canal_targets
+from airflow_provider_cdc.watch.looks import Looks
 from airflow_provider_cdc.watch.received import ReceivedCondition
 from tests.canal.server import Canal, recorded, serving
 
@@ -125,6 +127,16 @@ def test_the_sensor_only_looks_while_somebody_works_on_the_pipeline(canal: Canal
     with Ledger(shop.ledger).lease(shop.name, "a test"):
         assert not ReceivedCondition(shop, "2020-01-01T00:00:00+00:00").check().reached
     assert canal.done == 0
+
+
+def test_a_trigger_looks_as_the_sensor_does(canal: Canal, port: int, tmp_path: Path) -> None:
+    shop = pipeline(tmp_path)
+    answer = asyncio.run(Looks().answer(ReceivedCondition(shop, "2020-01-01T00:00:00+00:00"), 0))
+    assert answer.reached and canal.done == 3
+    wrong = pipeline(tmp_path / "other", connection="canal_wrong")
+    with pytest.raises(CdcError) as caught:
+        asyncio.run(Looks().answer(ReceivedCondition(wrong, "2020-01-01T00:00:00+00:00"), 0))
+    assert caught.value.code == "canal.login_refused"
 
 
 def test_a_preview_takes_nothing(canal: Canal, port: int, tmp_path: Path) -> None:
