@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow_provider_cdc.core.config import CdcPipeline, DeltaSink, KafkaSource, RunPolicy, SparkSettings, TableRules
+from airflow_provider_cdc.core.config.source import CanalSource
 from airflow_provider_cdc.core.config.tables import TableRule
 
 ROOT = Path(__file__).parents[2]
@@ -49,7 +50,12 @@ def test_every_key_and_its_default_is_in_the_table() -> None:
             default = one.default_factory() if one.default_factory is not MISSING else one.default
             expected[f"{section}.{one.name}".lstrip(".")] = shown(default)
     expected |= {"tables.include": "*", "tables.exclude": "none", "tables.<database.table>": "none"}
-    assert {key: default or word for key, default, word, _ in KEY.findall(KEYS)} == expected
+    kafka, _, rest = KEYS.partition("With `type: canal-tcp`")
+    canal, _, others = rest.partition("### Sink")
+    assert {key: default or word for key, default, word, _ in KEY.findall(kafka + others)} == expected
+    of_canal = {f"source.{one.name}": shown(one.default) for one in fields(CanalSource) if one.name != "options"}
+    table = {key: default or word for key, default, word, _ in KEY.findall(canal)}
+    assert table == {"source.type": "kafka", **of_canal, "source.options": "none"}
 
 
 def test_every_rule_of_a_table_is_named() -> None:
