@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.sensors.health import CdcHealthSensor
     from airflow_provider_cdc.sensors.lag import CdcLagSensor
     from airflow_provider_cdc.sensors.received import CdcReceivedSensor
+    from airflow_provider_cdc.sensors.schema_change import CdcSchemaChangeSensor
     from airflow_provider_cdc.task_group import CdcDag, cdc_task_group
     from airflow_provider_cdc.triggers.watcher import (
         CdcLagExceededTrigger,
@@ -64,6 +65,7 @@ _HOMES = {
     "CdcLagSensor": "airflow_provider_cdc.sensors.lag",
     "cdc_asset": "airflow_provider_cdc.assets",
     "CdcReceivedSensor": "airflow_provider_cdc.sensors.received",
+    "CdcSchemaChangeSensor": "airflow_provider_cdc.sensors.schema_change",
     "CdcLagExceededTrigger": "airflow_provider_cdc.triggers.watcher",
     "CdcNewRecordsTrigger": "airflow_provider_cdc.triggers.watcher",
     "CdcTableParkedTrigger": "airflow_provider_cdc.triggers.watcher",
@@ -86,6 +88,7 @@ __all__ = [
     "CdcPipeline",
     "CdcPlanOperator",
     "CdcReceivedSensor",
+    "CdcSchemaChangeSensor",
     "CdcSyncOperator",
     "CdcTableParkedTrigger",
     "DeltaSink",

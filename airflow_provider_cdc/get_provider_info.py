@@ -29,13 +29,16 @@ def get_provider_info() -> dict[str, object]:
                 "factory": f"{package}.assets.create_asset",
             }
         ],
-        "sensors": modules("sensors.applied", "sensors.health", "sensors.lag", "sensors.received"),
+        "sensors": modules(
+            "sensors.applied", "sensors.health", "sensors.lag", "sensors.received", "sensors.schema_change"
+        ),
         "triggers": modules(
             "triggers.applied",
             "triggers.health",
             "triggers.lag",
             "triggers.lease",
             "triggers.received",
+            "triggers.schema_change",
             "triggers.watcher",
         ),
         "hooks": modules("hooks.canal", "hooks.kafka", "hooks.ledger", "hooks.pipeline"),

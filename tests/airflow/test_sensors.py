@@ -8,12 +8,15 @@ import json
 import threading
 import time
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from .conftest import Connect
-from .shop import PHASES, Shop, until
+from .shop import DATA, PHASES, Shop, until
+
+if TYPE_CHECKING:
+    from tests.services.broker import Broker
 
 pytestmark = pytest.mark.airflow
 
@@ -281,6 +284,30 @@ def test_lag_applied_and_health_over_a_life(shop: Shop, capsys: pytest.CaptureFi
     assert not lagging(max_lag=timedelta(minutes=1), of="received").poke({})
     assert behind.resume_execution("execute_complete", {"event": lag_event}, {})["partitions"] == {}
     assert "shopdb.shop" in capsys.readouterr().out
+
+
+def test_a_destructive_schema_change_is_seen_before_a_batch(shop: Shop, filled: Broker) -> None:
+    from confluent_kafka import Producer
+
+    from airflow_provider_cdc import CdcSchemaChangeSensor
+    from tests.services import capture
+
+    filled.create_topic("later_changes")
+    producer = Producer(dict(shop.connection))
+    first_after_the_snapshot = PHASES[0]["end_offsets"]["shopdb"][0]
+    for record in capture.read(DATA):
+        if record.topic == "shopdb" and record.offset >= first_after_the_snapshot:
+            producer.produce("later_changes", key=record.key, value=record.value)
+    producer.flush()
+
+    def waiting(topic: str, **arguments: Any) -> list[str]:
+        shop.changes = {"source": {"schema_topic": topic}}
+        answer = CdcSchemaChangeSensor(task_id="ddl", pipeline=shop.document(), **arguments).poke({})
+        return [change["text"] for change in answer.xcom_value["changes"]] if answer else []
+
+    assert waiting("shopdb") == [], "a snapshot describes its tables, it changes none"
+    assert "ALTER TABLE addresses DROP COLUMN fax" in waiting("later_changes")
+    assert waiting("later_changes", kinds=["destructive"], tables=["shop.nothing"]) == []
 
 
 def test_a_rescheduled_lag_sensor_goes_on_counting(shop: Shop) -> None:
