@@ -78,9 +78,9 @@ class SchemaChangeCondition(Condition[Applied, Changes]):
         assert seen is not None
         waiting = [change for change in seen if self._counts(change)]
         document = {"changes": waiting[:_SHOWN], "total": len(waiting)}
-        wanted = " or ".join(self.kinds)
+        kinds = " or ".join(self.kinds)
         if not waiting:
-            return Answer(False, f"no {wanted} schema change waits; {len(seen)} of other kinds or tables do", document)
+            return Answer(False, f"no {kinds} schema change waits; {len(seen)} of other kinds or tables do", document)
         listed = name_some([f"{change['kind']} of {change['table'] or 'an unknown table'}" for change in waiting])
         return Answer(True, f"{len(waiting)} schema changes wait: {listed}", document)
 
