@@ -122,10 +122,10 @@ class LiveAirflow:
             )
         ]
 
-    def wait_for_tasks(self, dag: str, number: int, since: int = 0) -> list[tuple[str, str, int]]:
+    def wait_for_tasks(self, dag: str, number: int, since: int = -1) -> list[tuple[str, str, int]]:
         """Wait until so many task instances of a DAG have ended; return all.
 
-        :param since: number of tries that they had before.
+        :param since: number of tries that they had before; a skipped one has none.
         """
 
         def ended() -> bool:
