@@ -125,5 +125,28 @@ def get_provider_info() -> dict[str, object]:
                 },
             },
         ],
+        "config": {"cdc": {"description": "Settings of the CDC provider.", "options": _options()}},
         "cli": [f"{package}.cli.airflow_commands"],
+    }
+
+
+def _options() -> dict[str, object]:
+    """Return the options of the section ``[cdc]``."""
+    return {
+        "page_enabled": {
+            "description": "Whether the UI has the page *CDC pipelines*.",
+            "version_added": "0.1.0",
+            "type": "boolean",
+            "example": None,
+            "default": "True",
+        },
+        "page_ledgers": {
+            "description": "Ledgers that the page shows, separated by commas: ids of connections of type "
+            "``cdc_ledger``, ``postgres`` or ``sqlite``, database URLs, or ``default``. They are only read.",
+            "version_added": "0.1.0",
+            "type": "string",
+            "example": "cdc_ledger_default",
+            "default": "default",
+            "sensitive": True,
+        },
     }

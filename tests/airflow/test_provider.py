@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc import __version__
 from airflow_provider_cdc.cli import VERBS
 from airflow_provider_cdc.get_provider_info import get_provider_info
+from tests.airflow.installed import installed_path
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,16 +23,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return an environment in which the package counts as installed, whether or not it is."""
-    folder = tmp_path_factory.mktemp("site")
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    info = folder / f"airflow_provider_cdc-{__version__}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {__version__}\n")
-    points = project["entry-points"]["apache_airflow_provider"]
-    lines = [f"{name} = {value}" for name, value in points.items()]
-    (info / "entry_points.txt").write_text("[apache_airflow_provider]\n" + "\n".join(lines) + "\n")
     home = tmp_path_factory.mktemp("home")
-    path = os.pathsep.join([str(folder), str(ROOT)])
+    path = installed_path(tmp_path_factory.mktemp("site"))
     return {**os.environ, "PYTHONPATH": path, "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
 
 

@@ -7,6 +7,7 @@ import ast
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,7 @@ from airflow_provider_cdc.core.values.fields import (
     ZERO_DATE,
     Reason,
 )
+from airflow_provider_cdc.get_provider_info import get_provider_info
 from tests.architecture.imports import ROOT, python_files
 from tests.architecture.pages import DOCS, blocks, pages, text_of
 
@@ -186,3 +188,10 @@ def test_a_page_of_dags_shows_the_examples_as_they_are(name: str, least: int) ->
     for example, code in shown.items():
         file = (ROOT / "example_dags" / f"{example}.py").read_text()
         assert code == file.split("from __future__ import annotations\n\n", 1)[1].rstrip(), example
+
+
+def test_the_guide_of_the_page_lists_the_options_of_the_configuration() -> None:
+    config: Any = get_provider_info()["config"]
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", text_of(ROOT / "docs" / "guides" / "page.md"), re.MULTILINE)
+    options = config["cdc"]["options"]
+    assert dict(rows) == {name: option["default"] for name, option in options.items() if name.startswith("page_")}

@@ -41,5 +41,10 @@ def test_the_spark_side_the_examples_and_the_jar_lock_travel_along(names: list[s
             assert f"airflow_provider_cdc/{place}/{file.relative_to(ROOT / folder).as_posix()}" in names
 
 
+def test_the_page_travels_along(names: list[str]) -> None:
+    for file in (ROOT / "airflow_provider_cdc" / "plugins" / "static").iterdir():
+        assert f"airflow_provider_cdc/plugins/static/{file.name}" in names
+
+
 def test_nothing_generated_travels_along(names: list[str]) -> None:
     assert not [Path(name) for name in names if "__pycache__" in name or name.endswith(".pyc")]

@@ -17,6 +17,11 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Return a database of the test's own."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'ledger.db'}"
+    return new_database(request)
+
+
+def new_database(request: pytest.FixtureRequest) -> str:
+    """Return a new database of the PostgreSQL server."""
     psycopg = pytest.importorskip("psycopg", reason="the PostgreSQL driver psycopg is not installed")
     server = request.getfixturevalue("postgres")
     name = f"t{uuid.uuid4().hex}"

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Count as installed, whether or not the package is."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+
+from airflow_provider_cdc import __version__
+
+ROOT = Path(__file__).parents[2]
+
+
+def installed_path(folder: Path) -> str:
+    """Return a PYTHONPATH on which the package counts as installed, whether or not it is.
+
+    :param folder: gets the package's metadata.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    info = folder / f"airflow_provider_cdc-{__version__}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {__version__}\n")
+    lines = []
+    for group, points in project["entry-points"].items():
+        lines += [f"[{group}]", *(f"{name} = {value}" for name, value in points.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    return os.pathsep.join([str(folder), str(ROOT)])

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read from a ledger what the page shows, on both databases, and count the work."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, event, insert
+
+from airflow_provider_cdc.core.ledger import Ledger, ProgressSample, schema
+from airflow_provider_cdc.core.ledger.database import Database
+from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.plugins import queries
+from tests.airflow.page_ledger import DAG, HOSTILE, SECRET, VALUE, batch, fill, state, sync_run
+from tests.unit.core.ledger.conftest import new_database, url  # noqa: F401
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+DAGS = {DAG, "bank_hourly"}
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Database:
+    """Return one ledger for all tests that only read it."""
+    folder = tmp_path_factory.mktemp("ledger")
+    address = f"sqlite:///{folder / 'ledger.db'}" if request.param == "sqlite" else new_database(request)
+    fill(address, NOW)
+    return Database(address, read_only=True)
+
+
+def names(page: dict[str, Any]) -> list[str]:
+    return [line["name"] for line in page["pipelines"]]
+
+
+def page_of(connection: Connection, dags: set[str], **more: Any) -> dict[str, Any]:
+    return queries.pipeline_page(connection, dags, **{"search": "", "offset": 0, "limit": 50, **more})
+
+
+# ---- pipelines
+
+
+def test_pipelines_with_parked_tables_come_first(filled: Database) -> None:
+    with filled.reading() as connection:
+        page = page_of(connection, DAGS)
+    assert names(page) == ["shop", "bank", "by_hand", "crashed"]
+    assert (page["total"], page["hidden"]) == (4, 1)
+    shop, bank, by_hand, crashed = page["pipelines"]
+    assert (shop["state"], bank["state"], by_hand["state"], crashed["state"]) == ("parked", "ok", "ok", "crashed")
+    assert shop["tables"] == {"parked": 1, "waiting": 1, "ok": 2, "dropped": 1}
+    assert shop["cut"]["source_time"] == "2026-11-20T09:00:00+00:00"
+    assert (shop["cut"]["consistent"], bank["cut"]["consistent"], crashed["cut"]) == (False, True, None)
+    assert (bank["lag"]["seconds"], by_hand["lag"]) == (4.0, None)
+    run = sync_run(9)
+    assert shop["batch"]["run"] == run.document()
+    assert (shop["batch"]["seq"], shop["batch"]["outcome"], by_hand["batch"]["run"]) == (2, "parked", None)
+
+
+def test_a_page_is_a_part_and_a_search_ignores_case(filled: Database) -> None:
+    with filled.reading() as connection:
+        assert names(page_of(connection, DAGS, offset=1, limit=2)) == ["bank", "by_hand"]
+        assert names(page_of(connection, DAGS, search="SH")) == ["shop", "crashed"]
+
+
+def test_pipelines_of_dags_that_the_user_may_not_read_are_only_counted(filled: Database) -> None:
+    with filled.reading() as connection:
+        page = page_of(connection, {"bank_hourly"})
+    assert names(page) == ["bank", "by_hand"]
+    assert page["hidden"] == 3
+
+
+def test_a_run_by_hand_does_not_open_a_pipeline_to_all(url: str) -> None:  # noqa: F811
+    ledger = Ledger(url)
+    batch(ledger, "shop", sync_run())
+    batch(ledger, "shop", "ann on host")
+    with Database(url, read_only=True).reading() as connection:
+        assert queries.readable_pipelines(connection, {"bank_hourly"}) == []
+        assert queries.readable_pipelines(connection, {DAG}) == ["shop"]
+
+
+def test_a_batch_without_records_does_not_hide_the_cut_before_it(url: str) -> None:  # noqa: F811
+    ledger = Ledger(url)
+    batch(ledger, "bank", sync_run(9, "bank_hourly"))
+    batch(ledger, "bank", sync_run(10, "bank_hourly"), result={"status": "empty", "records": 0, "cut": None})
+    with Database(url, read_only=True).reading() as connection:
+        (bank,) = queries.pipelines(connection, ["bank"], DAGS)
+    assert (bank["batch"]["seq"], bank["cut"]["source_time"]) == (2, "2026-11-20T09:00:00+00:00")
+
+
+# ---- parts of a pipeline
+
+
+def test_tables_come_parked_first_and_can_be_filtered(filled: Database) -> None:
+    def ids(**more: Any) -> list[str]:
+        with filled.reading() as connection:
+            options = {"state": None, "search": "", "offset": 0, "limit": 50, **more}
+            return [line["id"] for line in queries.tables(connection, "shop", **options)["tables"]]
+
+    parked = f"shop.{HOSTILE}"
+    assert ids() == [parked, "shop.payments", "shop.items", "shop.orders", "shop.old"]
+    assert ids(offset=1, limit=2) == ["shop.payments", "shop.items"]
+    assert ids(state="waiting") == ["shop.payments"]
+    assert ids(search="OP.ORD") == ["shop.orders"]
+    assert ids(search="%") == [] and ids(search="\\") == [] and ids(search="_") == []
+
+
+def test_a_tables_history_shows_states_and_columns(filled: Database) -> None:
+    with filled.reading() as connection:
+        page = queries.table_history(connection, "shop", "shop.orders", before=None, limit=50)
+    second, first = page["versions"]
+    assert (second["seq"], first["seq"], page["before"]) == (2, 1, None)
+    added = {"change": "added", "column": "grade", "before": "", "after": "enum(2 labels)"}
+    assert second["columns"] == [added]
+    assert (first["columns"], first["column_count"], second["column_count"]) == ([], 2, 3)
+
+
+def test_versions_without_a_visible_change_are_left_out(url: str) -> None:  # noqa: F811
+    ledger = Ledger(url)
+    for version in range(6):
+        batch(ledger, "bank", sync_run(), [state("accounts", version=version)])
+    with Database(url, read_only=True).reading() as connection:
+        newest = queries.table_history(connection, "bank", "shop.accounts", before=None, limit=3)
+        rest = queries.table_history(connection, "bank", "shop.accounts", before=newest["before"], limit=3)
+    assert newest["versions"] == [] and newest["before"] == 4
+    assert [line["seq"] for line in rest["versions"]] == [1] and rest["before"] is None
+
+
+def test_batches_name_their_runs_to_those_who_may_read_the_dag(filled: Database) -> None:
+    with filled.reading() as connection:
+        page = queries.batches(connection, "shop", DAGS, before=None, limit=1)
+        rest = queries.batches(connection, "shop", set(), before=page["before"], limit=1)
+    (second,), (first,) = page["batches"], rest["batches"]
+    assert (second["seq"], first["seq"], page["before"], rest["before"]) == (2, 1, 2, None)
+    assert second["run"] == sync_run(9).document() and first["run"] is None
+    assert (second["status"], second["quarantined"], second["parked"], second["waiting"]) == ("parked", 5, 1, 1)
+
+
+def test_quarantine_shows_places_and_codes(filled: Database) -> None:
+    with filled.reading() as connection:
+        page = queries.quarantine(connection, "shop", before=None)
+    (shown,) = page["batches"]
+    assert (shown["seq"], shown["quarantined"], page["before"]) == (2, 5, None)
+    first, second = shown["records"]
+    assert (first["topic"], first["partition"], first["offset"], first["code"]) == (
+        "shop.log", 0, 12, "record.json_invalid",
+    )  # fmt: skip
+    assert (second["column"], second["code"]) == ("price", "number_invalid")
+
+
+def test_quarantine_looks_through_some_batches_at_a_time(
+    url: str,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(queries, "_QUARANTINE_WINDOW", 3)
+    ledger = Ledger(url)
+    for quarantined in (0, 7, 0, 0, 0):
+        batch(ledger, "shop", "me", result={"quarantined": quarantined})
+    with Database(url, read_only=True).reading() as connection:
+        page = queries.quarantine(connection, "shop", before=None)
+        rest = queries.quarantine(connection, "shop", before=page["before"])
+    assert (page["batches"], page["before"]) == ([], 3)
+    assert [shown["seq"] for shown in rest["batches"]] == [2] and rest["before"] is None
+
+
+def test_the_lag_is_that_of_the_worst_moment_of_each_interval(url: str) -> None:  # noqa: F811
+    ledger = Ledger(url)
+    begin = datetime(2026, 11, 20, 8, tzinfo=UTC)
+    for minutes, seconds in ((0, 5.0), (1, 9.0), (9, None), (10, 2.0), (20, None)):
+        ledger.record_progress("shop", ProgressSample(begin + timedelta(minutes=minutes), lag_seconds=seconds))
+    with Database(url, read_only=True).reading() as connection:
+        by_ten = queries.lag(connection, "shop", begin - timedelta(days=1), NOW)["points"]
+        by_one = queries.lag(connection, "shop", begin + timedelta(minutes=1), NOW)["points"]
+    assert [point["seconds"] for point in by_ten] == [9.0, 2.0, None]
+    assert [point["seconds"] for point in by_one] == [9.0, None, 2.0, None]
+
+
+# ---- what must not be shown
+
+
+def everything(connection: Connection) -> dict[str, Any]:
+    """Return every answer about the filled ledger."""
+    parts = {"before": None, "limit": 50}
+    return {
+        "page": page_of(connection, DAGS),
+        "tables": queries.tables(connection, "shop", state=None, search="", offset=0, limit=50),
+        "history": [
+            queries.table_history(connection, "shop", name, **parts)
+            for name in ("shop.orders", f"shop.{HOSTILE}", "shop.payments")
+        ],
+        "batches": queries.batches(connection, "shop", DAGS, **parts),
+        "schema": queries.schema_changes(connection, "shop", **parts),
+        "quarantine": queries.quarantine(connection, "shop", before=None),
+        "lag": queries.lag(connection, "shop", NOW - timedelta(days=1), NOW),
+    }
+
+
+def test_no_answer_has_a_row_value_a_secret_or_a_control_character(filled: Database) -> None:
+    with filled.reading() as connection:
+        answers = everything(connection)
+    text = json.dumps(answers, ensure_ascii=False)
+    assert "record.json_invalid" in text and "ADD COLUMN grade ENUM('…', '…') DEFAULT '…'" in text
+    assert VALUE not in text and SECRET not in text
+    # An id names its table in requests and is never shown; JSON escapes its control characters.
+    for line in answers["tables"]["tables"]:
+        line.pop("id")
+    shown = json.dumps(answers, ensure_ascii=False)
+    assert "\u202e" not in shown and "\\u001b[31m'" not in shown
+
+
+# ---- how much work it is
+
+
+PIPELINES, TABLES = 500, 1000
+
+
+@contextmanager
+def counted(database: Database) -> Iterator[dict[str, int]]:
+    """Count the statements and the steps of SQLite's virtual machine, in hundreds."""
+    work = {"statements": 0, "steps": 0}
+
+    def step() -> int:
+        work["steps"] += 1
+        return 0
+
+    def connect(connection: sqlite3.Connection, _record: object) -> None:
+        connection.set_progress_handler(step, 100)
+
+    def execute(*_arguments: Any) -> None:
+        work["statements"] += 1
+
+    with database.reading():
+        pass  # the engine is there then
+    engine = database._engine
+    assert engine is not None
+    event.listen(engine, "connect", connect)
+    event.listen(engine, "before_cursor_execute", execute)
+    try:
+        yield work
+    finally:
+        event.remove(engine, "connect", connect)
+        event.remove(engine, "before_cursor_execute", execute)
+
+
+def many(path: str, pipelines: int, tables: int) -> Database:
+    """Return a ledger with many pipelines; every tenth has a parked table, the tables' documents are small."""
+    ledger = Ledger(path)
+    ledger.pipelines()
+    listed = [f"p{number:03}" for number in range(pipelines)]
+    time = "2026-11-20T09:00:00.000000Z"
+    result = {"status": "done", "records": 5, "cut": {"consistent": True, "position": "x", "source_time": time}}
+    common = {"kind": "sync", "status": "committed", "start": {}, "end": {}, "planned_at": time, "result": result}
+    document = state("t").document()
+    with ledger._database.writing() as connection:
+        connection.execute(insert(schema.pipelines), [{"name": p, "lease_token": 1} for p in listed])
+        batches = [{"pipeline": p, "seq": seq, **common} for p in listed for seq in (1, 2)]
+        connection.execute(insert(schema.batches), batches)
+        connection.execute(insert(schema.progress), [{"pipeline": p, "seen_at": time} for p in listed])
+        for number, pipeline in enumerate(listed):
+            states = ["parked" if n == 0 and number % 10 == 0 else "ok" for n in range(tables)]
+            rows = [
+                {"pipeline": pipeline, "table_id": f"t{n:04}", "seq": 1, "state": s, "document": document}
+                for n, s in enumerate(states)
+            ]
+            connection.execute(insert(schema.tables), rows)
+    return Database(path, read_only=True)
+
+
+def test_the_list_costs_the_same_however_many_tables_the_other_pipelines_have(tmp_path: Any) -> None:
+    def cost(tables: int) -> dict[str, int]:
+        database = many(f"sqlite:///{tmp_path / f'{tables}.db'}", 60, tables)
+        with counted(database) as work, database.reading() as connection:
+            page = page_of(connection, set(), limit=5)
+        assert [line["tables"]["parked"] for line in page["pipelines"]] == [1] * 5
+        return work
+
+    few, more = cost(10), cost(200)
+    assert few["statements"] == more["statements"] <= 12
+    # Only the tables of the five pipelines that are shown are counted: some steps each, in hundreds.
+    assert more["steps"] - few["steps"] < 5 * 190 * 20 / 100
+
+
+def test_tables_of_one_page_are_read_not_all_documents(tmp_path: Any) -> None:
+    database = many(f"sqlite:///{tmp_path / 'ledger.db'}", 2, TABLES)
+    read = []
+    with counted(database) as work, database.reading() as connection:
+        engine = database._engine
+        assert engine is not None
+        page = queries.tables(connection, "p000", state=None, search="", offset=0, limit=50)
+        read = page["tables"]
+    assert (len(read), page["total"], read[0]["state"]) == (50, TABLES, TableStatus.OK)
+    assert work["statements"] <= 3
