@@ -497,3 +497,15 @@ def test_a_truncate_and_a_row_sent_again_behind_a_new_name_of_the_key_lose_nothi
     script.send(ddl(SOON, truncate, second=1), row(SOON + 5, "INSERT", 1, 1, second=1))
     script.sync()
     assert found(script) == "parked"
+
+
+def test_a_repeat_that_counted_until_late_rows_came_is_taken_back(script: Script) -> None:
+    """The move of key 2 comes again a batch before the INSERTs around it; until then it seems to be made again."""
+    script.send(ddl(0, T), row(10, "INSERT", 2, 1, second=1), moved(20, 2, 5, 1, second=2))
+    script.send(row(30, "INSERT", 2, 1, second=3))
+    script.sync()
+    script.send(moved(SOON + 10, 2, 5, 1, second=2, partition=1))
+    script.sync()
+    script.send(row(SOON, "INSERT", 2, 1, second=1), row(SOON + 10, "INSERT", 2, 1, second=3))
+    script.sync()
+    assert found(script) == Counter([(5, 1), (2, 1)])

@@ -186,6 +186,21 @@ def settled_without_repeats(
     return chosen
 
 
+def without_stored(typer: RowTyper, events: KeyedRows, winners: IntArray) -> IntArray:
+    """Return the winners that change the stored rows: none that is older, whose key stays as it is stored.
+
+    :raises RewindNeeded: the stored rows went through newer changes of such a key, which count no more.
+    """
+    older = typer.flags("older")[events.where]
+    stays = np.isin(events.groups, events.groups[winners[older[winners]]])
+    undone = stays & typer.flags("applied")[events.where] & ~older
+    if undone.any():
+        position = pc.min(typer.changes.rows.column("position").take(pa.array(events.where[undone]))).as_py()
+        raise rewind_needed(str(typer.timeline.last_name), "late rows show that applied ones were repeats", position)
+    changing: IntArray = winners[~older[winners]]
+    return changing
+
+
 def _came_before(typer: RowTyper, events: KeyedRows, winners: IntArray) -> IntArray:
     """Return the keys whose newest event is a row that came before, or may have."""
     rows, where = typer.changes.rows, events.where

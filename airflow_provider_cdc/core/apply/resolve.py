@@ -17,7 +17,7 @@ from airflow_provider_cdc.core.apply.key_conflicts import taken_beside
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, LaterRows, MergePlan, MergeStep
 from airflow_provider_cdc.core.apply.ordered_changes import Changes, StoredPieces
 from airflow_provider_cdc.core.apply.partial_images import Completion, StoredRows, key_events, laid_over
-from airflow_provider_cdc.core.apply.repeated_rows import KeyedRows, settled_without_repeats
+from airflow_provider_cdc.core.apply.repeated_rows import KeyedRows, settled_without_repeats, without_stored
 from airflow_provider_cdc.core.apply.row_copies import without_copies
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
@@ -63,7 +63,7 @@ def resolve(
     :param stored_images: the images, if ``changes`` name their stored rows instead (:class:`Changes`). Rows of a plan
         of one step are then typed when they are written.
     :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
-    :raises RewindNeeded: partial images came too late for the stored rows.
+    :raises RewindNeeded: partial images came too late for the stored rows, or rows show that applied ones are repeats.
     """
     if applied is not None:
         changes = pa.concat_tables([_marked(changes, applied=False), _marked(applied, applied=True)])
@@ -170,11 +170,10 @@ def _keyed(
             chosen: IntArray = some[found]
             return chosen
 
-        older = typer.flags("older")[where]
+        events = KeyedRows(groups, where, fills)
         # others are compared with: a key that none of the new rows takes or leaves stays as it is stored
         winners = winners[np.isin(groups[winners], groups[~applied[where]])]
-        winners = settled_without_repeats(typer, KeyedRows(groups, where, fills), winners, settled)
-        winners = winners[~older[winners]]
+        winners = without_stored(typer, events, settled_without_repeats(typer, events, winners, settled))
     elif wire.updates_move_keys:
         winners = taken_beside(winners, groups, where, fills, typer.changes.rows, wire)
     filled = winners[fills[winners]]
@@ -187,8 +186,7 @@ def _keyed(
     if not upserts.absent:
         positions = typer.changes.rows.column("position")
         return MergeStep(last, schema, clear, upserts.rows, deletes, partial(positions.take, pa.array(upserts.places)))
-    events = key_events(typer, keys, where, fills)
-    completion = Completion(typer, events, keys, last, stored_rows, applied[where])
+    completion = Completion(typer, key_events(typer, keys, where, fills), keys, last, stored_rows, applied[where])
     return MergeStep(last, schema, clear, completion.completed(upserts, where[filled]), deletes)
 
 
