@@ -152,7 +152,6 @@ class Canal:
     :param messages: entries of each packet, in order.
     :param together: gives how many packets one answer joins.
     :param moment: is called with what happens (``get``, ``answered``, ``ack``) and the number of the packet.
-    :ivar done: packets that were acknowledged.
     """
 
     messages: list[list[bytes]]
@@ -161,14 +160,32 @@ class Canal:
     password: str = "canal"
     together: Callable[[], int] = lambda: 1
     moment: Callable[[str, int], None] = lambda what, number: None
-    done: int = 0
+    _done: int = 0
+    _connections: int = 0
     _next: int = 0
     _batch: int = 0
     _outstanding: dict[int, tuple[int, int]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def done(self) -> int:
+        """Packets that were acknowledged; what clients that have gone sent last is read first."""
+        deadline = time.monotonic() + 30
+        while self._connections and time.monotonic() < deadline:
+            time.sleep(0.001)
+        return self._done
+
     def __call__(self, connection: socket.socket) -> None:
         """Serve one connection."""
+        with self._lock:
+            self._connections += 1
+        try:
+            self._serve(connection)
+        finally:
+            with self._lock:
+                self._connections -= 1
+
+    def _serve(self, connection: socket.socket) -> None:
         connection.sendall(frame(HANDSHAKE))
         packet = packets.Packet.FromString(receive(connection))
         auth = bodies.ClientAuth.FromString(packet.body)
@@ -186,7 +203,7 @@ class Canal:
     def restart(self, back: int = 0) -> None:
         """Forget batches and their numbers; the cursor goes back to a clean place some packets before."""
         with self._lock:
-            self.done = self._next = max(0, self.done - back)
+            self._done = self._next = max(0, self._done - back)
             self._batch, self._outstanding = 0, {}
 
     def _may(self, auth: Any) -> bool:
@@ -210,7 +227,7 @@ class Canal:
             if packet.type == packets.CLIENTACK:
                 return self._ack(bodies.ClientAck.FromString(packet.body).batch_id)
             if packet.type == packets.CLIENTROLLBACK:
-                self._next, self._outstanding = self.done, {}
+                self._next, self._outstanding = self._done, {}
                 return None
         return refusal(400, "packet type is NOT supported!")
 
@@ -231,8 +248,8 @@ class Canal:
     def _ack(self, batch: int) -> bytes | None:
         if next(iter(self._outstanding), None) != batch:
             return refusal(400, f"CanalMetaManagerException: batchId:{batch} is not the firstly")
-        _, self.done = self._outstanding.pop(batch)
-        self.moment("ack", self.done)
+        _, self._done = self._outstanding.pop(batch)
+        self.moment("ack", self._done)
         return None
 
 
