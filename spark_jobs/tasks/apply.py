@@ -432,6 +432,8 @@ class _Table:
 
     def _no_changes(self) -> pa.Table:
         none = CHANGE_SCHEMA.empty_table()
+        topic = none.schema.get_field_index("topic")
+        none = none.set_column(topic, "topic", none.column(topic).dictionary_encode())  # as the change log is read
         if self._by_clock:
             return _marked(none.select([*RESOLVE_COLUMNS, *SENT_COLUMNS]), older=False)
         return none.select(RESOLVE_COLUMNS)
