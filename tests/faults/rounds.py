@@ -346,9 +346,7 @@ def _stopped(round_: Round) -> None:
     """Stop the command beyond its lease, let another take over, and wake the first one."""
     process = round_.start()
     time.sleep(round_.rnd.uniform(0.3, 3.0))
-    pids = [process.pid, *processes.descendants(process.pid)]
-    for pid in pids:
-        processes.kill(pid, signal.SIGSTOP)
+    pids = processes.stop(process.pid, round_.folder / "home" / "ledger.db")
     time.sleep(LEASE_SECONDS + 1)
     round_.heal()
     for pid in pids:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sqlite3
+import time
 from pathlib import Path
 
 MARK = "CDC_SYSTEM_TEST"
@@ -33,6 +35,33 @@ def descendants(pid: int) -> list[int]:
     for one in found:
         found += children.get(one, ())
     return found
+
+
+def stop(pid: int, ledger: Path) -> list[int]:
+    """Stop a process and its descendants while none of them holds the lock of an SQLite ledger, and return all.
+
+    A process that is stopped inside a transaction would stop everybody who uses the ledger.
+    """
+    while True:
+        pids = [pid, *descendants(pid)]
+        for one in pids:
+            kill(one, signal.SIGSTOP)
+        if not _is_locked(ledger):
+            return pids
+        for one in reversed(pids):
+            kill(one, signal.SIGCONT)
+        time.sleep(0.01)
+
+
+def _is_locked(ledger: Path) -> bool:
+    if not ledger.exists():
+        return False
+    try:
+        with contextlib.closing(sqlite3.connect(ledger, timeout=1, isolation_level=None)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError:
+        return True
+    return False
 
 
 def command(pid: int) -> str:

@@ -8,7 +8,6 @@ import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from tests.airflow.shop import PHASES, demand_data
 from tests.services.broker import Broker
 from tests.system import processes
 from tests.system.killing import Executioner, Hit, Kill, inline_kills, spark_kills, staged_kills
-from tests.system.site import Running, Site, error_of, feed
+from tests.system.site import Site, error_of, feed
 from tests.system.verdict import doubled_commits, ledger_faults, unequal
 
 pytestmark = pytest.mark.system
@@ -160,27 +159,11 @@ def test_a_pipeline_is_free_within_a_minute_after_its_holders_death(filled: Brok
     assert ledger_faults(site, 1) == []
 
 
-def _stop(run: Running, site: Site) -> list[int]:
-    """Stop a command and all its descendants while none of them holds SQLite's lock, which would stop everybody."""
-    while True:
-        pids = [run.process.pid, *run.watch()]
-        for pid in pids:
-            processes.kill(pid, signal.SIGSTOP)
-        try:
-            with closing(sqlite3.connect(site.ledger, timeout=1, isolation_level=None)) as ledger:
-                ledger.execute("BEGIN IMMEDIATE")
-            return pids
-        except sqlite3.OperationalError:
-            for pid in reversed(pids):
-                processes.kill(pid, signal.SIGCONT)
-            time.sleep(0.01)
-
-
 def test_a_holder_that_slept_through_its_lease_commits_nothing_twice(filled: Broker, tmp_path: Path) -> None:
     site = _site(tmp_path, filled, "inline", lease_seconds=2)
     sleeper = site.launch()
     assert sleeper.until(lambda run: run.said("apply: "))
-    asleep = _stop(sleeper, site)
+    asleep = processes.stop(sleeper.process.pid, site.ledger)
     taken, _ = site.sync_patiently()
     assert taken.code == 0, taken.err
     for pid in reversed(asleep):
