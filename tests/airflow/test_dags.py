@@ -203,5 +203,5 @@ def test_a_killed_task_stops_its_engine(shop: Shop) -> None:
     started = time.monotonic()
     with pytest.raises(AirflowException, match="the task was killed"):
         task.execute({})
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
     assert operator(shop).execute({})["status"] == "done"

@@ -111,7 +111,7 @@ def test_spark_goes_with_its_command(filled: Broker, tmp_path: Path) -> None:
         time.sleep(0.1)
     process.kill()
     process.communicate(timeout=60)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while left := [pid for pid in seen if _alive(pid)]:
         assert time.monotonic() < deadline, [_command(pid) for pid in left]
         time.sleep(0.2)

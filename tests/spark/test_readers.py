@@ -75,7 +75,7 @@ def _await_end(broker: Broker, topic: str, partition: int, end: int) -> None:
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "x", "isolation.level": "read_committed"})
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)[1] < end:
         assert time.monotonic() < deadline
         time.sleep(0.1)

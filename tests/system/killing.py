@@ -124,7 +124,7 @@ class Executioner:
     def _strike(self, running: Running, target: str) -> bool:
         if target == "command":
             return processes.kill(running.process.pid)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while running.going and time.monotonic() < deadline:
             # of the workers all: Spark does without one that has no task
             if any([processes.kill(pid) for pid in _found(running.watch(), target)]):

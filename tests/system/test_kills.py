@@ -131,7 +131,7 @@ def test_kills_between_staging_and_merge_of_the_spark_writer(filled: Broker, tmp
 def _left(site: Site) -> list[str]:
     """Return what still runs of any command of a site."""
     marks = {file.name.split(".")[1] for file in site.folder.glob("sync.*.err")}
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while left := [pid for mark in marks for pid in processes.marked(mark)]:
         if time.monotonic() > deadline:
             break

@@ -34,12 +34,12 @@ def _engines(running: Running) -> int:
 
 
 def test_a_table_that_waits_is_named_and_ends_parked_without_an_engine(place: Place) -> None:
-    place.site.changes["policy"] = {"ddl_grace_seconds": 8}
+    place.site.changes["policy"] = {"ddl_grace_seconds": 15}
     first = place.site.sync()
     assert (first.code, first.json["status"]) == (5, "waiting"), first.err
     waiting = {line["table"] for line in first.json["waiting"]}
     assert {"customers", "orders"} <= waiting
-    time.sleep(9)
+    time.sleep(16)
     running = place.site.launch()
     ended = running.answer()
     assert (ended.code, ended.json["status"]) == (3, "parked"), ended.err

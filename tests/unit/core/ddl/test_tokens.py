@@ -106,10 +106,10 @@ def test_an_unterminated_token_raises(text: str) -> None:
     ],
 )
 def test_hostile_text_takes_linear_time(text: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     with contextlib.suppress(DdlError):
         tokenize(text)
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 10
 
 
 def test_an_error_states_the_position_and_no_value() -> None:
