@@ -14,8 +14,8 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import CdcError, Transient, concerns_configuration
 from airflow_provider_cdc.watch.announcements import Announcements
-from airflow_provider_cdc.watch.condition import Answer, Condition
-from airflow_provider_cdc.watch.looks import FIRST_CONTACT, shared_looks
+from airflow_provider_cdc.watch.condition import FIRST_CONTACT, Answer, Condition
+from airflow_provider_cdc.watch.looks import shared_looks
 
 
 class ConditionTrigger(BaseTrigger):

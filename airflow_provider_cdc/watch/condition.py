@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 Stored = TypeVar("Stored")
 Seen = TypeVar("Seen")
 
+FIRST_CONTACT = 3.0
+"""Seconds within which a cluster has to answer a new client."""
+
 SHOWN = 5
 """Partitions or tables that a message names."""
 
@@ -92,7 +95,6 @@ class Condition(ABC, Generic[Stored, Seen]):
             stored = self.stored(ledger)
         if self.reads_log:
             from airflow_provider_cdc.batch.source_log import open_log, when_free
-            from airflow_provider_cdc.watch.looks import FIRST_CONTACT
 
             log = open_log(self.pipeline, right=when_free(self.pipeline, "a sensor"), first_contact=FIRST_CONTACT)
             seen = self.seen(log, stored)

@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.observability.metrics import Metric, error_metrics, send
-from airflow_provider_cdc.watch.condition import Answer, Condition
+from airflow_provider_cdc.watch.condition import FIRST_CONTACT, Answer, Condition
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.batch.source_log import ResolvedSource, SourceLog
@@ -32,9 +32,6 @@ Seen = TypeVar("Seen")
 
 THREADS = 4
 """Looks at one address at a time."""
-
-FIRST_CONTACT = 3.0
-"""Seconds within which a cluster has to answer a new client."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 120.0
 """Seconds without looks after an address did not answer; doubled each time."""
