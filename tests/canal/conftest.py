@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options: how many mutated frames and kills; ``pytest tests/canal --canal-frames 100000 --canal-kills 200``."""
+"""A server with a recorded session, and the options ``--canal-frames 100000 --canal-kills 200``."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+
 import pytest
+
+from tests.canal.recorded_session import entries
+from tests.canal.server import Canal, serving
 
 FRAMES, KILLS = 1_000, 5
 
@@ -24,3 +30,19 @@ def frames(request: pytest.FixtureRequest) -> int:
 def kills(request: pytest.FixtureRequest) -> int:
     """Return how many clients a test kills."""
     return int(request.config.getoption("--canal-kills", KILLS))
+
+
+@pytest.fixture
+def canal() -> Canal:
+    recorded_entries = entries()
+    assert len(recorded_entries) == 17
+    return Canal([recorded_entries[:6], recorded_entries[6:12], recorded_entries[12:]])
+
+
+@pytest.fixture
+def port(canal: Canal, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    with serving(canal) as served:
+        for name, password in (("CANAL_DEFAULT", "canal"), ("CANAL_WRONG", "hidden")):
+            conn = {"conn_type": "canal", "host": "127.0.0.1", "port": served, "login": "canal", "password": password}
+            monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps(conn))
+        yield served

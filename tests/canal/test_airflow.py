@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,61 +16,25 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from deltalake import DeltaTable
 
-from airflow_provider_cdc import CanalDrainOperator, CanalHook, CdcPipeline, KafkaTarget, LandingFolder
+from airflow_provider_cdc import CanalDrainOperator, CanalHook, KafkaTarget, LandingFolder
 from airflow_provider_cdc.batch.runner import run_batch
 from airflow_provider_cdc.batch.source_log import open_log, when_free
 from airflow_provider_cdc.cli import main
 from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.formats.generated.canal_entry_pb2 import Entry
-from airflow_provider_cdc.core.formats.generated.canal_packet_pb2 import MESSAGES, Messages, Packet
+from airflow_provider_cdc.core.formats.generated.canal_packet_pb2 import Messages, Packet
 from airflow_provider_cdc.core.lake.segments import SegmentLog
 from airflow_provider_cdc.hooks import canal_targets
 from airflow_provider_cdc.watch.looks import Looks
 from airflow_provider_cdc.watch.received import ReceivedCondition
-from tests.canal.server import Canal, recorded, serving
+from tests.canal.recorded_session import entries, pipeline
+from tests.canal.server import Canal, serving
 
 if TYPE_CHECKING:
     from tests.services.broker import Broker
 
 pytestmark = pytest.mark.airflow
 ROOT = Path(__file__).parents[2]
-
-
-def entries() -> list[bytes]:
-    """Return the entries of a recorded session: two tables, rows, one ALTER."""
-    lines = recorded(Path(__file__).parent / "sessions" / "01-good.jsonl.xz")
-    packets = [Packet.FromString(line.data[4:]) for line in lines if not line.ours]
-    return [
-        entry for packet in packets if packet.type == MESSAGES for entry in Messages.FromString(packet.body).messages
-    ]
-
-
-@pytest.fixture
-def canal() -> Canal:
-    recorded_entries = entries()
-    assert len(recorded_entries) == 17
-    return Canal([recorded_entries[:6], recorded_entries[6:12], recorded_entries[12:]])
-
-
-@pytest.fixture
-def port(canal: Canal, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    with serving(canal) as served:
-        for name, password in (("CANAL_DEFAULT", "canal"), ("CANAL_WRONG", "hidden")):
-            conn = {"conn_type": "canal", "host": "127.0.0.1", "port": served, "login": "canal", "password": password}
-            monkeypatch.setenv(f"AIRFLOW_CONN_{name}", json.dumps(conn))
-        yield served
-
-
-def pipeline(folder: Path, **source: Any) -> CdcPipeline:
-    return CdcPipeline.from_dict(
-        {
-            "name": "shop_canal",
-            "ledger": f"sqlite:///{folder}/ledger.db",
-            "source": {"type": "canal-tcp", "destination": "example", "idle_seconds": 0.05, **source},
-            "sink": {"root": str(folder / "lake")},
-            "policy": {"engine": "inline"},
-        }
-    )
 
 
 def test_the_example_without_kafka_runs(canal: Canal, port: int, tmp_path: Path) -> None:
@@ -118,6 +82,26 @@ def _later(entry: bytes, millis: int) -> bytes:
     message = Entry.FromString(entry)
     message.header.executeTime += millis
     return message.SerializeToString()
+
+
+def test_lag_counts_the_packets_in_the_lake_that_no_batch_has_read(
+    canal: Canal, port: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = pipeline(tmp_path)
+    file = tmp_path / "shop.yaml"
+    file.write_text(shop.to_yaml())
+
+    def records() -> int:
+        assert main(["lag", str(file), "--json"]) == 0
+        return int(json.loads(capsys.readouterr().out)["records"])
+
+    assert run_batch(shop, say=lambda line: None).error is None
+    assert records() == 0
+    canal.messages.append(canal.messages[2])
+    open_log(shop, right=when_free(shop, "a test")).collect()
+    assert records() == 1
+    assert run_batch(shop, say=lambda line: None).records == 1
+    assert records() == 0
 
 
 def test_the_sensor_only_looks_while_somebody_works_on_the_pipeline(canal: Canal, port: int, tmp_path: Path) -> None:
