@@ -121,6 +121,20 @@ _SINCE = Argument(
 )
 _LAG = (_PIPELINE, _SINCE, _JSON)
 
+_REPLAY = (
+    _PIPELINE,
+    Argument(
+        ("--tables",),
+        {"action": "append", "default": [], "metavar": "D.T", "help": "a table, may be repeated; default: all tables"},
+    ),
+    Argument(
+        ("--from",),
+        {"dest": "since", "type": _instant, "metavar": "ISO", "help": "source time of the first rows; default: all"},
+    ),
+    Argument(("--until",), {"type": _instant, "metavar": "ISO", "help": "source time behind the last rows"}),
+    _JSON,
+)
+
 _SYNC = (_PIPELINE, _UNTIL, _ACCEPT_LOSS, _JSON)
 
 VERBS = (
@@ -130,6 +144,12 @@ VERBS = (
         "approve:approve",
         "show what waits for an approval; with --new-generation accept the source's new log and finish the batch",
         (_PIPELINE, _NEW_GENERATION, _JSON),
+    ),
+    Verb(
+        "replay",
+        "sync:replay",
+        "apply rows of the change log again; where a table has a newer change of the same key, that one wins",
+        _REPLAY,
     ),
     Verb("plan", "sync:plan", "show what the next batch would read, without recording it", (_PIPELINE, _UNTIL, _JSON)),
     Verb("decode", "decode:decode", "decode recorded records and print their changes", _DECODE),

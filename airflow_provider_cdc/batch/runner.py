@@ -9,9 +9,10 @@ import os
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from airflow_provider_cdc.batch.recovery import take_over
 from airflow_provider_cdc.batch.result import (
     BatchResult,
     from_ledger,
+    newest_by_name,
     published,
     ran_engine,
     schema_change_id,
@@ -27,8 +29,16 @@ from airflow_provider_cdc.batch.result import (
 from airflow_provider_cdc.batch.source_log import held, open_log
 from airflow_provider_cdc.batch.unsettled import Unsettled
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.documents import JobDocument, Result
-from airflow_provider_cdc.core.errors import LOG_LOST, NEW_GENERATION, CdcError, DataError, SinkError, UnavailableError
+from airflow_provider_cdc.core.documents import JobDocument, Replay, Result, TableState
+from airflow_provider_cdc.core.errors import (
+    LOG_LOST,
+    NEW_GENERATION,
+    CdcError,
+    ConfigurationError,
+    DataError,
+    SinkError,
+    UnavailableError,
+)
 from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger, Owner
 from airflow_provider_cdc.core.ledger.records import offsets_document
 from airflow_provider_cdc.core.model.offsets import OffsetRange
@@ -114,6 +124,64 @@ def run_batch(
             say(f"batch {batch.seq} was left over and is finished; continuing with the requested one")
 
 
+def run_replay(
+    pipeline: CdcPipeline,
+    replay: Replay,
+    *,
+    say: Say = print,
+    kill: Stopper | None = None,
+    owner: Owner | None = None,
+) -> BatchResult:
+    """Apply rows of the change log again, in a batch that reads nothing new; an unfinished batch is finished first.
+
+    Each row keeps its position: it changes a table only where the table has no newer change of its key.
+
+    :param replay: which rows.
+    :raises ConfigurationError: it names a table that the pipeline does not have.
+    :raises BusyError: another holder has the pipeline's lease; names it.
+    """
+    from airflow_provider_cdc.batch.planner import made_again, plan_settling
+
+    started = time.monotonic()
+    stopper = kill or Stopper()
+    ledger = Ledger(ledger_url(pipeline.ledger))
+    _demand_tables(replay.tables, table_states(ledger, pipeline.name).values())
+    seconds = pipeline.policy.lease_seconds
+    with ledger.lease(pipeline.name, owner or this_process(), seconds, fingerprint=pipeline.fingerprint()) as lease:
+        log = open_log(pipeline, right=held(lease, stopper.check))
+        while True:
+            stopper.check()
+            left_over = ledger.open(pipeline.name)
+            batch = left_over or plan_settling(ledger, lease, pipeline.name)
+            run = _Run(pipeline, ledger, lease, batch, log.client_config(), say, stopper)
+            if left_over is None:
+                run.replay = replay
+            else:
+                run.recreated = made_again(log, batch, pipeline.source.heartbeat_topic)
+            outcome = run.carry_out()
+            if outcome.status == ResultStatus.BEHIND:
+                say(take_over(ledger, lease, outcome.lake_batches))
+                continue
+            result = run.publish(outcome, time.monotonic() - started)
+            if result.status == ResultStatus.FAILED or outcome.replayed:
+                return result
+            say(f"batch {batch.seq} was left over and is finished; continuing with the replay")
+
+
+def _demand_tables(names: Sequence[str], states: Iterable[TableState]) -> None:
+    """Reject names that are not of tables of the pipeline.
+
+    :raises ConfigurationError: names all of them.
+    """
+    known = newest_by_name(states)
+    problems = []
+    for name in (name for name in names if name not in known):
+        near = get_close_matches(name, known, 1)
+        problems.append(f"{name!r} is not a table of the pipeline" + (f"; did you mean {near[0]!r}?" if near else ""))
+    if problems:
+        raise ConfigurationError(problems)
+
+
 def _already_done(ledger: Ledger, batch: Batch, started: float) -> BatchResult:
     """Return the result of a batch that is committed already."""
     states = table_states(ledger, batch.pipeline)
@@ -148,6 +216,7 @@ class _Run:
         self._states = table_states(ledger, pipeline.name)
         self._new_generation = new_generation
         self.recreated: list[str] = []
+        self.replay: Replay | None = None
 
     def carry_out(self) -> Result:
         """Run the batch's engine and return its result.
@@ -235,6 +304,7 @@ class _Run:
             fingerprint=pipeline.fingerprint(),
             recreated=self.recreated,
             new_generation=self._new_generation,
+            replay=self.replay,
         )
         return job, secrets
 

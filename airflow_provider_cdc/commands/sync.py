@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run ``sync`` and ``plan``: run one batch, or show what it would read."""
+"""Run ``sync``, ``replay`` and ``plan``: run one batch, of old rows again, or show what it would read."""
 
 from __future__ import annotations
 
 import signal
 import sys
 from argparse import Namespace
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.commands.output import (
@@ -36,17 +39,41 @@ def sync(args: Namespace) -> int:
     return guarded(work, as_json=args.json)
 
 
+def replay(args: Namespace) -> int:
+    """Apply rows of the change log again."""
+
+    def work() -> int:
+        from airflow_provider_cdc.batch.runner import run_replay
+        from airflow_provider_cdc.core.documents import Replay
+
+        pipeline = CdcPipeline.from_yaml(args.pipeline)
+        since, until = (None if time is None else _micros(time) for time in (args.since, args.until))
+        return _run(args, partial(run_replay, pipeline, Replay(args.tables, since, until)))
+
+    return guarded(work, as_json=args.json)
+
+
+def _micros(instant: datetime) -> int:
+    return (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
 def run_and_print(args: Namespace, pipeline: CdcPipeline, **request: Any) -> int:
     """Run one batch and print its result; return the exit code.
 
     :param request: further arguments of ``run_batch``.
     """
     from airflow_provider_cdc.batch.runner import run_batch
+
+    return _run(args, partial(run_batch, pipeline, **request))
+
+
+def _run(args: Namespace, batch: Callable[..., BatchResult]) -> int:
+    """Run a batch that a signal can stop, and print its result; return the exit code."""
     from airflow_provider_cdc.engine import Stopper
 
     stopper = Stopper()
     signal.signal(signal.SIGTERM, lambda *_: stopper("SIGTERM"))
-    result = run_batch(pipeline, say=_say, kill=stopper, **request)
+    result = batch(say=_say, kill=stopper)
     if result.error is not None:  # so that commands in hints can be copied
         result.error.hint = result.error.hint.replace("PIPELINE.yaml", args.pipeline)
     if args.json:

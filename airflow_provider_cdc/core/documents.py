@@ -81,6 +81,27 @@ class TableState:
 
 
 @dataclass(slots=True)
+class Replay:
+    """Rows of the change log that a batch takes again.
+
+    :param tables: ``database.table`` of each; all tables if empty.
+    :param since: source time of the first rows in microseconds since the epoch, None from the first on.
+    :param until: source time behind the last rows, exclusive, None up to the last.
+    """
+
+    tables: list[str] = field(default_factory=list)
+    since: int | None = None
+    until: int | None = None
+
+    def selects(self, database: str, table: str, oldest: int | None, newest: int | None) -> bool:
+        """Return whether rows of a table between two source times are asked for; times that are unknown are."""
+        if self.tables and f"{database}.{table}" not in self.tables:
+            return False
+        late = self.since is not None and newest is not None and newest < self.since
+        return not late and not (self.until is not None and oldest is not None and oldest >= self.until)
+
+
+@dataclass(slots=True)
 class JobDocument:
     """Everything a batch needs but secrets.
 
@@ -105,6 +126,7 @@ class JobDocument:
         side takes them from the lake.
     :param new_generation: ``topic/partition:offset`` of the record with which a generation may begin; empty for none.
     :param reader: where tasks read records: ``kafka``, or ``segments`` of the lake.
+    :param replay: rows that the batch takes again, in addition to its records.
     """
 
     pipeline: str
@@ -135,6 +157,7 @@ class JobDocument:
     begins: list[list[Any]] = field(default_factory=list)
     new_generation: str = ""
     reader: str = "kafka"
+    replay: Replay | None = None
     version: int = DOCUMENT_VERSION
 
     def document(self) -> dict[str, Any]:
@@ -145,6 +168,7 @@ class JobDocument:
             "policy": self.policy.document(),
             "tables": self.tables.document(),
             "states": [state.document() for state in self.states],
+            "replay": None if self.replay is None else shallow_document(self.replay),
         }
 
     @staticmethod
@@ -160,6 +184,7 @@ class JobDocument:
             "policy": RunPolicy(**data["policy"]),
             "tables": TableRules.from_document(data["tables"]),
             "states": [TableState.from_document(state) for state in data["states"]],
+            "replay": Replay(**data["replay"]) if data.get("replay") is not None else None,
         }
         return JobDocument(**{**data, **typed})
 
@@ -196,6 +221,7 @@ class Result:
     :param deferred: schema changes that were read already but are later than the request.
     :param new_generations: ``topic/partition:offset`` of the first record of each generation that was approved with
         this batch.
+    :param replayed: the batch took the rows again that its job names.
     :param lake_batches: batches of the lake that the ledger does not know: ``seq``, ``claim`` and ``result`` of each.
     """
 
@@ -217,6 +243,7 @@ class Result:
     seconds: dict[str, float] = field(default_factory=dict)
     new_generations: list[str] = field(default_factory=list)
     lake_batches: list[dict[str, Any]] = field(default_factory=list)
+    replayed: bool = False
     version: int = DOCUMENT_VERSION
 
     def document(self) -> dict[str, Any]:

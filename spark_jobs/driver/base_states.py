@@ -143,7 +143,7 @@ class BaseStates:
             # the content begins with this snapshot: what was before it counts no more
             earlier = self._spans_of(timeline, self._history.since(newest[0]))
             base, every = None, _since(newest[0], [*earlier, *spans])
-        return Start(base, back_to, [self._with_older(span) for span in every], newest)
+        return Start(base, back_to, [self._with_older(span) for span in _once(every)], newest)
 
     def _with_older(self, span: Span, applied_seq: int | None = None) -> Span:
         """Return a span with the other groups of its name, of this batch and earlier ones, that its rows may repeat.
@@ -250,8 +250,8 @@ class BaseStates:
                 for span in self._spans(timeline, groups_by_name(self._history.manifest(seq))):
                     groups = [group for group in span.groups if group.max_position >= late_from]
                     if groups:
-                        context.append(self._with_older(replace(span, groups=groups), base.applied_seq))
-        return late_from, context
+                        context.append(replace(span, groups=groups))
+        return late_from, [self._with_older(span, base.applied_seq) for span in _once(context)]
 
     def applied_repeats(self, timeline: TableTimeline, state: TableState | None) -> list[RowGroup]:
         """Return applied groups of a table whose rows may repeat rows of this batch of the table before it of the name.
@@ -391,4 +391,17 @@ def _since(position: str, spans: list[Span]) -> list[Span]:
         groups = [group for group in span.groups if group.max_position >= position]
         if groups and (span.end is None or span.end > position):
             result.append(replace(span, groups=groups, start=max(span.start, position)))
+    return result
+
+
+def _once(spans: list[Span]) -> list[Span]:
+    """Return spans without the groups that an earlier one has: a batch that replays rows names groups of others."""
+    seen: set[tuple[str, int, str, str | None]] = set()
+    result = []
+    for span in spans:
+        named = {(group.file, group.row_group, span.start, span.end): group for group in span.groups}
+        groups = [group for name, group in named.items() if name not in seen]
+        seen |= named.keys()
+        if groups:
+            result.append(replace(span, groups=groups))
     return result

@@ -22,6 +22,7 @@ from spark_jobs.driver.batch_history import History, history_of
 from spark_jobs.driver.generations import Begin
 from spark_jobs.driver.parent_tables import with_tables_below
 from spark_jobs.driver.parking import as_cdc_error
+from spark_jobs.driver.replay import REPLAYED, with_replay
 from spark_jobs.driver.schema_changes import due, observed
 from spark_jobs.driver.source_log import SourceLog, has_times, new_begins
 from spark_jobs.driver.table_planning import ApplyPlan, ApplyPlanner
@@ -89,10 +90,15 @@ def _carry_out(
     landed = log.manifest(job)
     if landed is None:
         landed = log.write_manifest(job, _land(job, secrets, run, say, session))
+    if job.replay is not None:
+        landed = with_replay(job.replay, landed, history)
+        log.replace_manifest(job, landed)
+        say(f"replay: {landed.changes.get(REPLAYED, 0)} rows of the change log")
     landed, source_log = _in_generations(job, secrets, run, say, storage, log, landed, history)
     clock["apply"] = time.monotonic()
     _check_budget(job, landed)
     result = _apply(job, secrets, run, say, storage, landed, session, history)
+    result.replayed = job.replay is not None
     end = time.monotonic()
     result.seconds = {"land": round(clock["apply"] - clock["land"], 3), "apply": round(end - clock["apply"], 3)}
     groups = [group for group in landed.groups if group.database]

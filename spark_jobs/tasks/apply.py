@@ -361,10 +361,26 @@ class _Table:
             pc.or_(self._in_keyed_version(before), pc.equal(before.column("op").cast(pa.string()), "truncate"))
         )
         keyed = self._in_keyed_version(fresh)
-        unknown = _unknown(fresh.filter(pc.invert(keyed)), before, self._format)
+        counted = self._without_replayed(fresh)
+        unknown = _unknown(counted.filter(pc.invert(self._in_keyed_version(counted))), before, self._format)
         if older is not None:
             again = pa.concat_tables([again, older.filter(pc.less(older.column("position"), task.late_from))])
         return pa.concat_tables([fresh.filter(keyed), unknown]), again
+
+    def _without_replayed(self, fresh: pa.Table) -> pa.Table:
+        """Return the changes without those of row groups that the table holds: some rows look all alike.
+
+        :param fresh: the changes of all spans.
+        """
+        applied = {(group.file, group.row_group) for span in self._task.context for group in span.groups}
+        spans = []
+        for span in self._task.spans:
+            groups = [group for group in span.groups if (group.file, group.row_group) not in applied]
+            spans.append(replace(span, groups=groups))
+        if all(len(new.groups) == len(span.groups) for new, span in zip(spans, self._task.spans, strict=True)):
+            return fresh
+        rows = self._read([span for span in spans if span.groups])
+        return _not_older(rows) if self._by_clock else rows
 
     def _applied_from(self, late_from: str) -> pa.Table:
         """Return the applied changes to compare late ones with; where a clock orders, those before are marked older."""
