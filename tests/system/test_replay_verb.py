@@ -14,33 +14,40 @@ from tests.system.verdict import unequal
 pytestmark = pytest.mark.system
 
 
-def test_any_range_in_any_order_leaves_the_tables_equal(place: Place) -> None:
-    assert place.site.sync().code == 0
-    place.feed(1)
-    assert place.site.sync().code == 0
-    before = {name: table["version"] for name, table in place.site.tables().items()}
+@pytest.fixture
+def ground(request: pytest.FixtureRequest) -> Place:
+    """Return a pipeline whose topics hold the shop's first phase."""
+    topics: Place = request.getfixturevalue("place")
+    return topics
 
-    nothing_new = place.site.launch("replay", "--from", PHASES[1]["window_end"]).answer()
+
+def test_any_range_in_any_order_leaves_the_tables_equal(ground: Place) -> None:
+    assert ground.site.sync().code == 0
+    ground.feed(1)
+    assert ground.site.sync().code == 0
+    before = {name: table["version"] for name, table in ground.site.tables().items()}
+
+    nothing_new = ground.site.launch("replay", "--from", PHASES[1]["window_end"]).answer()
     assert (nothing_new.code, nothing_new.json["changes"]) == (0, {"replayed": 0}), nothing_new.err
-    assert {name: table["version"] for name, table in place.site.tables().items()} == before
+    assert {name: table["version"] for name, table in ground.site.tables().items()} == before
 
-    one = place.site.launch("replay", "--tables", "shop.customers", "--until", PHASES[0]["window_end"]).answer()
+    one = ground.site.launch("replay", "--tables", "shop.customers", "--until", PHASES[0]["window_end"]).answer()
     assert (one.code, one.json["status"]) == (0, "done"), one.err
     assert one.json["changes"]["replayed"] == one.json["records"] > 0
     assert [table["table"] for table in one.json["tables"]] == ["customers"]
 
-    every = place.site.launch("replay").answer()
+    every = ground.site.launch("replay").answer()
     assert every.code == 0, every.err
     assert {table["table"] for table in every.json["tables"]} >= {"customers", "orders", "page_views"}
-    assert unequal(place.site, 1) == {}
-    assert [batch["seq"] for batch in place.site.batches()] == [1, 2, 3, 4, 5]
-    assert place.site.sync().json["status"] == "nothing_to_do"
+    assert unequal(ground.site, 1) == {}
+    assert [batch["seq"] for batch in ground.site.batches()] == [1, 2, 3, 4, 5]
+    assert ground.site.sync().json["status"] == "nothing_to_do"
 
 
-def test_a_table_that_is_not_there_is_a_problem_of_the_command(place: Place) -> None:
-    assert place.site.sync().code == 0
-    refused = place.site.launch("replay", "--tables", "shop.custmers").answer()
+def test_a_table_that_is_not_there_is_a_problem_of_the_command(ground: Place) -> None:
+    assert ground.site.sync().code == 0
+    refused = ground.site.launch("replay", "--tables", "shop.custmers").answer()
     assert refused.code == 2
     assert json.loads(refused.out)["error"]["code"] == "configuration"
     assert "did you mean 'shop.customers'?" in refused.err
-    assert len(place.site.batches()) == 1
+    assert len(ground.site.batches()) == 1
