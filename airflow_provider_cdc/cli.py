@@ -42,6 +42,15 @@ class _OrEmpty(argparse.Action):
         setattr(namespace, self.dest, values or "")
 
 
+def _record(text: str) -> Any:
+    from airflow_provider_cdc.commands.quarantine import record_id
+
+    return record_id(text)
+
+
+_record.__name__ = "TOPIC/PARTITION:OFFSET"
+
+
 @dataclass(frozen=True)
 class Argument:
     """One argument of a verb, as argparse takes it."""
@@ -121,12 +130,13 @@ _SINCE = Argument(
 )
 _LAG = (_PIPELINE, _SINCE, _JSON)
 
+_TABLES = Argument(
+    ("--tables",),
+    {"action": "append", "default": [], "metavar": "D.T", "help": "a table, may be repeated; default: all tables"},
+)
 _REPLAY = (
     _PIPELINE,
-    Argument(
-        ("--tables",),
-        {"action": "append", "default": [], "metavar": "D.T", "help": "a table, may be repeated; default: all tables"},
-    ),
+    _TABLES,
     Argument(
         ("--from",),
         {"dest": "since", "type": _instant, "metavar": "ISO", "help": "source time of the first rows; default: all"},
@@ -136,6 +146,37 @@ _REPLAY = (
 )
 
 _SYNC = (_PIPELINE, _UNTIL, _ACCEPT_LOSS, _JSON)
+
+_QUARANTINE = (
+    _PIPELINE,
+    Argument(
+        ("action",),
+        {
+            "choices": ("list", "show", "export", "replay", "discard"),
+            "help": "list what waits; show it with its contents; export it to a file in the form that "
+            "`decode` reads; replay it, from a file or as it is; discard it for good",
+        },
+    ),
+    Argument(("file",), {"nargs": "?", "metavar": "FILE", "help": "of export and replay; - is stdout or stdin"}),
+    Argument(
+        ("--record",),
+        {
+            "action": "append",
+            "default": [],
+            "type": _record,
+            "metavar": "TOPIC/PARTITION:OFFSET",
+            "help": "a record, may be repeated; default: all",
+        },
+    ),
+    _TABLES,
+    Argument(
+        ("--all",),
+        {"action": "store_true", "help": "list: also what was replayed or discarded; discard: everything that waits"},
+    ),
+    Argument(("--why",), {"metavar": "TEXT", "help": "reason, recorded with the decision; discard needs it"}),
+    Argument(("--by",), {"metavar": "NAME", "help": "who decides; default: user and host"}),
+    _JSON,
+)
 
 VERBS = (
     Verb("sync", "sync:sync", "run one batch: plan, land, apply, publish", _SYNC),
@@ -150,6 +191,12 @@ VERBS = (
         "sync:replay",
         "apply rows of the change log again; where a table has a newer change of the same key, that one wins",
         _REPLAY,
+    ),
+    Verb(
+        "quarantine",
+        "quarantine:quarantine",
+        "list, show, export, replay or discard records and rows that could not be carried",
+        _QUARANTINE,
     ),
     Verb("plan", "sync:plan", "show what the next batch would read, without recording it", (_PIPELINE, _UNTIL, _JSON)),
     Verb("decode", "decode:decode", "decode recorded records and print their changes", _DECODE),

@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from airflow_provider_cdc.batch.job import JobMaker
 from airflow_provider_cdc.batch.recovery import take_over
 from airflow_provider_cdc.batch.result import (
     BatchResult,
@@ -29,7 +30,7 @@ from airflow_provider_cdc.batch.result import (
 from airflow_provider_cdc.batch.source_log import held, open_log
 from airflow_provider_cdc.batch.unsettled import Unsettled
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.documents import JobDocument, Replay, Result, TableState
+from airflow_provider_cdc.core.documents import Decision, JobDocument, Replay, Result, TableState
 from airflow_provider_cdc.core.errors import (
     LOG_LOST,
     NEW_GENERATION,
@@ -40,14 +41,11 @@ from airflow_provider_cdc.core.errors import (
     UnavailableError,
 )
 from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger, Owner
-from airflow_provider_cdc.core.ledger.records import offsets_document
-from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.engine import EngineTask, Stopper
-from airflow_provider_cdc.hooks.connections import ledger_url, spark_target, storage_options
+from airflow_provider_cdc.hooks.connections import ledger_url
 
 Say = Callable[[str], None]
-_STORAGE_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 
 def run_batch(
@@ -105,7 +103,7 @@ def run_batch(
                 until = None
             run = _Run(pipeline, ledger, lease, batch, log.client_config(), say, stopper, new_generation)
             if left_over is not None and batch.seq == left_over.seq:
-                run.recreated = made_again(log, batch, pipeline.source.heartbeat_topic)
+                run.documents.recreated = made_again(log, batch, pipeline.source.heartbeat_topic)
             if on_start is not None:
                 on_start(batch)
             outcome = run.carry_out()
@@ -124,28 +122,44 @@ def run_batch(
             say(f"batch {batch.seq} was left over and is finished; continuing with the requested one")
 
 
-def run_replay(
-    pipeline: CdcPipeline,
-    replay: Replay,
-    *,
-    say: Say = print,
-    kill: Stopper | None = None,
-    owner: Owner | None = None,
-) -> BatchResult:
+def run_replay(pipeline: CdcPipeline, replay: Replay, **course: Any) -> BatchResult:
     """Apply rows of the change log again, in a batch that reads nothing new; an unfinished batch is finished first.
 
     Each row keeps its position: it changes a table only where the table has no newer change of its key.
 
     :param replay: which rows.
+    :param course: ``say``, ``kill`` and ``owner`` as of :func:`run_batch`.
     :raises ConfigurationError: it names a table that the pipeline does not have.
     :raises BusyError: another holder has the pipeline's lease; names it.
     """
+    _demand_tables(replay.tables, table_states(Ledger(ledger_url(pipeline.ledger)), pipeline.name).values())
+    return _run_order(pipeline, replay=replay, **course)
+
+
+def run_decision(pipeline: CdcPipeline, decision: Decision, **course: Any) -> BatchResult:
+    """Carry out a decision about quarantined records, in a batch that reads nothing new, or in the unfinished one.
+
+    :param course: ``say``, ``kill`` and ``owner`` as of :func:`run_batch`.
+    :raises BusyError: another holder has the pipeline's lease; names it.
+    """
+    return _run_order(pipeline, decision=decision, **course)
+
+
+def _run_order(
+    pipeline: CdcPipeline,
+    *,
+    replay: Replay | None = None,
+    decision: Decision | None = None,
+    say: Say = print,
+    kill: Stopper | None = None,
+    owner: Owner | None = None,
+) -> BatchResult:
+    """Run a batch that does what an operator asks for; a batch that waits for a decision takes it itself."""
     from airflow_provider_cdc.batch.planner import made_again, plan_settling
 
     started = time.monotonic()
     stopper = kill or Stopper()
     ledger = Ledger(ledger_url(pipeline.ledger))
-    _demand_tables(replay.tables, table_states(ledger, pipeline.name).values())
     seconds = pipeline.policy.lease_seconds
     with ledger.lease(pipeline.name, owner or this_process(), seconds, fingerprint=pipeline.fingerprint()) as lease:
         log = open_log(pipeline, right=held(lease, stopper.check))
@@ -154,10 +168,11 @@ def run_replay(
             left_over = ledger.open(pipeline.name)
             batch = left_over or plan_settling(ledger, lease, pipeline.name)
             run = _Run(pipeline, ledger, lease, batch, log.client_config(), say, stopper)
+            run.documents.decision = decision
             if left_over is None:
-                run.replay = replay
+                run.documents.replay = replay
             else:
-                run.recreated = made_again(log, batch, pipeline.source.heartbeat_topic)
+                run.documents.recreated = made_again(log, batch, pipeline.source.heartbeat_topic)
             outcome = run.carry_out()
             if outcome.status == ResultStatus.BEHIND:
                 say(take_over(ledger, lease, outcome.lake_batches))
@@ -165,7 +180,7 @@ def run_replay(
             result = run.publish(outcome, time.monotonic() - started)
             if result.status == ResultStatus.FAILED or outcome.replayed:
                 return result
-            say(f"batch {batch.seq} was left over and is finished; continuing with the replay")
+            say(f"batch {batch.seq} was left over and is finished; continuing with what was asked for")
 
 
 def _demand_tables(names: Sequence[str], states: Iterable[TableState]) -> None:
@@ -198,7 +213,10 @@ def this_process() -> str:
 
 
 class _Run:
-    """One planned batch on its way through an engine."""
+    """One planned batch on its way through an engine.
+
+    :ivar documents: makes its job document.
+    """
 
     def __init__(
         self,
@@ -212,11 +230,9 @@ class _Run:
         new_generation: str = "",
     ) -> None:
         self._pipeline, self._ledger, self._lease, self._batch = pipeline, ledger, lease, batch
-        self._kafka, self._say, self._stopper = kafka, say, stopper
+        self._say, self._stopper = say, stopper
         self._states = table_states(ledger, pipeline.name)
-        self._new_generation = new_generation
-        self.recreated: list[str] = []
-        self.replay: Replay | None = None
+        self.documents = JobMaker(pipeline, ledger, batch, kafka, self._states, new_generation)
 
     def carry_out(self) -> Result:
         """Run the batch's engine and return its result.
@@ -230,7 +246,7 @@ class _Run:
             self._say(f"lost: {loss['topic']}/{loss['partition']} from {loss['start']} up to {end}")
         self._ledger.started(self._lease, batch.seq, self._pipeline.policy.engine)
         with self._folder() as folder, tempfile.TemporaryDirectory(prefix="airflow-cdc-") as scratch:
-            job, secrets = self._job()
+            job, secrets = self.documents.make()
             try:
                 return self._engine(job, secrets, folder, Path(scratch))
             except UnavailableError as error:
@@ -263,77 +279,6 @@ class _Run:
             where=error.where,
             hint="running it again does not help: the lines above say why; please report them",
         )
-
-    # ---- job
-
-    def _job(self) -> tuple[JobDocument, dict[str, dict[str, str]]]:
-        from airflow_provider_cdc.core.formats.registry import portable_options
-        from airflow_provider_cdc.hooks.kafka_config import SECRETS
-
-        pipeline, batch = self._pipeline, self._batch
-        store = {**storage_options(pipeline.sink.storage_connection), **pipeline.sink.storage_options}
-        secrets = {
-            "kafka": {key: value for key, value in self._kafka.items() if key in SECRETS},
-            "storage": {key: value for key, value in store.items() if key in _STORAGE_SECRETS},
-        }
-        parallelism = self._parallelism()
-        job = JobDocument(
-            pipeline=pipeline.name,
-            seq=batch.seq,
-            created_at=batch.planned_at.isoformat(),
-            sink_root=pipeline.sink.root.rstrip("/"),
-            format=pipeline.source.format,
-            format_options=portable_options(pipeline.source.format, pipeline.source.options),
-            schema_topic=pipeline.source.schema_topic,
-            reader=pipeline.source.reader,
-            kafka={key: value for key, value in self._kafka.items() if key not in SECRETS},
-            chunks=self._chunks(parallelism),
-            policy=pipeline.policy,
-            tables=pipeline.tables,
-            earlier=[b.seq for b in self._ledger.batches(pipeline.name) if ran_engine(b) and b.seq < batch.seq],
-            schema_changes=[_without_id(change) for change in self._ledger.schema_changes(pipeline.name)],
-            states=list(self._states.values()),
-            storage={key: value for key, value in store.items() if key not in _STORAGE_SECRETS},
-            parallelism=parallelism,
-            session=self._needs_session(),
-            until=batch.until.isoformat() if batch.until else None,
-            start=offsets_document(batch.start),
-            end=offsets_document(batch.end),
-            topics=batch.topics or {},
-            ledger=self._ledger.id,
-            fingerprint=pipeline.fingerprint(),
-            recreated=self.recreated,
-            new_generation=self._new_generation,
-            replay=self.replay,
-        )
-        return job, secrets
-
-    def _needs_session(self) -> bool:
-        """Return whether the Spark reader or writer may be used; plain tasks start several seconds sooner."""
-        policy = self._pipeline.policy
-        if policy.engine != "spark":
-            return False
-        writers = {policy.writer, *(rule.writer for rule in self._pipeline.tables.tables.values())}
-        large = "auto" in writers and self._batch.records >= policy.spark_writer_rows
-        return policy.reader == "spark" or "spark" in writers or large
-
-    def _parallelism(self) -> int:
-        if self._pipeline.policy.parallelism:
-            return self._pipeline.policy.parallelism
-        if self._pipeline.policy.engine == "inline":
-            return 1
-        from airflow_provider_cdc.engine.spark import local_cores
-
-        return local_cores(spark_target(self._pipeline.spark.connection).master)
-
-    def _chunks(self, parallelism: int) -> list[OffsetRange]:
-        from airflow_provider_cdc.core.formats.registry import open_format
-        from airflow_provider_cdc.core.plan.chunks import cut_range
-        from airflow_provider_cdc.core.plan.ranges import Range
-
-        planned = Range(self._batch.start, self._batch.end)
-        split = open_format(self._pipeline.source.format, self._pipeline.source.options).splits_partitions
-        return cut_range(planned, self._pipeline.policy.chunk_records, parallelism=parallelism, split=split)
 
     @contextmanager
     def _folder(self) -> Iterator[Path]:
@@ -378,7 +323,3 @@ class _Run:
         from airflow_provider_cdc.engine.spark import run_spark
 
         return run_spark(task, self._pipeline.spark)
-
-
-def _without_id(change: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in change.items() if name != "id"}

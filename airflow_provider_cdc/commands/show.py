@@ -21,20 +21,32 @@ def tables(args: Namespace) -> int:
     """Show the pipeline's tables."""
 
     def work() -> int:
+        from airflow_provider_cdc.batch.quarantine import stale_rows
         from airflow_provider_cdc.batch.result import table_states
         from airflow_provider_cdc.core.ledger import Ledger
         from airflow_provider_cdc.hooks.connections import ledger_url
 
         pipeline = CdcPipeline.from_yaml(args.pipeline)
-        documents = table_documents(table_states(Ledger(ledger_url(pipeline.ledger)), pipeline.name).values())
+        opened = Ledger(ledger_url(pipeline.ledger))
+        documents = table_documents(table_states(opened, pipeline.name).values())
+        stale = stale_rows(pipeline, opened)
+        for document in documents:
+            document["stale_rows"] = stale.get(f"{document['database']}.{document['table']}", 0)
         if args.json:
             print_json(documents)
         else:
             rows = [
-                (f"{t['database']}.{t['table']}", t["state"], len(t["columns"]), t["source_time"], t["reason"])
+                (
+                    f"{t['database']}.{t['table']}",
+                    t["state"],
+                    len(t["columns"]),
+                    t["source_time"],
+                    t["stale_rows"],
+                    t["reason"],
+                )
                 for t in documents
             ]
-            print_table(("table", "state", "columns", "source time", "reason"), rows)
+            print_table(("table", "state", "columns", "source time", "stale rows", "reason"), rows)
         return DONE
 
     return guarded(work, as_json=args.json)

@@ -48,7 +48,7 @@ def replay(args: Namespace) -> int:
 
         pipeline = CdcPipeline.from_yaml(args.pipeline)
         since, until = (None if time is None else _micros(time) for time in (args.since, args.until))
-        return _run(args, partial(run_replay, pipeline, Replay(args.tables, since, until)))
+        return run_batch_and_print(args, partial(run_replay, pipeline, Replay(args.tables, since, until)))
 
     return guarded(work, as_json=args.json)
 
@@ -64,10 +64,10 @@ def run_and_print(args: Namespace, pipeline: CdcPipeline, **request: Any) -> int
     """
     from airflow_provider_cdc.batch.runner import run_batch
 
-    return _run(args, partial(run_batch, pipeline, **request))
+    return run_batch_and_print(args, partial(run_batch, pipeline, **request))
 
 
-def _run(args: Namespace, batch: Callable[..., BatchResult]) -> int:
+def run_batch_and_print(args: Namespace, batch: Callable[..., BatchResult]) -> int:
     """Run a batch that a signal can stop, and print its result; return the exit code."""
     from airflow_provider_cdc.engine import Stopper
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from enum import StrEnum
 from typing import Any
 
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
@@ -101,6 +102,85 @@ class Replay:
         return not late and not (self.until is not None and oldest is not None and oldest >= self.until)
 
 
+class DecisionAction(StrEnum):
+    """Say what an operator decided: to decode quarantined records again, or to do without them for good."""
+
+    REPLAY = "replay"
+    DISCARD = "discard"
+
+
+@dataclass(slots=True)
+class Decision:
+    """What an operator decided about quarantined records.
+
+    :param records: topic, partition and offset of each.
+    :param repaired: of a replay the records to decode: topic, partition, offset, timestamp (milliseconds), and key,
+        value and the headers' values in base64.
+    :param by: who decided.
+    :param at: when, ISO time.
+    """
+
+    action: DecisionAction
+    records: list[list[Any]]
+    repaired: list[dict[str, Any]] = field(default_factory=list)
+    by: str = ""
+    why: str = ""
+    at: str = ""
+
+    @staticmethod
+    def from_document(data: Mapping[str, Any]) -> Decision:
+        """Rebuild from a plain document."""
+        return Decision(**{**data, "action": DecisionAction(data["action"])})
+
+
+@dataclass(slots=True)
+class QuarantineEntry:
+    """A record that could not be decoded, or a row that does not fit its columns.
+
+    :param kind: ``record`` or ``row``.
+    :param seq: batch that has it.
+    :param database: empty where the table is not known; so is ``table``.
+    :param code: why.
+    :param text: the same as a sentence; of a row the column.
+    :param position: where it stands in the source's log, as far as that is known.
+    :param size: bytes of the record's value, as far as they are stored.
+    :param raw: the value of a record in base64, where it was asked for.
+    :param before: the row images, where they were asked for; so is ``after``.
+    :param decision: what an operator decided about it (``action``, ``by``, ``why``, ``at``), None without.
+    """
+
+    kind: str
+    seq: int
+    topic: str
+    partition: int
+    offset: int
+    database: str
+    table: str
+    code: str
+    text: str
+    position: str | None = None
+    size: int | None = None
+    raw: str | None = None
+    before: str | None = None
+    after: str | None = None
+    decision: dict[str, Any] | None = None
+
+    @property
+    def record(self) -> tuple[str, int, int]:
+        """Topic, partition and offset."""
+        return self.topic, self.partition, self.offset
+
+
+@dataclass(slots=True)
+class Look:
+    """What is to be read of the quarantine, instead of a batch.
+
+    :param contents: whether bytes and row images are asked for.
+    """
+
+    contents: bool = False
+
+
 @dataclass(slots=True)
 class JobDocument:
     """Everything a batch needs but secrets.
@@ -127,6 +207,8 @@ class JobDocument:
     :param new_generation: ``topic/partition:offset`` of the record with which a generation may begin; empty for none.
     :param reader: where tasks read records: ``kafka``, or ``segments`` of the lake.
     :param replay: rows that the batch takes again, in addition to its records.
+    :param decision: what an operator decided about quarantined records; the batch carries it out.
+    :param look: the job only reads the quarantine of the batches ``earlier``.
     """
 
     pipeline: str
@@ -158,6 +240,8 @@ class JobDocument:
     new_generation: str = ""
     reader: str = "kafka"
     replay: Replay | None = None
+    decision: Decision | None = None
+    look: Look | None = None
     version: int = DOCUMENT_VERSION
 
     def document(self) -> dict[str, Any]:
@@ -168,7 +252,10 @@ class JobDocument:
             "policy": self.policy.document(),
             "tables": self.tables.document(),
             "states": [state.document() for state in self.states],
-            "replay": None if self.replay is None else shallow_document(self.replay),
+            **{
+                name: None if item is None else shallow_document(item)
+                for name, item in (("replay", self.replay), ("decision", self.decision), ("look", self.look))
+            },
         }
 
     @staticmethod
@@ -185,6 +272,8 @@ class JobDocument:
             "tables": TableRules.from_document(data["tables"]),
             "states": [TableState.from_document(state) for state in data["states"]],
             "replay": Replay(**data["replay"]) if data.get("replay") is not None else None,
+            "decision": Decision.from_document(data["decision"]) if data.get("decision") is not None else None,
+            "look": Look(**data["look"]) if data.get("look") is not None else None,
         }
         return JobDocument(**{**data, **typed})
 
@@ -221,7 +310,8 @@ class Result:
     :param deferred: schema changes that were read already but are later than the request.
     :param new_generations: ``topic/partition:offset`` of the first record of each generation that was approved with
         this batch.
-    :param replayed: the batch took the rows again that its job names.
+    :param replayed: the batch took the rows again that its job names, or carried out its decision.
+    :param entries: of a job that only reads the quarantine: all of it.
     :param lake_batches: batches of the lake that the ledger does not know: ``seq``, ``claim`` and ``result`` of each.
     """
 
@@ -244,6 +334,7 @@ class Result:
     new_generations: list[str] = field(default_factory=list)
     lake_batches: list[dict[str, Any]] = field(default_factory=list)
     replayed: bool = False
+    entries: list[QuarantineEntry] = field(default_factory=list)
     version: int = DOCUMENT_VERSION
 
     def document(self) -> dict[str, Any]:
@@ -252,6 +343,7 @@ class Result:
             **shallow_document(self),
             "states": [state.document() for state in self.states],
             "tables": [shallow_document(line) for line in self.tables],
+            "entries": [shallow_document(entry) for entry in self.entries],
             "error": None if self.error is None else self.error.document(),
             "transient": isinstance(self.error, Transient),
         }
@@ -263,6 +355,7 @@ class Result:
             "status": ResultStatus(data["status"]),
             "states": [TableState.from_document(state) for state in data.get("states", ())],
             "tables": [TableLine(**line) for line in data.get("tables", ())],
+            "entries": [QuarantineEntry(**entry) for entry in data.get("entries", ())],
         }
         if data.get("error") is not None:
             kind = UnavailableError if data.get("transient") else DataError

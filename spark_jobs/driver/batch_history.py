@@ -39,6 +39,10 @@ class History:
         """Return what the earlier batches show of the source's log."""
         return SourceLog.from_document(self.result(self.earlier[-1]).source_log if self.earlier else ())
 
+    def settled(self) -> list[dict[str, Any]]:
+        """Return documents of the quarantined records that operators settled (``Settled``)."""
+        return list(self.result(self.earlier[-1]).settled) if self.earlier else []
+
     def newest_position(self) -> str:
         """Return the newest position of all earlier batches."""
         return self._reached(self.earlier[-1]) if self.earlier else ""

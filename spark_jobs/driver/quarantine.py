@@ -11,13 +11,16 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline, Timeline
 from spark_jobs.driver.batch_history import History
-from spark_jobs.lake.change_log import Manifest, Unreadable
+from spark_jobs.lake.change_log import Manifest, Settled, Unreadable
 
 
 class Quarantine:
     """Finds the tables that have more unreadable records in one batch than they may leave out.
 
-    A table stands before such a batch until its limit allows the records: later batches look at it again.
+    A table stands before such a batch until its limit allows the records or an operator settles them: later batches
+    look at it again.
+
+    :ivar settled: all records that operators settled, in this batch or before.
     """
 
     def __init__(
@@ -25,6 +28,7 @@ class Quarantine:
     ) -> None:
         self._job, self._rules, self._now = job, rules, now
         self._manifest, self._history = manifest, history
+        self.settled = [*(Settled(**one) for one in history.settled()), *manifest.settled]
 
     def exceeded(self, timeline: TableTimeline, state: TableState | None) -> str | None:
         """Return why a table cannot go on, None where it can."""
@@ -42,6 +46,11 @@ class Quarantine:
         """
         return self._reason(name, {name}, [seq for seq in self._history.earlier if seq >= first_seq])
 
+    def settles(self, timeline: TableTimeline) -> bool:
+        """Return whether operators settle records of a table in this batch: it may go on then."""
+        names = {name for _, name in timeline.names if name is not None}
+        return any(TableName(one.database, one.table) in names for one in self._manifest.settled)
+
     def unowned(self) -> Iterator[TableName]:
         """Yield the names among this batch's unreadable records that no table has ever had."""
         for item in self._manifest.unreadable:
@@ -53,7 +62,10 @@ class Quarantine:
         limit = self._rules.policy(name, self._job.policy).quarantine_limit
         for manifest in [*map(self._history.manifest, batches), self._manifest]:
             unreadable = [item for item in manifest.unreadable if TableName(item.database, item.table) in names]
-            count = sum(item.count for item in unreadable)
+            count = sum(item.count for item in unreadable) - sum(
+                one.kind == "record" and one.of == manifest.seq and TableName(one.database, one.table) in names
+                for one in self.settled
+            )
             if count > limit:
                 return str(_error(name, unreadable[0], count, limit))
         return None

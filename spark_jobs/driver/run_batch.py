@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.core.documents import JobDocument, Result, TableLine, TableState
+from airflow_provider_cdc.core.documents import JobDocument, Result, TableLine, TableState, shallow_document
 from airflow_provider_cdc.core.errors import CdcError, DataError, Transient, UnavailableError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.offsets import OffsetRange
@@ -22,12 +22,13 @@ from spark_jobs.driver.batch_history import History, history_of
 from spark_jobs.driver.generations import Begin
 from spark_jobs.driver.parent_tables import with_tables_below
 from spark_jobs.driver.parking import as_cdc_error
+from spark_jobs.driver.quarantine_entries import carry_out
 from spark_jobs.driver.replay import REPLAYED, with_replay
 from spark_jobs.driver.schema_changes import due, observed
 from spark_jobs.driver.source_log import SourceLog, has_times, new_begins
 from spark_jobs.driver.table_planning import ApplyPlan, ApplyPlanner
 from spark_jobs.driver.table_states import state_after, still_parked, unowned
-from spark_jobs.lake.batch_log import BatchLog, StoredResult
+from spark_jobs.lake.batch_log import BatchLog, StoredResult, UnfitRow
 from spark_jobs.lake.change_log import LandReport, Manifest, merged
 from spark_jobs.lake.layout import staged_folder
 from spark_jobs.lake.storage import Storage
@@ -90,6 +91,9 @@ def _carry_out(
     landed = log.manifest(job)
     if landed is None:
         landed = log.write_manifest(job, _land(job, secrets, run, say, session))
+    if job.decision is not None:
+        landed = carry_out(job, job.decision, landed, storage, secrets, say)
+        log.replace_manifest(job, landed)
     if job.replay is not None:
         landed = with_replay(job.replay, landed, history)
         log.replace_manifest(job, landed)
@@ -97,8 +101,8 @@ def _carry_out(
     landed, source_log = _in_generations(job, secrets, run, say, storage, log, landed, history)
     clock["apply"] = time.monotonic()
     _check_budget(job, landed)
-    result = _apply(job, secrets, run, say, storage, landed, session, history)
-    result.replayed = job.replay is not None
+    result, unfit = _apply(job, secrets, run, say, storage, landed, session, history)
+    result.replayed = job.replay is not None or job.decision is not None
     end = time.monotonic()
     result.seconds = {"land": round(clock["apply"] - clock["land"], 3), "apply": round(end - clock["apply"], 3)}
     groups = [group for group in landed.groups if group.database]
@@ -109,6 +113,8 @@ def _carry_out(
         max([*(group.max_position for group in groups), history.newest_position()]),
         landed.clocks,
         source_log.after(landed).document(),
+        unfit,
+        [*history.settled(), *(shallow_document(one) for one in landed.settled)],
     )
     return log.write_result(job, stored).result
 
@@ -191,10 +197,11 @@ def _check_budget(job: JobDocument, landed: Manifest) -> None:
     """Refuse a batch with too many records whose table is unknown; records of a known table concern that table only."""
     limit = job.policy.quarantine_limit
     for item in landed.unreadable:
-        if not item.table and item.count > limit:
+        count = item.count - sum(one.kind == "record" and one.of == job.seq and not one.table for one in landed.settled)
+        if not item.table and count > limit:
             raise DataError(
                 "land.quarantine_exceeded",
-                f"{item.count} records of an unknown table could not be decoded "
+                f"{count} records of an unknown table could not be decoded "
                 f"({item.error_code}: {item.error}), policy.quarantine_limit is {limit}",
                 where={"topic": item.topic, "partition": item.partition, "offset": item.offset},
                 hint="check source.format and the topics, or raise the limit; nothing was applied",
@@ -210,7 +217,8 @@ def _apply(
     landed: Manifest,
     session: SparkSession | None,
     history: History,
-) -> Result:
+) -> tuple[Result, list[UnfitRow]]:
+    """Apply what was landed; return the result, and the rows that do not fit their columns."""
     read = [*history.deferred(), *landed.schema_changes, *landed.restated]
     fresh, later = due(job, read)
     seen, unclear = observed(job, landed)
@@ -249,7 +257,16 @@ def _apply(
     result.tables = [_line(task, reports[task.table_id]) for task in plan.tasks]
     if any(state.state == TableStatus.PARKED for state in [*states, *still_parked(job, states)]):
         result.status = ResultStatus.PARKED
-    return result
+    return result, [row for task in plan.tasks for row in _unfit(task, reports[task.table_id])]
+
+
+def _unfit(task: ApplyTask, report: ApplyReport) -> list[UnfitRow]:
+    """Return the rows of a table that do not fit: they are left out, or the table is parked for them."""
+    return [
+        UnfitRow(task.table_id, task.database, task.table, **row, parked=parked)
+        for parked, rows in ((False, report.failures), (True, report.refused))
+        for row in rows
+    ]
 
 
 def _emptied(job: JobDocument, left: TableState, storage: Storage, states: list[TableState]) -> list[TableState]:

@@ -154,7 +154,7 @@ class ApplyPlanner:
         aside = self._unclear.get(timeline.last_name) or self._quarantine.exceeded(timeline, state)
         touched = bool(spans) or state is None or changed_at is not None or self._is_new(timeline, state)
         touched = touched or (self._checks_references(timeline) and self._starts.removes(timeline))
-        touched = touched or aside is not None
+        touched = touched or aside is not None or self._quarantine.settles(timeline)
         touched = touched or (timeline.dropped_at is None and bool(self._starts.applied_repeats(timeline, state)))
         behind = state is not None and state.applied_seq < self._job.seq and may_go_on(self._job, state)
         if not touched and not behind:
@@ -280,6 +280,7 @@ class ApplyPlanner:
             self._starts.parents(timeline, start) if self._checks_references(timeline) else [],
             0 if state is None else state.applied_seq,
             *start.snapshot,
+            self._quarantine.settled,
         )
 
     def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:

@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.apply.ordered_changes import STORED_ROW, has
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.documents import known_members, shallow_document
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
+from spark_jobs.lake.layout import batch_of
 from spark_jobs.lake.storage import Storage
 
 # rows of several tables sorted at a time: more would leave the processor's cache, fewer leave each table crumbs
@@ -61,6 +62,43 @@ class Unreadable:
     error_code: str
     error: str
     count: int = 1
+
+
+@dataclass(slots=True)
+class Settled:
+    """A quarantined record that an operator replayed or discarded: what was landed of it counts no more.
+
+    :param kind: ``record`` or ``row``, as of ``QuarantineEntry``.
+    :param of: batch that has it.
+    :param seq: batch that carried the decision out.
+    :param files: files with what was decoded of it again.
+    """
+
+    kind: str
+    of: int
+    seq: int
+    topic: str
+    partition: int
+    offset: int
+    database: str
+    table: str
+    action: str
+    by: str
+    why: str
+    at: str
+    files: list[str] = field(default_factory=list)
+
+    @property
+    def record(self) -> tuple[str, int, int]:
+        """Topic, partition and offset."""
+        return self.topic, self.partition, self.offset
+
+    def counts_no_more(self, file: str) -> bool:
+        """Return whether what a file of the change log has of the record is replaced; a later batch may have another.
+
+        A topic that is made again has other records at the same offsets.
+        """
+        return batch_of(file) <= self.seq and file not in self.files
 
 
 def merged(first: Iterable[Unreadable], second: Iterable[Unreadable]) -> list[Unreadable]:
@@ -124,12 +162,25 @@ class Manifest(LandReport):
     :param begins: generations of the source's log that begin in the batch (``generations.Begin``).
     :param restated: schema changes of earlier batches that belong to a generation which begins in this one.
     :param new_generations: ``topic/partition:offset`` of the first record of each generation that was approved.
+    :param settled: quarantined records that the batch replays or discards.
     """
 
     seq: int = 0
     begins: list[list[Any]] = field(default_factory=list)
     restated: list[dict[str, Any]] = field(default_factory=list)
     new_generations: list[str] = field(default_factory=list)
+    settled: list[Settled] = field(default_factory=list)
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {**LandReport.document(self), "settled": [shallow_document(one) for one in self.settled]}
+
+    @classmethod
+    def from_document(cls, data: Mapping[str, Any]) -> Self:
+        """Rebuild from :meth:`document`, also of earlier versions, which lack members."""
+        manifest = super(Manifest, cls).from_document(data)
+        manifest.settled = [Settled(**one) for one in data.get("settled", ())]
+        return manifest
 
 
 class LogWriter:
@@ -399,3 +450,15 @@ def _only_before(rows: pa.Table, ops: Sequence[str]) -> pa.Table:
     column = rows.schema.get_field_index("before")
     mask = pc.is_in(rows.column("op").cast(pa.string()), pa.array(ops, pa.string()))
     return rows.set_column(column, "before", pc.if_else(mask, rows.column("before"), None))
+
+
+def without_settled(rows: pa.Table, file: str, settled: Iterable[Settled]) -> pa.Table:
+    """Return the rows of one file without those of records that count no more."""
+    for one in settled:
+        if one.counts_no_more(file):
+            here = pc.and_(
+                pc.equal(rows.column("partition"), one.partition), pc.equal(rows.column("offset"), one.offset)
+            )
+            here = pc.and_(here, pc.equal(rows.column("topic").cast(pa.string()), one.topic))
+            rows = rows.filter(pc.invert(here))
+    return rows

@@ -36,3 +36,8 @@ def pending_deletes_file(pipeline: str, table_id: str, seq: int) -> str:
 def begun_file(pipeline: str, table_id: str) -> str:
     """Return the file that names the location where the pipeline began to create a table."""
     return f"_cdc/{pipeline}/begun/{table_id}.json"
+
+
+def batch_of(file: str) -> int:
+    """Return the number of the batch that a file of the change log is of."""
+    return int(file.rsplit("/", 2)[-2])

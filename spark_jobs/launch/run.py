@@ -30,13 +30,14 @@ def main(arguments: Sequence[str]) -> int:
     secrets = json.loads(os.environ.pop(SECRETS_VARIABLE, "{}"))
     if not job.session:
         shut_out_pandas()
+    from spark_jobs.driver.quarantine_entries import look
     from spark_jobs.driver.run_batch import failed, sync  # has arrays made: only now
     from spark_jobs.workers.encryption import demand_encryption
 
     run, stop, session, conf = _inline() if options.inline else _spark(job)
     try:
         demand_encryption(conf, secrets)
-        result = sync(job, secrets, run, _say, session)
+        result = sync(job, secrets, run, _say, session) if job.look is None else look(job, secrets)
     except CdcError as error:
         result = failed(job, error)
     finally:

@@ -37,7 +37,7 @@ from airflow_provider_cdc.core.timeline.timeline import Reference, TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs.driver.parking import as_cdc_error
 from spark_jobs.lake import pending_deletes
-from spark_jobs.lake.change_log import StoredImages, read_groups, read_without_images
+from spark_jobs.lake.change_log import RowGroup, StoredImages, read_groups, read_without_images, without_settled
 from spark_jobs.lake.layout import begun_file
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.contract import Action, Writer
@@ -46,6 +46,8 @@ from spark_jobs.sinks.delta.table import Commit, DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 from spark_jobs.tasks.committed_state import committed_state
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, Span
+
+_REFUSED = 1_000  # rows that a report names of a table that is parked for them
 
 
 def apply(
@@ -71,6 +73,7 @@ def apply(
         report = _set_aside(task, error, table.first, table.seen_version)
         if report.status == ApplyStatus.PARKED and table.may_hold_batch():
             report.status = ApplyStatus.UNAVAILABLE  # the repeat of the batch finds what is committed
+        report.refused = table.refused
     pa.default_memory_pool().release_unused()  # the worker lives on next to others that need it now
     report.seconds = round(time.monotonic() - begin, 3)
     return report
@@ -95,6 +98,7 @@ class _Table:
     """One table's way through apply.
 
     :ivar first: topic, partition and offset of its first record, once changes were read.
+    :ivar refused: rows that do not fit, where they are too many, the first of them.
     """
 
     def __init__(self, job: JobDocument, task: ApplyTask, options: dict[str, str], stage: str | None) -> None:
@@ -110,6 +114,7 @@ class _Table:
         self._committing = False
         self.seen_version: int | None = None
         self.first: dict[str, Any] = {}
+        self.refused: list[dict[str, Any]] = []
         self._begun = begun_file(job.pipeline, task.table_id)  # says where the table was first written to
         self._writer: Writer = TaskWriter() if stage is None else StageWriter(self._storage, stage)
 
@@ -180,6 +185,7 @@ class _Table:
         budget = self._policy.quarantine_limit
         if len(plan.failures) > budget:
             first = plan.failures[0]
+            self.refused = [asdict(failure) for failure in plan.failures[:_REFUSED]]
             raise SinkError(
                 "apply.quarantine_exceeded",
                 f"{len(plan.failures)} rows do not fit their columns, policy.quarantine_limit is {budget}",
@@ -429,11 +435,7 @@ class _Table:
         tables, sent = [], self._task.snapshot_sent
         columns = [*RESOLVE_COLUMNS, *(SENT_COLUMNS if self._by_clock else ["kafka_time"] if sent else [])]
         for span in spans:
-            before_of = self._before_of()
-            if images is None:
-                read = read_groups(self._storage, span.groups, columns, before_of=before_of)
-            else:
-                read = read_without_images(self._storage, span.groups, columns, images, before_of=before_of)
+            read = self._read_groups(span.groups, columns, images)
             if self._by_clock:
                 tables.append(self._of_table(self._with_older(read, span, columns), span))
                 continue
@@ -445,6 +447,24 @@ class _Table:
         if rows.num_rows and not self.first:
             self.first = rows.slice(0, 1).select(["topic", "partition", "offset"]).to_pylist()[0]
         return rows
+
+    def _read_groups(
+        self, groups: list[RowGroup], columns: list[str], images: dict[str, StoredImages] | None = None
+    ) -> pa.Table:
+        """Return the rows of row groups without those that operators replaced or discarded."""
+        before_of = self._before_of()
+
+        def read(some: list[RowGroup]) -> pa.Table:
+            if images is None:
+                return read_groups(self._storage, some, columns, before_of=before_of)
+            return read_without_images(self._storage, some, columns, images, before_of=before_of)
+
+        settled = self._task.settled
+        if not settled:
+            return read(groups)
+        files = sorted({group.file for group in groups})
+        tables = [without_settled(read([g for g in groups if g.file == file]), file, settled) for file in files]
+        return pa.concat_tables(tables, promote_options="permissive")
 
     def _no_changes(self) -> pa.Table:
         none = CHANGE_SCHEMA.empty_table()
@@ -467,7 +487,7 @@ class _Table:
         tables = [_marked(newer, older=False)]
         for groups, late in ((span.older, False), (span.late, True)):
             if groups:
-                older = read_groups(self._storage, groups, columns, before_of=self._before_of())
+                older = self._read_groups(groups, columns)
                 tables.append(_marked(older, older=True, late=late))
         return pa.concat_tables(tables).unify_dictionaries()
 

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import base64
 import gc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +15,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import SourceError, out_of_memory
-from airflow_provider_cdc.core.formats.common.clock_positions import ClockPositions
+from airflow_provider_cdc.core.formats.common.clock_positions import ClockPositions, FixedClocks
 from airflow_provider_cdc.core.formats.common.record_faults import decode_all
 from airflow_provider_cdc.core.formats.common.record_groups import whole_groups
 from airflow_provider_cdc.core.formats.contract import Format, Grouped, Records
@@ -72,17 +74,56 @@ def _read_segments(
     return read_segments(chunks, job.pipeline, job.sink_root, {**job.storage, **secrets.get("storage", {})})
 
 
+def land_repaired(
+    job: JobDocument,
+    records: Sequence[Mapping[str, Any]],
+    secrets: dict[str, dict[str, str]],
+    clocks: Mapping[tuple[str, int, int], tuple[int, int]],
+) -> LandReport:
+    """Land records that are repaired, as they are stated (``Decision.repaired``).
+
+    :param clocks: of a format without positions: the clock that each record's partition showed when it was read.
+    """
+    fmt = open_format(job.format, job.format_options)
+    parts: dict[tuple[str, int], Records] = {}
+    for entry in sorted(records, key=lambda record: (record["topic"], record["partition"], record["offset"])):
+        here = (entry["topic"], entry["partition"])
+        part = parts.setdefault(here, Records(*here, [], [], [], [], []))
+        columns: tuple[Any, ...] = (part.offsets, part.timestamps, part.keys, part.values, part.headers)
+        headers = [(name, _bytes(value)) for name, value in entry.get("headers") or ()] or None
+        cells = (entry["offset"], entry.get("timestamp"), _bytes(entry.get("key")), _bytes(entry.get("value")), headers)
+        for column, cell in zip(columns, cells, strict=True):
+            column.append(cell)
+    # what they show about the source's log was true when they were written
+    alone = replace(job, chunks=[])
+    report = land(alone, parts.values(), secrets, fmt, FixedClocks(clocks) if fmt.order == "clock" else None)
+    report.stretches, report.statements, report.clocks = [], [], []
+    return report
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
+
+
 _READERS = {"kafka": _read_kafka, "segments": _read_segments}
 
 
-def land(job: JobDocument, source: Iterable[Records], secrets: dict[str, dict[str, str]], fmt: Format) -> LandReport:
-    """Decode records and write their rows to the change log; a reader gives each partition's in offset order."""
+def land(
+    job: JobDocument,
+    source: Iterable[Records],
+    secrets: dict[str, dict[str, str]],
+    fmt: Format,
+    positions: ClockPositions | None = None,
+) -> LandReport:
+    """Decode records and write their rows to the change log; a reader gives each partition's in offset order.
+
+    :param positions: for a format without positions; those that follow the job's clocks if None.
+    """
     storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
     reopen = partial(open_format, job.format, job.format_options)
     if isinstance(fmt, Grouped):
         source = whole_groups(source, fmt, {(chunk.topic, chunk.partition): chunk.start for chunk in job.chunks})
-    positions = None
-    if fmt.order == "clock":
+    if positions is None and fmt.order == "clock":
         positions = ClockPositions(job.clocks)
     new_writer = partial(
         LogWriter,

@@ -9,7 +9,7 @@ from typing import Any
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import CdcError, Transient
 from airflow_provider_cdc.core.model.status import ApplyStatus
-from spark_jobs.lake.change_log import RowGroup
+from spark_jobs.lake.change_log import RowGroup, Settled
 
 
 @dataclass(slots=True)
@@ -59,6 +59,7 @@ class ApplyTask:
         off at the same position.
     :param rewind_to: position that the table had to go back behind, None without a late schema change.
     :param parents: tables whose deletes may have changed rows of this one without row events.
+    :param settled: records of which operators decided that what was landed of them counts no more.
     :param applied_seq: newest batch that the table holds as far as the driver knows; the table itself knows better.
     """
 
@@ -77,6 +78,7 @@ class ApplyTask:
     applied_seq: int = 0
     snapshot_position: str = ""
     snapshot_sent: int = 0
+    settled: list[Settled] = field(default_factory=list)
 
     @property
     def rows(self) -> int:
@@ -93,6 +95,8 @@ class ApplyTask:
 class ApplyReport:
     """Result of applying one table.
 
+    :param failures: rows that were left out.
+    :param refused: rows that do not fit and park the table, the first of them.
     :param rewind_to: position that the table has to go back behind first, where the status is ``rewind``.
     :param state: of the table after it; of ``ahead`` the state that the table's own commit states.
     """
@@ -105,6 +109,7 @@ class ApplyReport:
     reason: str = ""
     error: CdcError | None = None
     failures: list[dict[str, Any]] = field(default_factory=list)
+    refused: list[dict[str, Any]] = field(default_factory=list)
     lossy: dict[str, int] = field(default_factory=dict)
     action: str = ""
     seconds: float = 0.0

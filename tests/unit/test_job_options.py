@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from airflow_provider_cdc.batch.runner import _Run
+from airflow_provider_cdc.batch.job import JobMaker
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.ledger import SYNC, Ledger
-from airflow_provider_cdc.engine import Stopper
 from tests.cross_format.avro_schema import OPTIONS
 
 
@@ -27,6 +26,6 @@ def test_the_text_of_a_schema_file_travels_in_the_job_document(tmp_path: Path) -
     ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}")
     with ledger.lease(pipeline.name, "test") as lease:
         batch = ledger.plan(lease, {"drs": {0: 0}}, {"drs": {0: 5}}, None, SYNC)
-        job, _ = _Run(pipeline, ledger, lease, batch, {}, print, Stopper())._job()
+        job, _ = JobMaker(pipeline, ledger, batch, {}, {}).make()
     assert job.format_options == OPTIONS
     assert job.document()["format_options"]["schema"] == OPTIONS["schema"]

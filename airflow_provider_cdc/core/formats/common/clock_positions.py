@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.formats.common.sortable_texts import padded_texts
-from airflow_provider_cdc.core.model.clock_position import BATCH_DIGITS, PREFIX, WIDTHS, partition_number
+from airflow_provider_cdc.core.model.clock_position import BATCH_DIGITS, PREFIX, SOURCE, TOOL, WIDTHS, partition_number
 
 # topic, partition, newest tool time (ms) and the source time (s) that came with it
 Clock = tuple[str, int, int, int]
@@ -69,3 +69,28 @@ class ClockPositions:
         newest = order[np.maximum.accumulate(ranks)]
         self._newest[topic_partition] = (int(tool[newest[-1]]), int(source[newest[-1]]))
         return tool[newest][1:], source[newest][1:]
+
+
+class FixedClocks(ClockPositions):
+    """Assign positions to records that come again alone, by the clock that their partition showed when they were read.
+
+    :param clocks: tool time and source time by topic, partition and offset.
+    """
+
+    def __init__(self, clocks: Mapping[tuple[str, int, int], tuple[int, int]]) -> None:
+        super().__init__()
+        self._clocks = clocks
+
+    def clocks(self) -> list[Clock]:
+        """Return nothing: the clocks of the partitions are further on."""
+        return []
+
+    def _times(self, batch: pa.RecordBatch, topic_partition: tuple[str, int]) -> tuple[IntArray, IntArray]:
+        clocks = [self._clocks[(*topic_partition, offset)] for offset in batch.column("offset").to_pylist()]
+        numbers: IntArray = np.array(clocks, dtype=np.int64).reshape(-1, 2)
+        return numbers[:, 0], numbers[:, 1]
+
+
+def clock_of(position: str) -> tuple[int, int]:
+    """Return the tool time and the source time of a position."""
+    return int(position[TOOL]), int(position[SOURCE])

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make the job document of a batch from the pipeline, the ledger and the connections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_provider_cdc.batch.result import ran_engine
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.documents import Decision, JobDocument, Replay, TableState
+from airflow_provider_cdc.core.ledger import Batch, Ledger
+from airflow_provider_cdc.core.ledger.records import offsets_document
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from airflow_provider_cdc.hooks.connections import spark_target, storage_options
+
+_STORAGE_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+
+
+@dataclass
+class JobMaker:
+    """Make the job document of one batch.
+
+    :param kafka: configuration of a client of the source, secrets included.
+    :param states: of all tables, by table id.
+    :param new_generation: record with which a new log of the source may begin.
+    :param recreated: topics that were made again since the batch was planned.
+    :param replay: rows that the batch takes again.
+    :param decision: what the batch carries out for an operator.
+    """
+
+    pipeline: CdcPipeline
+    ledger: Ledger
+    batch: Batch
+    kafka: Mapping[str, str]
+    states: Mapping[str, TableState]
+    new_generation: str = ""
+    recreated: list[str] = field(default_factory=list)
+    replay: Replay | None = None
+    decision: Decision | None = None
+
+    def make(self) -> tuple[JobDocument, dict[str, dict[str, str]]]:
+        """Return the job document, and the secrets that go with it another way."""
+        from airflow_provider_cdc.core.formats.registry import portable_options
+        from airflow_provider_cdc.hooks.kafka_config import SECRETS
+
+        pipeline, batch = self.pipeline, self.batch
+        store = {**storage_options(pipeline.sink.storage_connection), **pipeline.sink.storage_options}
+        secrets = {
+            "kafka": {key: value for key, value in self.kafka.items() if key in SECRETS},
+            "storage": {key: value for key, value in store.items() if key in _STORAGE_SECRETS},
+        }
+        parallelism = self._parallelism()
+        job = JobDocument(
+            pipeline=pipeline.name,
+            seq=batch.seq,
+            created_at=batch.planned_at.isoformat(),
+            sink_root=pipeline.sink.root.rstrip("/"),
+            format=pipeline.source.format,
+            format_options=portable_options(pipeline.source.format, pipeline.source.options),
+            schema_topic=pipeline.source.schema_topic,
+            reader=pipeline.source.reader,
+            kafka={key: value for key, value in self.kafka.items() if key not in SECRETS},
+            chunks=self._chunks(parallelism),
+            policy=pipeline.policy,
+            tables=pipeline.tables,
+            earlier=[b.seq for b in self.ledger.batches(pipeline.name) if ran_engine(b) and b.seq < batch.seq],
+            schema_changes=[_without_id(change) for change in self.ledger.schema_changes(pipeline.name)],
+            states=list(self.states.values()),
+            storage={key: value for key, value in store.items() if key not in _STORAGE_SECRETS},
+            parallelism=parallelism,
+            session=self._needs_session(),
+            until=batch.until.isoformat() if batch.until else None,
+            start=offsets_document(batch.start),
+            end=offsets_document(batch.end),
+            topics=batch.topics or {},
+            ledger=self.ledger.id,
+            fingerprint=pipeline.fingerprint(),
+            recreated=self.recreated,
+            new_generation=self.new_generation,
+            replay=self.replay,
+            decision=self.decision,
+        )
+        return job, secrets
+
+    def _needs_session(self) -> bool:
+        """Return whether the Spark reader or writer may be used; plain tasks start several seconds sooner."""
+        policy = self.pipeline.policy
+        if policy.engine != "spark":
+            return False
+        writers = {policy.writer, *(rule.writer for rule in self.pipeline.tables.tables.values())}
+        large = "auto" in writers and self.batch.records >= policy.spark_writer_rows
+        return policy.reader == "spark" or "spark" in writers or large
+
+    def _parallelism(self) -> int:
+        if self.pipeline.policy.parallelism:
+            return self.pipeline.policy.parallelism
+        if self.pipeline.policy.engine == "inline":
+            return 1
+        from airflow_provider_cdc.engine.spark import local_cores
+
+        return local_cores(spark_target(self.pipeline.spark.connection).master)
+
+    def _chunks(self, parallelism: int) -> list[OffsetRange]:
+        from airflow_provider_cdc.core.formats.registry import open_format
+        from airflow_provider_cdc.core.plan.chunks import cut_range
+        from airflow_provider_cdc.core.plan.ranges import Range
+
+        planned = Range(self.batch.start, self.batch.end)
+        split = open_format(self.pipeline.source.format, self.pipeline.source.options).splits_partitions
+        return cut_range(planned, self.pipeline.policy.chunk_records, parallelism=parallelism, split=split)
+
+
+def _without_id(change: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in change.items() if name != "id"}

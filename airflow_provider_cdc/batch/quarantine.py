@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read a pipeline's quarantine, and replay or discard what is in it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_cdc.batch.job import JobMaker
+from airflow_provider_cdc.batch.planner import made_again
+from airflow_provider_cdc.batch.result import BatchResult, stored_result, table_states
+from airflow_provider_cdc.batch.runner import run_decision, this_process
+from airflow_provider_cdc.batch.source_log import open_log
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.documents import Decision, DecisionAction, Look, QuarantineEntry
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.engine import EngineTask, Stopper
+from airflow_provider_cdc.hooks.connections import ledger_url
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.hooks.kafka_reading import KafkaRecord
+
+RecordId = tuple[str, int, int]
+"""Topic, partition and offset."""
+
+
+def entries(pipeline: CdcPipeline, *, contents: bool = False) -> list[QuarantineEntry]:
+    """Return all that is in a pipeline's quarantine, and what operators decided about before.
+
+    :param contents: whether bytes and row images are read, too.
+    :raises CdcError: ledger or lake cannot be read.
+    """
+    ledger = Ledger(ledger_url(pipeline.ledger))
+    newest = ledger.last(pipeline.name)
+    if newest is None:
+        return []
+    job, secrets = JobMaker(pipeline, ledger, replace(newest, seq=newest.seq + 1, start=newest.end), {}, {}).make()
+    job.earlier = sorted({*job.earlier, *([] if newest.committed else [newest.seq])})
+    job.schema_changes, job.session, job.look = [], False, Look(contents)
+    with tempfile.TemporaryDirectory(prefix="airflow-cdc-") as folder:
+        from airflow_provider_cdc.engine.inline import run_inline
+        from airflow_provider_cdc.engine.payload import payload
+
+        paths = Path(folder) / "job.json", Path(folder) / "result.json"
+        paths[0].write_text(json.dumps(job.document()), encoding="utf-8")
+        name = f"quarantine of {pipeline.name}"
+        result = run_inline(EngineTask(*paths, secrets, payload(), name, Path(folder), _silent, Stopper()))
+    if result.error is not None:
+        raise result.error
+    return result.entries
+
+
+def _silent(line: str) -> None:
+    """Take a line of progress: an answer that is at once there needs none."""
+
+
+def open_entries(pipeline: CdcPipeline, *, contents: bool = False) -> list[QuarantineEntry]:
+    """Return what is in the quarantine and waits for a decision; parameters and errors are those of :func:`entries`."""
+    return [entry for entry in entries(pipeline, contents=contents) if entry.decision is None]
+
+
+def stale_rows(pipeline: CdcPipeline, ledger: Ledger) -> dict[str, int]:
+    """Return how many rows of each table, by ``database.table``, may be stale: records of it are in the quarantine.
+
+    Reads the lake only if a batch reported such records.
+    """
+    results = map(stored_result, ledger.batches(pipeline.name))
+    parked = any(state.code == "apply.quarantine_exceeded" for state in table_states(ledger, pipeline.name).values())
+    if not parked and not any(result is not None and result.quarantined for result in results):
+        return {}
+    waiting = {(entry.record, entry.database, entry.table) for entry in open_entries(pipeline)}
+    return dict(Counter(f"{database}.{table}" for _, database, table in waiting if table))
+
+
+def record_lines(pipeline: CdcPipeline, chosen: Sequence[QuarantineEntry]) -> list[dict[str, Any]]:
+    """Return records in the form that ``decode`` reads: from the source's log, or as far as the quarantine has them.
+
+    :param chosen: entries with their contents.
+    :return: a record that is in neither is missing.
+    """
+    records = _from_log(pipeline, {entry.record for entry in chosen})
+    lines: dict[RecordId, dict[str, Any]] = {}
+    for entry in chosen:
+        record = records.get(entry.record)
+        if record is not None and _is_same(record, entry):
+            lines[entry.record] = _line(record)
+        elif entry.raw is not None:
+            topic, partition, offset = entry.record
+            lines[entry.record] = {"topic": topic, "partition": partition, "offset": offset, "value": entry.raw}
+    return list(lines.values())
+
+
+def _from_log(pipeline: CdcPipeline, wanted: Iterable[RecordId]) -> dict[RecordId, KafkaRecord]:
+    """Return the records that the source's log still has."""
+    ledger = Ledger(ledger_url(pipeline.ledger))
+    log = open_log(pipeline)
+    newest = ledger.last(pipeline.name)
+    again = made_again(log, newest) if newest is not None else []
+    there = log.topics()
+    wanted = [one for one in wanted if one[0] in there and one[0] not in again]
+    ends = log.ends(sorted({topic for topic, _, _ in wanted}))
+    records = {}
+    for topic, partition, offset in wanted:
+        low, high = (marks.get(topic, {}).get(partition, 0) for marks in (ends.lows, ends.highs))
+        if low <= offset < high:
+            for record in log.read({(topic, partition): (offset, offset + 1)}, 1).get((topic, partition), ()):
+                if record.offset == offset:
+                    records[topic, partition, offset] = record
+    return records
+
+
+def _is_same(record: KafkaRecord, entry: QuarantineEntry) -> bool:
+    return entry.raw is None or (record.value or b"").startswith(base64.b64decode(entry.raw))
+
+
+def _line(record: KafkaRecord) -> dict[str, Any]:
+    """Return a record in the form that ``decode`` reads."""
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp_ms,
+        "key": _text(record.key),
+        "value": _text(record.value),
+        **({"headers": [[name, _text(value)] for name, value in record.headers]} if record.headers else {}),
+    }
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode("ascii")
+
+
+def discard(
+    pipeline: CdcPipeline, chosen: Sequence[QuarantineEntry], *, why: str, by: str = "", **course: Any
+) -> BatchResult:
+    """Do without quarantined records for good: they count against no limit any more, and their tables go on.
+
+    :param why: is recorded with who and when.
+    :param by: who; the user and the host of this process if empty.
+    :param course: ``say``, ``kill`` and ``owner`` as of ``run_batch``.
+    """
+    return run_decision(pipeline, _decision(DecisionAction.DISCARD, chosen, [], why, by), **course)
+
+
+def replay(
+    pipeline: CdcPipeline,
+    chosen: Sequence[QuarantineEntry],
+    lines: Sequence[Mapping[str, Any]],
+    *,
+    why: str = "",
+    by: str = "",
+    **course: Any,
+) -> BatchResult:
+    """Decode quarantined records again and apply them in their own place in the order: newer changes of a key win.
+
+    :param lines: the records, repaired or not, in the form that ``decode`` reads, one for each entry.
+    :param why: is recorded with who and when.
+    :param by: who; the user and the host of this process if empty.
+    :param course: ``say``, ``kill`` and ``owner`` as of ``run_batch``.
+    :raises DataError: ``quarantine.unreadable``, a record still cannot be decoded; ``quarantine.not_there``.
+    """
+    _demand_readable(pipeline, lines)
+    return run_decision(pipeline, _decision(DecisionAction.REPLAY, chosen, lines, why, by), **course)
+
+
+def _decision(
+    action: DecisionAction,
+    chosen: Sequence[QuarantineEntry],
+    lines: Sequence[Mapping[str, Any]],
+    why: str,
+    by: str,
+) -> Decision:
+    records: list[list[Any]] = [list(record) for record in dict.fromkeys(entry.record for entry in chosen)]
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return Decision(action, records, [dict(line) for line in lines], by or this_process(), why, now)
+
+
+def _demand_readable(pipeline: CdcPipeline, lines: Sequence[Mapping[str, Any]]) -> None:
+    """Decode records once without consequences.
+
+    :raises DataError: ``quarantine.unreadable``.
+    """
+    from functools import partial
+
+    from airflow_provider_cdc.commands.decode import changes
+    from airflow_provider_cdc.core.formats.registry import open_format
+
+    reopen = partial(open_format, pipeline.source.format, pipeline.source.options)
+    for change in changes(reopen, [json.dumps(line).encode() for line in lines]):
+        if change["kind"] == "error":
+            raise DataError(
+                "quarantine.unreadable",
+                f"the record cannot be decoded ({change['error_code']}: {change['error']}); nothing is changed",
+                where={name: change[name] for name in ("topic", "partition", "offset") if change[name] is not None},
+                hint="export the record, correct the file, look at it with `airflow-cdc decode`, and replay the file",
+            )
+
+
+def choose(
+    waiting: Sequence[QuarantineEntry], records: Sequence[RecordId] = (), tables: Sequence[str] = ()
+) -> list[QuarantineEntry]:
+    """Return the entries of records and tables; all without either.
+
+    :param tables: ``database.table`` of each.
+    :raises DataError: ``quarantine.not_there``, nothing in the quarantine has that name.
+    """
+    known = {entry.record for entry in waiting}
+    names = {f"{entry.database}.{entry.table}" for entry in waiting}
+    for record in records:
+        if record not in known:
+            raise not_there({"topic": record[0], "partition": record[1], "offset": record[2]})
+    for table in tables:
+        if table not in names:
+            raise not_there({"table": table})
+    every = not records and not tables
+    return [e for e in waiting if every or e.record in records or f"{e.database}.{e.table}" in tables]
+
+
+def not_there(where: dict[str, Any]) -> DataError:
+    """Return the error of a record or table of which nothing waits for a decision."""
+    return DataError(
+        "quarantine.not_there",
+        "nothing of it is in the quarantine and waits for a decision",
+        where=where,
+        hint="`airflow-cdc quarantine PIPELINE.yaml list` names the records",
+    )

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read the quarantine from the lake, and carry out what an operator decided about it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from airflow_provider_cdc.core.documents import Decision, DecisionAction, JobDocument, QuarantineEntry, Result
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.formats.common.clock_positions import clock_of
+from airflow_provider_cdc.core.model.clock_position import is_clock_position
+from airflow_provider_cdc.core.model.status import ResultStatus
+from spark_jobs.lake.batch_log import StoredResult, UnfitRow
+from spark_jobs.lake.change_log import LandReport, Manifest, RowGroup, Settled, read_groups
+from spark_jobs.lake.layout import batch_document, batch_of
+from spark_jobs.lake.storage import Storage
+from spark_jobs.tasks.land import land_repaired
+
+Secrets = dict[str, dict[str, str]]
+_ERROR_COLUMNS = ["topic", "partition", "offset", "database", "table", "position", "error_code", "error", "raw"]
+_ROW_COLUMNS = ["topic", "partition", "offset", "position", "before", "after"]
+
+
+def look(job: JobDocument, secrets: Secrets) -> Result:
+    """Return the quarantine of the job's batches, with the records that operators decided about."""
+    storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
+    entries = read_entries(job, storage, contents=job.look is not None and job.look.contents)
+    return Result(job.pipeline, job.seq, ResultStatus.DONE, entries=entries)
+
+
+def read_entries(job: JobDocument, storage: Storage, *, contents: bool = False) -> list[QuarantineEntry]:
+    """Return all that is or was in the quarantine, in the order of the batches ``job.earlier``.
+
+    Of a table that is parked for its rows only those of the last attempt count: the next one sees all of them again.
+
+    :param contents: whether bytes and row images are read, too.
+    """
+    entries: list[QuarantineEntry] = []
+    past: list[QuarantineEntry] = []
+    refused: dict[str, list[QuarantineEntry]] = {}  # by table
+    settled: list[Settled] = []
+    groups: dict[int, list[RowGroup]] = {}
+    for seq in job.earlier:
+        landed = storage.read_unfinished(batch_document(job.pipeline, seq, "manifest"))
+        if landed is None:
+            continue
+        manifest = Manifest.from_document(landed)
+        settled += manifest.settled
+        groups[seq] = [group for group in manifest.groups if batch_of(group.file) == seq]
+        entries += _unreadable(storage, seq, groups[seq], contents)
+        ended = storage.read_unfinished(batch_document(job.pipeline, seq, "result"))
+        if ended is None:
+            continue
+        stored = StoredResult.from_document(ended)
+        for state in stored.result.states:
+            past += refused.pop(state.table_id, [])
+        for row in stored.unfit:
+            (refused.setdefault(row.table_id, []) if row.parked else entries).append(_unfit(seq, row))
+    entries += [entry for rows in refused.values() for entry in rows]
+    for entry in (*entries, *past):
+        entry.decision = _decision(entry, settled)
+    entries = _each_once([*entries, *(entry for entry in past if entry.decision is not None)])
+    if contents:
+        _fill_images(storage, groups, entries)
+    return entries
+
+
+def _each_once(entries: Sequence[QuarantineEntry]) -> list[QuarantineEntry]:
+    """Return entries in the order of batches; a row that later batches looked at again is that of the first."""
+    first: dict[tuple[Any, ...], QuarantineEntry] = {}
+    for entry in sorted(entries, key=lambda entry: (entry.seq, entry.record)):
+        first.setdefault((entry.kind, entry.record, entry.seq if entry.kind == "record" else 0), entry)
+    return list(first.values())
+
+
+def _unreadable(storage: Storage, seq: int, groups: Sequence[RowGroup], contents: bool) -> Iterable[QuarantineEntry]:
+    errors = [group for group in groups if not group.database]
+    for row in read_groups(storage, errors, _ERROR_COLUMNS).to_pylist() if errors else ():
+        raw = row["raw"]
+        yield QuarantineEntry(
+            "record",
+            seq,
+            row["topic"],
+            row["partition"],
+            row["offset"],
+            row["database"] or "",
+            row["table"] or "",
+            row["error_code"],
+            row["error"],
+            row["position"],
+            None if raw is None else len(raw),
+            base64.b64encode(raw).decode() if contents and raw is not None else None,
+        )
+
+
+def _unfit(seq: int, row: UnfitRow) -> QuarantineEntry:
+    origin = (row.topic, row.partition, row.offset, row.database, row.table)
+    return QuarantineEntry("row", seq, *origin, row.reason, f"column {row.column}" if row.column else "")
+
+
+def _decision(entry: QuarantineEntry, settled: Sequence[Settled]) -> dict[str, Any] | None:
+    """Return what an operator decided about an entry; a repaired record may be in the quarantine again."""
+    for one in reversed(settled):
+        if one.record == entry.record and one.kind == entry.kind and (one.seq > entry.seq or one.of == entry.seq):
+            return {"action": one.action, "by": one.by, "why": one.why, "at": one.at, "seq": one.seq}
+    return None
+
+
+def _fill_images(storage: Storage, groups: dict[int, list[RowGroup]], entries: Sequence[QuarantineEntry]) -> None:
+    """Read the images of rows that do not fit; of several batches with the record the newest one counts."""
+    rows = {entry.record: entry for entry in entries if entry.kind == "row"}
+    names = {(entry.database, entry.table) for entry in rows.values()}
+    newest = max((entry.seq for entry in rows.values()), default=0)
+    for seq in sorted(seq for seq in groups if seq <= newest):
+        mine = [group for group in groups[seq] if (group.database, group.table) in names]
+        for row in read_groups(storage, mine, _ROW_COLUMNS).to_pylist() if mine else ():
+            entry = rows.get((row["topic"], row["partition"], row["offset"]))
+            if entry is not None:
+                entry.position, entry.before, entry.after = row["position"], row["before"], row["after"]
+
+
+def carry_out(
+    job: JobDocument,
+    decision: Decision,
+    landed: Manifest,
+    storage: Storage,
+    secrets: Secrets,
+    say: Callable[[str], None],
+) -> Manifest:
+    """Return what a batch landed with the records of a decision settled, and what was decoded of repaired ones.
+
+    :raises DataError: ``quarantine.not_there``, a record is not in the quarantine; ``quarantine.unreadable``, a
+        repaired one cannot be decoded either. Nothing is changed.
+    """
+    every = read_entries(
+        replace(job, earlier=sorted({*job.earlier, job.seq})),
+        storage,
+        contents=decision.action == DecisionAction.REPLAY and bool(job.clocks),
+    )
+    entries = _demand(every, decision)
+    report = LandReport()
+    if decision.action == DecisionAction.REPLAY:
+        report = _decode(job, decision, entries, secrets)
+    files = sorted({group.file for group in report.groups})
+    settled = [
+        Settled(
+            entry.kind, entry.seq, job.seq, *entry.record, entry.database, entry.table, decision.action, decision.by,
+            decision.why, decision.at, files,
+        )
+        for entry in entries
+    ]  # fmt: skip
+    say(f"quarantine: {decision.action} of {len(decision.records)} records")
+    changes = dict(landed.changes)
+    for name, count in report.changes.items():
+        changes[name] = changes.get(name, 0) + count
+    return replace(
+        landed,
+        groups=[*landed.groups, *report.groups],
+        schema_changes=[*landed.schema_changes, *report.schema_changes],
+        descriptions=[*landed.descriptions, *report.descriptions],
+        records=landed.records + report.records,
+        changes=changes,
+        settled=[*landed.settled, *settled],
+    )
+
+
+def _demand(every: Sequence[QuarantineEntry], decision: Decision) -> list[QuarantineEntry]:
+    """Return the entries of the decision's records: one record may have several."""
+    known = {entry.record for entry in every}
+    asked = [(topic, partition, offset) for topic, partition, offset in decision.records]
+    for topic, partition, offset in asked:
+        if (topic, partition, offset) not in known:
+            raise DataError(
+                "quarantine.not_there",
+                "a record is not in the quarantine",
+                where={"topic": topic, "partition": partition, "offset": offset},
+                hint="`airflow-cdc quarantine PIPELINE.yaml list` names the records",
+            )
+    return [entry for entry in every if entry.record in set(asked)]
+
+
+def _decode(job: JobDocument, decision: Decision, entries: Sequence[QuarantineEntry], secrets: Secrets) -> LandReport:
+    """Decode repaired records into the change log."""
+    clocks = {e.record: clock_of(e.position) for e in entries if e.position and is_clock_position(e.position)}
+    report = land_repaired(job, decision.repaired, secrets, clocks)
+    if report.unreadable:
+        first = report.unreadable[0]
+        raise DataError(
+            "quarantine.unreadable",
+            f"a repaired record cannot be decoded either ({first.error_code}: {first.error}); nothing is changed",
+            where={"topic": first.topic, "partition": first.partition, "offset": first.offset},
+            hint="look at it with `airflow-cdc decode`, correct the file and run again",
+        )
+    return report

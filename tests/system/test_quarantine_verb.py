@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verb ``quarantine``: what could not be carried is listed, exported, repaired, replayed or discarded."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.airflow.shop import Answer
+from tests.airflow.shop import rows as stored
+from tests.cross_format.events import Row
+from tests.cross_format.oms_canal_writer import Writer as OmsCanalWriter
+from tests.services.broker import Broker
+from tests.system.site import Site
+from tests.system.test_poison import PLAIN, Ground, Story
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture
+def ground(broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Ground:
+    topic = "".join(c for c in request.node.name if c.isalnum())[-60:]
+    site = Site(tmp_path, {"bootstrap.servers": broker.bootstrap})
+    names = {"topics": [f"{topic}.rows"], "schema_topic": f"{topic}.schema", "heartbeat_topic": None}
+    site.changes["source"] = names
+    return Ground(site, broker, topic)
+
+
+def rows(lake: Path, database: str, table: str) -> list[dict[str, Any]]:
+    return sorted(stored(lake, database, table), key=lambda row: row["id"])
+
+
+def update(story: Story, table: str, **values: Any) -> None:
+    story.tell(Row("update", "shop", table, PLAIN, {**values, "v": "?"}, values))
+
+
+def quarantine(ground: Ground, *arguments: str) -> Answer:
+    return ground.site.launch("quarantine", *arguments).answer()
+
+
+def waiting(ground: Ground, *arguments: str) -> list[dict[str, Any]]:
+    answer = quarantine(ground, "list", *arguments)
+    assert answer.code == 0, answer.err
+    entries: list[dict[str, Any]] = answer.json
+    return entries
+
+
+def repaired(ground: Ground, change: Callable[[bytes], bytes]) -> str:
+    """Export the quarantine, change each record's value, and return the file."""
+    file = ground.site.folder / "records.jsonl"
+    exported = quarantine(ground, "export", str(file))
+    assert exported.code == 0, exported.err
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    for line in lines:
+        line["value"] = base64.b64encode(change(base64.b64decode(line["value"]))).decode()
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return str(file)
+
+
+def stale(ground: Ground) -> dict[str, int]:
+    tables = ground.site.launch("tables").answer().json
+    return {table["table"]: table["stale_rows"] for table in tables}
+
+
+GOOD, BAD = b"mysql-bin.000001", b"mysql-bin.9223372036854775808"
+
+
+def _undecodable(story: Story) -> None:
+    story.create("sick")
+    story.insert("sick", id=1, v="first")
+    story.insert("sick", id=2, v="second")
+    story.change_last(lambda value: value.replace(GOOD, BAD))
+    update(story, "sick", id=1, v="newer")
+    story.create("t0")
+    story.insert("t0")
+
+
+def test_a_repaired_record_goes_to_its_own_position_and_its_table_goes_on(ground: Ground) -> None:
+    story = Story(_writer())
+    _undecodable(story)
+    ground.send(story)
+    assert ground.site.sync().code == 3
+    (entry,) = waiting(ground)
+    assert (entry["kind"], entry["table"], entry["code"]) == ("record", "shop.sick", "record.malformed")
+    assert (entry["topic"], entry["partition"], entry["offset"]) == (f"{ground.topic}.rows", 0, 1)
+    assert entry["bytes"] > 0
+    assert stale(ground) == {"sick": 1, "t0": 0}
+    (shown,) = quarantine(ground, "show", "--record", f"{ground.topic}.rows/0:1").json
+    assert "second" in shown["value"]
+
+    as_it_is = quarantine(ground, "replay")
+    assert (as_it_is.code, as_it_is.json["error"]["code"]) == (3, "quarantine.unreadable")
+
+    done = quarantine(ground, "replay", repaired(ground, lambda value: value.replace(BAD, GOOD)), "--by", "ann")
+    assert (done.code, done.json["status"]) == (0, "done"), done.out + done.err
+    assert rows(ground.site.lake, "shop", "sick") == [{"id": 1, "v": "newer"}, {"id": 2, "v": "second"}]
+    assert waiting(ground) == []
+    assert stale(ground) == {"sick": 0, "t0": 0}
+    (settled,) = waiting(ground, "--all")
+    assert (settled["decision"]["action"], settled["decision"]["by"]) == ("replay", "ann")
+    assert ground.site.sync().code == 0
+
+
+def _writer() -> Any:
+    from tests.cross_format.debezium_json_writer import Writer
+
+    return Writer()
+
+
+@pytest.mark.parametrize("wire", ["debezium-json", "oms-canal"])
+def test_newer_changes_of_the_key_win(ground: Ground, wire: str) -> None:
+    story = Story(_writer() if wire == "debezium-json" else OmsCanalWriter())
+    if wire == "debezium-json":
+        story.create("sick")
+    story.insert("sick", id=1, v="first")
+    story.insert("sick", id=2, v="second")
+    good = b'"INSERT"' if wire == "oms-canal" else GOOD
+    bad = b'"INSERT' if wire == "oms-canal" else BAD
+    whole = story.messages[-1]
+    story.change_last(lambda value: value.replace(good, bad))
+    update(story, "sick", id=2, v="newest")
+    create = "CREATE TABLE sick (id INT NOT NULL, v VARCHAR(20), PRIMARY KEY (id))"
+    if wire == "oms-canal":
+        ground.site.changes["source"] |= {"format": "oms-canal", "schema_topic": None}
+        ground.site.changes["tables"] = {"shop.sick": {"create": create}}
+    ground.site.changes.setdefault("tables", {}).setdefault("shop.sick", {})["quarantine_limit"] = 1
+    ground.site.changes["policy"] = {"quarantine_limit": 1}
+    ground.send(story)
+    assert ground.site.sync().code == 0
+    assert rows(ground.site.lake, "shop", "sick") == [{"id": 1, "v": "first"}, {"id": 2, "v": "newest"}]
+    version = ground.site.tables()["sick"]["version"]
+    done = quarantine(ground, "replay", repaired(ground, lambda value: whole[0].value or b""))
+    assert (done.code, done.json["records"]) == (0, 1), done.out + done.err
+    assert rows(ground.site.lake, "shop", "sick") == [{"id": 1, "v": "first"}, {"id": 2, "v": "newest"}]
+    assert ground.site.tables()["sick"]["version"] >= version
+    assert waiting(ground) == []
+
+
+def _unfit(story: Story) -> None:
+    story.create("sick")
+    story.insert("sick", id=1, v="one")
+    story.insert("sick", id=2, v="two")
+    story.change_last(lambda value: value.replace(b'"id":2', b'"id":"two"'))
+    story.create("t0")
+    story.insert("t0")
+
+
+def test_a_row_that_does_not_fit_is_replaced_by_its_repaired_record(ground: Ground) -> None:
+    story = Story(_writer())
+    _unfit(story)
+    ground.send(story)
+    assert ground.site.sync().code == 3
+    (entry,) = waiting(ground)
+    assert (entry["kind"], entry["table"], entry["offset"]) == ("row", "shop.sick", 1)
+    (shown,) = quarantine(ground, "show").json
+    assert '"two"' in shown["after"]
+    done = quarantine(ground, "replay", repaired(ground, lambda value: value.replace(b'"id":"two"', b'"id":2')))
+    assert (done.code, done.json["status"]) == (0, "done"), done.out + done.err
+    assert rows(ground.site.lake, "shop", "sick") == [{"id": 1, "v": "one"}, {"id": 2, "v": "two"}]
+    assert waiting(ground) == []
+    again = ground.site.launch("replay").answer()
+    assert again.code == 0, again.err
+    assert len(rows(ground.site.lake, "shop", "sick")) == 2
+
+
+@pytest.mark.parametrize("break_one", [_undecodable, _unfit])
+def test_a_table_goes_on_without_what_is_discarded(ground: Ground, break_one: Callable[[Story], None]) -> None:
+    story = Story(_writer())
+    break_one(story)
+    ground.send(story)
+    assert ground.site.sync().code == 3
+    refused = quarantine(ground, "discard", "--all")
+    assert refused.code == 2
+    assert "--why" in refused.err
+    done = quarantine(ground, "discard", "--tables", "shop.sick", "--why", "a test row", "--by", "ann")
+    assert (done.code, done.json["status"]) == (0, "done"), done.out + done.err
+    assert [row["id"] for row in rows(ground.site.lake, "shop", "sick")] == [1]
+    (settled,) = waiting(ground, "--all")
+    assert settled["decision"] | {"at": ""} == {
+        "action": "discard", "by": "ann", "why": "a test row", "at": "", "seq": 2
+    }  # fmt: skip
+    assert (quarantine(ground, "discard", "--all", "--why", "again").json["status"]) == "nothing_to_do"
+
+
+def test_bytes_of_no_known_table_are_discarded_and_the_batch_goes_on(ground: Ground) -> None:
+    story = Story(_writer())
+    story.create("t0")
+    story.insert("t0")
+    story.insert("t0", id=2, v="two")
+    message, sent = story.messages[-1]
+    story.messages[-1] = replace(message, value=(message.value or b"")[:40]), sent
+    ground.send(story)
+    assert ground.site.sync().json["error"]["code"] == "land.quarantine_exceeded"
+    (entry,) = waiting(ground)
+    assert entry["table"] is None
+    unknown = quarantine(ground, "discard", "--record", f"{ground.topic}.rows/0:99", "--why", "x")
+    assert (unknown.code, unknown.json["error"]["code"]) == (3, "quarantine.not_there")
+    done = quarantine(ground, "discard", "--record", f"{ground.topic}.rows/0:{entry['offset']}", "--why", "cut off")
+    assert (done.code, done.json["seq"]) == (0, 1), done.out + done.err
+    assert rows(ground.site.lake, "shop", "t0") == [{"id": 1, "v": "one"}]
+    assert waiting(ground) == []
