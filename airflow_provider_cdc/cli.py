@@ -147,6 +147,10 @@ _REPLAY = (
 
 _SYNC = (_PIPELINE, _UNTIL, _ACCEPT_LOSS, _JSON)
 
+_HISTORY = Argument(
+    ("--history",),
+    {"action": "store_true", "help": "show schema versions with their statements, and all states with their reasons"},
+)
 _QUARANTINE = (
     _PIPELINE,
     Argument(
@@ -202,7 +206,7 @@ VERBS = (
     Verb("decode", "decode:decode", "decode recorded records and print their changes", _DECODE),
     Verb("detect", "detect:detect", "detect the wire format of recorded records; exits with 3 if undecided", _DETECT),
     Verb("ddl", "ddl:ddl", "parse DDL statements and print what they change", _DDL),
-    Verb("tables", "show:tables", "show the pipeline's tables and their states", (_PIPELINE, _JSON)),
+    Verb("tables", "show:tables", "show the pipeline's tables and their states", (_PIPELINE, _HISTORY, _JSON)),
     Verb("ledger", "show:ledger", "show the pipeline's batches", (_PIPELINE, _JSON)),
     Verb("lag", "lag:lag", "show how far the tables are behind the source, now and over time", _LAG),
     Verb("doctor", "doctor:doctor", "check packages, Java, Spark, broker, ledger and sink", (_MAYBE_PIPELINE, _JSON)),

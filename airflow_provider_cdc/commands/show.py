@@ -12,9 +12,12 @@ from airflow_provider_cdc.commands.output import DONE, guarded, print_json, prin
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.core.printable import printable
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.formats.contract import Format
+
+_STATEMENT = 100  # characters of a statement that a line shows
 
 
 def tables(args: Namespace) -> int:
@@ -23,11 +26,14 @@ def tables(args: Namespace) -> int:
     def work() -> int:
         from airflow_provider_cdc.batch.quarantine import stale_rows
         from airflow_provider_cdc.batch.result import table_states
+        from airflow_provider_cdc.batch.table_history import table_history
         from airflow_provider_cdc.core.ledger import Ledger
         from airflow_provider_cdc.hooks.connections import ledger_url
 
         pipeline = CdcPipeline.from_yaml(args.pipeline)
         opened = Ledger(ledger_url(pipeline.ledger))
+        if args.history:
+            return _show_history(table_history(pipeline, opened), as_json=args.json)
         documents = table_documents(table_states(opened, pipeline.name).values())
         stale = stale_rows(pipeline, opened)
         for document in documents:
@@ -50,6 +56,30 @@ def tables(args: Namespace) -> int:
         return DONE
 
     return guarded(work, as_json=args.json)
+
+
+def _show_history(history: list[dict[str, Any]], *, as_json: bool) -> int:
+    """Print what happened to each table, in the order of the source's log, and the states that it had."""
+    if as_json:
+        print_json(history)
+        return DONE
+    for table in history:
+        print(printable(f"{table['database']}.{table['table']}"))
+        made = [{"event": "schema", "detail": None, **version} for version in table["versions"]]
+        lines = sorted([*made, *table["events"]], key=lambda line: line["position"] or "")
+        print_table(
+            ("event", "time", "position", "policy", "statement", "detail"),
+            [(e["event"], e["time"], e["position"], e["policy"], _short(e["statement"]), e["detail"]) for e in lines],
+        )
+        print()
+        states = [(s["state"], s["since"], s["batch"], s["by"], s["reason"]) for s in table["states"]]
+        print_table(("state", "since", "batch", "by", "reason"), states)
+        print()
+    return DONE
+
+
+def _short(statement: str | None) -> str | None:
+    return None if statement is None else " ".join(statement.split())[:_STATEMENT]
 
 
 def ledger(args: Namespace) -> int:

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from airflow_provider_cdc.core.config import TableRules
 from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import Transient
@@ -20,6 +19,7 @@ from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.new_changes import new_changes
+from airflow_provider_cdc.core.timeline.stated import stated_changes
 from airflow_provider_cdc.core.timeline.timeline import Block, SchemaChange, TableTimeline
 from spark_jobs.driver.base_states import BaseStates, groups_by_name
 from spark_jobs.driver.batch_history import History
@@ -94,7 +94,7 @@ class ApplyPlanner:
         """
         self._job = job
         self._rules = job.tables
-        known = [*_stated(self._rules), *(SchemaChange.from_document(item) for item in job.schema_changes)]
+        known = [*stated_changes(self._rules), *(SchemaChange.from_document(item) for item in job.schema_changes)]
         server = Server.of(job.format_options)
         self._exact = open_format(job.format, job.format_options).order == "exact"
         self.fresh = new_changes(known, read, observed, exact=self._exact, server=server)
@@ -433,12 +433,3 @@ class ApplyPlanner:
 
     def _is_selected(self, name: TableName) -> bool:
         return self._rules.selects(name)
-
-
-def _stated(rules: TableRules) -> list[SchemaChange]:
-    """Return the CREATE TABLE statements that the pipeline states itself; they stand before everything else."""
-    return [
-        SchemaChange("", number, full.split(".", 1)[0], rule.create)
-        for number, (full, rule) in enumerate(rules.tables.items())
-        if rule.create
-    ]

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Show what happened to each table: its schema changes with what was done about them, and its states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow_provider_cdc.batch.coming_ddl import kind_of
+from airflow_provider_cdc.core.config import CdcPipeline, RunPolicy
+from airflow_provider_cdc.core.ddl.server import Server
+from airflow_provider_cdc.core.ledger import Batch, Ledger
+from airflow_provider_cdc.core.ledger.records import time_text
+from airflow_provider_cdc.core.model.schema import TableName
+from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.stated import stated_changes
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def table_history(pipeline: CdcPipeline, ledger: Ledger) -> list[dict[str, Any]]:
+    """Return the history of every table that the pipeline ever had, also of dropped ones, by name.
+
+    ``versions`` are the schema versions, each with the statement that made it and its kind; ``events`` what else
+    happened to the table. Both have ``position``, ``time``, ``statement`` and ``policy``: what the pipeline does about
+    it. ``states`` have ``state``, ``reason``, ``since``, the batch and who ran it.
+    """
+    changes = [
+        *stated_changes(pipeline.tables),
+        *(SchemaChange.from_document(_without_id(document)) for document in ledger.schema_changes(pipeline.name)),
+    ]
+    at = {change.position: change for change in reversed(changes) if change.copy_of is None}
+    timeline = build_timeline(changes, Server.of(pipeline.source.options))
+    batches = {batch.seq: batch for batch in ledger.batches(pipeline.name)}
+    tables = []
+    for table_id, table in timeline.tables.items():
+        name = table.last_name
+        if pipeline.tables.selects(name):
+            document = _structure(table, at, pipeline.tables.policy(name, pipeline.policy))
+            tables.append({**document, "states": _states(ledger, pipeline.name, table_id, batches)})
+    known = {table_id for table_id, table in timeline.tables.items() if pipeline.tables.selects(table.last_name)}
+    for table_id, state in ledger.tables(pipeline.name).items():
+        if table_id not in known:
+            origin = {"database": state["database"], "table": state["table"], "versions": [], "events": []}
+            tables.append({**origin, "states": _states(ledger, pipeline.name, table_id, batches)})
+    return sorted(tables, key=lambda table: (table["database"], table["table"]))
+
+
+def _without_id(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name != "id"}
+
+
+def _structure(table: TableTimeline, at: Mapping[str, SchemaChange], policy: RunPolicy) -> dict[str, Any]:
+    """Return the schema versions and other events of one table.
+
+    :param at: schema changes by position.
+    """
+    versions = []
+    for version in table.versions:
+        columns = [
+            {"name": c.name, "type": str(c.type), "nullable": c.nullable, "key": c.id in version.schema.key}
+            for c in version.schema.columns
+        ]
+        change = at.get(version.position)
+        kind = None if change is None or not change.statement else str(kind_of(change.statement, change.dialect))
+        versions.append({**_origin(version.position, at), "kind": kind, "policy": "apply", "columns": columns})
+    events: list[tuple[str, str, str, str | None]] = [
+        ("truncate", position, policy.on_truncate, None) for position in table.clears
+    ]
+    events += [
+        ("drop", position, policy.on_drop_table, None) if name is None else ("rename", position, "apply", str(name))
+        for position, name in table.names[1:]
+    ]
+    events += [("unknown", block.position, "park", block.reason) for block in table.blocked]
+    name: TableName = table.last_name
+    return {
+        "database": name.database,
+        "table": name.table,
+        "versions": versions,
+        "events": [
+            {"event": event, **_origin(position, at), "policy": answer, "detail": detail}
+            for event, position, answer, detail in sorted(events, key=lambda item: item[1])
+        ],
+    }
+
+
+def _origin(position: str, at: Mapping[str, SchemaChange]) -> dict[str, Any]:
+    change = at.get(position)
+    time = None if change is None or change.time is None else (_EPOCH + timedelta(microseconds=change.time)).isoformat()
+    return {"position": position or None, "time": time, "statement": (change.statement or None) if change else None}
+
+
+def _states(ledger: Ledger, pipeline: str, table_id: str, batches: Mapping[int, Batch]) -> list[dict[str, Any]]:
+    """Return the states that a table had, each once with the batch that it began with."""
+    states: list[dict[str, Any]] = []
+    for seq, document in ledger.table_versions(pipeline, table_id):
+        state, reason = ("removed", "") if document is None else (document["state"], document["reason"])
+        if states and (states[-1]["state"], states[-1]["reason"]) == (state, reason):
+            continue
+        batch = batches.get(seq)
+        by = None if batch is None or batch.task is None else str(batch.task)
+        since = None if batch is None else time_text(batch.committed_at)
+        states.append({"state": state, "reason": reason, "since": since, "batch": seq, "by": by})
+    return states
