@@ -80,15 +80,15 @@ def stale_rows(pipeline: CdcPipeline, ledger: Ledger) -> dict[str, int]:
     return dict(Counter(f"{database}.{table}" for _, database, table in waiting if table))
 
 
-def record_lines(pipeline: CdcPipeline, chosen: Sequence[QuarantineEntry]) -> list[dict[str, Any]]:
+def record_lines(pipeline: CdcPipeline, selected: Sequence[QuarantineEntry]) -> list[dict[str, Any]]:
     """Return records in the form that ``decode`` reads: from the source's log, or as far as the quarantine has them.
 
-    :param chosen: entries with their contents.
+    :param selected: entries with their contents.
     :return: a record that is in neither is missing.
     """
-    records = _from_log(pipeline, {entry.record for entry in chosen})
+    records = _from_log(pipeline, {entry.record for entry in selected})
     lines: dict[RecordId, dict[str, Any]] = {}
-    for entry in chosen:
+    for entry in selected:
         record = records.get(entry.record)
         if record is not None and _is_same(record, entry):
             lines[entry.record] = _line(record)
@@ -98,17 +98,17 @@ def record_lines(pipeline: CdcPipeline, chosen: Sequence[QuarantineEntry]) -> li
     return list(lines.values())
 
 
-def _from_log(pipeline: CdcPipeline, wanted: Iterable[RecordId]) -> dict[RecordId, KafkaRecord]:
+def _from_log(pipeline: CdcPipeline, identities: Iterable[RecordId]) -> dict[RecordId, KafkaRecord]:
     """Return the records that the source's log still has."""
     ledger = Ledger(ledger_url(pipeline.ledger))
     log = open_log(pipeline)
     newest = ledger.last(pipeline.name)
     again = made_again(log, newest) if newest is not None else []
     there = log.topics()
-    wanted = [one for one in wanted if one[0] in there and one[0] not in again]
-    ends = log.ends(sorted({topic for topic, _, _ in wanted}))
+    identities = [one for one in identities if one[0] in there and one[0] not in again]
+    ends = log.ends(sorted({topic for topic, _, _ in identities}))
     records = {}
-    for topic, partition, offset in wanted:
+    for topic, partition, offset in identities:
         low, high = (marks.get(topic, {}).get(partition, 0) for marks in (ends.lows, ends.highs))
         if low <= offset < high:
             for record in log.read({(topic, partition): (offset, offset + 1)}, 1).get((topic, partition), ()):
@@ -139,7 +139,7 @@ def _text(value: bytes | None) -> str | None:
 
 
 def discard(
-    pipeline: CdcPipeline, chosen: Sequence[QuarantineEntry], *, why: str, by: str = "", **course: Any
+    pipeline: CdcPipeline, selected: Sequence[QuarantineEntry], *, why: str, by: str = "", **course: Any
 ) -> BatchResult:
     """Do without quarantined records for good: they count against no limit any more, and their tables go on.
 
@@ -147,12 +147,12 @@ def discard(
     :param by: who; the user and the host of this process if empty.
     :param course: ``say``, ``kill`` and ``owner`` as of ``run_batch``.
     """
-    return run_decision(pipeline, _decision(DecisionAction.DISCARD, chosen, [], why, by), **course)
+    return run_decision(pipeline, _decision(DecisionAction.DISCARD, selected, [], why, by), **course)
 
 
 def replay(
     pipeline: CdcPipeline,
-    chosen: Sequence[QuarantineEntry],
+    selected: Sequence[QuarantineEntry],
     lines: Sequence[Mapping[str, Any]],
     *,
     why: str = "",
@@ -168,17 +168,17 @@ def replay(
     :raises DataError: ``quarantine.unreadable``, a record still cannot be decoded; ``quarantine.not_there``.
     """
     _demand_readable(pipeline, lines)
-    return run_decision(pipeline, _decision(DecisionAction.REPLAY, chosen, lines, why, by), **course)
+    return run_decision(pipeline, _decision(DecisionAction.REPLAY, selected, lines, why, by), **course)
 
 
 def _decision(
     action: DecisionAction,
-    chosen: Sequence[QuarantineEntry],
+    selected: Sequence[QuarantineEntry],
     lines: Sequence[Mapping[str, Any]],
     why: str,
     by: str,
 ) -> Decision:
-    records: list[list[Any]] = [list(record) for record in dict.fromkeys(entry.record for entry in chosen)]
+    records: list[list[Any]] = [list(record) for record in dict.fromkeys(entry.record for entry in selected)]
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return Decision(action, records, [dict(line) for line in lines], by or this_process(), why, now)
 

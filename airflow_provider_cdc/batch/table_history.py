@@ -39,12 +39,12 @@ def table_history(pipeline: CdcPipeline, ledger: Ledger) -> list[dict[str, Any]]
         name = table.last_name
         if pipeline.tables.selects(name):
             document = _structure(table, at, pipeline.tables.policy(name, pipeline.policy))
-            tables.append({**document, "states": _states(ledger, pipeline.name, table_id, batches)})
+            tables.append({**document, "states": _past_states(ledger, pipeline.name, table_id, batches)})
     known = {table_id for table_id, table in timeline.tables.items() if pipeline.tables.selects(table.last_name)}
-    for table_id, state in ledger.tables(pipeline.name).items():
+    for table_id, present in ledger.tables(pipeline.name).items():
         if table_id not in known:
-            origin = {"database": state["database"], "table": state["table"], "versions": [], "events": []}
-            tables.append({**origin, "states": _states(ledger, pipeline.name, table_id, batches)})
+            origin = {"database": present["database"], "table": present["table"], "versions": [], "events": []}
+            tables.append({**origin, "states": _past_states(ledger, pipeline.name, table_id, batches)})
     return sorted(tables, key=lambda table: (table["database"], table["table"]))
 
 
@@ -92,15 +92,15 @@ def _origin(position: str, at: Mapping[str, SchemaChange]) -> dict[str, Any]:
     return {"position": position or None, "time": time, "statement": (change.statement or None) if change else None}
 
 
-def _states(ledger: Ledger, pipeline: str, table_id: str, batches: Mapping[int, Batch]) -> list[dict[str, Any]]:
+def _past_states(ledger: Ledger, pipeline: str, table_id: str, batches: Mapping[int, Batch]) -> list[dict[str, Any]]:
     """Return the states that a table had, each once with the batch that it began with."""
-    states: list[dict[str, Any]] = []
+    past: list[dict[str, Any]] = []
     for seq, document in ledger.table_versions(pipeline, table_id):
-        state, reason = ("removed", "") if document is None else (document["state"], document["reason"])
-        if states and (states[-1]["state"], states[-1]["reason"]) == (state, reason):
+        status, reason = ("removed", "") if document is None else (document["state"], document["reason"])
+        if past and (past[-1]["state"], past[-1]["reason"]) == (status, reason):
             continue
         batch = batches.get(seq)
         by = None if batch is None or batch.task is None else str(batch.task)
         since = None if batch is None else time_text(batch.committed_at)
-        states.append({"state": state, "reason": reason, "since": since, "batch": seq, "by": by})
-    return states
+        past.append({"state": status, "reason": reason, "since": since, "batch": seq, "by": by})
+    return past

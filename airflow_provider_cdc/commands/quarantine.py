@@ -44,14 +44,14 @@ def _list(args: Namespace, pipeline: CdcPipeline) -> int:
     from airflow_provider_cdc.batch.quarantine import choose, entries
 
     every = entries(pipeline)
-    chosen = choose(every if args.all else [e for e in every if e.decision is None], args.record, args.tables)
+    selected = choose(every if args.all else [e for e in every if e.decision is None], args.record, args.tables)
     if args.json:
-        print_json([_document(entry) for entry in chosen])
-    elif not chosen:
+        print_json([_document(entry) for entry in selected])
+    elif not selected:
         print(f"{pipeline.name}: the quarantine is empty")
     else:
         head = ("kind", "table", "topic", "partition", "offset", "batch", "code", "reason", "decision")
-        print_table(head, [_row(entry) for entry in chosen])
+        print_table(head, [_row(entry) for entry in selected])
     return DONE
 
 
@@ -86,10 +86,10 @@ def _show(args: Namespace, pipeline: CdcPipeline) -> int:
     """Print entries with what they hold: the only verb that prints values of rows."""
     from airflow_provider_cdc.batch.quarantine import record_lines
 
-    chosen = _chosen(args, pipeline, contents=True)
-    records = {(line["topic"], line["partition"], line["offset"]): line for line in record_lines(pipeline, chosen)}
+    selected = _selected(args, pipeline, contents=True)
+    records = {(line["topic"], line["partition"], line["offset"]): line for line in record_lines(pipeline, selected)}
     documents = []
-    for entry in chosen:
+    for entry in selected:
         record = records.get(entry.record, {})
         texts = {name: _readable(record.get(name)) for name in ("key", "value")}
         documents.append({**_document(entry), **texts, "before": entry.before, "after": entry.after})
@@ -103,11 +103,11 @@ def _show(args: Namespace, pipeline: CdcPipeline) -> int:
 
 
 def _readable(content: str | None) -> str | None:
-    """Return bytes in base64 as text; what is no text is shown as escapes."""
+    """Return bytes in base64 as text; other bytes are shown as escapes."""
     return None if content is None else base64.b64decode(content).decode("utf-8", "backslashreplace")
 
 
-def _chosen(args: Namespace, pipeline: CdcPipeline, *, contents: bool = False) -> list[QuarantineEntry]:
+def _selected(args: Namespace, pipeline: CdcPipeline, *, contents: bool = False) -> list[QuarantineEntry]:
     from airflow_provider_cdc.batch.quarantine import choose, open_entries
 
     return choose(open_entries(pipeline, contents=contents), args.record, args.tables)
@@ -117,8 +117,8 @@ def _export(args: Namespace, pipeline: CdcPipeline) -> int:
     """Write records in the form that ``decode`` reads."""
     from airflow_provider_cdc.batch.quarantine import record_lines
 
-    chosen = _chosen(args, pipeline, contents=True)
-    exported = record_lines(pipeline, chosen)
+    selected = _selected(args, pipeline, contents=True)
+    exported = record_lines(pipeline, selected)
     text = "".join(f"{json_line(line)}\n" for line in exported)
     if args.file in (None, "-"):
         sys.stdout.write(text)
@@ -126,7 +126,7 @@ def _export(args: Namespace, pipeline: CdcPipeline) -> int:
         return DONE
     with open(args.file, "w", encoding="utf-8") as file:
         file.write(text)
-    missing = len({entry.record for entry in chosen}) - len(exported)
+    missing = len({entry.record for entry in selected}) - len(exported)
     if args.json:
         print_json({"pipeline": pipeline.name, "file": args.file, "records": len(exported), "missing": missing})
     else:
@@ -139,18 +139,18 @@ def _replay(args: Namespace, pipeline: CdcPipeline) -> int:
     from airflow_provider_cdc.commands.sync import run_batch_and_print
 
     if args.file is None:
-        chosen = _chosen(args, pipeline, contents=True)
-        repaired = record_lines(pipeline, chosen)
+        selected = _selected(args, pipeline, contents=True)
+        repaired = record_lines(pipeline, selected)
     else:
         repaired = _repaired(args.file)
         records = [(line["topic"], line["partition"], line["offset"]) for line in repaired]
-        chosen = choose(open_entries(pipeline), records) if records else []
+        selected = choose(open_entries(pipeline), records) if records else []
     there = {(line["topic"], line["partition"], line["offset"]) for line in repaired}
-    chosen = [entry for entry in chosen if entry.record in there]
-    if not chosen:
+    selected = [entry for entry in selected if entry.record in there]
+    if not selected:
         return _nothing(args, pipeline)
     return run_batch_and_print(
-        args, lambda **course: replay(pipeline, chosen, repaired, why=args.why or "", by=args.by or "", **course)
+        args, lambda **course: replay(pipeline, selected, repaired, why=args.why or "", by=args.by or "", **course)
     )
 
 
@@ -183,11 +183,11 @@ def _discard(args: Namespace, pipeline: CdcPipeline) -> int:
         raise ConfigurationError(["discard: name what is to go with --record or --tables, or --all"])
     if not args.why:
         raise ConfigurationError(["discard: --why is recorded with the decision, and needed"])
-    chosen = _chosen(args, pipeline)
-    if not chosen:
+    selected = _selected(args, pipeline)
+    if not selected:
         return _nothing(args, pipeline)
     return run_batch_and_print(
-        args, lambda **course: discard(pipeline, chosen, why=args.why, by=args.by or "", **course)
+        args, lambda **course: discard(pipeline, selected, why=args.why, by=args.by or "", **course)
     )
 
 

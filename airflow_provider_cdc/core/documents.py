@@ -111,7 +111,7 @@ class DecisionAction(StrEnum):
 
 @dataclass(slots=True)
 class Decision:
-    """What an operator decided about quarantined records.
+    """Hold what an operator decided about quarantined records.
 
     :param records: topic, partition and offset of each.
     :param repaired: of a replay the records to decode: topic, partition, offset, timestamp (milliseconds), and key,
@@ -173,7 +173,7 @@ class QuarantineEntry:
 
 @dataclass(slots=True)
 class Look:
-    """What is to be read of the quarantine, instead of a batch.
+    """Ask for the quarantine instead of a batch.
 
     :param contents: whether bytes and row images are asked for.
     """
