@@ -12,7 +12,6 @@ import pytest
 
 from airflow_provider_cdc.core.apply import ordered_changes
 from airflow_provider_cdc.core.config import RunPolicy
-from spark_jobs.sinks.delta import table as delta_table
 from spark_jobs.sinks.delta import task_writer
 from tests.histories.cases import case_of, judge
 from tests.histories.log import Log
@@ -33,8 +32,6 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     monkeypatch.setattr("tests.histories.run.RunPolicy", partial(RunPolicy, apply_bytes=1))
     monkeypatch.setattr(ordered_changes, "PORTION_BYTES", 200)
-    for module in (task_writer, delta_table):
-        monkeypatch.setattr(module, "WIDE_ROW", -1)
     monkeypatch.setattr(task_writer, "_write_pieces", counted)
     return found
 

@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.errors import UnavailableError
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.spark_writer import SparkWriter, StageWriter
-from spark_jobs.sinks.delta.table import WIDE_ROW, Commit, DeltaLocation
+from spark_jobs.sinks.delta.table import Commit, DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 
 Do = Callable[[str, Action], None]
@@ -41,7 +41,7 @@ class SparkDoing:
 def in_pieces(action: Action) -> Action:
     """Return the same action with rows that are typed one by one while they are written."""
     rows = action.rows
-    later = LaterRows(rows.num_rows, WIDE_ROW + 1, lambda: (rows.slice(n, 1) for n in range(rows.num_rows)))
+    later = LaterRows(rows.num_rows, lambda: (rows.slice(n, 1) for n in range(rows.num_rows)))
     return replace(action, rows=rows.schema.empty_table(), later=later)
 
 

@@ -32,12 +32,10 @@ class LaterRows:
     """Rows that are typed a piece at a time, when they are written.
 
     :param most: rows, if none of them fails.
-    :param row_bytes: mean bytes of the image of one.
     :param pieces: types them; to be called once. Raises :class:`ImagesLack`.
     """
 
     most: int
-    row_bytes: float
     pieces: Callable[[], Iterator[pa.Table]]
 
 

@@ -223,7 +223,7 @@ def _later(typer: RowTyper, places: IntArray, last: int, *, partial: bool) -> La
                 raise ImagesLack
             yield typed.rows
 
-    return LaterRows(len(places), typer.changes.images["after"].row_bytes, pieces)
+    return LaterRows(len(places), pieces)
 
 
 def _multiset(typer: RowTyper, places: IntArray, last: int, clear: bool, later: bool) -> MergeStep:

@@ -7,11 +7,12 @@ of 8 MB took 3.8 GB (deltalake 1.6.6), from a stream of batches too.
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
+from datetime import date, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -21,8 +22,10 @@ from spark_jobs.lake.storage import Storage
 
 PIECE_BYTES = 32 << 20  # of rows in memory: a row group
 _FILE_BYTES = 256 << 20  # of rows in memory: a file
+_FULL_BYTES = 64 << 20  # of rows in memory: smaller files of neighbouring keys are written as one
 _STATISTICS_COLUMNS = 32  # Delta's default
 _STATISTICS_LENGTH = 32  # characters: readers expect longer texts to be cut, with care for the greatest
+_STATISTICS = msgspec.json.Encoder(decimal_format="number")  # delta-rs itself states decimals of 2^63 and more as less
 
 
 class DataFiles:
@@ -53,6 +56,12 @@ class DataFiles:
         if sum(piece.nbytes for piece in self._held) >= PIECE_BYTES:
             self._write()
         if self._size >= _FILE_BYTES:
+            self._end_file()
+
+    def end_full_file(self) -> None:
+        """End the file if it is large already: what follows lies elsewhere by its key."""
+        self._write()
+        if self._size >= _FULL_BYTES:
             self._end_file()
 
     def close(self) -> list[AddAction]:
@@ -95,14 +104,14 @@ class DataFiles:
         known = {
             name: [b for b in bounds if b is not None] for name, bounds in self._bounds.items() if None not in bounds
         }
-        return json.dumps(
+        return _STATISTICS.encode(
             {
                 "numRecords": self._rows,
-                "minValues": {name: min(low for low, _ in bounds) for name, bounds in known.items()},
-                "maxValues": {name: max(high for _, high in bounds) for name, bounds in known.items()},
+                "minValues": {name: _stated(min(low for low, _ in bounds)) for name, bounds in known.items()},
+                "maxValues": {name: _stated(max(high for _, high in bounds)) for name, bounds in known.items()},
                 "nullCount": self._nulls,
             }
-        )
+        ).decode()
 
     def _end_file(self) -> None:
         if self._file is None or self._stream is None:
@@ -117,13 +126,57 @@ class DataFiles:
 
 
 def _bounds(values: pa.ChunkedArray) -> tuple[Any, Any] | None:
-    """Return the least and the greatest value as JSON has them, None for types and lengths that have no bounds here."""
-    kind = values.type
-    if pa.types.is_string(kind):
-        if pc.max(pc.utf8_length(values)).as_py() > _STATISTICS_LENGTH:
-            return None
-    elif not (pa.types.is_integer(kind) or pa.types.is_date32(kind)):
+    """Return bounds as statistics may state them, None for types and values that have none here."""
+    kind, types = values.type, pa.types
+    if types.is_string(kind):
+        extremes = pc.min_max(values).as_py()
+        low, high = extremes["min"][:_STATISTICS_LENGTH], _cut_above(extremes["max"])
+        return None if high is None else (low, high)
+    if types.is_floating(kind):
+        return _bounds_of_floats(values)
+    if not (types.is_integer(kind) or types.is_date32(kind) or types.is_decimal(kind) or types.is_timestamp(kind)):
         return None
     extremes = pc.min_max(values).as_py()
     low, high = extremes["min"], extremes["max"]
-    return (low.isoformat(), high.isoformat()) if pa.types.is_date32(kind) else (low, high)
+    return _in_milliseconds(low, high) if types.is_timestamp(kind) else (low, high)
+
+
+def _bounds_of_floats(values: pa.ChunkedArray) -> tuple[float, float] | None:
+    """Return bounds where each value has an order; both zeros are within, whichever is there."""
+    if not pc.all(pc.is_finite(values)).as_py():
+        return None
+    extremes = pc.min_max(values).as_py()
+    low, high = float(extremes["min"]), float(extremes["max"])
+    return (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
+
+
+def _cut_above(text: str) -> str | None:
+    """Return a text of bounded length that is not below another, None without one."""
+    if len(text) <= _STATISTICS_LENGTH:
+        return text
+    text = text[:_STATISTICS_LENGTH]
+    while text:
+        following = ord(text[-1]) + 1
+        if following == 0xD800:  # the halves of surrogate pairs are no characters
+            following = 0xE000
+        if following <= 0x10FFFF:
+            return text[:-1] + chr(following)
+        text = text[:-1]
+    return None
+
+
+def _in_milliseconds(low: datetime, high: datetime) -> tuple[datetime, datetime] | None:
+    """Return bounds in whole milliseconds, as all writers of the format state them."""
+    low = low.replace(microsecond=low.microsecond // 1000 * 1000)
+    try:
+        return low, high + timedelta(microseconds=-high.microsecond % 1000)
+    except OverflowError:
+        return None
+
+
+def _stated(bound: Any) -> Any:
+    """Return a bound as JSON has it."""
+    if isinstance(bound, datetime):
+        text = bound.replace(tzinfo=None).isoformat(timespec="milliseconds")
+        return text + "Z" if bound.tzinfo is not None else text
+    return bound.isoformat() if isinstance(bound, date) else bound

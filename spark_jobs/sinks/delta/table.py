@@ -5,29 +5,25 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
-from airflow_provider_cdc.core.apply.row_sets import having_keys
 from airflow_provider_cdc.core.errors import CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.core.faults import may_be_caught
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.delta.data_files import PIECE_BYTES, DataFiles
+from spark_jobs.sinks.delta.data_files import DataFiles
+from spark_jobs.sinks.delta.key_merge import KeyMerge
+from spark_jobs.sinks.delta.stored_files import chosen_rows, each_known, files_with, normal, opened
 
 # commits that leave a table's rows as they are
 _MAINTENANCE = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "CHECKPOINT", "REORG"})
-WIDE_ROW = 16_384  # bytes in a file: delta-rs works on 8 192 rows at once, several times over, however large they are
 _PLAIN = frozenset({"appendOnly", "invariants", "timestampNtz"})  # features of tables whose files need nothing more
 
 
@@ -163,14 +159,27 @@ class DeltaLocation:
     def rows(self, keys: pa.Table | None = None) -> pa.Table:
         """Return all rows, columns in the table's order; with keys only those that may have one of them."""
         table = self.table
+        schema = pa.schema(table.schema().to_arrow())
         with self._reading():
+            if keys is not None and self.takes_files:
+                return pa.concat_tables([schema.empty_table(), *self._rows_with(keys, schema)])
             reader = QueryBuilder().register("t", table).execute("SELECT * FROM t")
-            schema = pa.schema(table.schema().to_arrow())
             if keys is None:
                 return normal(pa.table(reader.read_all()), schema)
+            batches = (normal(pa.table(batch), schema) for batch in reader)
             return pa.concat_tables(
-                [schema.empty_table(), *(_having(normal(pa.table(batch), schema), keys) for batch in reader)]
+                [schema.empty_table(), *(rows.filter(pa.array(each_known(rows, keys))) for rows in batches)]
             )
+
+    def _rows_with(self, keys: pa.Table, schema: pa.Schema) -> Iterator[pa.Table]:
+        """Yield the rows that may have one of some keys, from the files that may hold them."""
+        storage = Storage(self.location, self._options)
+        for stored in files_with(pa.table(self.table.get_add_actions()), keys):
+            with opened(storage, stored) as file:
+                names = pa.schema([schema.field(name) for name in keys.column_names])
+                known = each_known(normal(file.read(columns=names.names, use_threads=False), names), keys)
+                if known.any():
+                    yield from chosen_rows(file, known, schema)
 
     def merge(self, upserts: pa.Table, deletes: pa.Table, key: Sequence[str], commit: Commit) -> None:
         """Replace or add one row per key, remove the rows of deleted keys, one commit."""
@@ -219,17 +228,10 @@ class DeltaLocation:
         known = protocol.min_writer_version <= 2 or (protocol.min_writer_version == 7 and features <= _PLAIN)
         return known and not metadata.partition_columns
 
-    @property
-    def has_wide_rows(self) -> bool:
-        """Return whether rows are so large that delta-rs cannot work on its number of them at once."""
-        files = pa.table(self.table.get_add_actions())
-        rows, size = (pc.sum(files.column(name)).as_py() for name in ("num_records", "size_bytes"))
-        return bool(rows) and size / rows > WIDE_ROW
-
-    def has_columns(self, schema: pa.Schema) -> bool:
-        """Return whether the table has exactly these columns, in this order."""
-        same: bool = self.table.schema() == Schema.from_arrow(schema)
-        return same
+    def takes_columns(self, schema: pa.Schema) -> bool:
+        """Return whether the table may have these columns without a feature that it lacks."""
+        local_times = any(pa.types.is_timestamp(field.type) and field.type.tz is None for field in schema)
+        return not local_times or "timestampNtz" in (self.table.protocol().writer_features or ())
 
     def new_files(self, schema: pa.Schema) -> DataFiles:
         """Return a writer of files for :meth:`commit_files`."""
@@ -256,27 +258,15 @@ class DeltaLocation:
             )
             return
         table, actions = self._table, [*added, *removed]
+        columns = Schema.from_arrow(schema) if mode == "overwrite" else table.schema()
         self._guarded(
-            lambda: table.create_write_transaction(actions, mode, table.schema(), commit_properties=properties(commit))
+            lambda: table.create_write_transaction(actions, mode, columns, commit_properties=properties(commit))
         )
 
-    def without_keys(self, keys: pa.Table, files: DataFiles) -> list[RemoveAction]:
-        """Write again the rows that share a file with rows of these keys; return the removal of such files."""
-        storage, removed = Storage(self.location, self._options), []
-        schema = files.schema
-        actions = pa.table(self.table.get_add_actions())
-        for action in actions.select(["path", "size_bytes"]).to_pylist():
-            path = storage.path(unquote(action["path"]))
-            with self._reading(), _opened(storage, path) as file:
-                stored = normal(file.read(columns=keys.column_names), keys.schema)
-                gone = having_keys(stored, keys, keys.column_names)
-            if gone.any():
-                with self._reading(), _opened(storage, path) as file:
-                    for rows in _kept_rows(file, pa.array(~gone), schema):
-                        files.add(rows)
-                now = int(time.time() * 1000)
-                removed.append(RemoveAction(action["path"], True, now, action["size_bytes"], {}))
-        return removed
+    def merge_into(self, files: DataFiles) -> KeyMerge:
+        """Return a merge that writes to files for :meth:`commit_files`."""
+        storage = Storage(self.location, self._options)
+        return KeyMerge(pa.table(self.table.get_add_actions()), storage, files, self._reading)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -397,35 +387,3 @@ def demand_names(names: Sequence[str], location: str) -> None:
             where={"location": location},
             hint="rename the column at the source, or leave the table out with tables.exclude",
         )
-
-
-@contextmanager
-def _opened(storage: Storage, path: str) -> Iterator[pq.ParquetFile]:
-    with storage.filesystem.open_input_file(path) as opened:
-        if not opened.size():  # no data file is empty: pyarrow takes a cut answer of S3 for one
-            raise OSError("an answer was cut off")
-        yield pq.ParquetFile(opened, buffer_size=1 << 20)
-
-
-def _kept_rows(file: pq.ParquetFile, mask: pa.Array, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield the rows of a file that are kept, a few at a time if they are large."""
-    metadata = file.metadata
-    size = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
-    count = max(1, PIECE_BYTES * metadata.num_rows // max(1, size))
-    start = 0
-    for batch in file.iter_batches(count, columns=schema.names, use_threads=False):
-        rows = pa.Table.from_batches([batch]).filter(mask.slice(start, batch.num_rows))
-        start += batch.num_rows
-        yield normal(rows.select(schema.names), schema)
-
-
-def _having(rows: pa.Table, keys: pa.Table) -> pa.Table:
-    """Return the rows whose key columns each have a value that some key has there."""
-    for name in keys.column_names:
-        rows = rows.filter(pc.is_in(rows.column(name), keys.column(name).combine_chunks()))
-    return rows
-
-
-def normal(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Cast away the reader's own flavours (views, large types, dictionaries)."""
-    return rows.cast(schema) if rows.schema != schema else rows

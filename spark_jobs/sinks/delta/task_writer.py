@@ -8,7 +8,9 @@ from deltalake.transaction import RemoveAction
 
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.data_files import DataFiles
-from spark_jobs.sinks.delta.table import WIDE_ROW, DeltaLocation
+from spark_jobs.sinks.delta.table import DeltaLocation
+
+_EXACT_DIGITS = 18  # of decimals: delta-rs states one of 2^63 or more as 2^63 - 1
 
 
 class TaskWriter:
@@ -27,19 +29,25 @@ class TaskWriter:
 
 def _in_pieces(target: DeltaLocation, action: Action) -> bool:
     """Return whether an action is carried out with files that are written a piece at a time."""
+    pieces = action.later is not None or _misstated(action.rows.schema)
     if not target.exists:
-        return action.later is not None
+        return pieces
     if not target.takes_files:
         return False
     match action.verb:
         case "create":
             return False  # delta-rs says what is wrong
         case "merge":
-            return target.has_wide_rows or (action.later is not None and action.later.row_bytes > WIDE_ROW)
+            return True  # reads only files that may hold the keys; delta-rs reads all
         case "overwrite":
-            return action.later is not None and target.has_columns(_numbered(action.rows.schema))
+            return pieces and target.takes_columns(action.rows.schema)
         case _:
-            return action.later is not None
+            return pieces
+
+
+def _misstated(schema: pa.Schema) -> bool:
+    """Return whether delta-rs states wrong bounds of a column: readers that skip files by them would miss rows."""
+    return any(pa.types.is_decimal(field.type) and field.type.precision > _EXACT_DIGITS for field in schema)
 
 
 def _write_pieces(target: DeltaLocation, action: Action) -> None:
@@ -58,13 +66,23 @@ def _write_pieces(target: DeltaLocation, action: Action) -> None:
 
 def _write_files(target: DeltaLocation, action: Action, files: DataFiles) -> list[RemoveAction]:
     """Write an action's rows, and for a merge what stays of the files that it touches; return those files' removal."""
-    keys = [] if action.deletes is None else [action.deletes.select(action.key)]
+    if action.verb != "merge":
+        for piece in action.pieces():
+            with target.writing():
+                files.add(piece)
+        return []
+    assert action.deletes is not None
+    deletes = action.deletes.select(action.key)
+    merge = target.merge_into(files)
+    if action.later is None:
+        action.typed(action.rows.num_rows)
+        return merge.put(action.rows, deletes)
+    keys = [deletes]
     for piece in action.pieces():
         with target.writing():
             files.add(piece)
-        if action.verb == "merge":
-            keys.append(piece.select(action.key))
-    return target.without_keys(pa.concat_tables(keys), files) if action.verb == "merge" else []
+        keys.append(piece.select(action.key))
+    return merge.without(pa.concat_tables(keys))
 
 
 def _write_at_once(target: DeltaLocation, action: Action) -> None:

@@ -47,8 +47,8 @@ def test_files_say_how_many_rows_nulls_and_which_bounds_they_have(tmp_path: Path
     (statistics,) = [json.loads(actual["add"]["stats"]) for line in lines if "add" in (actual := json.loads(line))]
     assert statistics == {
         "numRecords": 3,
-        "minValues": {"id": 1, "v": "a"},
-        "maxValues": {"id": 3, "v": "b"},
+        "minValues": {"id": 1, "v": "a", "long": "x" * 32},
+        "maxValues": {"id": 3, "v": "b", "long": "z"},
         "nullCount": {"id": 0, "v": 1, "long": 0},
     }
 

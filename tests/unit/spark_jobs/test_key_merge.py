@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Merges read and write only files that may hold the keys, whatever the key's type and whoever wrote the files."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
+
+from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.delta import data_files, key_merge
+from spark_jobs.sinks.delta.key_bounds import KeyBounds
+from spark_jobs.sinks.delta.stored_files import files_with
+from spark_jobs.sinks.delta.table import Commit, DeltaLocation
+from spark_jobs.sinks.delta.task_writer import TaskWriter
+
+_DAWN = datetime(1900, 1, 1)
+
+
+def _texts(chance: random.Random) -> str:
+    letters = ["a", "é", "\U0001f600", "\U0010ffff", "\ud7ff", "", "\0", "z"]
+    return chance.choice(["", "x" * 31, "\U0010ffff" * 40, "é" * 70]) + "".join(
+        chance.choice(letters) for _ in range(chance.randrange(6))
+    )
+
+
+def _moment(chance: random.Random) -> datetime:
+    ends = [datetime(9999, 12, 31, 23, 59, 59, 999999), datetime(1000, 1, 1, 0, 0, 0, 1)]
+    return chance.choice([*ends, _DAWN + timedelta(microseconds=chance.randrange(10**16)), _DAWN, _DAWN])
+
+
+def _decimal(digits: int, scale: int) -> Callable[[random.Random], Decimal]:
+    largest = 10**digits - 1
+    return lambda chance: Decimal(
+        chance.choice([chance.randint(-largest, largest), chance.randint(-99, 99), largest, -largest])
+    ).scaleb(-scale)
+
+
+_KINDS: dict[str, tuple[pa.DataType, Callable[[random.Random], Any]]] = {
+    "int8": (pa.int8(), lambda chance: chance.randint(-128, 127)),
+    "int64": (pa.int64(), lambda chance: chance.choice([-(2**63), 2**63 - 1, 2**53 + 1, chance.randint(-9, 9)])),
+    "unsigned": (pa.decimal128(20, 0), lambda chance: Decimal(chance.choice([0, 2**64 - 1, 2**63, 2**63 - 1, 7]))),
+    "small decimal": (pa.decimal128(12, 4), _decimal(12, 4)),
+    "decimal of 18": (pa.decimal128(18, 3), _decimal(18, 3)),
+    "wide decimal": (pa.decimal128(28, 6), _decimal(28, 6)),
+    "text": (pa.string(), lambda chance: _texts(chance).encode("utf-8", "ignore").decode()),
+    "day": (pa.date32(), lambda chance: date.fromordinal(chance.choice([1, 3652059, chance.randint(1, 999999)]))),
+    "local time": (pa.timestamp("us"), _moment),
+    "instant": (pa.timestamp("us", "UTC"), lambda chance: _moment(chance).replace(tzinfo=UTC)),
+    "double": (pa.float64(), lambda chance: chance.choice([0.0, -0.0, float("nan"), float("inf"), 5e-324, 1.5])),
+    "bytes": (pa.binary(), lambda chance: bytes(chance.randrange(256) for _ in range(chance.randrange(3)))),
+    "yes": (pa.bool_(), lambda chance: chance.random() < 0.5),
+}
+
+
+def commit(seq: int) -> Commit:
+    return Commit("a", seq, {"app": "a", "seq": seq})
+
+
+def _by_delta_rs(location: str, rows: pa.Table) -> None:
+    write_deltalake(location, rows, mode="append")
+
+
+def _by_data_files(location: str, rows: pa.Table) -> None:
+    target = DeltaLocation(location, {})
+    files = target.new_files(rows.schema)
+    files.add(rows)
+    target.commit_files(rows.schema, files.close(), [], "append", commit(1))
+
+
+@pytest.mark.parametrize("write", [_by_delta_rs, _by_data_files])
+@pytest.mark.parametrize("kind", _KINDS)
+def test_each_stored_key_is_looked_for_in_its_file(kind: str, write: Any, tmp_path: Path) -> None:
+    data_type, value = _KINDS[kind]
+    location, stored = str(tmp_path), {}
+    for number in range(12):
+        chance = random.Random(number)
+        rows = pa.table({"k": pa.array([value(chance) for _ in range(chance.choice([1, 3]))], data_type)})
+        before = set(DeltaLocation(location, {}).table.file_uris()) if number else set()
+        write(location, rows)
+        (path,) = set(DeltaLocation(location, {}).table.file_uris()) - before
+        stored[path.rsplit("/", 1)[1]] = rows
+    actions = pa.table(DeltaTable(location).get_add_actions())
+    for path, keys in stored.items():
+        for single in (keys.slice(n, 1) for n in range(keys.num_rows)):
+            assert path in [file.path for file in files_with(actions, single)], (path, single.to_pylist())
+
+
+@pytest.mark.parametrize("kind", ["unsigned", "decimal of 18", "text", "local time", "instant", "double", "int64"])
+def test_readers_that_skip_files_by_their_statistics_find_each_row(kind: str, tmp_path: Path) -> None:
+    data_type, value = _KINDS[kind]
+    chance, location = random.Random(3), str(tmp_path)
+    for _ in range(6):
+        _by_data_files(location, pa.table({"k": pa.array([value(chance) for _ in range(3)], data_type)}))
+    values = pa.table(QueryBuilder().register("t", DeltaTable(location)).execute("SELECT k FROM t").read_all())
+    for looked_for in {repr(v): v for v in values.column("k").to_pylist() if v == v}.values():
+        one_row = pa.table({"k": pa.array([looked_for], data_type)})
+        write_deltalake(f"{location}/looked_for", one_row, mode="overwrite")
+        tables = QueryBuilder().register("t", DeltaTable(location)).register("w", DeltaTable(f"{location}/looked_for"))
+        literal = tables.execute("SELECT count(*) AS n FROM t JOIN w ON t.k = w.k").read_all()
+        assert pa.table(literal).column("n")[0].as_py() >= 1
+
+
+@pytest.mark.parametrize("verb", ["create", "append", "overwrite"])
+def test_large_decimals_are_found_by_readers_that_skip_files(tmp_path: Path, verb: Any) -> None:
+    location, largest = str(tmp_path), 2**64 - 1
+    rows = pa.table({"n": pa.array([Decimal(1), Decimal(largest)], pa.decimal128(20, 0))})
+    if verb != "create":
+        TaskWriter().commit(DeltaLocation(location, {}), Action("create", commit(1), rows.slice(0, 1)))
+    TaskWriter().commit(DeltaLocation(location, {}), Action(verb, commit(2), rows))
+    answer = QueryBuilder().register("t", DeltaTable(location)).execute(f"SELECT n FROM t WHERE n = {largest}")
+    assert pa.table(answer.read_all()).column("n").to_pylist() == [Decimal(largest)]
+
+
+def test_overwriting_in_pieces_may_change_the_columns(tmp_path: Path) -> None:
+    location = str(tmp_path)
+    TaskWriter().commit(DeltaLocation(location, {}), Action("create", commit(1), _rows(1)))
+    rows = pa.table({"v": ["a"], "n": pa.array([Decimal(2**64 - 1)], pa.decimal128(20, 0)), "id": [2]})
+    TaskWriter().commit(DeltaLocation(location, {}), Action("overwrite", commit(2), rows))
+    target = DeltaLocation(location, {})
+    assert target.rows().equals(rows) and target.applied("a") == 2 and target.version == 1
+
+
+def _filled(location: str, files: int = 4, each: int = 10) -> None:
+    for number in range(files):
+        ids = range(number * each, (number + 1) * each)
+        rows = pa.table({"id": pa.array(ids, pa.int64()), "v": [f"old {i}" for i in ids]})
+        TaskWriter().commit(DeltaLocation(location, {}), Action("append" if number else "create", commit(number), rows))
+
+
+def _rows(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64()), "v": [f"new {i}" for i in ids]})
+
+
+def _merge(location: str, rows: pa.Table, *gone: int) -> None:
+    deletes = pa.table({"id": pa.array(gone, pa.int64())})
+    TaskWriter().commit(DeltaLocation(location, {}), Action("merge", commit(9), rows, deletes, ["id"]))
+
+
+def _ranges(location: str) -> list[tuple[int, int]]:
+    files = pa.table(DeltaLocation(location, {}).table.get_add_actions())
+    return sorted((row["min"]["id"], row["max"]["id"]) for row in files.to_pylist())
+
+
+def test_only_files_that_may_hold_the_keys_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    location = str(tmp_path)
+    _filled(location)
+    opened, real = [], key_merge.opened
+
+    def counted(storage: Any, file: Any) -> Any:
+        opened.append(file.path)
+        return real(storage, file)
+
+    monkeypatch.setattr(key_merge, "opened", counted)
+    TaskWriter().commit(
+        DeltaLocation(location, {}), Action("merge", commit(9), _rows(25), _rows(99).select([0]), ["id"])
+    )
+    assert len(opened) == 1
+
+
+def test_files_stay_within_their_ranges_of_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_files, "_FULL_BYTES", 1)
+    location = str(tmp_path)
+    _filled(location)
+    _merge(location, _rows(0, 12, 25, 39, 40, 41), 3)
+    assert _ranges(location) == [(0, 9), (10, 19), (20, 29), (30, 39), (40, 41)]
+    rows = {row["id"]: row["v"] for row in DeltaLocation(location, {}).rows().to_pylist()}
+    assert len(rows) == 41 and 3 not in rows
+    assert {i for i, v in rows.items() if v == f"new {i}"} == {0, 12, 25, 39, 40, 41}
+
+
+def test_small_touched_files_are_written_as_one(tmp_path: Path) -> None:
+    location = str(tmp_path)
+    _filled(location)
+    TaskWriter().commit(
+        DeltaLocation(location, {}), Action("merge", commit(9), _rows(0, 15, 40), _rows().select([0]), ["id"])
+    )
+    assert _ranges(location) == [(0, 40), (20, 29), (30, 39)]
+
+
+def test_a_key_of_several_columns_is_looked_for_by_each(tmp_path: Path) -> None:
+    keys = pa.table({"a": pa.array([1, 2], pa.int64()), "b": ["x", "y"]})
+    bounds = KeyBounds(keys)
+    assert list(bounds.within({"a": (1, 2), "b": ("x", "y")})) == [0, 1]
+    assert list(bounds.within({"a": (1, 1), "b": ("y", "z")})) == []
+    assert list(bounds.within({"a": (None, 1)})) == [0]
+    assert list(bounds.within({"b": ("y", None)})) == [1]
+    assert list(bounds.within({})) == [0, 1]
+
+
+def test_null_in_a_key_column_is_looked_for_in_every_file() -> None:
+    bounds = KeyBounds(pa.table({"a": pa.array([1, None], pa.int64())}))
+    assert list(bounds.within({"a": (5, 6)})) == [0, 1]
+
+
+def test_times_that_spark_wrote_are_read_over_all_years(tmp_path: Path) -> None:
+    location = str(tmp_path)
+    late = datetime(9999, 12, 31, tzinfo=UTC)
+    rows = pa.table({"id": pa.array([1, 2], pa.int64()), "at": pa.array([late, late], pa.timestamp("us", "UTC"))})
+    write_deltalake(location, rows)
+    (path,) = DeltaLocation(location, {}).table.file_uris()
+    name = path.removeprefix("file://")
+    pq.write_table(rows, name, use_deprecated_int96_timestamps=True)
+    action = Action("merge", commit(1), rows.slice(0, 1), rows.slice(0, 0).select(["id"]), ["id"])
+    TaskWriter().commit(DeltaLocation(location, {}), action)
+    assert DeltaLocation(location, {}).rows().sort_by("id").equals(rows)
+
+
+def test_rows_of_keys_are_read_from_files_that_may_hold_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from spark_jobs.sinks.delta import table as delta_table
+
+    location = str(tmp_path)
+    _filled(location)
+    opened, real = [], delta_table.opened
+    monkeypatch.setattr(delta_table, "opened", lambda storage, file: opened.append(file.path) or real(storage, file))
+    answer = DeltaLocation(location, {}).rows(pa.table({"id": pa.array([12, 35, 77], pa.int64())}))
+    assert sorted(answer.column("id").to_pylist()) == [12, 35] and len(opened) == 2
