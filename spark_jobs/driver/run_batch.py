@@ -238,6 +238,8 @@ def _apply(
         report = reports.get(left.table_id)
         if report is None or report.status not in (ApplyStatus.WAITING, ApplyStatus.PARKED):
             states = _emptied(job, left, storage, states)
+    for left in plan.never_reached:
+        states = _emptied(job, left, storage, states)
     result = Result(job.pipeline, job.seq, ResultStatus.DONE)
     result.records = landed.records
     result.changes = {name[4:]: count for name, count in sorted(landed.changes.items()) if name.startswith("row.")}

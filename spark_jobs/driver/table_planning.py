@@ -66,12 +66,15 @@ class ApplyPlan:
     :param tasks: one per table to resolve.
     :param to_empty: states whose location no table has any more, because it moved or is to be dropped with its rows:
         emptied once the table itself is done.
+    :param never_reached: states with a location whose name a table had only while it was parked or waiting: emptied
+        also if the table does not go on.
     :param settled: states that change without a task (dropped, blocked, waiting).
     :param unowned: names with rows or unreadable records where no known table has the name.
     """
 
     tasks: list[ApplyTask] = field(default_factory=list)
     to_empty: list[TableState] = field(default_factory=list)
+    never_reached: list[TableState] = field(default_factory=list)
     settled: list[TableState] = field(default_factory=list)
     unowned: list[Unowned] = field(default_factory=list)
 
@@ -362,6 +365,19 @@ class ApplyPlanner:
                 plan.to_empty.append(old)
         live = self._live()
         plan.to_empty = [state for state in plan.to_empty if state.location not in live]
+        plan.never_reached = [state for state in self._never_reached() if state.location not in live]
+
+    def _never_reached(self) -> Iterator[TableState]:
+        """Yield the states of parked and waiting tables, each at the location of its name, where no table is.
+
+        Another table may have moved away from there: its rows were left for the table that had the name by then.
+        """
+        occupied = {state.location for state in self.states.values() if state.version is not None}
+        for state in self.states.values():
+            if state.state in (TableStatus.PARKED, TableStatus.WAITING) and state.location:
+                location = table_location(self._job.sink_root, state.database, state.table)
+                if location not in occupied:
+                    yield replace(state, location=location)
 
     def _live(self) -> set[str]:
         """Return the locations whose name a table has now."""

@@ -89,3 +89,19 @@ def test_a_table_renamed_onto_the_name_of_a_dropped_one_keeps_its_rows(script: S
     script.send(insert(1, 110))
     script.sync()
     assert script.rows("shop", "t") == Counter({(5, 5): 1})
+
+
+def test_a_name_whose_next_table_waits_is_emptied_once_that_table_has_another_name(script: Script) -> None:
+    script.send(*snapshot_ddl(100, {"u": (COLUMNS, KEY)}), row("c", "u", 120, {"id": 5, "v": 5}, key=KEY))
+    script.sync()
+    script.send(ddl("RENAME TABLE t TO old, u TO t", 200, table="t", columns=COLUMNS, key=KEY))
+    script.send(row("c", "t", 210, {"id": 6, "v": 6, "w": 6}, key=KEY))  # its ALTER is late: the table waits
+    script.sync()
+    assert script.rows("shop", "old") == Counter({(1, 1): 1})
+    assert script.states_of("shop", "t") == ["waiting"]
+    wide = {**COLUMNS, "w": "int"}
+    script.send(ddl("ALTER TABLE t ADD COLUMN w INT", 205, table="t", columns=wide, key=KEY))
+    script.send(ddl("RENAME TABLE t TO s", 220, table="s", columns=wide, key=KEY))
+    script.sync()
+    assert script.rows("shop", "s") == Counter({(5, 5, None): 1, (6, 6, 6): 1})
+    assert script.rows("shop", "t") == Counter()
