@@ -147,6 +147,11 @@ _REPLAY = (
 
 _SYNC = (_PIPELINE, _UNTIL, _ACCEPT_LOSS, _JSON)
 
+_EXPLAIN = Argument(
+    ("--explain",),
+    {"action": "store_true", "help": "also land and resolve it, and show what it would do; nothing is committed"},
+)
+_PLAN = (_PIPELINE, _UNTIL, _EXPLAIN, _JSON)
 _HISTORY = Argument(
     ("--history",),
     {"action": "store_true", "help": "show schema versions with their statements, and all states with their reasons"},
@@ -202,7 +207,7 @@ VERBS = (
         "list, show, export, replay or discard records and rows that could not be carried",
         _QUARANTINE,
     ),
-    Verb("plan", "sync:plan", "show what the next batch would read, without recording it", (_PIPELINE, _UNTIL, _JSON)),
+    Verb("plan", "sync:plan", "show what the next batch would read, without recording it", _PLAN),
     Verb("decode", "decode:decode", "decode recorded records and print their changes", _DECODE),
     Verb("detect", "detect:detect", "detect the wire format of recorded records; exits with 3 if undecided", _DETECT),
     Verb("ddl", "ddl:ddl", "parse DDL statements and print what they change", _DDL),

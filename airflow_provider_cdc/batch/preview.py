@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from airflow_provider_cdc.batch.coming_ddl import coming_ddl
+from airflow_provider_cdc.batch.explain import explain
 from airflow_provider_cdc.batch.planner import observe, propose_batch
 from airflow_provider_cdc.batch.source_log import SourceLog, open_log
 from airflow_provider_cdc.core.config import CdcPipeline
@@ -19,10 +21,14 @@ from airflow_provider_cdc.hooks.connections import ledger_url
 _STATUS = {BatchStatus.PLANNED: "planned", BatchStatus.COMMITTED: "done"}
 
 
-def preview(pipeline: CdcPipeline, until: datetime | None) -> dict[str, Any]:
+def preview(
+    pipeline: CdcPipeline, until: datetime | None, *, explained: bool = False, say: Callable[[str], None] = print
+) -> dict[str, Any]:
     """Return the batch of a request; its status is ``nothing_to_do``, ``new``, ``planned`` or ``done``.
 
     :param until: as for the sync; with it the answer names the partitions that have not reached it.
+    :param explained: add what the batch would do to each table, as ``explain``; nothing is written.
+    :param say: takes one line of progress of that.
     """
     ledger = Ledger(ledger_url(pipeline.ledger))
     log = open_log(pipeline)
@@ -44,6 +50,8 @@ def preview(pipeline: CdcPipeline, until: datetime | None) -> dict[str, Any]:
     }
     if status in ("new", "planned"):
         document["ddl"] = coming_ddl(pipeline, log, proposal.start, proposal.end)
+    if explained and status in ("new", "planned"):
+        document["explain"] = explain(pipeline, ledger, log, proposal, seq, until_of, say)
     if until is not None and status == "new":
         document["holds"] = holds(pipeline, log, until)
     return document

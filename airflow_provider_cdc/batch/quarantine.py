@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import base64
 import json
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.batch.job import JobMaker
+from airflow_provider_cdc.batch.lake_question import ask
 from airflow_provider_cdc.batch.planner import made_again
 from airflow_provider_cdc.batch.result import BatchResult, stored_result, table_states
 from airflow_provider_cdc.batch.runner import run_decision, this_process
@@ -22,7 +21,6 @@ from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Decision, DecisionAction, Look, QuarantineEntry
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.ledger import Ledger
-from airflow_provider_cdc.engine import EngineTask, Stopper
 from airflow_provider_cdc.hooks.connections import ledger_url
 
 if TYPE_CHECKING:
@@ -45,21 +43,10 @@ def entries(pipeline: CdcPipeline, *, contents: bool = False) -> list[Quarantine
     job, secrets = JobMaker(pipeline, ledger, replace(newest, seq=newest.seq + 1, start=newest.end), {}, {}).make()
     job.earlier = sorted({*job.earlier, *([] if newest.committed else [newest.seq])})
     job.schema_changes, job.session, job.look = [], False, Look(contents)
-    with tempfile.TemporaryDirectory(prefix="airflow-cdc-") as folder:
-        from airflow_provider_cdc.engine.inline import run_inline
-        from airflow_provider_cdc.engine.payload import payload
-
-        paths = Path(folder) / "job.json", Path(folder) / "result.json"
-        paths[0].write_text(json.dumps(job.document()), encoding="utf-8")
-        name = f"quarantine of {pipeline.name}"
-        result = run_inline(EngineTask(*paths, secrets, payload(), name, Path(folder), _silent, Stopper()))
+    result = ask(job, secrets, f"quarantine of {pipeline.name}")
     if result.error is not None:
         raise result.error
     return result.entries
-
-
-def _silent(line: str) -> None:
-    """Take a line of progress: an answer that is at once there needs none."""
 
 
 def open_entries(pipeline: CdcPipeline, *, contents: bool = False) -> list[QuarantineEntry]:

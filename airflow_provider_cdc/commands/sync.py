@@ -89,7 +89,7 @@ def plan(args: Namespace) -> int:
     def work() -> int:
         from airflow_provider_cdc.batch.preview import preview
 
-        proposal = preview(CdcPipeline.from_yaml(args.pipeline), args.until)
+        proposal = preview(CdcPipeline.from_yaml(args.pipeline), args.until, explained=args.explain, say=_say)
         if args.json:
             print_json(proposal)
         else:
@@ -167,3 +167,40 @@ def _print_plan(proposal: dict[str, Any]) -> None:
         print_table(("DDL", "kind", "statement"), [(d["table"], d["kind"], d["text"]) for d in proposal["ddl"]])
     for hold in proposal.get("holds", ()):
         print(printable(f"held back by {hold['topic']}/{hold['partition']}: {hold['why']}"))
+    if proposal.get("explain"):
+        _print_explained(proposal["explain"])
+
+
+def _print_explained(explained: dict[str, Any]) -> None:
+    """Print what a batch would do to each table, and what would not fit."""
+    names = ("snapshot", "insert", "update", "delete", "truncate")
+    if explained["tables"]:
+        rows = [
+            (
+                table["table"],
+                *(table["changes"].get(name, 0) for name in names),
+                *(table[name] for name in ("action", "upserts", "deletes", "files", "file_bytes", "state", "reason")),
+            )
+            for table in explained["tables"]
+        ]
+        print()
+        head = ("table", *names, "action", "upserts", "deletes", "files", "bytes", "state", "reason")
+        print_table(head, rows)
+    if explained["ddl"]:
+        print()
+        print_table(
+            ("DDL", "kind", "statement"),
+            [(", ".join(change["tables"]), change["kind"], change["text"]) for change in explained["ddl"]],
+        )
+    if explained["unfit"]:
+        print()
+        columns = ("table", "topic", "partition", "offset", "column", "reason")
+        print_table(columns, [[row[name] for name in columns] for row in explained["unfit"]])
+    for record in explained["unreadable"]:
+        where = f"{record['topic']}/{record['partition']}:{record['offset']}"
+        print(printable(f"unreadable: {where}: {record['error_code']}: {record['error']}"))
+    for reason, count in explained["lossy"].items():
+        print(printable(f"lossy: {reason}: {count}"))
+    if explained["error"] is not None:
+        error = explained["error"]
+        print(printable(f"the batch would fail: [{error['code']}] {error['message']} -> {error['hint']}"))

@@ -208,6 +208,7 @@ class JobDocument:
     :param reader: where tasks read records: ``kafka``, or ``segments`` of the lake.
     :param replay: rows that the batch takes again, in addition to its records.
     :param decision: what an operator decided about quarantined records; the batch carries it out.
+    :param scratch: local folder that takes all that the job writes: it only shows what the batch would do.
     :param look: the job only reads the quarantine of the batches ``earlier``.
     """
 
@@ -242,6 +243,7 @@ class JobDocument:
     replay: Replay | None = None
     decision: Decision | None = None
     look: Look | None = None
+    scratch: str = ""
     version: int = DOCUMENT_VERSION
 
     def document(self) -> dict[str, Any]:
@@ -284,6 +286,7 @@ class TableLine:
 
     :param status: how its task ended.
     :param action: kind of commit, empty where the rows did not change.
+    :param files: of a preview the files of the table that the commit would write again, with ``file_bytes``.
     """
 
     database: str
@@ -294,6 +297,8 @@ class TableLine:
     deletes: int = 0
     reason: str = ""
     seconds: float = 0.0
+    files: int = 0
+    file_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -311,6 +316,8 @@ class Result:
     :param new_generations: ``topic/partition:offset`` of the first record of each generation that was approved with
         this batch.
     :param replayed: the batch took the rows again that its job names, or carried out its decision.
+    :param table_changes: of a preview the row changes by ``database.table`` and operation.
+    :param unfit: of a preview the rows that do not fit: table, topic, partition, offset, column, reason.
     :param entries: of a job that only reads the quarantine: all of it.
     :param lake_batches: batches of the lake that the ledger does not know: ``seq``, ``claim`` and ``result`` of each.
     """
@@ -335,6 +342,8 @@ class Result:
     lake_batches: list[dict[str, Any]] = field(default_factory=list)
     replayed: bool = False
     entries: list[QuarantineEntry] = field(default_factory=list)
+    table_changes: dict[str, dict[str, int]] = field(default_factory=dict)
+    unfit: list[dict[str, Any]] = field(default_factory=list)
     version: int = DOCUMENT_VERSION
 
     def document(self) -> dict[str, Any]:

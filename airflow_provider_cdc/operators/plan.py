@@ -32,6 +32,9 @@ class CdcPlanOperator(PipelineOperator):
     :param until: as for ``CdcSyncOperator``. (templated)
     :param fail_on: kinds of schema changes that fail the task: ``destructive`` (rows, columns or a table go),
         ``unknown`` (parks its table), ``barrier`` (stored values or the key change), ``mapping``.
+    :param explain: also land and resolve the batch, in a process of the worker and without a commit; ``explain`` of the
+        result is what it would do: changes and files by table, schema changes, values that do not fit, tables that
+        would park.
     """
 
     template_fields: Sequence[str] = ("pipeline", "until")
@@ -43,11 +46,13 @@ class CdcPlanOperator(PipelineOperator):
         pipeline: PipelineLike,
         until: str | datetime | None = None,
         fail_on: Sequence[str] = (),
+        explain: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(pipeline=pipeline, **kwargs)
         self.until = until
         self.fail_on = fail_on
+        self.explain = explain
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Return the plan."""
@@ -60,7 +65,7 @@ class CdcPlanOperator(PipelineOperator):
                 raise ConfigurationError([f"fail_on: {', '.join(unknown)}: expected {', '.join(_KINDS)}"])
             pipeline = self.configured(context)
             until = choose_until(self.until, context)
-            plan = preview(pipeline, until.at)
+            plan = preview(pipeline, until.at, explained=self.explain, say=self._say)
         ddl = plan.get("ddl") or []
         self.log.info("%s, %s: %s, up to %s records", pipeline.name, until, plan["status"], plan["records"])
         for change in ddl:
@@ -75,3 +80,6 @@ class CdcPlanOperator(PipelineOperator):
             texts = "; ".join(f"{change['kind']}: {change['text']}" for change in refused[:_SHOWN])
             raise AirflowFailException(printable(f"the next batch has schema changes that fail_on names: {texts}"))
         return plan
+
+    def _say(self, line: str) -> None:
+        self.log.info("%s", printable(line))

@@ -16,6 +16,7 @@ from airflow_provider_cdc.core.model.status import ResultStatus
 from spark_jobs.lake.batch_log import StoredResult, UnfitRow
 from spark_jobs.lake.change_log import LandReport, Manifest, RowGroup, Settled, read_groups
 from spark_jobs.lake.layout import batch_document, batch_of
+from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.storage import Storage
 from spark_jobs.tasks.land import land_repaired
 
@@ -26,7 +27,7 @@ _ROW_COLUMNS = ["topic", "partition", "offset", "position", "before", "after"]
 
 def look(job: JobDocument, secrets: Secrets) -> Result:
     """Return the quarantine of the job's batches, with the records that operators decided about."""
-    storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
+    storage = lake_of(job, secrets)
     entries = read_entries(job, storage, contents=job.look is not None and job.look.contents)
     return Result(job.pipeline, job.seq, ResultStatus.DONE, entries=entries)
 

@@ -29,8 +29,9 @@ from spark_jobs.driver.source_log import SourceLog, has_times, new_begins
 from spark_jobs.driver.table_planning import ApplyPlan, ApplyPlanner
 from spark_jobs.driver.table_states import state_after, still_parked, unowned
 from spark_jobs.lake.batch_log import BatchLog, StoredResult, UnfitRow
-from spark_jobs.lake.change_log import LandReport, Manifest, merged
+from spark_jobs.lake.change_log import LandReport, Manifest, changes_by_table, merged
 from spark_jobs.lake.layout import staged_folder
+from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.storage import Storage
 from spark_jobs.readers.spark_reader import read_with_spark
 from spark_jobs.sinks.delta.spark_writer import SparkWriter, can_name
@@ -59,7 +60,7 @@ def sync(
     :param say: takes one line of progress for people.
     :param session: lets the Spark reader and the Spark writer be used.
     """
-    storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
+    storage = lake_of(job, secrets)
     log = BatchLog(storage, job.pipeline)
     unknown = log.unknown_to(job)
     if unknown:
@@ -102,6 +103,9 @@ def _carry_out(
     clock["apply"] = time.monotonic()
     _check_budget(job, landed)
     result, unfit = _apply(job, secrets, run, say, storage, landed, session, history)
+    if job.scratch:
+        result.table_changes = changes_by_table(storage, landed)
+        result.unfit = [shallow_document(row) for row in unfit]
     result.replayed = job.replay is not None or job.decision is not None
     end = time.monotonic()
     result.seconds = {"land": round(clock["apply"] - clock["land"], 3), "apply": round(end - clock["apply"], 3)}
@@ -273,6 +277,8 @@ def _unfit(task: ApplyTask, report: ApplyReport) -> list[UnfitRow]:
 
 def _emptied(job: JobDocument, left: TableState, storage: Storage, states: list[TableState]) -> list[TableState]:
     """Empty a location that no table has any more; return the states, with the table parked where that fails."""
+    if job.scratch:
+        return states
     try:
         empty_location(job, left, storage.options)
         return states
@@ -395,7 +401,8 @@ def _commit_staged(
 
 def _line(task: ApplyTask, report: ApplyReport) -> TableLine:
     numbers = report.upserts, report.deletes
-    return TableLine(task.database, task.table, report.status, report.action, *numbers, report.reason, report.seconds)
+    name, touched = (task.database, task.table), (report.files, report.file_bytes)
+    return TableLine(*name, report.status, report.action, *numbers, report.reason, report.seconds, *touched)
 
 
 def failed(job: JobDocument, error: CdcError) -> Result:

@@ -462,3 +462,16 @@ def without_settled(rows: pa.Table, file: str, settled: Iterable[Settled]) -> pa
             here = pc.and_(here, pc.equal(rows.column("topic").cast(pa.string()), one.topic))
             rows = rows.filter(pc.invert(here))
     return rows
+
+
+def changes_by_table(storage: Storage, landed: Manifest) -> dict[str, dict[str, int]]:
+    """Return the row changes of a batch by ``database.table`` and operation."""
+    by_name: dict[str, list[RowGroup]] = {}
+    for group in landed.groups:
+        if group.database:
+            by_name.setdefault(f"{group.database}.{group.table}", []).append(group)
+    changes = {}
+    for name, groups in sorted(by_name.items()):
+        ops = read_groups(storage, groups, ["op"]).column("op").cast(pa.string())
+        changes[name] = {item["values"]: item["counts"] for item in ops.value_counts().to_pylist()}
+    return changes

@@ -39,8 +39,9 @@ from spark_jobs.driver.parking import as_cdc_error
 from spark_jobs.lake import pending_deletes
 from spark_jobs.lake.change_log import RowGroup, StoredImages, read_groups, read_without_images, without_settled
 from spark_jobs.lake.layout import begun_file
-from spark_jobs.lake.storage import Storage
+from spark_jobs.lake.scratch import lake_of
 from spark_jobs.sinks.contract import Action, Writer
+from spark_jobs.sinks.delta.preview_writer import PreviewWriter
 from spark_jobs.sinks.delta.spark_writer import StageWriter
 from spark_jobs.sinks.delta.table import Commit, DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
@@ -58,7 +59,7 @@ def apply(
     :param stage: folder for what the Spark writer is to commit afterwards; None lets the task commit itself.
     """
     begin = time.monotonic()
-    table = _Table(job, task, {**job.storage, **secrets.get("storage", {})}, stage)
+    table = _Table(job, task, secrets, stage)
     try:
         report = table.run()
     except SchemaMissing as error:
@@ -101,9 +102,12 @@ class _Table:
     :ivar refused: rows that do not fit, where they are too many, the first of them.
     """
 
-    def __init__(self, job: JobDocument, task: ApplyTask, options: dict[str, str], stage: str | None) -> None:
-        self._job, self._task, self._options = job, task, options
-        self._storage = Storage(job.sink_root, options)
+    def __init__(
+        self, job: JobDocument, task: ApplyTask, secrets: dict[str, dict[str, str]], stage: str | None
+    ) -> None:
+        self._job, self._task = job, task
+        self._options = {**job.storage, **secrets.get("storage", {})}
+        self._storage = lake_of(job, secrets)
         self._app = f"cdc/{job.pipeline}/{task.table_id}/0"
         self._policy = job.tables.policy(f"{task.database}.{task.table}", job.policy)
         self._types = TypeOptions(self._policy.tinyint1_as_boolean, self._policy.zero_dates)
@@ -117,6 +121,9 @@ class _Table:
         self.refused: list[dict[str, Any]] = []
         self._begun = begun_file(job.pipeline, task.table_id)  # says where the table was first written to
         self._writer: Writer = TaskWriter() if stage is None else StageWriter(self._storage, stage)
+        self._preview = PreviewWriter()
+        if job.scratch:
+            self._writer = self._preview
 
     def run(self) -> ApplyReport:
         task = self._task
@@ -178,6 +185,8 @@ class _Table:
             lossy=dict(plan.lossy),
             action=action,
             state=self._state(committed=bool(action)),
+            files=self._preview.files,
+            file_bytes=self._preview.file_bytes,
         )
 
     def _demand_fit(self, plan: MergePlan) -> None:

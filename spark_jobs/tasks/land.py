@@ -27,7 +27,7 @@ from spark_jobs.driver.generations import Begin, Begins
 from spark_jobs.driver.source_log import Stretches
 from spark_jobs.lake.change_log import LandReport, LogWriter, Unreadable, merged
 from spark_jobs.lake.layout import log_folder
-from spark_jobs.lake.storage import Storage
+from spark_jobs.lake.scratch import lake_of
 from spark_jobs.readers.segment_reader import read_segments
 from spark_jobs.readers.task_reader import read_chunks
 from spark_jobs.workers.malloc import keep_memory
@@ -119,7 +119,7 @@ def land(
 
     :param positions: for a format without positions; those that follow the job's clocks if None.
     """
-    storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
+    storage = lake_of(job, secrets)
     reopen = partial(open_format, job.format, job.format_options)
     if isinstance(fmt, Grouped):
         source = whole_groups(source, fmt, {(chunk.topic, chunk.partition): chunk.start for chunk in job.chunks})

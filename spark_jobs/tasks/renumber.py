@@ -18,6 +18,7 @@ from spark_jobs.driver.generations import Begin, Begins
 from spark_jobs.driver.source_log import Stretches
 from spark_jobs.lake.change_log import LandReport, LogWriter, Manifest, RowGroup, read_groups
 from spark_jobs.lake.layout import log_folder
+from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.storage import Storage
 
 _MARKS = ("topic", "partition", "offset", "index", "kind", "op", "position", "source_time", "transaction_id")
@@ -66,7 +67,7 @@ def write_again(
     """Write the row groups of one file of the change log again, with their generations."""
     from airflow_provider_cdc.core.formats.registry import open_format
 
-    storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
+    storage = lake_of(job, secrets)
     wire = open_format(job.format, job.format_options)
     writer = LogWriter(
         storage,

@@ -98,6 +98,7 @@ class ApplyReport:
     :param failures: rows that were left out.
     :param refused: rows that do not fit and park the table, the first of them.
     :param rewind_to: position that the table has to go back behind first, where the status is ``rewind``.
+    :param files: of a preview the files of the table that the commit would write again, with ``file_bytes``.
     :param state: of the table after it; of ``ahead`` the state that the table's own commit states.
     """
 
@@ -115,6 +116,8 @@ class ApplyReport:
     seconds: float = 0.0
     rewind_to: str | None = None
     state: TableState | None = None
+    files: int = 0
+    file_bytes: int = 0
 
     def fail(self, error: CdcError) -> None:
         """Report an error: the batch should run again if it is ``Transient``, else the table is parked."""

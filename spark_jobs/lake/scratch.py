@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Open the lake of a job: as it is, or so that a preview writes into a folder of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from airflow_provider_cdc.core.documents import JobDocument
+from spark_jobs.lake.storage import Storage
+
+
+def lake_of(job: JobDocument, secrets: dict[str, dict[str, str]]) -> Storage:
+    """Return the storage that a job's files are in; that of a preview never writes to the lake."""
+    options = {**job.storage, **secrets.get("storage", {})}
+    return Storage(job.sink_root, options) if not job.scratch else ScratchStorage(job.sink_root, options, job.scratch)
+
+
+class ScratchStorage(Storage):
+    """A lake whose files are read, and a local folder that takes what is written and is read first.
+
+    :param folder: local path.
+    """
+
+    def __init__(self, root: str, options: dict[str, str], folder: str) -> None:
+        super().__init__(folder, options)
+        self._lake = Storage(root, options)
+        self.root = self._lake.root
+
+    def _read(self, name: str) -> bytes | None:
+        content = super()._read(name)
+        return self._lake._read(name) if content is None else content
+
+    @contextmanager
+    def open_file(self, name: str) -> Iterator[pa.NativeFile]:
+        """Open a file for reading at any offset."""
+        mine = self._fs.get_file_info(self.path(name)).type == fs.FileType.File
+        with super().open_file(name) if mine else self._lake.open_file(name) as file:
+            yield file
+
+    def write_json(self, name: str, data: Any) -> None:
+        """Write a document into the folder."""
+        self.make_folder(name.rsplit("/", 1)[0])
+        super().write_json(name, data)
+
+    def create_json(self, name: str, data: Any) -> bool:
+        """Write a document into the folder unless the lake has it."""
+        if self._read(name) is not None:
+            return False
+        self.write_json(name, data)
+        return True
+
+    def folders(self, name: str, after: str = "") -> list[str]:
+        """Return the names of the folders inside a folder that sort behind a name, sorted."""
+        return sorted({*super().folders(name, after), *self._lake.folders(name, after)})
+
+    def holds_files(self, name: str) -> bool:
+        """Return whether the lake has anything under a folder."""
+        return self._lake.holds_files(name)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random histories in which each batch is previewed: what it does then is what was said, and nothing was written."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_cdc.core.documents import JobDocument, Result
+from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.core.model.status import ApplyStatus
+from spark_jobs.driver.run_batch import sync
+from tests.histories.cases import case_of
+from tests.histories.log import Log
+from tests.histories.run import Replay, inline, told
+from tests.histories.tools import TOOLS
+
+SEEDS = range(300, 310)
+
+
+def checksums(folder: Path) -> dict[str, str]:
+    """Return a digest of each file below a folder."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path): hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest() for path in files}
+
+
+def outcome(result: Result) -> dict[str, Any]:
+    """Return what a batch does, without what only its commits decide."""
+    lines = [
+        (line.database, line.table, line.action, line.upserts, line.deletes, line.reason)
+        for line in result.tables
+        if line.status != ApplyStatus.REPEATED
+    ]
+    return {
+        "tables": sorted(lines),
+        "states": sorted((s.table_id, s.state, s.reason, s.applied_seq, s.applied_position) for s in result.states),
+        "statements": [(change["position"], change["statement"]) for change in result.new_schema_changes],
+        "counts": (result.records, result.changes, result.quarantined, result.lossy, result.status),
+    }
+
+
+class Previewed(Replay):
+    """Previews each batch before it is carried out, and counts the comparisons."""
+
+    compared = 0
+
+    def _sync(self, job: JobDocument) -> Result:
+        expected = None if self._armed() else self._preview(job)
+        result = super()._sync(job)
+        if expected is not None and not result.lake_batches:
+            assert outcome(expected) == outcome(result)
+            self.compared += 1
+        return result
+
+    def _armed(self) -> bool:
+        return self.log.crash is not None
+
+    def _preview(self, job: JobDocument) -> Result | None:
+        before, commits = checksums(self.root), self.log.commits
+        scratch = self.root.parent / "scratch"
+        scratch.mkdir()
+        try:
+            expected: Result | None = sync(replace(job, scratch=str(scratch)), {}, inline, lambda line: None)
+        except CdcError:
+            expected = None  # the batch itself is refused in the same way
+        finally:
+            shutil.rmtree(scratch)
+        assert (checksums(self.root), self.log.commits) == (before, commits)
+        return expected
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_what_a_preview_says_is_what_the_batch_does(name: str, log: Log, lake: Path) -> None:
+    compared = 0
+    for seed in SEEDS:
+        # an attempt that died leaves tables that are committed already: a repeat reports them as such
+        case = replace(case_of(name, seed, sizes=(5, 8)), crashes=0.0, losses=0.0)
+        history = Previewed(case, log, lake)
+        problems = history.run()
+        assert not problems, told(history.case, history.story, problems)
+        compared += history.compared
+    assert compared >= len(SEEDS) // 2
