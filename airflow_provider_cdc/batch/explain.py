@@ -73,12 +73,12 @@ def _document(result: Result, before: Mapping[str, Any]) -> dict[str, Any]:
     after = newest_by_name(result.states)
     lines = {f"{line.database}.{line.table}": line for line in result.tables}
     tables = []
-    for name in sorted({*result.table_changes, *lines, *after}):
+    for name in sorted({*result.row_changes, *lines, *after}):
         line, state = lines.get(name), after.get(name) or before.get(name)
         tables.append(
             {
                 "table": name,
-                "changes": result.table_changes.get(name, {}),
+                "changes": result.row_changes.get(name, {}),
                 "state": None if state is None else state.state,
                 "reason": (state.reason or None) if state is not None and state.state != TableStatus.OK else None,
                 "action": None if line is None else line.action or None,

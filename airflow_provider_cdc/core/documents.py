@@ -316,7 +316,7 @@ class Result:
     :param new_generations: ``topic/partition:offset`` of the first record of each generation that was approved with
         this batch.
     :param replayed: the batch took the rows again that its job names, or carried out its decision.
-    :param table_changes: of a preview the row changes by ``database.table`` and operation.
+    :param row_changes: of a preview the row changes by ``database.table`` and operation.
     :param unfit: of a preview the rows that do not fit: table, topic, partition, offset, column, reason.
     :param entries: of a job that only reads the quarantine: all of it.
     :param lake_batches: batches of the lake that the ledger does not know: ``seq``, ``claim`` and ``result`` of each.
@@ -342,7 +342,7 @@ class Result:
     lake_batches: list[dict[str, Any]] = field(default_factory=list)
     replayed: bool = False
     entries: list[QuarantineEntry] = field(default_factory=list)
-    table_changes: dict[str, dict[str, int]] = field(default_factory=dict)
+    row_changes: dict[str, dict[str, int]] = field(default_factory=dict)
     unfit: list[dict[str, Any]] = field(default_factory=list)
     version: int = DOCUMENT_VERSION
 

@@ -104,7 +104,7 @@ def _carry_out(
     _check_budget(job, landed)
     result, unfit = _apply(job, secrets, run, say, storage, landed, session, history)
     if job.scratch:
-        result.table_changes = changes_by_table(storage, landed)
+        result.row_changes = changes_by_table(storage, landed)
         result.unfit = [shallow_document(row) for row in unfit]
     result.replayed = job.replay is not None or job.decision is not None
     end = time.monotonic()
