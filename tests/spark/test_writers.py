@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from airflow_provider_cdc.core.apply.merge_plan import LaterRows
@@ -168,3 +169,22 @@ def test_a_commit_of_somebody_else_is_distinguished_and_maintenance_is_not(do: D
     assert DeltaLocation(location, {}).foreign_commit(0) is None
     write_deltalake(location, rows((5, "x")), mode="append")
     assert DeltaLocation(location, {}).foreign_commit(0) == "WRITE"
+
+
+def test_the_spark_writer_reads_no_file_without_keys_of_the_batch(session: Any, tmp_path: Path) -> None:
+    location, doing = str(tmp_path / "t"), SparkDoing(session, tmp_path / "stage")
+    key = ["id", "it's `x`"]
+
+    def keyed(*names: str) -> pa.Table:
+        ids = pa.array([ord(name[0]) for name in names], pa.int64())
+        return pa.table({"id": ids, "it's `x`": list(names), "v": [name + "!" for name in names]})
+
+    TaskWriter().commit(DeltaLocation(location, {}), Action("create", commit(1), keyed("a'", "b\\")))
+    TaskWriter().commit(DeltaLocation(location, {}), Action("append", commit(2), keyed("x'", "y")))
+    for file in DeltaLocation(location, {}).table.file_uris():
+        if pq.read_table(file.removeprefix("file://")).column("id")[0].as_py() == ord("x"):
+            Path(file.removeprefix("file://")).write_bytes(b"not to be read")
+    doing.commit(location, Action("merge", commit(3), keyed("a'", "c"), keyed("b\\").select(key), key))
+    files = {file.removeprefix("file://") for file in DeltaLocation(location, {}).table.file_uris()}
+    tables = [pq.read_table(file) for file in files if Path(file).read_bytes() != b"not to be read"]
+    assert sorted(pa.concat_tables(tables).column("it's `x`").to_pylist()) == ["a'", "c"]

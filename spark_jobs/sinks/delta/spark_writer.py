@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from airflow_provider_cdc.core.errors import UnavailableError
@@ -35,6 +37,42 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def literal(value: str | int) -> str:
+    """Return a value from outside as a literal of Spark SQL."""
+    if isinstance(value, int):
+        return f"CAST('{value}' AS BIGINT)"
+    return f"CAST(X'{value.encode().hex()}' AS STRING)"
+
+
+class KeyRanges:
+    """Least and greatest value of each key column, of types whose bounds every writer of a table states rightly.
+
+    delta-rs cuts times to milliseconds and states large decimals as smaller ones.
+    """
+
+    def __init__(self, key: Sequence[str]) -> None:
+        self._bounds: dict[str, list[tuple[Any, Any]]] = {name: [] for name in key}
+
+    def add(self, rows: pa.Table) -> None:
+        """Widen the ranges to keys."""
+        for name in self._bounds:
+            extremes = pc.min_max(rows.column(name)).as_py() if _has_range(rows.schema.field(name).type) else None
+            if extremes is not None and extremes["min"] is not None:
+                self._bounds[name].append((extremes["min"], extremes["max"]))
+
+    def document(self) -> dict[str, list[str | int]]:
+        """Return the ranges as plain JSON data."""
+        return {
+            name: [min(low for low, _ in bounds), max(high for _, high in bounds)]
+            for name, bounds in self._bounds.items()
+            if bounds
+        }
+
+
+def _has_range(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind))
+
+
 class StageWriter:
     """The half that runs in a task: writes rows and what to do with them into a folder."""
 
@@ -44,6 +82,7 @@ class StageWriter:
     def commit(self, target: DeltaLocation, action: Action) -> int | None:
         """Leave the action for :class:`SparkWriter`; its document appears last, so a half staged table is none."""
         self._storage.make_folder(self._folder)
+        self._ranges = KeyRanges(action.key)
         self._rows("rows", action.rows.schema, action.pieces())
         if action.deletes is not None:
             self._rows("deletes", action.deletes.schema, [action.deletes])
@@ -54,6 +93,8 @@ class StageWriter:
             "commit": asdict(action.commit),
         }
         document["columns"] = action.rows.column_names
+        if action.verb == "merge":
+            document["ranges"] = self._ranges.document()
         self._storage.write_json(f"{self._folder}/action.json", document)
         return None
 
@@ -63,6 +104,7 @@ class StageWriter:
             writer = pq.ParquetWriter(path, schema, filesystem=self._storage.filesystem, compression="lz4")
         with writer:
             for rows in pieces:
+                self._ranges.add(rows)
                 with self._storage.access(file):
                     writer.write_table(rows, row_group_size=1 << 17)
 
@@ -72,6 +114,7 @@ class SparkWriter:
 
     def __init__(self, session: SparkSession, storage: Storage) -> None:
         self._session, self._storage = session, storage
+        self._sessions = threading.local()
 
     def commit_staged(self, folder: str) -> None:
         """Commit what a task staged; does nothing when it staged nothing.
@@ -81,10 +124,12 @@ class SparkWriter:
         document = self._storage.read_json(f"{folder}/action.json")
         if document is None:
             return
-        session = self._session.newSession()  # its settings mark the commit, so no two tables may share one
+        session = self._own_session()
         commit = Commit(**document["commit"])
         for name, value in {
             "spark.sql.session.timeZone": "UTC",
+            # Delta's default of 50 tasks for a table's log costs more than the merge of a small table
+            "spark.databricks.delta.snapshotPartitions": str(max(2, session.sparkContext.defaultParallelism)),
             "spark.sql.caseSensitive": "true",
             "spark.databricks.delta.write.txnAppId": commit.app,
             "spark.databricks.delta.write.txnVersion": str(commit.seq),
@@ -104,12 +149,19 @@ class SparkWriter:
                 hint="nothing of it is visible; run again",
             ) from None
 
+    def _own_session(self) -> SparkSession:
+        """Return the thread's session: settings mark the commit, and each new session compiles its code again."""
+        if not hasattr(self._sessions, "own"):
+            self._sessions.own = self._session.newSession()
+        own: SparkSession = self._sessions.own
+        return own
+
     def _commit(self, session: SparkSession, folder: str, document: dict[str, Any]) -> None:
         rows = session.read.parquet(self._url(f"{folder}/rows.parquet"))
         location = self._spark_path(document["location"])
         if document["verb"] == "merge":
             deletes = session.read.parquet(self._url(f"{folder}/deletes.parquet"))
-            self._merge(session, rows, deletes, location, document["key"])
+            self._merge(session, rows, deletes, location, document)
             return
         writer = rows.write.format("delta")
         if document["verb"] == "overwrite":
@@ -120,7 +172,7 @@ class SparkWriter:
         writer.save(location)
 
     def _merge(
-        self, session: SparkSession, rows: DataFrame, deletes: DataFrame, location: str, key: Sequence[str]
+        self, session: SparkSession, rows: DataFrame, deletes: DataFrame, location: str, document: Mapping[str, Any]
     ) -> None:
         from pyspark.sql.functions import lit
 
@@ -131,7 +183,15 @@ class SparkWriter:
             deletes.withColumn(flag, lit(True)), allowMissingColumns=True
         )
         source.createOrReplaceTempView("cdc_source")
-        same = " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key)
+        same = " AND ".join(
+            [
+                *(f"t.{quoted(name)} = s.{quoted(name)}" for name in document["key"]),
+                *(
+                    f"t.{quoted(name)} BETWEEN {literal(low)} AND {literal(high)}"  # Delta skips files by literals only
+                    for name, (low, high) in document.get("ranges", {}).items()
+                ),
+            ]
+        )
         sets = ", ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in rows.columns)
         names = ", ".join(quoted(name) for name in rows.columns)
         values = ", ".join(f"s.{quoted(name)}" for name in rows.columns)
