@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_cdc.batch.result import ran_engine
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Decision, JobDocument, Replay, TableState
 from airflow_provider_cdc.core.ledger import Batch, Ledger
@@ -65,7 +64,7 @@ class JobMaker:
             chunks=self._chunks(parallelism),
             policy=pipeline.policy,
             tables=pipeline.tables,
-            earlier=[b.seq for b in self.ledger.batches(pipeline.name) if ran_engine(b) and b.seq < batch.seq],
+            earlier=self.ledger.applied(pipeline.name, before=batch.seq),
             schema_changes=[_without_id(change) for change in self.ledger.schema_changes(pipeline.name)],
             states=list(self.states.values()),
             storage={key: value for key, value in store.items() if key not in _STORAGE_SECRETS},

@@ -37,7 +37,8 @@ def preview(
     if isinstance(proposal, Batch):
         seq, until_of, status = proposal.seq, proposal.until, _STATUS[proposal.status]
     else:
-        seq = 1 + max((batch.seq for batch in ledger.batches(pipeline.name)), default=0)
+        last = ledger.last(pipeline.name, abandoned=True)
+        seq = 1 if last is None else last.seq + 1
         until_of, status = until, "new" if records else str(ResultStatus.NOTHING_TO_DO)
     document = {
         "pipeline": pipeline.name,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from airflow_provider_cdc.batch.result import published, ran_engine, schema_change_id, table_states
+from airflow_provider_cdc.batch.result import published, schema_change_id, table_states
 from airflow_provider_cdc.core.documents import Result, TableState
 from airflow_provider_cdc.core.ledger import LakeBatch, Lease, Ledger
 
@@ -19,7 +19,7 @@ def take_over(ledger: Ledger, lease: Lease, documents: Sequence[Mapping[str, Any
     :param documents: ``Result.lake_batches`` of an engine, ascending.
     :return: one line of progress.
     """
-    known = [batch.seq for batch in ledger.batches(lease.pipeline) if ran_engine(batch)]
+    known = ledger.applied(lease.pipeline)
     states = table_states(ledger, lease.pipeline)
     batches = []
     for document in documents:

@@ -98,8 +98,8 @@ class ExactWindow:
             )  # fmt: skip
         if ledger.covering(pipeline, self.after) is not None:
             return ""
-        ends = [batch.until for batch in ledger.batches(pipeline) if batch.committed and batch.until is not None]
-        applied = f"up to {max(ends).isoformat()}" if ends else "no window yet"
+        reached = ledger.reached(pipeline)
+        applied = "no window yet" if reached is None else f"up to {reached.isoformat()}"
         return f"{self} waits for everything before {self.after.isoformat()}; applied: {applied}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import case, delete, func, insert, select, true, update
 
 from airflow_provider_cdc.core.errors import BusyError, ConfigurationError
 from airflow_provider_cdc.core.ledger import rows, schema
@@ -187,6 +187,20 @@ class Ledger:
         query = select(schema.batches).where(schema.batches.c.pipeline == pipeline, schema.batches.c.seq > after)
         with self._database.reading() as connection:
             return [rows.as_batch(row) for row in connection.execute(query.order_by(schema.batches.c.seq).limit(limit))]
+
+    def applied(self, pipeline: str, *, before: int | None = None) -> list[int]:
+        """Return the numbers of the committed batches that started an engine, ascending; no document is loaded.
+
+        :param before: only lower numbers; None for all.
+        """
+        c = schema.batches.c
+        # a batch without records started none, nor did the ledger that took one over from the lake note any
+        ended = func.coalesce(c.result["status"].as_string(), "") != ResultStatus.EMPTY
+        query = select(c.seq).where(c.pipeline == pipeline, c.status == BatchStatus.COMMITTED)
+        query = query.where(case((c.engine.is_not(None), true()), else_=ended))
+        query = query if before is None else query.where(c.seq < before)
+        with self._database.reading() as connection:
+            return list(connection.execute(query.order_by(c.seq)).scalars())
 
     def plan(
         self,

@@ -261,3 +261,20 @@ def test_the_number_of_the_newest_announced_batch_only_grows(ledger: Ledger) -> 
         for seq, newest in ((3, 3), (2, 3), (5, 5)):
             ledger.mark_announced("shop", seq)
             assert ledger.announced("shop") == newest
+
+
+def test_numbers_of_batches_that_started_an_engine_are_known(ledger: Ledger, lease: Lease) -> None:
+    for seq, (engine, result) in enumerate(
+        [("spark", {"status": "done"}), (None, {"status": "empty"}), (None, {"status": "done"}), (None, {})], 1
+    ):
+        ledger.plan(lease, START, END, None)
+        if engine is not None:
+            ledger.started(lease, seq, engine)
+        ledger.commit(lease, seq, result)
+    ledger.plan(lease, START, END, None)
+    ledger.started(lease, 5, "spark")
+    assert ledger.applied("shop") == [1, 3, 4]
+    assert ledger.applied("shop", before=4) == [1, 3]
+    assert ledger.applied("another") == []
+    ledger.abandon(lease, 5)
+    assert ledger.applied("shop") == [1, 3, 4]
