@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
@@ -245,6 +245,10 @@ class JobDocument:
     look: Look | None = None
     scratch: str = ""
     version: int = DOCUMENT_VERSION
+
+    def for_tasks(self) -> JobDocument:
+        """Return the job as tasks get it: what only the driver reads grows with the tables and batches there are."""
+        return replace(self, states=[], schema_changes=[], earlier=[])
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""

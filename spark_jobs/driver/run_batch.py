@@ -166,7 +166,7 @@ def _land(
     else:
         groups = group_chunks(job.chunks, job.parallelism, job.policy.chunk_records)
         say(f"land: up to {total} records of {len(job.chunks)} chunks in {len(groups)} tasks")
-        reports = run(partial(_land_task, job, secrets), groups)
+        reports = run(partial(_land_task, job.for_tasks(), secrets), groups)
     manifest = _manifest(job, reports)
     say(f"land: {manifest.records} records, {len(manifest.schema_changes)} schema changes")
     return manifest
@@ -318,7 +318,7 @@ def _run_tasks(
     reports: dict[str, ApplyReport] = {}
     due = plan.tasks
     while due:
-        answers = run(partial(_apply_tasks, job, secrets), _bundles(due, job.parallelism))
+        answers = run(partial(_apply_tasks, job.for_tasks(), secrets), _bundles(due, job.parallelism))
         reports.update({report.table_id: report for answer in answers for report in answer})
         due = [again for task in due if (again := _again(planner, task, reports[task.table_id])) is not None]
         repeated = {task.table_id: task for task in due}

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -365,7 +366,35 @@ def _each_group(
 @contextmanager
 def _opened(storage: Storage, name: str) -> Iterator[pq.ParquetFile]:
     with storage.open_file(name) as opened, readable(storage, name):
-        yield pq.ParquetFile(opened, read_dictionary=["op", "columns", "topic"], pre_buffer=True)
+        footer = _FOOTERS.footer((storage.root, name, opened.size()), opened)
+        yield pq.ParquetFile(opened, metadata=footer, read_dictionary=["op", "columns", "topic"], pre_buffer=True)
+
+
+class Footers:
+    """The footers of the files that a process read last: of many tables each is read from the same few files.
+
+    A footer has all row groups: parsed for each table, ten thousand tables cost a hundred million row groups.
+
+    :param limit: bytes of footers, as they are in the files.
+    """
+
+    def __init__(self, limit: int = 128 << 20) -> None:
+        self._limit, self._footers = limit, OrderedDict[tuple[str, str, int], pq.FileMetaData]()
+
+    def footer(self, file: tuple[str, str, int], opened: pa.NativeFile) -> pq.FileMetaData:
+        """Return a file's footer.
+
+        :param file: root, name and size: no file is written twice, but one may be damaged and restored.
+        """
+        if file not in self._footers:
+            self._footers[file] = pq.read_metadata(opened)
+            while len(self._footers) > 1 and sum(f.serialized_size for f in self._footers.values()) > self._limit:
+                self._footers.popitem(last=False)
+        self._footers.move_to_end(file)
+        return self._footers[file]
+
+
+_FOOTERS = Footers()
 
 
 class StoredImages:

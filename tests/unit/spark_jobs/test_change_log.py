@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from spark_jobs.lake import change_log
 from spark_jobs.lake.change_log import LogWriter, RowGroup, read_groups
@@ -82,3 +84,32 @@ def test_nothing_taken_leaves_no_file(tmp_path: Path) -> None:
     _, _, groups = written(tmp_path)
     assert groups == []
     assert not list(tmp_path.rglob("*.parquet"))
+
+
+def test_a_footer_is_parsed_once_for_all_tables_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names, parsed, parse = [f"table {n}" for n in range(20)], [], pq.read_metadata
+    monkeypatch.setattr(change_log.pq, "read_metadata", lambda file: parsed.append(file) or parse(file))
+    monkeypatch.setattr(change_log, "_FOOTERS", change_log.Footers())
+    storage, _, groups = written(tmp_path, batch(names))
+    assert [offsets(storage, [group]) for group in groups] == [[n] for n in range(20)]
+    assert len(parsed) == 1
+
+
+def test_footers_are_given_up_when_they_are_too_large_together(tmp_path: Path) -> None:
+    footers, sizes = change_log.Footers(limit=1), []
+    for number in range(2):
+        storage, _, groups = written(tmp_path, batch(["a"], number))
+        with storage.open_file(groups[0].file) as opened:
+            footers.footer((storage.root, groups[0].file, opened.size()), opened)
+        sizes.append(len(footers._footers))
+    assert sizes == [1, 1]
+
+
+def test_a_file_that_is_cut_off_after_it_was_read_is_damaged(tmp_path: Path) -> None:
+    storage, _, groups = written(tmp_path, batch(["a"]))
+    assert offsets(storage, groups) == [0]
+    file = tmp_path / groups[0].file
+    file.write_bytes(file.read_bytes()[:-30])
+    with pytest.raises(SinkError) as error:
+        offsets(storage, groups)
+    assert error.value.code == "log.damaged"

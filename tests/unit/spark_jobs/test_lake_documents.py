@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import json
+import pickle
 from typing import Any
 
 from airflow_provider_cdc.core.documents import Result, TableState
 from airflow_provider_cdc.core.model.status import ApplyStatus, ResultStatus, TableStatus
 from spark_jobs.lake.batch_log import StoredResult
 from spark_jobs.lake.change_log import Manifest, RowGroup, Unreadable, merged
+from tests.unit.spark_jobs.batches import job_of, statement
 
 GROUP: dict[str, Any] = {
     "file": "_cdc/shop/log/00000001/a.parquet",
@@ -104,3 +106,11 @@ def test_unreadable_records_of_two_tasks_add_up_by_table_and_change_neither_repo
     first, second = [Unreadable(**UNREADABLE)], [Unreadable(**{**UNREADABLE, "offset": 9})]
     assert merged(first, second) == [Unreadable(**{**UNREADABLE, "count": 6})]
     assert (first[0].count, second[0].count) == (3, 3)
+
+
+def test_what_a_task_gets_does_not_grow_with_tables_statements_and_batches() -> None:
+    states = [TableState(f"t{n}", "shop", f"t{n}", f"lake/shop/t{n}") for n in range(1000)]
+    known = [statement(n, f"CREATE TABLE t{n} (id INT PRIMARY KEY)") for n in range(1000)]
+    small, large = job_of(seq=3), job_of(seq=900, known=known, states=states)
+    assert len(pickle.dumps(large.for_tasks())) < len(pickle.dumps(small.for_tasks())) + 20
+    assert len(pickle.dumps(large)) > 100_000
