@@ -17,6 +17,8 @@ import psycopg
 
 from tests.services.process import Server, free_port, listens
 
+PATIENCE = 3600
+"""Seconds for all runs of a DAG: machines are busy otherwise."""
 ENDED = ("success", "failed", "skipped", "upstream_failed")
 
 
@@ -133,7 +135,7 @@ class LiveAirflow:
             done = [state for _, state, tries in tasks if state in ENDED and tries > since]
             return len(done) >= number
 
-        self.wait(ended, 580)
+        self.wait(ended, PATIENCE)
         return self.tasks(dag)
 
     def wait(self, ready: Any, seconds: float) -> None:

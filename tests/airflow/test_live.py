@@ -23,7 +23,7 @@ from airflow_provider_cdc.core.ledger import Batch, Ledger
 from tests.histories.debezium_records import ddl, row
 from tests.system import processes
 
-from .live import LiveAirflow, connection
+from .live import PATIENCE, LiveAirflow, connection
 from .shop import ROOT, Shop, rows
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.airflow,
+    pytest.mark.timeout(2 * PATIENCE),
     pytest.mark.skipif("CDC_WINDOWS" not in os.environ, reason="set CDC_WINDOWS to run a whole Airflow"),
 ]
 
@@ -51,7 +52,7 @@ from airflow_provider_cdc import CdcSyncOperator
 # Only backfills make runs: the schedule has ended.
 start, end = (datetime.fromisoformat(os.environ[name]) for name in ("FIRST", "LAST"))
 args = dict(start_date=start, end_date=end, catchup=False)
-sync = dict(task_id="sync", deferrable=True, poll_interval=10, lease_wait=timedelta(minutes=9))
+sync = dict(task_id="sync", deferrable=True, poll_interval=10, lease_wait=timedelta(hours=1))
 hourly = CronDataIntervalTimetable("@hourly", timezone="UTC")
 for name in ("exact", "cover", "backwards"):
     with DAG(name, schedule=hourly, **args):
