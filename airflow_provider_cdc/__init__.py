@@ -20,11 +20,15 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.hooks.kafka import KafkaProgressHook
     from airflow_provider_cdc.hooks.ledger import CdcLedgerHook
     from airflow_provider_cdc.hooks.pipeline import CdcHook
+    from airflow_provider_cdc.links import CdcBatchLink, CdcPipelineLink
+    from airflow_provider_cdc.notifier import CdcNotifier
     from airflow_provider_cdc.operators.canal import CanalDrainOperator
     from airflow_provider_cdc.operators.check import CdcCheckOperator
     from airflow_provider_cdc.operators.doctor import CdcDoctorOperator
     from airflow_provider_cdc.operators.plan import CdcPlanOperator
     from airflow_provider_cdc.operators.sync import CdcSyncOperator
+    from airflow_provider_cdc.operators.table_state import CdcTableStateOperator
+    from airflow_provider_cdc.retries import CdcRetryPolicy
     from airflow_provider_cdc.sensors.applied import CdcAppliedSensor
     from airflow_provider_cdc.sensors.health import CdcHealthSensor
     from airflow_provider_cdc.sensors.lag import CdcLagSensor
@@ -66,6 +70,11 @@ _HOMES = {
     "cdc_asset": "airflow_provider_cdc.assets",
     "CdcReceivedSensor": "airflow_provider_cdc.sensors.received",
     "CdcSchemaChangeSensor": "airflow_provider_cdc.sensors.schema_change",
+    "CdcTableStateOperator": "airflow_provider_cdc.operators.table_state",
+    "CdcNotifier": "airflow_provider_cdc.notifier",
+    "CdcRetryPolicy": "airflow_provider_cdc.retries",
+    "CdcPipelineLink": "airflow_provider_cdc.links",
+    "CdcBatchLink": "airflow_provider_cdc.links",
     "CdcLagExceededTrigger": "airflow_provider_cdc.triggers.watcher",
     "CdcNewRecordsTrigger": "airflow_provider_cdc.triggers.watcher",
     "CdcTableParkedTrigger": "airflow_provider_cdc.triggers.watcher",
@@ -76,6 +85,7 @@ __all__ = [
     "CanalHook",
     "CanalSource",
     "CdcAppliedSensor",
+    "CdcBatchLink",
     "CdcCheckOperator",
     "CdcDag",
     "CdcDoctorOperator",
@@ -85,12 +95,16 @@ __all__ = [
     "CdcLagSensor",
     "CdcLedgerHook",
     "CdcNewRecordsTrigger",
+    "CdcNotifier",
     "CdcPipeline",
+    "CdcPipelineLink",
     "CdcPlanOperator",
     "CdcReceivedSensor",
+    "CdcRetryPolicy",
     "CdcSchemaChangeSensor",
     "CdcSyncOperator",
     "CdcTableParkedTrigger",
+    "CdcTableStateOperator",
     "DeltaSink",
     "Freshness",
     "KafkaProgressHook",

@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
+    from airflow.providers.common.compat.openlineage.facet import Dataset
     from airflow.sdk import Asset
 
     from airflow_provider_cdc.core.config import CdcPipeline
@@ -46,3 +47,11 @@ def sanitize_uri(uri: SplitResult) -> SplitResult:
     if not uri.netloc or len(parts) not in (0, 2) or not all(parts) or uri.query or uri.fragment:
         raise ValueError("expected cdc://<pipeline> or cdc://<pipeline>/<database>/<table>")
     return uri if parts else uri._replace(path="")
+
+
+def convert_asset_to_openlineage(asset: Asset, lineage_context: object) -> Dataset:
+    """Return an asset as OpenLineage names it; a table has the name that is a symlink in its batches' outputs."""
+    from airflow.providers.common.compat.openlineage.facet import Dataset
+
+    pipeline, *table = asset.uri.removeprefix(f"{SCHEME}://").strip("/").split("/")
+    return Dataset(namespace=f"{SCHEME}://{unquote(pipeline)}", name=".".join(map(unquote, table)) or unquote(pipeline))

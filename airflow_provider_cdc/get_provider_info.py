@@ -20,13 +20,19 @@ def get_provider_info() -> dict[str, object]:
         "description": "CDC logs in Kafka to lakehouse tables equal to the source, in bounded, repeatable batches.",
         "integrations": [{"integration-name": _NAME, "tags": ["software"]}],
         "operators": modules(
-            "operators.canal", "operators.check", "operators.doctor", "operators.plan", "operators.sync"
+            "operators.canal",
+            "operators.check",
+            "operators.doctor",
+            "operators.plan",
+            "operators.sync",
+            "operators.table_state",
         ),
         "asset-uris": [
             {
                 "schemes": ["cdc"],
                 "handler": f"{package}.assets.sanitize_uri",
                 "factory": f"{package}.assets.create_asset",
+                "to_openlineage_converter": f"{package}.assets.convert_asset_to_openlineage",
             }
         ],
         "sensors": modules(
@@ -41,6 +47,8 @@ def get_provider_info() -> dict[str, object]:
             "triggers.schema_change",
             "triggers.watcher",
         ),
+        "extra-links": [f"{package}.links.CdcPipelineLink", f"{package}.links.CdcBatchLink"],
+        "notifications": [f"{package}.notifier.CdcNotifier"],
         "hooks": modules("hooks.canal", "hooks.kafka", "hooks.ledger", "hooks.pipeline"),
         "connection-types": [
             {
@@ -133,6 +141,58 @@ def get_provider_info() -> dict[str, object]:
 def _options() -> dict[str, object]:
     """Return the options of the section ``[cdc]``."""
     return {
+        "ledger": {
+            "description": "Ledger of pipelines that name none: id of a connection of type ``cdc_ledger``, "
+            "``postgres`` or ``sqlite``, or a database URL; ``default`` is ``cdc/ledger.db`` below AIRFLOW_HOME. All "
+            "tasks and command lines have to agree.",
+            "version_added": "0.1.0",
+            "type": "string",
+            "example": "cdc_ledger_default",
+            "default": "default",
+            "sensitive": True,
+        },
+        "lease_wait": {
+            "description": "Seconds for which a sync waits for other runs of its pipeline, unless the task says.",
+            "version_added": "0.1.0",
+            "type": "float",
+            "example": None,
+            "default": "900",
+        },
+        "max_xcom_tables": {
+            "description": "Number of tables, of parked and of waiting ones, that a result in XCom names.",
+            "version_added": "0.1.0",
+            "type": "integer",
+            "example": None,
+            "default": "50",
+        },
+        "kafka_look_timeout": {
+            "description": "Seconds within which a cluster has to answer a sensor's or trigger's new client.",
+            "version_added": "0.1.0",
+            "type": "float",
+            "example": None,
+            "default": "3",
+        },
+        "kafka_look_threads": {
+            "description": "Looks at one cluster or ledger that a triggerer makes at a time.",
+            "version_added": "0.1.0",
+            "type": "integer",
+            "example": None,
+            "default": "4",
+        },
+        "metrics_table_tags": {
+            "description": "Whether the metrics of applied rows are sent for each table, with the tag ``table``.",
+            "version_added": "0.1.0",
+            "type": "boolean",
+            "example": None,
+            "default": "False",
+        },
+        "openlineage_columns": {
+            "description": "Whether lineage has the columns of tables: the facets ``schema`` and ``columnLineage``.",
+            "version_added": "0.1.0",
+            "type": "boolean",
+            "example": None,
+            "default": "True",
+        },
         "page_enabled": {
             "description": "Whether the UI has the page *CDC pipelines*.",
             "version_added": "0.1.0",

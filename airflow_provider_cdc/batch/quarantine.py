@@ -54,14 +54,29 @@ def open_entries(pipeline: CdcPipeline, *, contents: bool = False) -> list[Quara
     return [entry for entry in entries(pipeline, contents=contents) if entry.decision is None]
 
 
+def open_records(pipeline: CdcPipeline, ledger: Ledger) -> int:
+    """Return how many records are in the quarantine and wait for a decision.
+
+    Reads the lake only if a batch reported such records.
+
+    :raises CdcError: ledger or lake cannot be read.
+    """
+    return len({entry.record for entry in open_entries(pipeline)}) if _was_used(pipeline, ledger) else 0
+
+
+def _was_used(pipeline: CdcPipeline, ledger: Ledger) -> bool:
+    """Return whether a batch put anything into the quarantine, or a table had too much of it."""
+    results = map(stored_result, ledger.batches(pipeline.name))
+    parked = any(state.code == "apply.quarantine_exceeded" for state in table_states(ledger, pipeline.name).values())
+    return parked or any(result is not None and result.quarantined for result in results)
+
+
 def stale_rows(pipeline: CdcPipeline, ledger: Ledger) -> dict[str, int]:
     """Return how many rows of each table, by ``database.table``, may be stale: records of it are in the quarantine.
 
     Reads the lake only if a batch reported such records.
     """
-    results = map(stored_result, ledger.batches(pipeline.name))
-    parked = any(state.code == "apply.quarantine_exceeded" for state in table_states(ledger, pipeline.name).values())
-    if not parked and not any(result is not None and result.quarantined for result in results):
+    if not _was_used(pipeline, ledger):
         return {}
     waiting = {(entry.record, entry.database, entry.table) for entry in open_entries(pipeline)}
     return dict(Counter(f"{database}.{table}" for _, database, table in waiting if table))

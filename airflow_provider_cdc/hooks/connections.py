@@ -192,22 +192,43 @@ def _extra(conn_id: str, conn: Connection | EnvironmentConnection, allowed: Iter
 def ledger_url(value: str) -> str:
     """Return the ledger's database URL; it may hold a password and is never logged.
 
-    :param value: ``default`` (a file under AIRFLOW_HOME), a database URL, or the id of a connection of type
-        ``cdc_ledger``, ``postgres`` or ``sqlite``.
+    :param value: ``default`` (``[cdc] ledger`` of Airflow's configuration, else a file under AIRFLOW_HOME), a database
+        URL, or the id of a connection of type ``cdc_ledger``, ``postgres`` or ``sqlite``.
     """
+    value = _configured_ledger() if value == "default" else value
     return _plain_ledger_url(value) or _ledger_url_of(find_connection(value, _LEDGER_TYPES), value)
 
 
 async def async_ledger_url(value: str) -> str:
     """Return the ledger's database URL as :func:`ledger_url` does, without blocking the event loop."""
+    value = _configured_ledger() if value == "default" else value
     return _plain_ledger_url(value) or _ledger_url_of(await async_find_connection(value, _LEDGER_TYPES), value)
+
+
+def _configured_ledger() -> str:
+    """Return ``[cdc] ledger``; Airflow is loaded only where its configuration has that section."""
+    named = any(name.startswith("AIRFLOW__CDC__LEDGER") for name in os.environ)
+    if "airflow.sdk" not in sys.modules and not named:
+        try:
+            file = Path(os.environ.get("AIRFLOW_CONFIG") or _home() / "airflow.cfg").expanduser()
+            named = "[cdc]" in file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return "default"
+        if not named:
+            return "default"
+    from airflow.sdk import conf
+
+    return conf.get("cdc", "ledger", fallback="default").strip() or "default"
+
+
+def _home() -> Path:
+    return Path(os.environ.get("AIRFLOW_HOME") or Path.home() / "airflow").expanduser().absolute()
 
 
 def _plain_ledger_url(value: str) -> str | None:
     """Return the URL of a ledger that is not named by a connection."""
     if value == "default":
-        home = Path(os.environ.get("AIRFLOW_HOME") or Path.home() / "airflow").expanduser().absolute()
-        return f"sqlite:///{home / 'cdc' / 'ledger.db'}"
+        return f"sqlite:///{_home() / 'cdc' / 'ledger.db'}"
     return value if "://" in value else None
 
 

@@ -7,7 +7,7 @@ Everything but :func:`as_operator_lineage` is plain data and needs no OpenLineag
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from openlineage.client.generated.base import OutputDataset
     from openlineage.client.generated.column_lineage_dataset import Fields
 
+    from airflow_provider_cdc.checks import CheckResult
     from airflow_provider_cdc.core.config import CdcPipeline
     from airflow_provider_cdc.core.ledger import Batch, Ledger
 
@@ -59,6 +60,16 @@ class BatchLineage:
     inputs: list[Name] = field(default_factory=list)
     outputs: list[TableOutput] = field(default_factory=list)
     batch: dict[str, Any] = field(default_factory=dict)
+
+
+def expected_lineage(pipeline: CdcPipeline, namespace: str) -> BatchLineage:
+    """Return what a batch is going to read; topics that a pattern names are known only afterwards."""
+    from airflow_provider_cdc.core.config import KafkaSource
+
+    source = pipeline.source
+    named = source.topics if isinstance(source, KafkaSource) and not isinstance(source.topics, str) else []
+    topics = {topic for topic in (*named, source.schema_topic) if topic is not None} - {source.heartbeat_topic}
+    return BatchLineage([(namespace, topic) for topic in sorted(topics)], batch={"pipeline": pipeline.name})
 
 
 def batch_lineage(
@@ -162,16 +173,25 @@ def location_name(location: str) -> Name:
     return f"{scheme}://{url.netloc}", url.path.strip("/")
 
 
-def as_operator_lineage(lineage: BatchLineage) -> OperatorLineage[Any, Any]:
-    """Return a lineage in the classes of Airflow's OpenLineage provider, which has to be installed."""
+def as_operator_lineage(lineage: BatchLineage, *, columns: bool = True) -> OperatorLineage[Any, Any]:
+    """Return a lineage in the classes of Airflow's OpenLineage provider, which has to be installed.
+
+    :param columns: whether outputs have the columns of their tables.
+    """
     from airflow.providers.openlineage.extractors import OperatorLineage
     from openlineage.client.generated.base import InputDataset, RunFacet
 
     return OperatorLineage(
         inputs=[InputDataset(namespace, name) for namespace, name in lineage.inputs],
-        outputs=[_dataset(output) for output in lineage.outputs],
+        outputs=[
+            _dataset(output if columns else replace(output, columns=[], sources={})) for output in lineage.outputs
+        ],
         run_facets={"cdc_batch": RunFacet().with_additional_properties(**lineage.batch)},
     )
+
+
+def _without_columns(output: TableOutput) -> TableOutput:
+    return replace(output, columns=[], sources={})
 
 
 def _dataset(output: TableOutput) -> OutputDataset:
@@ -188,10 +208,9 @@ def _dataset(output: TableOutput) -> OutputDataset:
 
     fields = [SchemaDatasetFacetFields(name=name, type=kind) for name, kind in output.columns]
     alias = Identifier(namespace=output.alias[0], name=output.alias[1], type="TABLE")
-    facets: dict[str, Any] = {
-        "schema": SchemaDatasetFacet(fields=fields),
-        "symlinks": SymlinksDatasetFacet(identifiers=[alias]),
-    }
+    facets: dict[str, Any] = {"symlinks": SymlinksDatasetFacet(identifiers=[alias])}
+    if fields:
+        facets["schema"] = SchemaDatasetFacet(fields=fields)
     if output.version is not None:
         facets["version"] = DatasetVersionDatasetFacet(datasetVersion=str(output.version))
     if output.sources:
@@ -213,3 +232,30 @@ def _column_fields(sources: Mapping[str, Sequence[tuple[Name, str]]]) -> dict[st
         )
         for column, fields in sources.items()
     }
+
+
+def checks_lineage(states: Sequence[TableState], results: Sequence[CheckResult]) -> OperatorLineage[Any, Any]:
+    """Return the tables that were checked, each with what was demanded of it, in the classes of the provider."""
+    from airflow.providers.openlineage.extractors import OperatorLineage
+    from openlineage.client.generated.base import InputDataset
+
+    return OperatorLineage(
+        inputs=[
+            InputDataset(
+                *location_name(state.location),
+                inputFacets={"dataQualityAssertions": _assertions(f"{state.database}.{state.table}", results)},
+            )
+            for state in states
+        ]
+    )
+
+
+def _assertions(table: str, results: Sequence[CheckResult]) -> Any:
+    """Return the facet of a table; a check that does not pass and names no table is about all of them."""
+    from openlineage.client.generated.data_quality_assertions_dataset import (
+        Assertion,
+        DataQualityAssertionsDatasetFacet,
+    )
+
+    passed = {result.check: result.passed or bool(result.tables and table not in result.tables) for result in results}
+    return DataQualityAssertionsDatasetFacet([Assertion(check, success) for check, success in passed.items()])

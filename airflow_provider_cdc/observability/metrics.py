@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.model.status import ResultStatus
+from airflow_provider_cdc.core.printable import printable
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.batch.result import BatchResult
@@ -32,11 +33,13 @@ class Metric:
     """One value of a metric.
 
     :param kind: a gauge is set, a counter is increased, a timer takes seconds.
+    :param table: ``database.table`` that the value is of; empty for the whole pipeline.
     """
 
     kind: Literal["gauge", "counter", "timer"]
     name: str
     value: float
+    table: str = ""
 
 
 def lag_metrics(lag: Lag) -> list[Metric]:
@@ -49,8 +52,11 @@ def lag_metrics(lag: Lag) -> list[Metric]:
     return [Metric("gauge", name, value) for name, value in values.items() if value is not None]
 
 
-def batch_metrics(result: BatchResult) -> list[Metric]:
-    """Return the metrics of a batch; of one that was done before only that it was repeated."""
+def batch_metrics(result: BatchResult, *, of_tables: bool = False) -> list[Metric]:
+    """Return the metrics of a batch; of one that was done before only that it was repeated.
+
+    :param of_tables: whether the numbers of applied rows are those of each table instead of their sums.
+    """
     if result.repeated:
         return [Metric("counter", "cdc.batch.repeated", 1)]
     if result.error is not None or result.status not in _OUTCOMES:
@@ -59,12 +65,13 @@ def batch_metrics(result: BatchResult) -> list[Metric]:
         f"cdc.batch.{_OUTCOMES[result.status]}": 1,
         "cdc.records": result.records,
         "cdc.quarantined": result.quarantined,
-        "cdc.applied.upserts": sum(table.upserts for table in result.tables),
-        "cdc.applied.deletes": sum(table.deletes for table in result.tables),
+        "cdc.applied.upserts": 0 if of_tables else sum(table.upserts for table in result.tables),
+        "cdc.applied.deletes": 0 if of_tables else sum(table.deletes for table in result.tables),
         "cdc.ddl.applied": result.schema_changes,
         **{f"cdc.lossy.{kind}": count for kind, count in (result.lossy or {}).items()},
     }
     metrics = [Metric("counter", name, count) for name, count in counts.items() if count]
+    metrics += _table_metrics(result) if of_tables else []
     if result.parked is not None:
         metrics.append(Metric("gauge", "cdc.tables.parked", len(result.parked)))
         metrics.append(Metric("gauge", "cdc.tables.waiting", len(result.waiting or ())))
@@ -73,19 +80,38 @@ def batch_metrics(result: BatchResult) -> list[Metric]:
     return metrics + [Metric("timer", f"cdc.phase.{name}", seconds) for name, seconds in phases]
 
 
+def _table_metrics(result: BatchResult) -> list[Metric]:
+    """Return the numbers of applied rows of each table."""
+    counts = [
+        Metric("counter", f"cdc.applied.{what}", count, table.name)
+        for table in result.tables
+        for what, count in (("upserts", table.upserts), ("deletes", table.deletes))
+    ]
+    return [metric for metric in counts if metric.value]
+
+
+def quarantine_metrics(records: int) -> list[Metric]:
+    """Return the metric of a pipeline's quarantine.
+
+    :param records: number of records in it that wait for a decision.
+    """
+    return [Metric("gauge", "cdc.quarantine.open", records)]
+
+
 def error_metrics(error: CdcError) -> list[Metric]:
     """Return the metrics of an error that ended a look or a request."""
     return [Metric("counter", _OF_ERRORS[error.code], 1)] if error.code in _OF_ERRORS else []
 
 
 def send(pipeline: CdcPipeline, metrics: Iterable[Metric]) -> None:
-    """Send metrics with the tags ``pipeline``, ``format`` and ``engine``; do nothing outside of Airflow."""
+    """Send metrics with the tags ``pipeline``, ``format``, ``engine`` and ``table``; do nothing outside of Airflow."""
     if "airflow.sdk" not in sys.modules:
         return
     from airflow.sdk.observability.stats import Stats
 
-    tags = {"pipeline": pipeline.name, "format": pipeline.source.format, "engine": pipeline.policy.engine}
+    common = {"pipeline": pipeline.name, "format": pipeline.source.format, "engine": pipeline.policy.engine}
     for metric in metrics:
+        tags = {**common, "table": printable(metric.table)} if metric.table else common
         if metric.kind == "gauge":
             Stats.gauge(metric.name, metric.value, tags=tags)
         elif metric.kind == "counter":

@@ -16,10 +16,12 @@ from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.operators.pipeline import PipelineOperator, airflow_errors
 
 if TYPE_CHECKING:
+    from airflow.providers.openlineage.extractors import OperatorLineage
     from airflow.sdk import Context
 
-    from airflow_provider_cdc.checks import Check, CheckedTables
+    from airflow_provider_cdc.checks import Check, CheckedTables, CheckResult
     from airflow_provider_cdc.core.config import CdcPipeline
+    from airflow_provider_cdc.core.documents import TableState
 
 
 class CdcCheckOperator(PipelineOperator):
@@ -52,6 +54,7 @@ class CdcCheckOperator(PipelineOperator):
         self.tables = tables
         self.source_conn_id = source_conn_id
         self.on_failure = on_failure
+        self._done: tuple[Sequence[TableState], Sequence[CheckResult]] = ((), ())
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Run the checks and return their results."""
@@ -60,6 +63,7 @@ class CdcCheckOperator(PipelineOperator):
                 raise ConfigurationError([f"on_failure: {self.on_failure!r} is neither fail nor warn"])
             checked = self._checked(self.configured(context))
             results = [check.run(checked) for check in self.checks]
+        self._done = checked.states, results
         failed = [result for result in results if not result.passed]
         for result in results:
             write = self.log.info if result.passed else self.log.warning
@@ -70,6 +74,16 @@ class CdcCheckOperator(PipelineOperator):
                 context["ti"].xcom_push("return_value", documents)
             raise AirflowFailException(printable("; ".join(map(str, failed))))
         return documents
+
+    def get_openlineage_facets_on_complete(self, task_instance: object) -> OperatorLineage[Any, Any]:
+        """Return the tables with their checks; Airflow's OpenLineage provider asks for it."""
+        from airflow_provider_cdc.observability.lineage import checks_lineage
+
+        return checks_lineage(*self._done)
+
+    def get_openlineage_facets_on_failure(self, task_instance: object) -> OperatorLineage[Any, Any]:
+        """Return the same: a check that does not pass fails the task."""
+        return self.get_openlineage_facets_on_complete(task_instance)
 
     def _checked(self, pipeline: CdcPipeline) -> CheckedTables:
         from airflow_provider_cdc.batch.result import table_states

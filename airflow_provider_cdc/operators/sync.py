@@ -11,15 +11,23 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.sdk import Asset, AssetAlias, conf
+from airflow.sdk import Asset, AssetAlias, BaseOperatorLink, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException, AirflowTaskTimeout
 
-from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant
+from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant, as_pipeline
 from airflow_provider_cdc.core.errors import BusyError, CdcError, ConfigurationError
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.engine.task import Stopper
-from airflow_provider_cdc.operators.pipeline import PipelineOperator, airflow_error, airflow_errors, task_try
+from airflow_provider_cdc.links import CdcBatchLink, CdcPipelineLink
+from airflow_provider_cdc.operators.pipeline import (
+    PipelineOperator,
+    airflow_error,
+    airflow_errors,
+    push_link,
+    task_try,
+)
+from airflow_provider_cdc.settings import default_lease_wait, max_xcom_tables, metrics_table_tags, openlineage_columns
 
 if TYPE_CHECKING:
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -61,7 +69,7 @@ class CdcSyncOperator(PipelineOperator):
     :param on_parked: what parked tables do to the task, after the others are committed: ``fail`` it without retry,
         ``warn`` in the log, or ``skip`` it and so what follows. Tables that wait for a schema change always fail it,
         with retry: the change may arrive meanwhile.
-    :param lease_wait: longest wait for other runs of the pipeline.
+    :param lease_wait: longest wait for other runs of the pipeline; ``[cdc] lease_wait`` without it.
     :param deferrable: wait in the triggerer, without a worker.
     :param poll_interval: seconds between two looks while waiting.
     :param accept_loss: continue although Kafka deleted records that no batch has read.
@@ -70,6 +78,7 @@ class CdcSyncOperator(PipelineOperator):
     """
 
     template_fields: Sequence[str] = ("pipeline", "until", "after", "new_generation")
+    operator_extra_links: Sequence[BaseOperatorLink] = (CdcPipelineLink(), CdcBatchLink())
 
     def __init__(
         self,
@@ -79,7 +88,7 @@ class CdcSyncOperator(PipelineOperator):
         after: str | datetime | None = None,
         window: Literal["cover", "exact"] = "cover",
         on_parked: Literal["fail", "warn", "skip"] = "fail",
-        lease_wait: timedelta = timedelta(minutes=15),
+        lease_wait: timedelta | None = None,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         poll_interval: float = 10,
         accept_loss: bool = False,
@@ -91,11 +100,12 @@ class CdcSyncOperator(PipelineOperator):
         self.after = after
         self.window = window
         self.on_parked = on_parked
-        self.lease_wait = lease_wait
+        self.lease_wait = default_lease_wait() if lease_wait is None else lease_wait
         self.deferrable = deferrable
         self.poll_interval = poll_interval
         self.accept_loss = accept_loss
         self.new_generation = new_generation
+        self.batch_seq: int | None = None
         self._stopper = Stopper()
         self._lineage: Callable[[], BatchLineage] | None = None
 
@@ -123,13 +133,28 @@ class CdcSyncOperator(PipelineOperator):
 
     # ---- lineage
 
+    def get_openlineage_facets_on_start(self) -> OperatorLineage[Any, Any]:
+        """Return what the task is going to read, as far as its pipeline names it."""
+        from airflow.providers.openlineage.extractors import OperatorLineage
+
+        from airflow_provider_cdc.batch.source_log import open_log
+        from airflow_provider_cdc.observability.lineage import as_operator_lineage, expected_lineage
+
+        try:
+            pipeline = as_pipeline(self.pipeline)
+            return as_operator_lineage(expected_lineage(pipeline, open_log(pipeline).namespace()))
+        except (CdcError, OSError):  # execute reports it
+            return OperatorLineage()
+
     def get_openlineage_facets_on_complete(self, task_instance: object) -> OperatorLineage[Any, Any]:
         """Return what the batch read and wrote; Airflow's OpenLineage provider asks for it."""
         from airflow.providers.openlineage.extractors import OperatorLineage
 
         from airflow_provider_cdc.observability.lineage import as_operator_lineage
 
-        return OperatorLineage() if self._lineage is None else as_operator_lineage(self._lineage())
+        if self._lineage is None:
+            return OperatorLineage()
+        return as_operator_lineage(self._lineage(), columns=openlineage_columns())
 
     def get_openlineage_facets_on_failure(self, task_instance: object) -> OperatorLineage[Any, Any]:
         """Return the same: other tables are committed where one is parked."""
@@ -163,7 +188,7 @@ class CdcSyncOperator(PipelineOperator):
                 self._wait(pipeline, exact, waits, started)
             if result.error is not None:
                 self._report(pipeline, ledger, result, ledger.open(pipeline.name))
-                raise airflow_error(result.error)
+                raise airflow_error(result.error) from result.error
         return self._conclude(context, pipeline, ledger, until, result)
 
     def _exact_window(self, until: Until) -> ExactWindow | None:
@@ -198,8 +223,7 @@ class CdcSyncOperator(PipelineOperator):
         from airflow_provider_cdc.batch.runner import run_batch
 
         def on_start(batch: Batch) -> None:
-            if "ti" in context:
-                context["ti"].xcom_push("batch_seq", batch.seq)
+            self._show_batch(context, batch.seq)
 
         with self._limited(started):
             return run_batch(
@@ -212,6 +236,14 @@ class CdcSyncOperator(PipelineOperator):
                 new_generation=self.new_generation or "",
                 on_start=on_start,
             )
+
+    def _show_batch(self, context: Context, seq: int | None) -> None:
+        """Name the batch in XCom and link to it, before anything can fail."""
+        if seq is None or seq == self.batch_seq or "ti" not in context:
+            return
+        self.batch_seq = seq
+        context["ti"].xcom_push("batch_seq", seq)
+        push_link(CdcBatchLink(), self, context)
 
     # ---- waiting
 
@@ -273,9 +305,10 @@ class CdcSyncOperator(PipelineOperator):
     ) -> dict[str, Any]:
         """Log the result, send events, and return it or raise what parked and waiting tables ask for."""
         batch = None if result.seq is None else ledger.batch(pipeline.name, result.seq)
+        self._show_batch(context, result.seq)
         self._log_result(result, batch)
         self._report(pipeline, ledger, result, batch)
-        answer = small(result)
+        answer = small(result, max_xcom_tables())
         answer["until"] = until.at.isoformat() if until.at else None
         if batch is not None and batch.until != until.at and result.repeated:
             answer["covered_by"] = batch.seq
@@ -289,12 +322,13 @@ class CdcSyncOperator(PipelineOperator):
 
     def _report(self, pipeline: CdcPipeline, ledger: Ledger, result: BatchResult, batch: Batch | None) -> None:
         """Send the batch's metrics, prepare its lineage, and record how far the tables are behind the source now."""
+        from airflow_provider_cdc.batch.quarantine import open_records
         from airflow_provider_cdc.batch.source_log import open_log
         from airflow_provider_cdc.observability.lineage import batch_lineage
-        from airflow_provider_cdc.observability.metrics import batch_metrics, error_metrics, send
+        from airflow_provider_cdc.observability.metrics import batch_metrics, error_metrics, quarantine_metrics, send
         from airflow_provider_cdc.watch.lag import applied_offsets, observe_lag, report_lag
 
-        send(pipeline, batch_metrics(result))
+        send(pipeline, batch_metrics(result, of_tables=metrics_table_tags()))
         if result.error is not None:
             send(pipeline, error_metrics(result.error))
         try:
@@ -306,6 +340,10 @@ class CdcSyncOperator(PipelineOperator):
             ledger.record_progress(pipeline.name, report_lag(pipeline, lag))
         except CdcError as error:  # the batch is committed all the same
             self.log.warning("the lag after the batch is not known: %s", printable(str(error)))
+        try:
+            send(pipeline, quarantine_metrics(open_records(pipeline, ledger)))
+        except CdcError as error:
+            self.log.warning("the quarantine after the batch is not known: %s", printable(str(error)))
 
     def _problem(self, result: BatchResult) -> AirflowException | None:
         for status in (TableStatus.PARKED, TableStatus.WAITING):
@@ -377,12 +415,15 @@ class CdcSyncOperator(PipelineOperator):
         return True
 
 
-def small(result: BatchResult) -> dict[str, Any]:
-    """Return a result for XCom: numbers, and as many tables as people read."""
+def small(result: BatchResult, shown: int) -> dict[str, Any]:
+    """Return a result for XCom: numbers, and as many tables as people read.
+
+    :param shown: that many.
+    """
     numbers = {name: value for name, value in result.document().items() if name not in _LEFT_OUT}
     lists = {name: numbers[name] for name in ("tables", "parked", "waiting") if name in numbers}
     return {
         **numbers,
-        **{name: lines[:_SHOWN] for name, lines in lists.items()},
+        **{name: lines[:shown] for name, lines in lists.items()},
         **{f"{name}_total": len(lines) for name, lines in lists.items()},
     }

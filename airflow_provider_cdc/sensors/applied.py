@@ -23,7 +23,7 @@ class CdcAppliedSensor(ConditionSensor):
     It reads only the ledger: the sync may run in another DAG, and Kafka need not be reachable. Only requests that named
     a time count; a sync of "what is there now" names none.
 
-    :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file.
+    :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file. (templated)
     :param until: the time. (templated)
     :param tables: names ``database.table`` to wait for; parked tables among the others do not matter. Without names all
         tables of the pipeline count. (templated)
@@ -31,7 +31,7 @@ class CdcAppliedSensor(ConditionSensor):
     :param deferrable: wait in the triggerer; ``timeout`` and ``execution_timeout`` hold there too.
     """
 
-    template_fields: Sequence[str] = ("until", "tables")
+    template_fields: Sequence[str] = ("pipeline", "until", "tables")
 
     def __init__(
         self,

@@ -6,10 +6,11 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.sdk import BaseSensorOperator, PokeReturnValue, conf
+from airflow.sdk import BaseOperatorLink, BaseSensorOperator, PokeReturnValue, conf
 from airflow.sdk.exceptions import (
     AirflowException,
     AirflowFailException,
@@ -21,7 +22,9 @@ from airflow.sdk.exceptions import (
 from airflow_provider_cdc.batch.arguments import PipelineLike, as_pipeline
 from airflow_provider_cdc.core.errors import CdcError, Transient, concerns_configuration
 from airflow_provider_cdc.core.printable import printable
+from airflow_provider_cdc.links import CdcPipelineLink
 from airflow_provider_cdc.observability.metrics import error_metrics, send
+from airflow_provider_cdc.operators.pipeline import introduce, rendered_pipeline
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -44,11 +47,13 @@ class ConditionSensor(BaseSensorOperator):
     It looks once before it defers. ``timeout`` and ``execution_timeout`` hold while it is deferred, and the message of
     a timeout names what holds the condition back. An error of the configuration fails the task also with ``soft_fail``.
 
-    :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file.
+    :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file. (templated)
     :param deferrable: wait in the triggerer.
     """
 
-    template_fields: Sequence[str] = ()
+    template_fields: Sequence[str] = ("pipeline",)
+    template_fields_renderers: ClassVar[dict[str, str]] = {"pipeline": "yaml"}
+    operator_extra_links: Sequence[BaseOperatorLink] = (CdcPipelineLink(),)
     ui_color = "#e0f2fe"
 
     def __init__(
@@ -64,6 +69,11 @@ class ConditionSensor(BaseSensorOperator):
         self._condition: Condition[Any, Any] | None = None
         self._holding = ""
 
+    def render_template_fields(self, context: Context, jinja_env: Any = None) -> None:
+        """Render the templates, and those in the pipeline's file."""
+        super().render_template_fields(context, jinja_env)
+        self.pipeline = rendered_pipeline(self, self.pipeline, context, jinja_env)
+
     @abstractmethod
     def condition(self, pipeline: CdcPipeline) -> Condition[Any, Any]:
         """Return what is waited for.
@@ -77,6 +87,8 @@ class ConditionSensor(BaseSensorOperator):
 
     def execute(self, context: Context) -> Any:
         """Look once; then wait here or in the triggerer."""
+        with suppress(CdcError, OSError):  # the look reports it
+            introduce(self, as_pipeline(self.pipeline), context)
         wait = self._look_and_defer if self.deferrable else super().execute
         return self._explained(wait, context)
 

@@ -18,7 +18,7 @@ class CdcHealthSensor(ConditionSensor):
 
     It reads only the ledger. With ``timeout=0`` it is a check that fails at once and names the tables.
 
-    :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file.
+    :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file. (templated)
     :param parked: number of tables that may be parked.
     :param waiting: number of tables that may wait for a schema change; None for any.
     :param quarantined: number of records that the last batch may have put into quarantine; None for any.

@@ -26,7 +26,7 @@ class CdcLagSensor(ConditionSensor):
     Seconds are those of the source's clock. A source that is idle is not behind, but only heartbeats tell it apart from
     a tool that is dead: set ``source.heartbeat_topic``. Without, a lag beyond the newest record's age is unknown.
 
-    :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file.
+    :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file. (templated)
     :param max_lag: bound of the lag; a number is seconds; None for no bound in time. (templated)
     :param max_records: bound of the records in Kafka that are not applied; None for no bound in records.
     :param of: ``applied``: how far the tables are behind the source; ``received``: how far the log is.
@@ -36,7 +36,7 @@ class CdcLagSensor(ConditionSensor):
     :param deferrable: wait in the triggerer; ``timeout`` and ``execution_timeout`` hold there too.
     """
 
-    template_fields: Sequence[str] = ("max_lag",)
+    template_fields: Sequence[str] = ("pipeline", "max_lag")
 
     def __init__(
         self,

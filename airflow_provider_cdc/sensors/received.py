@@ -23,12 +23,12 @@ class CdcReceivedSensor(ConditionSensor):
     It reads the ends of partitions by assignment, joins no consumer group and commits nothing. An error of the
     configuration fails the task, also with ``soft_fail``.
 
-    :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file.
+    :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file. (templated)
     :param until: the time. (templated)
     :param deferrable: wait in the triggerer; ``timeout`` and ``execution_timeout`` hold there too.
     """
 
-    template_fields: Sequence[str] = ("until",)
+    template_fields: Sequence[str] = ("pipeline", "until")
 
     def __init__(self, *, until: str | datetime, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -19,14 +19,14 @@ class CdcSchemaChangeSensor(ConditionSensor):
 
     It returns the statements. It needs ``source.schema_topic``: changes among the rows are seen only by a batch.
 
-    :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file.
+    :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file. (templated)
     :param kinds: ``destructive`` (removes rows, columns or the table), ``unknown`` (is not understood and parks its
         table), ``barrier`` (may change stored values or the key), ``mapping`` (leaves stored values as they are).
     :param tables: names ``database.table`` that count; None for all. (templated)
     :param deferrable: wait in the triggerer; ``timeout`` and ``execution_timeout`` hold there too.
     """
 
-    template_fields: Sequence[str] = ("tables",)
+    template_fields: Sequence[str] = ("pipeline", "tables")
 
     def __init__(
         self, *, kinds: Sequence[str] = ("destructive", "unknown"), tables: Sequence[str] | None = None, **kwargs: Any

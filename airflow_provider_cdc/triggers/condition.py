@@ -13,8 +13,9 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import CdcError, Transient, concerns_configuration
+from airflow_provider_cdc.settings import look_timeout
 from airflow_provider_cdc.watch.announcements import Announcements
-from airflow_provider_cdc.watch.condition import FIRST_CONTACT, Answer, Condition
+from airflow_provider_cdc.watch.condition import Answer, Condition
 from airflow_provider_cdc.watch.looks import shared_looks
 
 
@@ -90,7 +91,7 @@ class ConditionTrigger(BaseTrigger):
         look = shared_looks().answer(condition, max_age=self.poke_interval / 2)
         # After the deadline too: a triggerer may have been away for longer.
         try:
-            return await asyncio.wait_for(look, max(2 * FIRST_CONTACT, self.deadline - time.time()))
+            return await asyncio.wait_for(look, max(2 * look_timeout(), self.deadline - time.time()))
         except TimeoutError:
             return None
 

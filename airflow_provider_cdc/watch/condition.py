@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 Stored = TypeVar("Stored")
 Seen = TypeVar("Seen")
 
-FIRST_CONTACT = 3.0
-"""Seconds within which a cluster has to answer a new client."""
-
 SHOWN = 5
 """Partitions or tables that a message names."""
 
@@ -95,8 +92,9 @@ class Condition(ABC, Generic[Stored, Seen]):
             stored = self.stored(ledger)
         if self.reads_log:
             from airflow_provider_cdc.batch.source_log import open_log, when_free
+            from airflow_provider_cdc.settings import look_timeout
 
-            log = open_log(self.pipeline, right=when_free(self.pipeline, "a sensor"), first_contact=FIRST_CONTACT)
+            log = open_log(self.pipeline, right=when_free(self.pipeline, "a sensor"), first_contact=look_timeout())
             seen = self.seen(log, stored)
         sample = self.report(stored, seen)
         if sample is not None and ledger is not None:

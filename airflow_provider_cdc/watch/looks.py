@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.observability.metrics import Metric, error_metrics, send
-from airflow_provider_cdc.watch.condition import FIRST_CONTACT, Answer, Condition
+from airflow_provider_cdc.watch.condition import Answer, Condition
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.batch.source_log import ResolvedSource, SourceLog
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Stored = TypeVar("Stored")
 Seen = TypeVar("Seen")
-
-THREADS = 4
-"""Looks at one address at a time."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 120.0
 """Seconds without looks after an address did not answer; doubled each time."""
@@ -46,10 +43,11 @@ SILENT = ("kafka.unavailable", "canal.unavailable", "ledger.unavailable")
 class Address:
     """Looks at one address.
 
+    :param threads: looks at a time.
     :param clock: seconds on a clock that never goes back.
     """
 
-    def __init__(self, name: str, threads: int = THREADS, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, name: str, threads: int = 4, clock: Callable[[], float] = time.monotonic) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=f"cdc-look-{name}"[:60])
         self._clock = clock
         self._running: dict[Hashable, asyncio.Future[Any]] = {}
@@ -124,6 +122,9 @@ class Looks:
     """Looks at all clusters and ledgers of one event loop."""
 
     def __init__(self) -> None:
+        from airflow_provider_cdc.settings import look_threads, look_timeout
+
+        self._threads, self._timeout = look_threads(), look_timeout()
         self._addresses: dict[str, Address] = {}
         self._clients = threading.local()
         self._recorded: dict[tuple[str, str], datetime] = {}
@@ -176,7 +177,7 @@ class Looks:
     async def _seen(self, condition: Condition[Stored, Seen], stored: Stored | None, max_age: float) -> Seen:
         from airflow_provider_cdc.batch.source_log import resolve_source
 
-        source = await resolve_source(condition.pipeline, "a trigger", FIRST_CONTACT)
+        source = await resolve_source(condition.pipeline, "a trigger", self._timeout)
 
         def work() -> Seen:
             log, started = self._client(source), time.monotonic()
@@ -194,7 +195,8 @@ class Looks:
 
     def _address(self, name: str) -> Address:
         if name not in self._addresses:
-            self._addresses[name] = Address(name.rpartition("@")[2])  # behind login and password of a URL
+            shown = name.rpartition("@")[2]  # behind login and password of a URL
+            self._addresses[name] = Address(shown, self._threads)
         return self._addresses[name]
 
     def _client(self, source: ResolvedSource) -> SourceLog:

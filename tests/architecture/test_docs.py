@@ -190,6 +190,12 @@ def test_a_page_of_dags_shows_the_examples_as_they_are(name: str, least: int) ->
         assert code == file.split("from __future__ import annotations\n\n", 1)[1].rstrip(), example
 
 
+def test_the_reference_lists_the_options_of_the_configuration() -> None:
+    config: Any = get_provider_info()["config"]
+    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", text_of(REFERENCE / "configuration.md"), re.MULTILINE)
+    assert dict(rows) == {name: option["default"] for name, option in config["cdc"]["options"].items()}
+
+
 def test_the_guide_of_the_page_lists_the_options_of_the_configuration() -> None:
     config: Any = get_provider_info()["config"]
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", text_of(ROOT / "docs" / "guides" / "page.md"), re.MULTILINE)

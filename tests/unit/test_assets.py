@@ -7,7 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
-from airflow_provider_cdc.assets import cdc_asset, create_asset, sanitize_uri
+from airflow_provider_cdc.assets import cdc_asset, convert_asset_to_openlineage, create_asset, sanitize_uri
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,11 @@ def test_a_name_becomes_a_uri_that_airflow_keeps(pipeline: str, table: str | Non
 def test_any_other_uri_is_refused(uri: str) -> None:
     with pytest.raises(ValueError, match="expected cdc://<pipeline>"):
         sanitize_uri(urlsplit(uri))
+
+
+@pytest.mark.parametrize(
+    ("table", "name"), [(None, "shop.eu"), ("db.orders", "db.orders"), ("d/b.ünïcode t", "d/b.ünïcode t")]
+)
+def test_lineage_names_an_asset_as_the_symlinks_of_its_batches_do(table: str | None, name: str) -> None:
+    dataset = convert_asset_to_openlineage(cdc_asset("shop.eu", table), None)
+    assert (dataset.namespace, dataset.name) == ("cdc://shop.eu", name)

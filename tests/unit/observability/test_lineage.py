@@ -181,6 +181,43 @@ def test_locations_are_named_as_the_standard_says() -> None:
     assert location_name("s3a://lake/cdc/shop/a/") == ("s3://lake", "cdc/shop/a")
 
 
+def test_a_task_names_at_its_start_the_topics_of_its_pipeline(shop: Shop) -> None:
+    from airflow_provider_cdc.observability.lineage import expected_lineage
+
+    lineage = as_operator_lineage(expected_lineage(shop.pipeline, NAMESPACE))
+    assert [dataset.name for dataset in lineage.inputs] == ["db.shop.a", "db.shop.b"]
+    assert lineage.outputs == []
+    pattern = CdcPipeline.from_dict(
+        {**shop.pipeline.to_dict(), "source": {"topics": "db.*", "format": "debezium-json", "schema_topic": "db"}}
+    )
+    assert expected_lineage(pattern, NAMESPACE).inputs == [(KAFKA, "db")]
+
+
+def test_columns_may_be_left_out(shop: Shop) -> None:
+    batch = shop.commit([table("a", schema("id", "x"))], a=5)
+    done = result(1, ResultStatus.DONE, TableResult("shop", "a", "append", 5))
+    lineage = batch_lineage(shop.pipeline, shop.ledger, NAMESPACE, done, batch)
+    (output,) = as_operator_lineage(lineage, columns=False).outputs
+    assert set(output.facets) == {"symlinks", "version", "lifecycleStateChange"}
+
+
+def test_checks_are_assertions_of_the_tables_that_they_name() -> None:
+    from airflow_provider_cdc.checks import CheckResult
+    from airflow_provider_cdc.observability.lineage import checks_lineage
+
+    states = [table("a", schema("id")), table("b", schema("id"))]
+    checks = [CheckResult("no_parked", False, "", "", ["shop.b"]), CheckResult("freshness", False, "", "")]
+    lineage = checks_lineage(states, checks)
+    seen = {
+        dataset.name: {one.assertion: one.success for one in dataset.inputFacets["dataQualityAssertions"].assertions}
+        for dataset in lineage.inputs
+    }
+    assert seen == {
+        "cdc/shop/a": {"no_parked": True, "freshness": False},
+        "cdc/shop/b": {"no_parked": False, "freshness": False},
+    }
+
+
 def test_the_operator_answers_for_airflows_provider(shop: Shop) -> None:
     from airflow_provider_cdc import CdcSyncOperator
 

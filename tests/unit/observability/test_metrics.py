@@ -14,7 +14,13 @@ from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import BusyError, DataError, SourceError, UnavailableError
 from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.core.plan.lag import Lag, PartitionLag
-from airflow_provider_cdc.observability.metrics import batch_metrics, error_metrics, lag_metrics, send
+from airflow_provider_cdc.observability.metrics import (
+    batch_metrics,
+    error_metrics,
+    lag_metrics,
+    quarantine_metrics,
+    send,
+)
 
 PIPELINE = CdcPipeline.from_dict(
     {
@@ -140,13 +146,32 @@ def test_errors_send_a_counter_of_their_own(backend: Backend) -> None:
     assert backend.sent == [("counter", "cdc.lease.busy", 1), ("counter", "cdc.kafka.unavailable", 1)]
 
 
+def test_tables_have_metrics_of_their_own_if_asked_for(backend: Backend) -> None:
+    result, together = RESULTS["first"]
+    send(PIPELINE, batch_metrics(result, of_tables=True))
+    sent = list(zip(backend.sent, backend.tags, strict=True))
+    applied = [(metric, tags) for metric, tags in sent if metric[1].startswith("cdc.applied.")]
+    assert applied == [
+        (("counter", "cdc.applied.upserts", 50), {**TAGS, "table": "shop.a"}),
+        (("counter", "cdc.applied.upserts", 7), {**TAGS, "table": "shop.b"}),
+        (("counter", "cdc.applied.deletes", 3), {**TAGS, "table": "shop.b"}),
+    ]
+    others = [metric for metric, tags in sent if tags == TAGS]
+    assert others == [metric for metric in together if not metric[1].startswith("cdc.applied.")]
+
+
+def test_the_open_quarantine_is_a_gauge(backend: Backend) -> None:
+    send(PIPELINE, quarantine_metrics(3))
+    assert backend.sent == [("gauge", "cdc.quarantine.open", 3)]
+
+
 def test_the_page_lists_every_name() -> None:
     from tests.architecture.imports import ROOT
 
     page = (ROOT / "docs" / "reference" / "metrics.md").read_text()
     names = {name for _, expected in RESULTS.values() for _, name, _ in expected}
     names |= {"cdc.lag.seconds", "cdc.lag.records", "cdc.received.age_seconds", "cdc.look.duration"}
-    names |= {"cdc.lease.busy", "cdc.kafka.unavailable", "cdc.batch.waiting"}
+    names |= {"cdc.lease.busy", "cdc.kafka.unavailable", "cdc.batch.waiting", "cdc.quarantine.open"}
     families = {"cdc.lossy.rounded": "cdc.lossy.KIND", "cdc.phase.land": "cdc.phase.NAME"}
     families["cdc.phase.apply"] = "cdc.phase.NAME"
     missing = {name for name in names if f"`{families.get(name, name)}`" not in page}

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Say in a notification what is wrong with a pipeline: tables, lag, quarantine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseNotifier
+
+from airflow_provider_cdc.batch.arguments import PipelineLike, as_pipeline
+from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.core.printable import printable
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from airflow_provider_cdc.core.ledger import Ledger
+
+_SHOWN = 20
+
+
+class CdcNotifier(BaseNotifier):
+    """Send a text about a pipeline through another notifier, for ``on_failure_callback`` of a task.
+
+    The text names the task and its error, parked and waiting tables with their reasons, the last known lag, where
+    records are in quarantine, and the address of the page. It holds no values of rows. It reads only the ledger; where
+    that does not answer, the text says so.
+
+    :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file.
+    :param send: makes the notifier of a text, such as ``lambda text: SmtpNotifier(to="…", html_content=text)``, or
+        sends the text itself.
+    :param page: address of Airflow's UI, before the path of the page; the ``[api] base_url`` without it.
+    """
+
+    def __init__(self, pipeline: PipelineLike, send: Callable[[str], Any], *, page: str | None = None) -> None:
+        super().__init__()
+        self.pipeline = pipeline
+        self.send = send
+        self.page = page
+
+    def notify(self, context: Context) -> None:
+        """Send the text."""
+        notifier = self.send(self.text(context))
+        if isinstance(notifier, BaseNotifier):
+            notifier(context)
+
+    def text(self, context: Mapping[str, Any]) -> str:
+        """Return the text for a task's context."""
+        lines = [_subject(context)]
+        try:
+            pipeline = as_pipeline(self.pipeline)
+            lines += _state(pipeline.ledger, pipeline.name)
+            lines += [address for address in [self._address(pipeline.name)] if address]
+        except (CdcError, OSError) as error:
+            lines.append(f"The state of the pipeline is not known: {error}")
+        return "\n".join(map(printable, lines))
+
+    def _address(self, pipeline: str) -> str:
+        from urllib.parse import urlsplit
+
+        from airflow.sdk import conf
+
+        from airflow_provider_cdc.links import page_address
+
+        base = urlsplit(self.page or conf.get("api", "base_url", fallback="") or "")
+        path = page_address(pipeline)
+        return f"{base.scheme}://{base.netloc}{path}" if path and base.netloc else path
+
+
+def _subject(context: Mapping[str, Any]) -> str:
+    ti, error = context.get("ti"), context.get("exception")
+    task = "A task" if ti is None else f"Task {ti.task_id} of DAG {ti.dag_id}, run {ti.run_id}"
+    return f"{task}: {error}" if error else f"{task}."
+
+
+def _state(ledger_name: str, pipeline: str) -> list[str]:
+    from airflow_provider_cdc.core.ledger import Ledger
+    from airflow_provider_cdc.hooks.connections import ledger_url
+    from airflow_provider_cdc.watch.health import health_of, unsettled
+
+    ledger = Ledger(ledger_url(ledger_name))
+    health = health_of(ledger, pipeline)
+    lines = [f"Pipeline {pipeline}: {len(health.tables)} tables, last batch {health.seq or 'none'}"]
+    for status in (TableStatus.PARKED, TableStatus.WAITING):
+        tables = list(unsettled(health, status).items())
+        lines += [f"{name} {status}: {reason}" for name, reason in tables[:_SHOWN]]
+        lines += [f"and {len(tables) - _SHOWN} more {status}"] if len(tables) > _SHOWN else []
+    return lines + _lag(ledger, pipeline) + _quarantine(ledger, pipeline)
+
+
+def _lag(ledger: Ledger, pipeline: str) -> list[str]:
+    for sample in ledger.progress(pipeline, limit=1):
+        seconds = "an unknown time" if sample.lag_seconds is None else f"{sample.lag_seconds:.0f} s"
+        return [f"Lag at {sample.seen_at.isoformat()}: {seconds}, {sample.lag_records} records"]
+    return []
+
+
+def _quarantine(ledger: Ledger, pipeline: str) -> list[str]:
+    """Return where the records are that the last batch put into quarantine."""
+    batch = ledger.last_committed(pipeline)
+    result = {} if batch is None else batch.result or {}
+    count = int(result.get("quarantined") or 0)
+    if batch is None or not count:
+        return []
+    lines = [f"Batch {batch.seq} put {count} records into quarantine"]
+    for entry in (result.get("quarantine") or ())[:_SHOWN]:
+        code = entry.get("error_code") or entry.get("reason") or ""
+        lines.append(f"{entry.get('topic')}/{entry.get('partition')} offset {entry.get('offset')}: {code}")
+    return lines

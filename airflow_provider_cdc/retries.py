@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Choose the delay before a retry by what went wrong."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import RetryDecision, RetryPolicy
+
+from airflow_provider_cdc.core.errors import BusyError, CdcError, Transient
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class CdcRetryPolicy(RetryPolicy):
+    """Retry soon where another run works on the pipeline, and later each time where a service does not answer.
+
+    Errors that cannot pass fail a task at once with and without it. Other errors follow the task's own settings.
+
+    :param busy: delay after an error that another run of the pipeline causes.
+    :param first: delay after the first error of a service; each further try doubles it.
+    :param longest: bound of that delay.
+    """
+
+    def __init__(
+        self,
+        busy: timedelta = timedelta(seconds=30),
+        first: timedelta = timedelta(seconds=30),
+        longest: timedelta = timedelta(minutes=15),
+    ) -> None:
+        self.busy = busy
+        self.first = first
+        self.longest = longest
+
+    def evaluate(
+        self, exception: BaseException, try_number: int, max_tries: int, context: Context | None = None
+    ) -> RetryDecision:
+        """Return whether and when to retry."""
+        error = _cause(exception)
+        if error is None:
+            return RetryDecision.default()
+        if not isinstance(error, Transient):
+            return RetryDecision.fail(error.code)
+        if isinstance(error, BusyError):
+            return RetryDecision.retry(self.busy, error.code)
+        doublings = min(max(try_number, 1) - 1, 30)
+        return RetryDecision.retry(min(self.longest, self.first * 2**doublings), error.code)
+
+    def serialize(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        names = ("busy", "first", "longest")
+        return {name: getattr(self, name).total_seconds() for name in names}
+
+    @classmethod
+    def deserialize(cls, data: dict[str, Any]) -> CdcRetryPolicy:
+        """Rebuild from :meth:`serialize`."""
+        return cls(**{name: timedelta(seconds=seconds) for name, seconds in data.items()})
+
+
+def _cause(exception: BaseException) -> CdcError | None:
+    """Return the error of this package behind one of Airflow's."""
+    seen: BaseException | None = exception
+    while seen is not None and not isinstance(seen, CdcError):
+        seen = seen.__cause__
+    return seen

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read the options of the section ``[cdc]`` of Airflow's configuration."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import conf
+
+SECTION = "cdc"
+
+
+def default_lease_wait() -> timedelta:
+    """Return the longest wait for other runs of a pipeline."""
+    return timedelta(seconds=conf.getfloat(SECTION, "lease_wait", fallback=900.0))
+
+
+def max_xcom_tables() -> int:
+    """Return the number of tables that a result in XCom names."""
+    return conf.getint(SECTION, "max_xcom_tables", fallback=50)
+
+
+def look_timeout() -> float:
+    """Return the seconds within which a cluster has to answer a sensor's or trigger's new client."""
+    return conf.getfloat(SECTION, "kafka_look_timeout", fallback=3.0)
+
+
+def look_threads() -> int:
+    """Return the number of looks at one address that a triggerer makes at a time."""
+    return conf.getint(SECTION, "kafka_look_threads", fallback=4)
+
+
+def metrics_table_tags() -> bool:
+    """Return whether the metrics of applied rows are sent for each table."""
+    return conf.getboolean(SECTION, "metrics_table_tags", fallback=False)
+
+
+def openlineage_columns() -> bool:
+    """Return whether lineage has the columns of tables."""
+    return conf.getboolean(SECTION, "openlineage_columns", fallback=True)
