@@ -66,8 +66,8 @@ class CdcTableStateOperator(PipelineOperator, BranchMixIn):
         if "ti" in context and self.do_xcom_push:
             context["ti"].xcom_push("return_value", answer)
         if worst in branches:
-            chosen = branches[worst]
-            self.do_branch(context, [chosen] if isinstance(chosen, str) else list(chosen))
+            task_ids = branches[worst]
+            self.do_branch(context, [task_ids] if isinstance(task_ids, str) else list(task_ids))
         elif worst != TableStatus.OK:
             lines = [f"{name} is {line['state']}: {line['reason']}" for name, line in answer["tables"].items()]
             raise AirflowFailException(printable("; ".join(lines)))
