@@ -207,6 +207,12 @@ VERBS = (
         "list, show, export, replay or discard records and rows that could not be carried",
         _QUARANTINE,
     ),
+    Verb(
+        "maintain",
+        "maintain:maintain",
+        "put small files of the tables together, remove files of old versions, write checkpoints",
+        (_PIPELINE, _JSON),
+    ),
     Verb("plan", "sync:plan", "show what the next batch would read, without recording it", _PLAN),
     Verb("decode", "decode:decode", "decode recorded records and print their changes", _DECODE),
     Verb("detect", "detect:detect", "detect the wire format of recorded records; exits with 3 if undecided", _DETECT),

@@ -182,6 +182,41 @@ class Look:
 
 
 @dataclass(slots=True)
+class Maintenance:
+    """Ask for maintenance of the tables instead of a batch.
+
+    :param target_file_bytes: size up to which small files are put together.
+    :param keep_hours: files that a table no longer has are removed after so many hours.
+    """
+
+    target_file_bytes: int
+    keep_hours: int
+
+
+@dataclass(slots=True)
+class TableMaintenance:
+    """Hold what maintenance did to one table.
+
+    :param compacted: small files that were put together.
+    :param written: files that they became.
+    :param vacuumed: files that were removed.
+    :param checkpoint: whether a checkpoint of the table's log was written.
+    :param version: of the table then.
+    :param error: why it could not be done, None if it was.
+    """
+
+    database: str
+    table: str
+    compacted: int = 0
+    written: int = 0
+    vacuumed: int = 0
+    checkpoint: bool = False
+    version: int | None = None
+    error: dict[str, Any] | None = None
+    transient: bool = False
+
+
+@dataclass(slots=True)
 class JobDocument:
     """Everything a batch needs but secrets.
 
@@ -209,6 +244,7 @@ class JobDocument:
     :param replay: rows that the batch takes again, in addition to its records.
     :param decision: what an operator decided about quarantined records; the batch carries it out.
     :param scratch: local folder that takes all that the job writes: it only shows what the batch would do.
+    :param maintenance: the job only maintains the tables in ``states``.
     :param look: the job only reads the quarantine of the batches ``earlier``.
     """
 
@@ -243,6 +279,7 @@ class JobDocument:
     replay: Replay | None = None
     decision: Decision | None = None
     look: Look | None = None
+    maintenance: Maintenance | None = None
     scratch: str = ""
     version: int = DOCUMENT_VERSION
 
@@ -258,11 +295,12 @@ class JobDocument:
             "policy": self.policy.document(),
             "tables": self.tables.document(),
             "states": [state.document() for state in self.states],
-            **{
-                name: None if item is None else shallow_document(item)
-                for name, item in (("replay", self.replay), ("decision", self.decision), ("look", self.look))
-            },
+            **{name: None if item is None else shallow_document(item) for name, item in self._orders()},
         }
+
+    def _orders(self) -> list[tuple[str, Any]]:
+        """Return what the job is to do instead of, or in addition to, reading records."""
+        return [(name, getattr(self, name)) for name in ("replay", "decision", "look", "maintenance")]
 
     @staticmethod
     def from_document(data: dict[str, Any]) -> JobDocument:
@@ -280,6 +318,7 @@ class JobDocument:
             "replay": Replay(**data["replay"]) if data.get("replay") is not None else None,
             "decision": Decision.from_document(data["decision"]) if data.get("decision") is not None else None,
             "look": Look(**data["look"]) if data.get("look") is not None else None,
+            "maintenance": Maintenance(**data["maintenance"]) if data.get("maintenance") is not None else None,
         }
         return JobDocument(**{**data, **typed})
 
@@ -322,6 +361,7 @@ class Result:
     :param replayed: the batch took the rows again that its job names, or carried out its decision.
     :param row_changes: of a preview the row changes by ``database.table`` and operation.
     :param unfit: of a preview the rows that do not fit: table, topic, partition, offset, column, reason.
+    :param maintained: of a job that only maintains the tables: each of them.
     :param entries: of a job that only reads the quarantine: all of it.
     :param lake_batches: batches of the lake that the ledger does not know: ``seq``, ``claim`` and ``result`` of each.
     """
@@ -348,6 +388,7 @@ class Result:
     entries: list[QuarantineEntry] = field(default_factory=list)
     row_changes: dict[str, dict[str, int]] = field(default_factory=dict)
     unfit: list[dict[str, Any]] = field(default_factory=list)
+    maintained: list[TableMaintenance] = field(default_factory=list)
     version: int = DOCUMENT_VERSION
 
     def document(self) -> dict[str, Any]:
@@ -357,6 +398,7 @@ class Result:
             "states": [state.document() for state in self.states],
             "tables": [shallow_document(line) for line in self.tables],
             "entries": [shallow_document(entry) for entry in self.entries],
+            "maintained": [shallow_document(table) for table in self.maintained],
             "error": None if self.error is None else self.error.document(),
             "transient": isinstance(self.error, Transient),
         }
@@ -369,6 +411,7 @@ class Result:
             "states": [TableState.from_document(state) for state in data.get("states", ())],
             "tables": [TableLine(**line) for line in data.get("tables", ())],
             "entries": [QuarantineEntry(**entry) for entry in data.get("entries", ())],
+            "maintained": [TableMaintenance(**table) for table in data.get("maintained", ())],
         }
         if data.get("error") is not None:
             kind = UnavailableError if data.get("transient") else DataError

@@ -30,6 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     secrets = json.loads(os.environ.pop(SECRETS_VARIABLE, "{}"))
     if not job.session:
         shut_out_pandas()
+    from spark_jobs.driver.maintenance import maintain
     from spark_jobs.driver.quarantine_entries import look
     from spark_jobs.driver.run_batch import failed, sync  # has arrays made: only now
     from spark_jobs.workers.encryption import demand_encryption
@@ -37,7 +38,12 @@ def main(arguments: Sequence[str]) -> int:
     run, stop, session, conf = _inline() if options.inline else _spark(job)
     try:
         demand_encryption(conf, secrets)
-        result = sync(job, secrets, run, _say, session) if job.look is None else look(job, secrets)
+        if job.look is not None:
+            result = look(job, secrets)
+        elif job.maintenance is not None:
+            result = maintain(job, job.maintenance, secrets, run)
+        else:
+            result = sync(job, secrets, run, _say, session)
     except CdcError as error:
         result = failed(job, error)
     finally:

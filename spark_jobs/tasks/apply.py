@@ -61,7 +61,13 @@ def apply(
     begin = time.monotonic()
     table = _Table(job, task, secrets, stage)
     try:
-        report = table.run()
+        try:
+            report = table.run()
+        except UnavailableError as error:
+            if error.code != "sink.commit_conflict":
+                raise
+            table = _Table(job, task, secrets, stage)  # maintenance may have come in between; it changes no rows
+            report = table.run()
     except SchemaMissing as error:
         report = ApplyReport(task.table_id, ApplyStatus.WAITING, reason=str(error), error=error)
     except RowsUnknown as error:

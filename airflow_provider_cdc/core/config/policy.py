@@ -10,7 +10,10 @@ from airflow_provider_cdc.core.config.checks import Checks
 
 # Fields that change the content of tables; the others only change how fast or where the work is done.
 DECIDING = ("on_cascade", "on_drop_table", "on_truncate", "tinyint1_as_boolean", "zero_dates")
-_POSITIVE = ("apply_bytes", "chunk_records", "land_deadline_seconds", "lease_seconds", "spark_writer_rows")
+_POSITIVE = (
+    "apply_bytes", "chunk_records", "land_deadline_seconds", "lease_seconds", "log_retention", "spark_writer_rows",
+    "target_file_bytes",
+)  # fmt: skip
 CHOICES: dict[str, tuple[str, ...]] = {
     "engine": ("spark", "inline"),
     "reader": ("auto", "task", "spark"),
@@ -41,6 +44,8 @@ class RunPolicy:
     :param parallelism: number of tasks at a time; None leaves it to the engine.
     :param land_deadline_seconds: seconds that one landing task may take from its first request to its last record.
     :param lease_seconds: seconds that a pipeline stays leased after its holder died.
+    :param log_retention: days after which ``maintain`` removes what no table needs any more.
+    :param target_file_bytes: size up to which ``maintain`` puts small files of a table together.
     :param spark_writer_rows: rows of one table and batch from which ``writer: auto`` takes the Spark writer.
     :param tinyint1_as_boolean: TINYINT(1) becomes BOOLEAN; values above 1 are counted as lost.
     :param zero_dates: zero and invalid dates become ``null``, or the column becomes ``text``.
@@ -59,6 +64,8 @@ class RunPolicy:
     parallelism: int | None = None
     land_deadline_seconds: int = 600
     lease_seconds: int = 60
+    log_retention: int = 30
+    target_file_bytes: int = 134_217_728
     spark_writer_rows: int = 2_000_000
     tinyint1_as_boolean: bool = False
     zero_dates: Literal["null", "text"] = "null"

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Maintain the tables of a pipeline, next to the batches that run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from airflow_provider_cdc.core.documents import JobDocument, Maintenance, Result, TableMaintenance, TableState
+from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
+from spark_jobs.tasks.maintain_table import maintain_table
+
+Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+
+
+def maintain(job: JobDocument, maintenance: Maintenance, secrets: dict[str, dict[str, str]], run: Runner) -> Result:
+    """Maintain every table that has rows of its own; what a dropped table left is not touched."""
+    options = {**job.storage, **secrets.get("storage", {})}
+    live = [s for s in job.states if s.version is not None and s.state != TableStatus.DROPPED]
+    tables = list({state.location: state for state in live}.values())
+    reports = run(partial(_task, maintenance, options), tables)
+    return Result(job.pipeline, job.seq, ResultStatus.DONE, maintained=reports)
+
+
+def _task(maintenance: Maintenance, options: dict[str, str], state: TableState) -> TableMaintenance:
+    return maintain_table(state, maintenance, options)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Maintain one table: put small files together, remove files that nobody needs, write a checkpoint of its log."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance, TableState
+from airflow_provider_cdc.core.errors import Transient, UnavailableError
+from airflow_provider_cdc.core.faults import may_be_caught
+from spark_jobs.driver.parking import as_cdc_error
+from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.delta.table import DeltaLocation
+
+_TRIES = 3
+_CHECKPOINT_AFTER = 10  # versions
+_SMALL = 0.75  # of the target size: a file that is nearly as large as it should be is left as it is
+
+
+def maintain_table(state: TableState, maintenance: Maintenance, options: dict[str, str]) -> TableMaintenance:
+    """Do to a table what is due; doing it again does nothing.
+
+    A batch may commit at the same time: its commit comes first then, and what met it is done again. Errors are
+    reported.
+    """
+    report = TableMaintenance(state.database, state.table)
+    try:
+        for left in reversed(range(_TRIES)):
+            try:
+                _maintain(DeltaLocation(state.location, options), report, maintenance)
+                break
+            except UnavailableError as error:
+                if error.code != "sink.commit_conflict" or not left:
+                    raise
+        _write_checkpoint(DeltaLocation(state.location, options), report, Storage(state.location, options))
+    except BaseException as error:
+        if not may_be_caught(error):
+            raise
+        cdc_error = as_cdc_error(error, {"table": f"{state.database}.{state.table}", "location": state.location})
+        report.error, report.transient = cdc_error.document(), isinstance(cdc_error, Transient)
+    return report
+
+
+def _maintain(target: DeltaLocation, report: TableMaintenance, maintenance: Maintenance) -> None:
+    """Put small files together and remove files of older versions."""
+    table = target.table
+    sizes = pa.table(table.get_add_actions()).column("size_bytes").to_pylist()
+    if sum(size < _SMALL * maintenance.target_file_bytes for size in sizes) > 1:
+        with target.writing():
+            metrics = table.optimize.compact(target_size=maintenance.target_file_bytes)
+        report.compacted += metrics["numFilesRemoved"]
+        report.written += metrics["numFilesAdded"]
+    with target.writing():
+        old = table.vacuum(maintenance.keep_hours, dry_run=True, enforce_retention_duration=False)
+        if old:
+            removed = table.vacuum(maintenance.keep_hours, dry_run=False, enforce_retention_duration=False)
+            report.vacuumed += len(removed)
+
+
+def _write_checkpoint(target: DeltaLocation, report: TableMaintenance, storage: Storage) -> None:
+    """Write a checkpoint where the log has grown since the last one: readers need not read each commit then."""
+    last = storage.read_unfinished("_delta_log/_last_checkpoint") or {"version": -1}
+    report.version = target.version
+    if (target.version or 0) - int(last["version"]) >= _CHECKPOINT_AFTER:
+        with target.writing():
+            target.table.create_checkpoint()
+        report.checkpoint = True

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verb ``maintain``: tables keep their rows in fewer files, next to batches, and a second run does nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from airflow_provider_cdc.core.documents import Maintenance
+from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.sinks.delta.task_writer import TaskWriter
+from spark_jobs.tasks.maintain_table import maintain_table
+from tests.services.broker import Broker
+from tests.system.place import Place
+from tests.system.test_isolation import TABLES, Course
+from tests.system.verdict import unequal
+
+pytestmark = pytest.mark.system
+
+DUE = Maintenance(target_file_bytes=1 << 20, keep_hours=0)
+
+
+@pytest.fixture
+def ground(request: pytest.FixtureRequest) -> Place:
+    """Return a pipeline whose topics hold the shop's first phase."""
+    topics: Place = request.getfixturevalue("place")
+    return topics
+
+
+def files(ground: Place) -> dict[str, int]:
+    """Return the number of files of each table."""
+    tables = [name for name, table in ground.site.tables().items() if table["state"] == "ok"]
+    return {name: len(DeltaTable(str(ground.site.location(name))).file_uris()) for name in tables}
+
+
+def test_tables_stay_equal_in_fewer_files_and_a_second_run_does_nothing(ground: Place) -> None:
+    assert ground.site.launch("maintain").answer().json == {"pipeline": "shop", "tables": []}
+    assert ground.site.sync().code == 0
+    ground.feed(1)
+    assert ground.site.sync().code == 0
+    before = files(ground)
+    several = sorted(name for name, count in before.items() if count > 1)
+    assert several
+    done = ground.site.launch("maintain").answer()
+    assert done.code == 0, done.err
+    lines = {line["table"]: line for line in done.json["tables"]}
+    for name in several:
+        line = lines[f"shop.{name}"]
+        assert (line["compacted"], line["written"]) == (before[name], 1)
+    assert not any("error" in line for line in lines.values())
+    assert max(files(ground).values()) == 1
+    assert unequal(ground.site, 1) == {}
+    again = ground.site.launch("maintain").answer().json["tables"]
+    assert {(line["compacted"], line["written"], line["vacuumed"], line["checkpoint"]) for line in again} == {
+        (0, 0, 0, False)
+    }
+    ground.feed(2)
+    after = ground.site.sync()
+    assert (after.code, after.json["parked"]) == (0, []), after.err
+    assert unequal(ground.site, 2) == {}
+
+
+@pytest.fixture
+def course(broker: Broker, tmp_path: Any, request: pytest.FixtureRequest) -> Course:
+    events = Course(broker, "".join(c for c in request.node.name if c.isalnum())[-60:], tmp_path)
+    events.create(100, *TABLES)
+    events.insert(200, 1, *TABLES)
+    events.sync()
+    for key in (2, 3):
+        events.insert(200 + 10 * key, key, *TABLES)
+        events.sync()
+    return events
+
+
+def test_a_batch_that_meets_maintenance_commits_behind_it(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, met = TaskWriter.commit, []
+    state = course.lake.state("shop", "sick")
+    assert state is not None
+
+    def meet(self: TaskWriter, target: DeltaLocation, action: Action) -> int | None:
+        if not met and target.location.endswith("/sick"):
+            met.append(maintain_table(state, DUE, {}))
+        return commit(self, target, action)
+
+    monkeypatch.setattr(TaskWriter, "commit", meet)
+    course.update(500, 1, *TABLES)
+    assert {state for state, _ in course.sync().values()} == {"ok"}
+    assert (met[0].error, met[0].compacted) == (None, 3)
+    assert course.values("sick") == course.values("t0") == {1: "500", 2: "220", 3: "230"}
+
+
+def test_maintenance_that_meets_a_batch_is_done_again(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
+    from deltalake.exceptions import CommitFailedError
+    from deltalake.table import TableOptimizer
+
+    compact, met = TableOptimizer.compact, []
+
+    def meet(self: TableOptimizer, *rest: Any, **named: Any) -> Any:
+        if not met:
+            met.append(True)
+            course.update(500, 1, *TABLES)
+            course.sync()
+            raise CommitFailedError("a file that was to be put together is gone")
+        return compact(self, *rest, **named)
+
+    monkeypatch.setattr(TableOptimizer, "compact", meet)
+    state = course.lake.state("shop", "sick")
+    assert state is not None
+    report = maintain_table(state, DUE, {})
+    assert (report.error, report.written) == (None, 1)
+    assert course.values("sick") == {1: "500", 2: "220", 3: "230"}
+    course.update(600, 2, *TABLES)
+    assert {state for state, _ in course.sync().values()} == {"ok"}
+
+
+def test_a_checkpoint_is_written_where_the_log_has_grown(course: Course) -> None:
+    for number in range(10):
+        course.update(1000 + 10 * number, 1, "sick")
+        course.sync()
+    state = course.lake.state("shop", "sick")
+    assert state is not None
+    report = maintain_table(state, DUE, {})
+    assert report.checkpoint and report.vacuumed > 0
+    assert (course.folder / "shop" / "sick" / "_delta_log" / "_last_checkpoint").exists()
+    assert course.values("sick")[1] == "1090"
+    assert not maintain_table(state, DUE, {}).checkpoint
+
+
+def test_a_table_that_is_gone_is_reported_and_not_made(course: Course) -> None:
+    state = course.lake.state("shop", "sick")
+    assert state is not None
+    state.location += "-elsewhere"
+    report = maintain_table(state, DUE, {})
+    assert report.error is not None and report.error["code"].startswith("sink.")
