@@ -82,7 +82,7 @@ def test_a_batch_that_meets_maintenance_commits_behind_it(course: Course, monkey
 
     def meet(self: TaskWriter, target: DeltaLocation, action: Action) -> int | None:
         if not met and target.location.endswith("/sick"):
-            met.append(maintain_table(state, DUE, {}))
+            met.append(maintain_table(state, Maintenance(DUE.target_file_bytes, keep_hours=24), {}))
         return commit(self, target, action)
 
     monkeypatch.setattr(TaskWriter, "commit", meet)
