@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.apply.clock_order import beside_copies, order_unknown, rows_of_name, unordered_with
+from airflow_provider_cdc.core.apply.clock_order import next_to_copies, order_unknown, rows_of_name, unordered_with
 from airflow_provider_cdc.core.apply.foreign_key_actions import Lost, RowsUnknown, lost_values, referring
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
@@ -512,7 +512,7 @@ class _Table:
         :raises DataError: only the order of changes of one instant would show it.
         """
         timeline = self._timeline
-        rows = beside_copies(rows, timeline.copies)
+        rows = next_to_copies(rows, timeline.copies)
         clears = timeline.clears if self._policy.on_truncate == "apply" else []
         boundaries = {span.start, *clears, *(version.position for version in timeline.versions)}
         for boundary in sorted(boundaries - {""}):

@@ -19,6 +19,7 @@ CLEAN = (
     "airflow_provider_cdc",
     "airflow_provider_cdc/batch",
     "airflow_provider_cdc/commands",
+    "airflow_provider_cdc/core/apply",
     "airflow_provider_cdc/core/config",
     "airflow_provider_cdc/core/ddl",
     "airflow_provider_cdc/core/ddl/oracle",
@@ -74,7 +75,6 @@ CLEAN = (
 # Retired words that are left: the numbers may only shrink, and a folder without any belongs in CLEAN.
 LEFT = {
     "airflow_provider_cdc/core": 1,
-    "airflow_provider_cdc/core/apply": 152,
     "tests": 4,
     "tests/airflow": 23,
     "tests/architecture": 35,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys that changes of one moment on several partitions take and leave, where a tool writes no positions."""
+"""Settle keys that changes of one moment on several partitions acquire and release; the tool writes no positions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_provider_cdc.core.apply.row_sets import group_numbers
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.arrays import IntArray
 
-_State = str | None  # of a key: its row's image, None where no row has it
+_State = str | None  # of a key: its row's image, or None where no row has the key
 
 
 def settle(
@@ -24,57 +24,57 @@ def settle(
     keys: pa.Table,
     winners: IntArray,
     groups: IntArray,
-    where: IntArray,
+    event_rows: IntArray,
     fills: np.ndarray,
     rows_before: Callable[[pa.Table], pa.Table],
 ) -> IntArray:
     """Return the winners, with another one for each key whose last changes are of one moment on several partitions.
 
-    Their order is unknown to the clock, but not to the images: each change takes the key from the state before it to
-    the state after it, so the last state is the one that is reached more often than it is left. If there is none the
-    key ends as it began.
+    The clock does not order such changes, but their images do. Each change takes the key from the state before it to
+    the state after it. So the last state is the one that is reached more often than it is left. If there is no such
+    state, the key ends as it began.
 
     :param keys: the key of each event.
     :param winners: per key the newest event, as the positions have it.
     :param groups: number of each event's key.
-    :param where: place of each event's row in the typer's changes.
-    :param fills: whether the event takes the key; if not, it leaves it.
-    :param rows_before: gives the rows of a table's keys before all of these changes.
-    :raises DataError: images do not tell how a key ends.
+    :param event_rows: per event the index of its row in the typer's changes.
+    :param fills: per event whether it acquires the key; otherwise it releases the key.
+    :param rows_before: return the rows that a table of keys had before all of these changes.
+    :raises DataError: images do not show how a key ends.
     :raises RewindNeeded: some of a moment's changes came too late for the stored rows.
     """
-    mine = typer.changes.rows.select(["position", "topic", "partition"]).take(pa.array(where))
+    mine = typer.changes.rows.select(["position", "topic", "partition"]).take(pa.array(event_rows))
     moments, partitions = moments_and_partitions(mine)
     contested = of_several(groups, winners, moments, partitions)
     if not len(contested):
         return winners
-    images = KeyStates(typer, where, fills)
+    images = KeyStates(typer, event_rows, fills)
     events: dict[int, dict[int, list[int]]] = {int(key): {} for key in contested}  # by moment
     for event in np.flatnonzero(np.isin(groups, contested)).tolist():
         events[int(groups[event])].setdefault(int(moments[event]), []).append(event)
     settled = {int(groups[winner]): int(winner) for winner in winners}
     cycles: dict[int, list[list[int]]] = {}
     for key, by_moment in events.items():
-        runs = [_newest_version(typer, where, mine) for mine in by_moment.values()]
-        # where a moment ends as it began, the one before it says how
-        final = next((found for run in reversed(runs) if (found := images.finals(run, partitions[run]))), None)
+        runs = [_newest_version(typer, event_rows, mine) for mine in by_moment.values()]
+        # a moment that ends as it began does not show the state: the moment before it does
+        final = next((ends for run in reversed(runs) if (ends := images.finals(run, partitions[run]))), None)
         if final is None:
             cycles[key] = runs
         else:
             settled[key] = _reaching(typer, images, runs[-1], final)
     if cycles:
-        taken = _taken(typer, keys, cycles, where, rows_before)
+        taken = _taken(typer, keys, cycles, event_rows, rows_before)
         for key, runs in cycles.items():
             states = {images.reached(event) for event in runs[-1]}
             final = sorted(states - {None}, key=str) if key in taken else [None]
             settled[key] = _reaching(typer, images, runs[-1], final)
-    chosen: IntArray = np.sort(np.array(list(settled.values()), dtype=np.int64))
-    return chosen
+    newest_events: IntArray = np.sort(np.array(list(settled.values()), dtype=np.int64))
+    return newest_events
 
 
-def _newest_version(typer: RowTyper, where: IntArray, events: list[int]) -> list[int]:
-    """Return those of a moment's events that the newest schema describes: they came later."""
-    versions = typer.versions[where[events]]
+def _newest_version(typer: RowTyper, event_rows: IntArray, events: list[int]) -> list[int]:
+    """Return those of a moment's events that the newest schema describes; they came after the others."""
+    versions = typer.versions[event_rows[events]]
     return [event for event, version in zip(events, versions, strict=True) if version == versions.max()]
 
 
@@ -95,10 +95,10 @@ def of_several(groups: IntArray, winners: IntArray, moments: IntArray, partition
 
 
 class KeyStates:
-    """The states that events take a key from and to."""
+    """Read the states of keys before and after events."""
 
-    def __init__(self, typer: RowTyper, where: IntArray, fills: np.ndarray) -> None:
-        self._changes, self._where, self._fills = typer.changes, where, fills
+    def __init__(self, typer: RowTyper, event_rows: IntArray, fills: np.ndarray) -> None:
+        self._changes, self._event_rows, self._fills = typer.changes, event_rows, fills
 
     def reached(self, event: int) -> _State:
         """Return the state after an event."""
@@ -109,9 +109,10 @@ class KeyStates:
         return None if self._fills[event] else self._image(event)
 
     def finals(self, events: list[int], partitions: IntArray) -> list[_State]:
-        """Return how a moment's events leave their key: several states where nothing tells, none where nothing changes.
+        """Return the states that a moment's events may leave their key in.
 
-        Those of one partition are in order. Else it is the state that is reached more often than left.
+        Several states mean that the images do not decide; none means that nothing changes. Events of one partition are
+        in order. Of events on several partitions it is the state that is reached more often than it is left.
 
         :param partitions: of each event.
         """
@@ -121,31 +122,31 @@ class KeyStates:
         return list((Counter(map(self.reached, events)) - left).elements())
 
     def _image(self, event: int) -> str:
-        """Return an image so that equal ones are equal texts: formats build some with other spaces or order."""
+        """Return an image as a text that is the same for equal images; formats differ in their spaces and order."""
         images = self._changes.images["after" if self._fills[event] else "before"]
-        image = images.at(self._where[[event]])[0].as_py()
+        image = images.at(self._event_rows[[event]])[0].as_py()
         return repr(sorted(json.loads(image, parse_float=str, parse_int=str).items()))
 
 
 def _reaching(typer: RowTyper, images: KeyStates, events: list[int], final: list[_State]) -> int:
     """Return the last event that leads to the final state."""
-    found = [event for event in events if len(final) == 1 and images.reached(event) == final[0]]
-    if not found:
+    reaching = [event for event in events if len(final) == 1 and images.reached(event) == final[0]]
+    if not reaching:
         raise order_unknown(typer.timeline, "changes of one key on several partitions")
-    return found[-1]
+    return reaching[-1]
 
 
 def _taken(
     typer: RowTyper,
     keys: pa.Table,
     cycles: dict[int, list[list[int]]],
-    where: IntArray,
+    event_rows: IntArray,
     rows_before: Callable[[pa.Table], pa.Table],
 ) -> set[int]:
     """Return which of these keys the stored rows have."""
     events = [event for runs in cycles.values() for run in runs for event in run]
-    positions = typer.changes.rows.column("position").take(pa.array(where[events]))
-    if typer.flags("applied")[where[events]].any():
+    positions = typer.changes.rows.column("position").take(pa.array(event_rows[events]))
+    if typer.flags("applied")[event_rows[events]].any():
         what = "changes of keys came later than others of their moment"
         raise rewind_needed(str(typer.timeline.last_name), what, min(positions.to_pylist()))
     asked = keys.take(pa.array([runs[0][0] for runs in cycles.values()]))

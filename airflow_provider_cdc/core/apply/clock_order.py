@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which changes the tool's clock cannot order, a whole column of positions at once (core.model.clock_position)."""
+"""Find changes that the tool's clock cannot order, a whole column of positions at once (core.model.clock_position)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 
 
 def order_unknown(timeline: TableTimeline, what: str) -> DataError:
-    """Return the error of a table that nothing but the order of changes of one instant would make certain.
+    """Return the error of a table whose content depends on the unknown order of changes of one instant.
 
     :param what: the changes whose order matters.
     """
@@ -31,7 +31,7 @@ def order_unknown(timeline: TableTimeline, what: str) -> DataError:
 
 
 def unordered_with(position: str, positions: pa.ChunkedArray) -> BoolArray:
-    """Return which positions are those of changes whose order with a change at ``position`` is unknown."""
+    """Return for each position whether the order of its change and a change at ``position`` is unknown."""
     flags: BoolArray = np.zeros(len(positions), dtype=bool)
     if not clock.is_clock_position(position) or not len(positions):
         return flags
@@ -55,13 +55,13 @@ def _equal(positions: pa.ChunkedArray, position: str, part: slice) -> BoolArray:
 
 
 def moments_and_partitions(rows: pa.Table) -> tuple[IntArray, IntArray]:
-    """Return of changes the number of their millisecond and the number of their partition."""
+    """Return for each change the number of its millisecond and the number of its partition."""
     millisecond = moment_of(rows.column("position"))
     partition = [rows.column("topic").cast(pa.string()), rows.column("partition")]
     return group_numbers([millisecond]), group_numbers(partition)
 
 
-def beside_copies(rows: pa.Table, copies: Mapping[str, Sequence[str]]) -> pa.Table:
+def next_to_copies(rows: pa.Table, copies: Mapping[str, Sequence[str]]) -> pa.Table:
     """Return changes with positions right before or behind statements that their own partition has a copy of.
 
     :param copies: position of a statement -> positions of its copies on other partitions.
@@ -87,17 +87,17 @@ def _before(position: str) -> str:
     return f"{position[:-1]}{chr(ord(position[-1]) - 1)}"
 
 
-def _behind(positions: pa.ChunkedArray, which: BoolArray, place: str, own: pa.ChunkedArray) -> pa.ChunkedArray:
-    if not which.any():
+def _behind(positions: pa.ChunkedArray, moved: BoolArray, target: str, own: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not moved.any():
         return positions
-    return pc.if_else(pa.array(which), pc.binary_join_element_wise(place, own, "."), positions)
+    return pc.if_else(pa.array(moved), pc.binary_join_element_wise(target, own, "."), positions)
 
 
 def rows_of_name(rows: pa.Table, start: str, end: str | None, others: list[tuple[str, str | None]]) -> pa.Table | None:
-    """Return the changes that a table has under one of its names, None where the clock cannot tell them from others.
+    """Return the changes that a table has under one of its names, None where the clock cannot separate them.
 
-    A change that the clock puts just outside of the span, but cannot order with its boundary, belongs to the table if
-    no other table had the name on the other side: then it stands right inside of the boundary.
+    The clock may put a change just outside of the span, but not know its order with the boundary. Such a change belongs
+    to the table if no other table had the name on the other side. It is then moved right inside of the boundary.
 
     :param rows: changes of everything that had this name.
     :param start: position from which on the table has the name; ``end`` from which on it does not.
@@ -127,7 +127,7 @@ def _within(positions: pa.ChunkedArray, start: str, end: str | None) -> BoolArra
 
 
 def _moved(rows: pa.Table, which: BoolArray, behind: str) -> pa.Table:
-    """Return rows of which some stand right behind a position, in their order."""
+    """Return rows, some of them moved right behind a position in their order."""
     positions = rows.column("position")
     moved = _behind(positions, which, behind, positions)
     return rows if moved is positions else rows.set_column(rows.schema.get_field_index("position"), "position", moved)

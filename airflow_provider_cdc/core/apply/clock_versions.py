@@ -38,16 +38,18 @@ def versions_in_doubt(
     return first, last
 
 
-def version_of_row(timeline: TableTimeline, candidates: Sequence[int], told: Callable[[], TableSchema | None]) -> int:
+def version_of_row(
+    timeline: TableTimeline, candidates: Sequence[int], stated_structure: Callable[[], TableSchema | None]
+) -> int:
     """Return the schema version that rows belong to, of those whose columns they have.
 
     :param candidates: not empty, ascending.
-    :param told: the structure that the rows state, None where they do not.
+    :param stated_structure: return the structure that the rows state, or None where they state none.
     :raises DataError: several fit, and it matters which.
     """
     if _alike(timeline, candidates):
         return candidates[-1]
-    stated = told()
+    stated = stated_structure()
     same = [] if stated is None else [e for e in candidates if _states(timeline, e, stated, candidates)]
     if not same or not _alike(timeline, same):
         raise order_unknown(timeline, "a change of columns and rows of other partitions")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Foreign keys that changed rows without row events: which parents' values went, and which rows still refer to them.
+"""Find rows that foreign keys changed without row events: those that still refer to values that their parent lost.
 
 MySQL and MariaDB log no event for the rows that ON DELETE and ON UPDATE actions change. While a foreign key holds, no
-row refers to a value that its parent table lost: a row that does so here was deleted or changed by such an action.
+row refers to a value that its parent table lost. A row that does so here was deleted or changed by such an action.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class RowsUnknown(DataError):
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Values of referenced columns that no row of the parent had any more, and where they went.
+    """Hold values of referenced columns that no row of the parent has any more, and the positions of their loss.
 
     :param values: one column for each column of the reference, in its order.
     :param positions: of the DELETE or UPDATE.
@@ -58,11 +58,11 @@ def lost_values(
     names = _referenced(parent, reference)
     key_only = set(names) <= {column.name for column in parent.schema.key_columns}
     deleting = pc.equal(ordered.rows.column("op").cast(pa.string()), "delete").to_numpy(zero_copy_only=False)
-    told = ordered.images["before"].there
+    has_before = ordered.images["before"].there
     deleted = typer.typed(np.flatnonzero(deleting), "before", last, key_only=key_only)
     # an update that says nothing of the row before has not changed what others refer to
-    before = typer.typed(np.flatnonzero(~deleting & told), "before", last, key_only=key_only, partial=True)
-    after = typer.typed(before.places, "after", last, key_only=key_only, partial=True)
+    before = typer.typed(np.flatnonzero(~deleting & has_before), "before", last, key_only=key_only, partial=True)
+    after = typer.typed(before.row_indexes, "after", last, key_only=key_only, partial=True)
     if typer.failures:
         raise RowsUnknown(
             "apply.cascade_unknown",
@@ -70,9 +70,9 @@ def lost_values(
             hint="see that table's own failures",
         )
     moved = _moved(before, after, names)
-    places = np.concatenate([deleted.places, before.places[moved]])
+    row_indexes = np.concatenate([deleted.row_indexes, before.row_indexes[moved]])
     values = pa.concat_tables([deleted.rows.select(names), before.rows.select(names).filter(pa.array(moved))])
-    positions = ordered.rows.column("position").take(pa.array(places))
+    positions = ordered.rows.column("position").take(pa.array(row_indexes))
     return Lost(values, pa.array(positions.to_pylist(), pa.string()))
 
 
@@ -87,25 +87,25 @@ def referring(rows: pa.Table, names: list[str], lost: Lost, positions: pa.Chunke
         return pa.array(np.zeros(count, bool))
     columns = zip((rows.column(name) for name in names), lost.values.columns, strict=True)
     groups = group_numbers([_together(mine, theirs) for mine, theirs in columns])
-    found = np.isin(groups[:count], groups[count:])
+    refers = np.isin(groups[:count], groups[count:])
     for name in names:  # a foreign key with a NULL refers to nothing
-        found &= rows.column(name).is_valid().to_numpy()
+        refers &= rows.column(name).is_valid().to_numpy()
     if positions is not None:
         order = pc.sort_indices(lost.positions)
         newest: np.ndarray = np.full(int(groups.max()) + 1, "", object)
-        # of several values assigned to one place numpy keeps the last
+        # of several values assigned to one index numpy keeps the last
         newest[groups[count:][order.to_numpy()]] = lost.positions.take(order).to_numpy(zero_copy_only=False)
-        rows_found = np.flatnonzero(found)
-        mine = positions.take(pa.array(rows_found)).to_numpy(zero_copy_only=False)
-        found[rows_found] = mine < newest[groups[rows_found]]
-    return pa.array(found)
+        referring_rows = np.flatnonzero(refers)
+        mine = positions.take(pa.array(referring_rows)).to_numpy(zero_copy_only=False)
+        refers[referring_rows] = mine < newest[groups[referring_rows]]
+    return pa.array(refers)
 
 
 def _referenced(parent: TableTimeline, reference: Reference) -> list[str]:
     """Return the present names of the parent's columns that a foreign key refers to."""
     then = parent.versions[parent.version_at(reference.position)].schema
-    found = [then.named(name) for name in reference.parent_columns] or list(then.key_columns)
-    now = [None if column is None else parent.schema.column(column.id) for column in found]
+    referenced = [then.named(name) for name in reference.parent_columns] or list(then.key_columns)
+    now = [None if column is None else parent.schema.column(column.id) for column in referenced]
     names = [column.name for column in now if column is not None]
     if len(names) != len(reference.columns):
         raise RowsUnknown(
@@ -117,8 +117,8 @@ def _referenced(parent: TableTimeline, reference: Reference) -> list[str]:
 
 def _moved(before: TypedRows, after: TypedRows, names: list[str]) -> np.ndarray:
     """Return which updates changed one of these columns; a column that an image lacks is unchanged."""
-    moved: np.ndarray = np.zeros(len(before.places), bool)
-    same_rows = np.isin(before.places, after.places)
+    moved: np.ndarray = np.zeros(len(before.row_indexes), bool)
+    same_rows = np.isin(before.row_indexes, after.row_indexes)
     for name in names:
         old, new = before.rows.column(name).filter(pa.array(same_rows)), after.rows.column(name)
         groups = group_numbers([pa.chunked_array([*old.chunks, *new.chunks], old.type)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys that rows of one statement take and leave, where a tool spread the rows over partitions."""
+"""Settle keys that rows of one statement acquire and release, where a tool spread the rows over partitions."""
 
 from __future__ import annotations
 
@@ -14,39 +14,44 @@ from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.model.position_columns import event_of
 
 
-def taken_beside(
-    winners: IntArray, groups: IntArray, where: IntArray, fills: BoolArray, rows: pa.Table, wire: Format
+def acquired_in_one_event(
+    winners: IntArray, groups: IntArray, event_rows: IntArray, fills: BoolArray, rows: pa.Table, wire: Format
 ) -> IntArray:
-    """Return the winners, with another one for each key that a row took beside the one that left it.
+    """Return the winners, with another one for each key that one row released and another acquired in one event.
 
-    Such rows are numbered anew in each record (docs/wire/canal.md 5.1), so nothing tells whether the row that took
-    the key (1 to 2) or the one that left it (2 to 3) came first; but a key is free before it is taken.
+    Each record numbers such rows from the start (docs/wire/canal.md 5.1). So their numbers do not show whether the row
+    that acquired the key (1 to 2) or the row that released it (2 to 3) came first. But a key is released before it is
+    acquired again.
 
     :param winners: per key the newest event, as the positions have it.
     :param groups: number of each event's key.
-    :param where: place of each event's row in ``rows``.
-    :param fills: whether the event takes the key; if not, it leaves it.
+    :param event_rows: per event the index of its row in ``rows``.
+    :param fills: per event whether it acquires the key; otherwise it releases the key.
     """
     leaving = winners[~fills[winners]]
-    ops = rows.column("op").take(pa.array(where[leaving])).cast(pa.string())
+    ops = rows.column("op").take(pa.array(event_rows[leaving])).cast(pa.string())
     leaving = leaving[pc.equal(ops, "update").to_numpy(zero_copy_only=False)]
     if not len(leaving):
         return winners
-    wanted: BoolArray = np.zeros(int(groups.max()) + 1, dtype=bool)
-    wanted[groups[leaving]] = True
-    order = np.flatnonzero(wanted[groups])
+    is_left_key: BoolArray = np.zeros(int(groups.max()) + 1, dtype=bool)
+    is_left_key[groups[leaving]] = True
+    order = np.flatnonzero(is_left_key[groups])
     order = order[np.argsort(groups[order], kind="stable")]  # by key, each key's newest last
     last = np.flatnonzero(np.r_[groups[order][1:] != groups[order][:-1], True])
     leaving, before = order[last], order[np.maximum(last - 1, 0)]
-    beside = (
-        fills[before] & (groups[before] == groups[leaving]) & _of_one_event(rows, where[leaving], where[before], wire)
+    of_one_event = (
+        fills[before]
+        & (groups[before] == groups[leaving])
+        & _of_one_event(rows, event_rows[leaving], event_rows[before], wire)
     )
-    chosen: IntArray = np.sort(np.concatenate([np.setdiff1d(winners, leaving[beside]), before[beside]]))
-    return chosen
+    newest_events: IntArray = np.sort(
+        np.concatenate([np.setdiff1d(winners, leaving[of_one_event]), before[of_one_event]])
+    )
+    return newest_events
 
 
 def _of_one_event(rows: pa.Table, some: IntArray, others: IntArray, wire: Format) -> BoolArray:
-    """Return which rows belong to one event in the source's log, which does not number them together."""
+    """Return for each pair of rows whether both belong to one event of the source's log and no number orders them."""
     both = rows.select(["position", "topic", "partition", "offset"]).take(pa.array(np.concatenate([some, others])))
     events, other_events = np.split(group_numbers([event_of(both.column("position"))]), 2)
     sources, other_sources = np.split(sources_of(both, wire), 2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan that resolving makes and a writer commits: step by step what a table must become."""
+"""Define the plan that resolving makes and a writer commits: step by step what a table must become."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LaterRows:
 
 @dataclass(slots=True)
 class MergeStep:
-    """What one span of schemas without a barrier does to the table.
+    """Change the table as one span of schemas without a barrier does.
 
     :param version: index of the schema version that the table has afterwards.
     :param clear: the rows stored before are gone (TRUNCATE).
@@ -61,7 +61,7 @@ class MergeStep:
 
     @property
     def adds(self) -> bool:
-        """Whether there are upserts, if none of them fails."""
+        """Return whether there are upserts, if none of them fails."""
         return bool(self.upserts.num_rows or (self.later is not None and self.later.most))
 
     def type_now(self) -> None:
@@ -72,7 +72,7 @@ class MergeStep:
 
     @property
     def keyed(self) -> bool:
-        """Whether rows are told apart by a key."""
+        """Return whether a key identifies the rows."""
         return bool(self.schema.key)
 
 
@@ -80,7 +80,7 @@ class MergeStep:
 class MergePlan:
     """Everything that a stretch of changes does to one table.
 
-    :param steps: in order; each needs the content the one before left.
+    :param steps: in order; each needs the content that the step before left.
     :param failures: rows that were left out.
     :param lossy: counts of values that were not kept as they were, by kind, e.g. ``zero_date``.
     :param changes: rows by operation.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The changes of one table in source order; their images, which are large, stay in the pieces they were read in."""
+"""Hold the changes of one table in source order; their large images stay in the pieces that they were read in."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StoredPieces(Protocol):
 
 
 class Changes:
-    """Changes by place: 0 is the oldest.
+    """Hold changes by row index: 0 is the oldest.
 
     :ivar rows: all but the images, sorted.
     :ivar images: ``before`` and ``after``.
@@ -49,7 +49,7 @@ class Changes:
     def __init__(self, table: pa.Table, stored: Mapping[str, StoredPieces] | None = None) -> None:
         """Put row changes (:data:`RESOLVE_COLUMNS`) into source order.
 
-        :param stored: the images, if the table has :data:`STORED_ROW` and :func:`has` in their place.
+        :param stored: the images, if the table has the columns :data:`STORED_ROW` and :func:`has` instead of them.
         """
         names = _IMAGES if stored is None else [STORED_ROW, *map(has, _IMAGES)]
         rest = table.drop_columns(names)
@@ -60,21 +60,23 @@ class Changes:
         else:
             self.images = {name: Images.of_stored(stored[name], table, name, order) for name in _IMAGES}
 
-    def to_compare(self, places: IntArray) -> pa.Table:
+    def to_compare(self, row_indexes: IntArray) -> pa.Table:
         """Return some changes with their images, or with digests of images that are stored."""
-        found = self.rows.take(pa.array(places))
+        compared = self.rows.take(pa.array(row_indexes))
         for name, images in self.images.items():
-            found = found.append_column(name, images.digests(places) if images.stored else images.at(places))
-        return found
+            compared = compared.append_column(
+                name, images.digests(row_indexes) if images.stored else images.at(row_indexes)
+            )
+        return compared
 
 
 @dataclass(slots=True)
 class Images:
-    """One image of all rows.
+    """Hold one image of all rows.
 
     :param starts: number of rows before each piece.
-    :param order: per place the number of the row as it was read, None where that is the same.
-    :param there: per place whether the row has the image.
+    :param order: per row index the number of the row as it was read, None where both are the same.
+    :param there: per row index whether the row has the image.
     :param row_bytes: mean bytes of a row's image.
     :param stored: whether the pieces are read again each time.
     """
@@ -105,30 +107,30 @@ class Images:
             rows, there = rows[order], there[order]
         return Images(pieces, starts, rows, there, row_bytes, stored=True)
 
-    def portions(self, places: IntArray) -> Iterator[IntArray]:
-        """Split places into portions to read and type one after the other; each is ascending.
+    def portions(self, row_indexes: IntArray) -> Iterator[IntArray]:
+        """Split row indexes into portions to read and type one after the other; each portion is ascending.
 
-        Stored images are split as they are stored, so that each piece is read about once whatever the order of places.
+        Stored images are split as they are stored, so that each piece is read about once in whatever order rows are.
         """
         if not self.stored or self.order is None:
-            yield places
+            yield row_indexes
             return
-        by_row = places[np.argsort(self.order[places], kind="stable")]
+        by_row = row_indexes[np.argsort(self.order[row_indexes], kind="stable")]
         count = max(1, int(PORTION_BYTES / max(1.0, self.row_bytes)))
         for start in range(0, len(by_row), count):
             yield np.sort(by_row[start : start + count])
 
-    def digests(self, places: IntArray) -> pa.Array:
+    def digests(self, row_indexes: IntArray) -> pa.Array:
         """Return digests of the images of some rows, in their order."""
         digest_of: dict[int, bytes] = {}
-        for portion in self.portions(places[self.there[places]]):
-            for place, image in zip(portion.tolist(), self.at(portion), strict=True):
-                digest_of[place] = hashlib.blake2b(image.as_buffer(), digest_size=16).digest()
-        return pa.array(map(digest_of.get, places.tolist()), pa.binary())
+        for portion in self.portions(row_indexes[self.there[row_indexes]]):
+            for row_index, image in zip(portion.tolist(), self.at(portion), strict=True):
+                digest_of[row_index] = hashlib.blake2b(image.as_buffer(), digest_size=16).digest()
+        return pa.array(map(digest_of.get, row_indexes.tolist()), pa.binary())
 
-    def at(self, places: IntArray) -> pa.Array:
+    def at(self, row_indexes: IntArray) -> pa.Array:
         """Return the images of some rows, in their order."""
-        rows = places if self.order is None else self.order[places]
+        rows = row_indexes if self.order is None else self.order[row_indexes]
         piece_of = np.searchsorted(self.starts, rows, "right") - 1
         parts, gathered = [], []
         for piece in np.unique(piece_of).tolist():
@@ -147,19 +149,19 @@ class Picked:
     """The images of some rows, gathered a stretch at a time."""
 
     images: Images
-    places: IntArray
+    row_indexes: IntArray
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.row_indexes)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all of them, as if all rows' images were equally long."""
-        return int(self.images.row_bytes * len(self.places))
+        return int(self.images.row_bytes * len(self.row_indexes))
 
     def slice(self, start: int, length: int) -> pa.Array:
         """Return a stretch of them."""
-        return self.images.at(self.places[start : start + length])
+        return self.images.at(self.row_indexes[start : start + length])
 
 
 def ascending(position: pa.ChunkedArray) -> bool:
@@ -171,7 +173,7 @@ def ascending(position: pa.ChunkedArray) -> bool:
 
 
 def _order(rows: pa.Table) -> IntArray:
-    # where one position both vacates and fills a key (a moved key), filling wins
+    # where one position both releases and acquires a key (a moved key), acquiring wins
     fills = pc.not_equal(rows.column("op").cast(pa.string()), "delete").cast(pa.int8())
     keys = pa.table(
         {

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows that a tool without positions sent again, told by their source time and images (docs/formats/README.md, Order).
+"""Recognise rows that a tool without positions sent again, by source time and images (docs/formats/README.md, Order).
 
 A row that came before is either sent again or a change that was made twice in one second of the source. Where its image
-before is not what the key was left with, it was sent again. Else both are looked at: if they end differently, and the
-tool sent the two soon after each other, the row counts; if not, nothing tells, and the table is parked.
+before is not what the key was left with, it was sent again. Otherwise both cases are tried. If they end differently,
+and the tool sent the two soon after each other, the row counts. If not, it stays unknown which case it is, and the
+table is parked.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.model.clock_position import REPEAT_MS
 from airflow_provider_cdc.core.model.position_columns import tool_time_of
 
-# what is needed of a change besides what resolving needs, and what is made of it
+# the columns of a change that are needed in addition to those that resolving needs
 SENT_COLUMNS = ["source_time", "tool_time", "kafka_time"]
-_UNKNOWN = object()  # the state of a key that nothing tells
+_UNKNOWN = object()  # the state of a key that no event shows
 _UNORDERED = object()  # the state of a key within a moment of several partitions
 
 
 def with_sending(rows: pa.Table) -> pa.Table:
-    """Return changes with the columns that tell repeats.
+    """Return changes with the columns that reveal repeats.
 
-    ``source`` is the source time, ``sent`` the later of Kafka's time and the partition's clock in milliseconds,
-    ``stale`` whether the tool built the record before that clock, so that it came before, and ``doubtful`` whether it
-    may be the repeat of a row from before a boundary (:func:`without_repeats_across`).
+    ``source`` is the source time. ``sent`` is the later of Kafka's time and the partition's clock in milliseconds.
+    ``stale`` says that the tool built the record before that clock, so that it came before. ``doubtful`` says that the
+    row may be the repeat of a row from before a boundary (:func:`without_repeats_across`).
 
     :param rows: with :data:`SENT_COLUMNS`.
     """
@@ -104,7 +105,7 @@ def _flags(rows: pa.Table, name: str) -> BoolArray:
 
 
 class _Sightings:
-    """Rows behind a boundary that may repeat rows before it.
+    """Judge rows behind a boundary that may repeat rows before it.
 
     :param suspects: indexes of the rows behind it.
     :param contents: of each suspect a number that only the same change has, whenever it was sent.
@@ -131,37 +132,37 @@ class _Sightings:
         return again, doubtful
 
 
-def _contents(rows: pa.Table, places: IntArray) -> IntArray:
-    """Return a number per row that only the same change has, whenever it was sent."""
-    chosen = rows.select(["source", "op", "before", "after"]).take(pa.array(places))
-    texts = (chosen.column(name).cast(pa.string()) for name in ("op", "before", "after"))
-    return group_numbers([chosen.column("source"), *texts])
+def _contents(rows: pa.Table, row_indexes: IntArray) -> IntArray:
+    """Return for each row a number that only the same change has, whenever it was sent."""
+    compared = rows.select(["source", "op", "before", "after"]).take(pa.array(row_indexes))
+    texts = (compared.column(name).cast(pa.string()) for name in ("op", "before", "after"))
+    return group_numbers([compared.column("source"), *texts])
 
 
 @dataclass(slots=True)
 class KeyedRows:
-    """Rows by the keys that they take and leave, in the order of positions.
+    """Hold rows by the keys that they acquire and release, in the order of positions.
 
     :param groups: number of each event's key.
-    :param where: place of each event's row in the typer's changes.
-    :param fills: whether the event takes the key; if not, it leaves it.
+    :param event_rows: per event the index of its row in the typer's changes.
+    :param fills: per event whether it acquires the key; otherwise it releases the key.
     """
 
     groups: IntArray
-    where: IntArray
+    event_rows: IntArray
     fills: BoolArray
 
 
 def settled_without_repeats(
     typer: RowTyper, events: KeyedRows, winners: IntArray, settled: Callable[[IntArray], IntArray]
 ) -> IntArray:
-    """Return per key the newest event that is no repeat; none where only repeats are left.
+    """Return for each key the newest event that is not a repeat, and no event where only repeats are left.
 
     :param winners: the newest event of each key that is asked for, as the positions have it.
     :param settled: returns the winners of some events, where several of one moment on several partitions are the last.
-    :raises DataError: nothing tells whether a row was sent again, or which row was the last, and it matters.
+    :raises DataError: it is unknown whether a row was sent again, or which row was the last, and it matters.
     """
-    moments, partitions = (codes[events.where] for codes in moments_and_partitions(typer.changes.rows))
+    moments, partitions = (codes[events.event_rows] for codes in moments_and_partitions(typer.changes.rows))
     contested = np.intersect1d(of_several(events.groups, winners, moments, partitions), events.groups[winners])
     suspects = np.union1d(_came_before(typer, events, winners), contested)
     if not len(suspects):
@@ -169,21 +170,21 @@ def settled_without_repeats(
     walk = _Walk(typer, events, moments, partitions)
     order = np.flatnonzero(np.isin(events.groups, suspects))
     of_key: dict[int, list[tuple[int, Any]]] = {}
-    for event, content in zip(order.tolist(), _row_contents(typer, events.where[order]), strict=True):
+    for event, content in zip(order.tolist(), _row_contents(typer, events.event_rows[order]), strict=True):
         of_key.setdefault(int(events.groups[event]), []).append((event, (content, bool(events.fills[event]))))
 
     def ends(once: _Once) -> IntArray:
-        counting = [event for mine in of_key.values() for event in walk.kept(mine, once)]
+        counting = [event for mine in of_key.values() for event in walk.counting_events(mine, once)]
         return settled(np.array(sorted(counting), dtype=np.int64)) if counting else winners[:0]
 
-    # where it makes no difference whether all of those in doubt count or none, none is in doubt
-    if any(walk.kept(mine, _WAYS[0]) != walk.kept(mine, _WAYS[-1]) for mine in of_key.values()):
+    # where all doubtful events and none of them lead to the same result, none is in doubt
+    if any(walk.counting_events(mine, _WAYS[0]) != walk.counting_events(mine, _WAYS[-1]) for mine in of_key.values()):
         reached = [{int(events.groups[end]): walk.states.reached(int(end)) for end in ends(once)} for once in _WAYS]
         if any(other != reached[0] for other in reached[1:]):
             raise order_unknown(typer.timeline, "changes that came before, and were made twice or sent again,")
     others = winners[~np.isin(events.groups[winners], suspects)]
-    chosen: IntArray = np.sort(np.concatenate([others, ends(_WAYS[0])]))
-    return chosen
+    newest_events: IntArray = np.sort(np.concatenate([others, ends(_WAYS[0])]))
+    return newest_events
 
 
 def without_stored(typer: RowTyper, events: KeyedRows, winners: IntArray) -> IntArray:
@@ -191,11 +192,11 @@ def without_stored(typer: RowTyper, events: KeyedRows, winners: IntArray) -> Int
 
     :raises RewindNeeded: the stored rows went through newer changes of such a key, which count no more.
     """
-    older = typer.flags("older")[events.where]
+    older = typer.flags("older")[events.event_rows]
     stays = np.isin(events.groups, events.groups[winners[older[winners]]])
-    undone = stays & typer.flags("applied")[events.where] & ~older
+    undone = stays & typer.flags("applied")[events.event_rows] & ~older
     if undone.any():
-        position = pc.min(typer.changes.rows.column("position").take(pa.array(events.where[undone]))).as_py()
+        position = pc.min(typer.changes.rows.column("position").take(pa.array(events.event_rows[undone]))).as_py()
         raise rewind_needed(str(typer.timeline.last_name), "late rows show that applied ones were repeats", position)
     changing: IntArray = winners[~older[winners]]
     return changing
@@ -203,32 +204,36 @@ def without_stored(typer: RowTyper, events: KeyedRows, winners: IntArray) -> Int
 
 def _came_before(typer: RowTyper, events: KeyedRows, winners: IntArray) -> IntArray:
     """Return the keys whose newest event is a row that came before, or may have."""
-    rows, where = typer.changes.rows, events.where
+    rows, event_rows = typer.changes.rows, events.event_rows
     source = rows.column("source").to_numpy()
     newest: IntArray = np.zeros(int(events.groups.max()) + 1, dtype=np.int64)
     newest[events.groups[winners]] = winners
     rival = newest[events.groups]
-    alike = (source[where] == source[where[rival]]) & (where != where[rival]) & (events.fills == events.fills[rival])
-    alike &= np.isin(events.groups, events.groups[winners]) & (source[where] >= 0)
-    found = np.flatnonzero(alike)
-    if len(found):
-        places = np.concatenate([where[found], where[rival[found]]])
-        contents = _image_contents(typer, places)
-        found = found[contents[: len(found)] == contents[len(found) :]]
+    alike = (
+        (source[event_rows] == source[event_rows[rival]])
+        & (event_rows != event_rows[rival])
+        & (events.fills == events.fills[rival])
+    )
+    alike &= np.isin(events.groups, events.groups[winners]) & (source[event_rows] >= 0)
+    repeats = np.flatnonzero(alike)
+    if len(repeats):
+        row_indexes = np.concatenate([event_rows[repeats], event_rows[rival[repeats]]])
+        contents = _image_contents(typer, row_indexes)
+        repeats = repeats[contents[: len(repeats)] == contents[len(repeats) :]]
     doubtful = rows.column("doubtful").to_numpy(zero_copy_only=False)
-    keys: IntArray = np.union1d(events.groups[found], events.groups[winners[doubtful[where[winners]]]])
+    keys: IntArray = np.union1d(events.groups[repeats], events.groups[winners[doubtful[event_rows[winners]]]])
     return keys
 
 
-def _image_contents(typer: RowTyper, places: IntArray) -> IntArray:
-    found = typer.changes.to_compare(places)
-    return group_numbers([found.column("op").cast(pa.string()), found.column("before"), found.column("after")])
+def _image_contents(typer: RowTyper, row_indexes: IntArray) -> IntArray:
+    compared = typer.changes.to_compare(row_indexes)
+    return group_numbers([compared.column("op").cast(pa.string()), compared.column("before"), compared.column("after")])
 
 
-def _row_contents(typer: RowTyper, places: IntArray) -> list[tuple[int, int]]:
-    source = typer.changes.rows.column("source").to_numpy()[places]
-    source = np.where(source < 0, -1 - places, source)  # without a source time no row is known to repeat another
-    return list(zip(source.tolist(), _image_contents(typer, places).tolist(), strict=True))
+def _row_contents(typer: RowTyper, row_indexes: IntArray) -> list[tuple[int, int]]:
+    source = typer.changes.rows.column("source").to_numpy()[row_indexes]
+    source = np.where(source < 0, -1 - row_indexes, source)  # without a source time no row is known to repeat another
+    return list(zip(source.tolist(), _image_contents(typer, row_indexes).tolist(), strict=True))
 
 
 class _Once(NamedTuple):
@@ -246,52 +251,57 @@ _WAYS = tuple(_Once(near, apart) for near in (True, False) for apart in (True, F
 
 
 class _Walk:
-    """Goes through one key's events in their order and leaves out those that do not count."""
+    """Walk through one key's events in their order and leave out those that do not count."""
 
     def __init__(self, typer: RowTyper, events: KeyedRows, moments: IntArray, partitions: IntArray) -> None:
         rows = typer.changes.rows
-        self._where, self._versions, self._moments, self._partitions = events.where, typer.versions, moments, partitions
-        self.states = KeyStates(typer, events.where, events.fills)
+        self._event_rows, self._versions, self._moments, self._partitions = (
+            events.event_rows,
+            typer.versions,
+            moments,
+            partitions,
+        )
+        self.states = KeyStates(typer, events.event_rows, events.fills)
         self._sent, self._source = (rows.column(name).to_numpy() for name in ("sent", "source"))
         self._stale, self._doubtful = (rows.column(n).to_numpy(zero_copy_only=False) for n in ("stale", "doubtful"))
         others = pc.not_equal(rows.column("op").cast(pa.string()), "update").to_numpy(zero_copy_only=False)
-        self._told = typer.changes.images["before"].there | others
+        self._states_before = typer.changes.images["before"].there | others
 
-    def kept(self, events: Sequence[tuple[int, Any]], once: _Once) -> list[int]:
+    def counting_events(self, events: Sequence[tuple[int, Any]], once: _Once) -> list[int]:
         """Return the events that count.
 
-        :param events: each with what tells it from others.
+        :param events: each with the content that distinguishes it from others.
         """
         events = self._without_copies(events)
-        places = {(self._moments[event], self._partitions[event]) for event, _ in events}
-        partitions = Counter(moment for moment, _ in places)
+        moment_partitions = {(self._moments[event], self._partitions[event]) for event, _ in events}
+        partitions = Counter(moment for moment, _ in moment_partitions)
         state: object = _UNKNOWN
         seen: dict[Any, int] = {}
-        kept = []
+        counting = []
         newest = -1
         for event, content in events:
             first = seen.setdefault(content, event)
-            source = self._source[self._where[event]]
+            source = self._source[self._event_rows[event]]
             # an older row may repeat one that is not among the events, and then did not count
             older, newest = event == first and source < newest, max(newest, source)
             alone = partitions[self._moments[event]] == 1
             if not self._counts(event, first, state if alone else _UNORDERED, once):
                 continue
-            kept.append(event)
+            counting.append(event)
             state = self.states.reached(event) if alone and not older else _UNKNOWN
-        return kept
+        return counting
 
     def _without_copies(self, events: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
         """Leave out copies of records: the tool wrote nothing in a millisecond so much later."""
         records: dict[Any, int] = {}  # of equal ones the first that was sent
         for event, content in events:
             known = records.setdefault((self._moments[event], content), event)
-            if self._sent[self._where[event]] < self._sent[self._where[known]]:
+            if self._sent[self._event_rows[event]] < self._sent[self._event_rows[known]]:
                 records[self._moments[event], content] = event
         originals = []
         for event, content in events:
             copied = self._apart(event, records[self._moments[event], content])
-            if not copied or self._doubtful[self._where[event]]:
+            if not copied or self._doubtful[self._event_rows[event]]:
                 originals.append((event, content))
         return originals
 
@@ -299,17 +309,17 @@ class _Walk:
         """Return whether a row was sent so long after an equal one that both are hardly of one second."""
         if event == first:
             return False
-        row, before = self._where[event], self._where[first]
+        row, before = self._event_rows[event], self._event_rows[first]
         return bool(self._stale[row] or abs(self._sent[row] - self._sent[before]) > REPEAT_MS)
 
     def _counts(self, event: int, first: int, state: object, once: _Once) -> bool:
-        row, before = self._where[event], self._where[first]
+        row, before = self._event_rows[event], self._event_rows[first]
         if self._doubtful[row]:
             return not once.near
         if first == event:
             return True
         if state is _UNORDERED or self._versions[row] != self._versions[before]:
             return not (once.apart if self._apart(event, first) else once.near)
-        if state is not _UNKNOWN and self._told[row] and self.states.left(event) != state:
+        if state is not _UNKNOWN and self._states_before[row] and self.states.left(event) != state:
             return False
         return not (once.apart and self._apart(event, first))

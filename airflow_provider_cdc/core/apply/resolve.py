@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resolve: the changes of one table and its timeline to the merge plan that makes the table equal to the source."""
+"""Resolve the changes of one table and its timeline to the merge plan that makes the table equal to the source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.clock_conflicts import settle
 from airflow_provider_cdc.core.apply.clock_order import order_unknown, unordered_with
-from airflow_provider_cdc.core.apply.key_conflicts import taken_beside
+from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, LaterRows, MergePlan, MergeStep
 from airflow_provider_cdc.core.apply.ordered_changes import Changes, StoredPieces
 from airflow_provider_cdc.core.apply.partial_images import Completion, StoredRows, key_events, laid_over
@@ -52,7 +52,7 @@ def resolve(
     """Resolve the changes of one table.
 
     :param changes: its row changes (:data:`RESOLVE_COLUMNS`), in any order and with repeats; of formats ordered by
-        clock with what tells repeats (:func:`core.apply.repeats.with_sending`).
+        clock with the columns that reveal repeats (:func:`core.apply.repeated_rows.with_sending`).
     :param timeline: the table's schema changes by position.
     :param base: schema that the stored rows lie under, None when nothing is stored.
     :param base_position: newest position that the stored rows went through; clears up to it are done.
@@ -96,7 +96,7 @@ def resolve(
         keep = pc.and_(keep, pc.greater_equal(rows.column("position"), cleared))
     if cleared is None or cleared <= base_position:
         cleared = None  # the stored rows already went through it; only rows that arrive late have to
-    places = np.flatnonzero(keep.to_numpy(zero_copy_only=False))
+    row_indexes = np.flatnonzero(keep.to_numpy(zero_copy_only=False))
     counts = {str(v["values"]): v["counts"] for v in ops.value_counts().to_pylist()}
     plan = MergePlan([], typer.failures, lossy, counts)
     first = 0 if base is None else _version_of(base, timeline, base_position)
@@ -105,14 +105,14 @@ def resolve(
     later = stored_images is not None and len(ends) == 1
     for last in ends:
         begin = plan.steps[-1].version + 1 if plan.steps else 0
-        chosen = places[(versions[places] >= begin) & (versions[places] <= last)]
+        of_step = row_indexes[(versions[row_indexes] >= begin) & (versions[row_indexes] <= last)]
         clear = clear_version is not None and not plan.steps
         if timeline.versions[last].schema.key:
             before = partial(stored.before, tuple(plan.steps), clear, last)
-            step = _keyed(typer, chosen, last, clear, before, later)
+            step = _keyed(typer, of_step, last, clear, before, later)
         else:
-            chosen = _without_passed_over(typer, chosen, snapshot_position or timeline.versions[0].position)
-            step = _multiset(typer, chosen, last, clear, later)
+            of_step = _without_passed_over(typer, of_step, snapshot_position or timeline.versions[0].position)
+            step = _multiset(typer, of_step, last, clear, later)
         plan.steps.append(step)
     return plan
 
@@ -125,15 +125,15 @@ def _part_ends(timeline: TableTimeline, first: int, clear_version: int | None) -
     """Return the last version of each step: one before each barrier after the stored rows' version, and the newest."""
     if clear_version is not None:
         first = max(first, clear_version)  # stored rows are gone: what was before the clear needs no settling
-    ends = [place - 1 for place in barriers(timeline.versions) if place > first]
+    ends = [number - 1 for number in barriers(timeline.versions) if number > first]
     return [*ends, len(timeline.versions) - 1]
 
 
 def _version_of(base: TableSchema, timeline: TableTimeline, position: str) -> int:
     """Return the stored rows' schema version: of several with the same schema the newest that they went through."""
-    places = [place for place, version in enumerate(timeline.versions) if version.schema == base]
-    passed = [place for place in places if timeline.versions[place].position <= position]
-    return max(passed or places, default=0)
+    numbers = [number for number, version in enumerate(timeline.versions) if version.schema == base]
+    reached = [number for number in numbers if timeline.versions[number].position <= position]
+    return max(reached or numbers, default=0)
 
 
 def versions_of(rows: pa.Table, timeline: TableTimeline) -> IntArray:
@@ -150,14 +150,14 @@ def _last_clear(rows: pa.Table, timeline: TableTimeline) -> str | None:
 
 
 def _keyed(
-    typer: RowTyper, places: IntArray, last: int, clear: bool, stored_rows: StoredRows, later: bool
+    typer: RowTyper, row_indexes: IntArray, last: int, clear: bool, stored_rows: StoredRows, later: bool
 ) -> MergeStep:
     schema, wire = typer.timeline.versions[last].schema, typer.wire
     applied = typer.flags("applied")
     if wire.partial_images:
         # a key left twice would seem to have lost its row
-        places, applied = without_copies(typer.changes, places, applied, wire)
-    keys, where, fills = _key_events(typer, places, last)
+        row_indexes, applied = without_copies(typer.changes, row_indexes, applied, wire)
+    keys, event_rows, fills = _key_events(typer, row_indexes, last)
     if not keys.num_rows:
         return MergeStep(last, schema, clear, typer.mapper.rows({}, 0, last, last), keys)
     groups = group_numbers(keys.columns)
@@ -166,95 +166,99 @@ def _keyed(
 
         def settled(some: IntArray) -> IntArray:
             mine, numbers = keys.take(pa.array(some)), np.unique(groups[some], return_inverse=True)[1]
-            found = settle(typer, mine, newest(numbers), numbers, where[some], fills[some], stored_rows)
-            chosen: IntArray = some[found]
-            return chosen
+            settled_events = settle(typer, mine, newest(numbers), numbers, event_rows[some], fills[some], stored_rows)
+            newest_events: IntArray = some[settled_events]
+            return newest_events
 
-        events = KeyedRows(groups, where, fills)
-        # others are compared with: a key that none of the new rows takes or leaves stays as it is stored
-        winners = winners[np.isin(groups[winners], groups[~applied[where]])]
+        events = KeyedRows(groups, event_rows, fills)
+        # applied rows are only compared with: a key that no new row acquires or releases stays as it is stored
+        winners = winners[np.isin(groups[winners], groups[~applied[event_rows]])]
         winners = without_stored(typer, events, settled_without_repeats(typer, events, winners, settled))
     elif wire.updates_move_keys:
-        winners = taken_beside(winners, groups, where, fills, typer.changes.rows, wire)
+        winners = acquired_in_one_event(winners, groups, event_rows, fills, typer.changes.rows, wire)
     filled = winners[fills[winners]]
     if later:
         nothing, deletes = typer.mapper.rows({}, 0, last, last), keys.take(pa.array(winners[~fills[winners]]))
-        rows = _later(typer, where[filled], last, partial=wire.partial_images)
+        rows = _later(typer, event_rows[filled], last, partial=wire.partial_images)
         return MergeStep(last, schema, clear, nothing, deletes, later=rows)
-    upserts = typer.typed(where[filled], "after", last, partial=wire.partial_images)
+    upserts = typer.typed(event_rows[filled], "after", last, partial=wire.partial_images)
     deletes = keys.take(pa.array(winners[~fills[winners]]))
     if not upserts.absent:
         positions = typer.changes.rows.column("position")
-        return MergeStep(last, schema, clear, upserts.rows, deletes, partial(positions.take, pa.array(upserts.places)))
-    completion = Completion(typer, key_events(typer, keys, where, fills), keys, last, stored_rows, applied[where])
-    return MergeStep(last, schema, clear, completion.completed(upserts, where[filled]), deletes)
+        return MergeStep(
+            last, schema, clear, upserts.rows, deletes, partial(positions.take, pa.array(upserts.row_indexes))
+        )
+    completion = Completion(
+        typer, key_events(typer, keys, event_rows, fills), keys, last, stored_rows, applied[event_rows]
+    )
+    return MergeStep(last, schema, clear, completion.completed(upserts, event_rows[filled]), deletes)
 
 
-def _key_events(typer: RowTyper, places: IntArray, last: int) -> tuple[pa.Table, IntArray, np.ndarray]:
-    """Return every key that a row takes or leaves, the row's place, and whether it takes it; in source order."""
-    wire, ops = typer.wire, typer.changes.rows.column("op").cast(pa.string()).take(pa.array(places))
-    deleting = pc.equal(ops, "delete").to_numpy(zero_copy_only=False) if len(places) else np.zeros(0, dtype=bool)
-    after = typer.typed(places[~deleting], "after", last, key_only=True, partial=wire.partial_images)
-    before = [typer.typed(places[deleting], "before", last, key_only=True)]
+def _key_events(typer: RowTyper, row_indexes: IntArray, last: int) -> tuple[pa.Table, IntArray, np.ndarray]:
+    """Return in source order every key that a row acquires or releases, the row's index, and whether it acquires it."""
+    wire, ops = typer.wire, typer.changes.rows.column("op").cast(pa.string()).take(pa.array(row_indexes))
+    deleting = pc.equal(ops, "delete").to_numpy(zero_copy_only=False) if len(row_indexes) else np.zeros(0, dtype=bool)
+    after = typer.typed(row_indexes[~deleting], "after", last, key_only=True, partial=wire.partial_images)
+    before = [typer.typed(row_indexes[deleting], "before", last, key_only=True)]
     if wire.updates_move_keys or wire.partial_images:
-        # an update that says nothing of the row before has not moved its key
-        told = typer.changes.images["before"].there[places]
-        updating = pc.equal(ops, "update").to_numpy(zero_copy_only=False) & told
-        before.append(typer.typed(places[updating], "before", last, key_only=True))
+        # an update without an image before has not moved its key
+        has_before = typer.changes.images["before"].there[row_indexes]
+        updating = pc.equal(ops, "update").to_numpy(zero_copy_only=False) & has_before
+        before.append(typer.typed(row_indexes[updating], "before", last, key_only=True))
         after = laid_over(typer, after, before[-1])
     keys = pa.concat_tables([after.rows, *(left.rows for left in before)])
-    where = np.concatenate([after.places, *(left.places for left in before)])
-    fills = np.arange(len(where)) < len(after.places)
-    # of one row the key it leaves stands before the key it takes
-    order = np.lexsort((fills, where))
-    return keys.take(pa.array(order)), where[order], fills[order]
+    event_rows = np.concatenate([after.row_indexes, *(left.row_indexes for left in before)])
+    fills = np.arange(len(event_rows)) < len(after.row_indexes)
+    # of one row the key that it releases comes before the key that it acquires
+    order = np.lexsort((fills, event_rows))
+    return keys.take(pa.array(order)), event_rows[order], fills[order]
 
 
-def _later(typer: RowTyper, places: IntArray, last: int, *, partial: bool) -> LaterRows:
+def _later(typer: RowTyper, row_indexes: IntArray, last: int, *, partial: bool) -> LaterRows:
     """Leave rows to be typed a portion of their stored images at a time.
 
     :param partial: whether updates may lack columns.
     """
 
     def pieces() -> Iterator[pa.Table]:
-        for portion in typer.changes.images["after"].portions(places):
+        for portion in typer.changes.images["after"].portions(row_indexes):
             typed = typer.typed(portion, "after", last, partial=partial)
             if typed.absent:
                 raise ImagesLack
             yield typed.rows
 
-    return LaterRows(len(places), pieces)
+    return LaterRows(len(row_indexes), pieces)
 
 
-def _multiset(typer: RowTyper, places: IntArray, last: int, clear: bool, later: bool) -> MergeStep:
-    places, _ = without_copies(typer.changes, places, typer.flags("applied"), typer.wire)
-    ops = typer.changes.rows.column("op").cast(pa.string()).take(pa.array(places))
+def _multiset(typer: RowTyper, row_indexes: IntArray, last: int, clear: bool, later: bool) -> MergeStep:
+    row_indexes, _ = without_copies(typer.changes, row_indexes, typer.flags("applied"), typer.wire)
+    ops = typer.changes.rows.column("op").cast(pa.string()).take(pa.array(row_indexes))
     added = pc.is_in(ops, pa.array(["snapshot", "insert", "update"])).to_numpy(zero_copy_only=False)
     removed = pc.is_in(ops, pa.array(["delete", "update"])).to_numpy(zero_copy_only=False)
     schema, none = typer.timeline.versions[last].schema, typer.mapper.rows({}, 0, last, last)
     if later and not removed.any():
-        return MergeStep(last, schema, clear, none, none, later=_later(typer, places[added], last, partial=False))
-    adds = typer.typed(places[added], "after", last, partial=typer.wire.partial_images)
-    removes = typer.typed(places[removed], "before", last)
+        return MergeStep(last, schema, clear, none, none, later=_later(typer, row_indexes[added], last, partial=False))
+    adds = typer.typed(row_indexes[added], "after", last, partial=typer.wire.partial_images)
+    removes = typer.typed(row_indexes[removed], "before", last)
     # binlog_row_image=MINIMAL writes the whole row before where there is no key, and of the row after what changed
     return MergeStep(last, schema, clear, laid_over(typer, adds, removes).rows, removes.rows)
 
 
-def _without_passed_over(typer: RowTyper, places: IntArray, begins: str) -> IntArray:
+def _without_passed_over(typer: RowTyper, row_indexes: IntArray, begins: str) -> IntArray:
     """Leave out, and count, snapshot rows of a table without key that the content does not begin with.
 
-    They are of snapshots that were asked for while changes were streamed: nothing tells them from rows that are there.
+    They are of snapshots that were asked for while changes were streamed. They look like rows that are already there.
     An incremental snapshot of such a table has one row for each chunk (recorded: Debezium 3.5).
 
     :param begins: position of the snapshot that the content begins with, or of the table's first schema.
     """
     if typer.wire.snapshot_rows != "shared":
-        return places
-    rows = typer.changes.rows.select(["op", "position"]).take(pa.array(places))
+        return row_indexes
+    rows = typer.changes.rows.select(["op", "position"]).take(pa.array(row_indexes))
     ops = rows.column("op").cast(pa.string())
     other = pc.and_(pc.equal(ops, "snapshot"), pc.not_equal(rows.column("position"), begins))
     passed_over = pc.or_(pc.equal(ops, "incremental"), other).to_numpy(zero_copy_only=False)
     if count := int(passed_over.sum()):
         typer.lossy[KEYLESS_SNAPSHOT_ROW] = typer.lossy.get(KEYLESS_SNAPSHOT_ROW, 0) + count
-    kept: IntArray = places[~passed_over]
-    return kept
+    content_rows: IntArray = row_indexes[~passed_over]
+    return content_rows

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recognise rows that came again, where positions tell, and leave one of each (docs/design/positions-and-order.md)."""
+"""Recognise rows that came again by their positions, and leave one of each (docs/design/positions-and-order.md)."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from airflow_provider_cdc.core.model.position_columns import event_of
 
 
 class Distinct(NamedTuple):
-    """Rows without their copies.
+    """Hold rows without their copies.
 
-    :param places: of the rows, ascending.
+    :param row_indexes: of the rows, ascending.
     :param applied: of every change whether the stored rows went through it or through a copy of it.
     """
 
-    places: IntArray
+    row_indexes: IntArray
     applied: BoolArray
 
 
@@ -54,18 +54,18 @@ def identities(rows: pa.Table, wire: Format) -> IntArray:
     return group_numbers([pa.array(numbers), pa.array(nth)])
 
 
-def without_copies(changes: Changes, places: IntArray, applied: BoolArray, wire: Format) -> Distinct:
+def without_copies(changes: Changes, row_indexes: IntArray, applied: BoolArray, wire: Format) -> Distinct:
     """Leave one of the rows that were sent more than once.
 
     Of the copies of a row the one is left whose record has most rows of its event, of equal records the same for all
     rows: their order is known.
 
-    :param places: of the rows, ascending.
+    :param row_indexes: of the rows, ascending.
     :param applied: of every change whether the stored rows went through it.
     """
-    rows = changes.rows.select(["position", "op"]).take(pa.array(places))
+    rows = changes.rows.select(["position", "op"]).take(pa.array(row_indexes))
     if ascending(rows.column("position")):
-        return Distinct(places, applied)
+        return Distinct(row_indexes, applied)
     ops = rows.column("op").cast(pa.string())
     pairs = group_numbers([rows.column("position"), ops])
     shared = np.bincount(pairs)[pairs] > 1  # only these can be copies: images are large, and others' are not needed
@@ -76,8 +76,8 @@ def without_copies(changes: Changes, places: IntArray, applied: BoolArray, wire:
         shared &= pc.not_equal(ops, "snapshot").to_numpy(zero_copy_only=False)
     alike = np.flatnonzero(shared)
     if not len(alike):
-        return Distinct(places, applied)
-    copies = places[alike]
+        return Distinct(row_indexes, applied)
+    copies = row_indexes[alike]
     rows = changes.to_compare(copies)
     numbers = identities(rows, wire)
     parts = group_numbers([event_of(rows.column("position")), pa.array(sources_of(rows, wire))])
@@ -87,4 +87,4 @@ def without_copies(changes: Changes, places: IntArray, applied: BoolArray, wire:
     known[numbers[applied[copies]]] = True
     applied = applied.copy()
     applied[copies] = known[numbers]
-    return Distinct(np.delete(places, np.delete(alike, first)), applied)
+    return Distinct(np.delete(row_indexes, np.delete(alike, first)), applied)

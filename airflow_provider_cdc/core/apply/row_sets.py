@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows by what they compare equal in: group numbers, newest per key, multisets."""
+"""Compare rows for equality: group numbers, newest row of each key, multisets."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def _codes(column: pa.Array | pa.ChunkedArray) -> IntArray:
 
 
 def newest(groups: IntArray) -> IntArray:
-    """Return the places of each group's last row, ascending."""
+    """Return the index of each group's last row, ascending."""
     if not len(groups):
         return _NO_ROWS
-    # of several values assigned to one place numpy keeps the last
+    # of several values assigned to one index numpy keeps the last
     last: IntArray = np.full(int(groups.max()) + 1, -1, dtype=np.int64)
     last[groups] = np.arange(len(groups))
-    kept: IntArray = np.sort(last[last >= 0])
-    return kept
+    newest_rows: IntArray = np.sort(last[last >= 0])
+    return newest_rows
 
 
 def without_keys(content: pa.Table, keys: pa.Table, names: Sequence[str]) -> pa.Table:
@@ -76,9 +76,9 @@ def having_keys(content: pa.Table, keys: pa.Table, names: Sequence[str]) -> Bool
         pa.chunked_array([*content.column(n).chunks, *keys.column(n).chunks], keys.schema.field(n).type) for n in names
     ]
     groups = group_numbers(joined)
-    wanted: BoolArray = np.zeros(int(groups.max()) + 1, dtype=bool)
-    wanted[groups[content.num_rows :]] = True
-    having: BoolArray = wanted[groups[: content.num_rows]]
+    is_asked_for: BoolArray = np.zeros(int(groups.max()) + 1, dtype=bool)
+    is_asked_for[groups[content.num_rows :]] = True
+    having: BoolArray = is_asked_for[groups[: content.num_rows]]
     return having
 
 
@@ -92,10 +92,10 @@ def multiset_sum(content: pa.Table, adds: pa.Table, removes: pa.Table) -> tuple[
     # the n-th removal of a group takes the group's n-th row
     number = _number_in_group(groups[:present])
     removed = np.bincount(groups[present:], minlength=int(groups.max()) + 1)
-    kept = number >= removed[groups[:present]]
+    remains = number >= removed[groups[:present]]
     available = np.bincount(groups[:present], minlength=int(groups.max()) + 1)
-    owed = _number_in_group(groups[present:]) >= available[groups[present:]]
-    return together.slice(0, present).filter(pa.array(kept)), removes.filter(pa.array(owed))
+    found_no_row = _number_in_group(groups[present:]) >= available[groups[present:]]
+    return together.slice(0, present).filter(pa.array(remains)), removes.filter(pa.array(found_no_row))
 
 
 def _number_in_group(groups: IntArray) -> IntArray:

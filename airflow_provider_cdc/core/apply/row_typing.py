@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images of many rows to typed columns, each row under the schema and the description it came with."""
+"""Convert images of many rows to typed columns, each row under the schema and the description that it came with."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ ABSENT = "column_absent"  # an image lacks a column of its table, and nothing sa
 
 @dataclass(slots=True)
 class TypedRows:
-    """Typed images.
+    """Hold typed images.
 
     :param rows: columns of a schema, or of its key.
-    :param places: rows by place, ascending; those that failed are not among them.
+    :param row_indexes: indexes of the rows, ascending; those that failed are not among them.
     :param absent: by column's name, of each row whether its image lacks the column; only where some image does.
     """
 
     rows: pa.Table
-    places: np.ndarray
+    row_indexes: np.ndarray
     absent: dict[str, np.ndarray]
 
 
 @dataclass(slots=True)
 class RowTyper:
-    """Types images of one table.
+    """Type images of one table.
 
-    :param changes: all rows of the stretch; images are chosen from it by place.
+    :param changes: all rows of the stretch; images are chosen from it by row index.
     :param versions: schema version index of each row.
     :ivar foreign: which rows are of an earlier table of the same name, sent again: known once they are checked.
     """
@@ -83,27 +83,27 @@ class RowTyper:
         """
         if self.wire.order == "clock":
             self._settle_versions()
-        for version, text, places in self._spans(np.arange(len(self.versions))):
+        for version, text, row_indexes in self._spans(np.arange(len(self.versions))):
             if text is None:
                 continue
             said = self._description(text)
             # a truncate has no images
             if said.names and self._has_earlier_key(said, version):
-                self.foreign[places] |= self.flags("doubtful")[places]
+                self.foreign[row_indexes] |= self.flags("doubtful")[row_indexes]
             if said.names and not self._fits(said, version):
                 nearest = self._nearest(version, said) if self.wire.order == "clock" else None
                 if nearest is not None:
-                    self.versions[places] = nearest
+                    self.versions[row_indexes] = nearest
                     continue
-                sent_before = self.flags("older")[places] | self.flags("doubtful")[places]
-                self.foreign[places[sent_before]] = True
+                sent_before = self.flags("older")[row_indexes] | self.flags("doubtful")[row_indexes]
+                self.foreign[row_indexes[sent_before]] = True
                 if sent_before.all():
                     continue
-                place = int(places[~sent_before][0])
+                row_index = int(row_indexes[~sent_before][0])
                 raise SchemaMissing(
                     "apply.schema_missing",
                     "a row has other columns than the schema known for its position: a schema change is still missing",
-                    where={"table": str(self.timeline.last_name), **self._place(place)},
+                    where={"table": str(self.timeline.last_name), **self._record_of(row_index)},
                     hint="it is applied as soon as the schema change arrives; check that source.schema_topic is read",
                 )
 
@@ -118,17 +118,19 @@ class RowTyper:
     def _settle_versions(self) -> None:
         """Give rows that the clock cannot order with a schema change the schema version that they show to be of."""
         first, last = versions_in_doubt(self.changes.rows.column("position"), self.timeline, self.versions)
-        for _, text, places in self._spans(np.flatnonzero(first < last)):
+        for _, text, row_indexes in self._spans(np.flatnonzero(first < last)):
             said = None if text is None else self._description(text)
             if said is None or not said.names:
                 continue
-            for low, high in sorted(set(zip(first[places].tolist(), last[places].tolist(), strict=True))):
+            for low, high in sorted(set(zip(first[row_indexes].tolist(), last[row_indexes].tolist(), strict=True))):
                 fitting = [version for version in range(low, high + 1) if self._fits(said, version)]
                 if fitting:
-                    chosen = places[(first[places] == low) & (last[places] == high)]
-                    self.versions[chosen] = version_of_row(self.timeline, fitting, partial(self._told, said))
+                    undecided = row_indexes[(first[row_indexes] == low) & (last[row_indexes] == high)]
+                    self.versions[undecided] = version_of_row(
+                        self.timeline, fitting, partial(self._stated_structure, said)
+                    )
 
-    def _told(self, said: Description) -> TableSchema | None:
+    def _stated_structure(self, said: Description) -> TableSchema | None:
         """Return the structure that rows state; rows with all columns and types that name no key have none."""
         return self.wire.infer(replace(said, key=()) if said.key is None and said.complete else said)
 
@@ -150,44 +152,46 @@ class RowTyper:
         return min(fitting, key=lambda other: (abs(other - version), -other), default=None)
 
     def typed(
-        self, places: np.ndarray, image: str, target: int, *, key_only: bool = False, partial: bool = False
+        self, row_indexes: np.ndarray, image: str, target: int, *, key_only: bool = False, partial: bool = False
     ) -> TypedRows:
         """Type one image of chosen rows under their own schema versions and map them to version ``target``.
 
-        :param places: rows by place, ascending.
+        :param row_indexes: indexes of the rows, ascending.
         :param image: ``before`` or ``after``.
         :param key_only: only the key's columns of the target's schema.
         :param partial: whether updates may lack columns; else a row whose image lacks one fails.
         """
-        wanted = self.timeline.versions[target].schema
+        target_schema = self.timeline.versions[target].schema
         # descriptions may be many, one for each set of columns that changed together; few differ in how values stand
         alike: dict[tuple[int, tuple[Field, ...]], list[np.ndarray]] = {}
-        for version, text, chosen in self._spans(places):
-            columns = self._columns(version, wanted if key_only else None)
+        for version, text, members in self._spans(row_indexes):
+            columns = self._columns(version, target_schema if key_only else None)
             description = None if text is None else self._description(text)
-            alike.setdefault((version, tuple(self._field(c, description) for c in columns)), []).append(chosen)
+            alike.setdefault((version, tuple(self._field(c, description) for c in columns)), []).append(members)
         groups = [
-            self._group(version, fields, portion, image, wanted if key_only else None, target, partial)
-            for (version, fields), chosen in alike.items()
-            for portion in self.changes.images[image].portions(np.sort(np.concatenate(chosen)))
+            self._group(version, fields, portion, image, target_schema if key_only else None, target, partial)
+            for (version, fields), members in alike.items()
+            for portion in self.changes.images[image].portions(np.sort(np.concatenate(members)))
         ]
         if not groups:
             empty = self.mapper.rows({}, 0, target, target)
-            return TypedRows(empty.select([c.name for c in wanted.key_columns]) if key_only else empty, places, {})
+            return TypedRows(
+                empty.select([c.name for c in target_schema.key_columns]) if key_only else empty, row_indexes, {}
+            )
         return groups[0] if len(groups) == 1 else _together(groups)
 
     def _group(
         self,
         version: int,
         fields: Sequence[Field],
-        places: np.ndarray,
+        row_indexes: np.ndarray,
         image: str,
         key_of: TableSchema | None,
         target: int,
         partial: bool,
     ) -> TypedRows:
-        columns, wanted = self._columns(version, key_of), self.timeline.versions[target].schema
-        places, images = self._images(places, image)
+        columns, target_schema = self._columns(version, key_of), self.timeline.versions[target].schema
+        row_indexes, images = self._images(row_indexes, image)
         result = type_images(images, fields)
         arrays = {column.id: values for column, values in zip(columns, result.columns, strict=True)}
         absent = {
@@ -196,45 +200,45 @@ class RowTyper:
             if mask is not None
         }
         if absent and image == "after" and self.wire.inserts_lack_defaults:
-            self._give_defaults(places, self.timeline.versions[version].schema, arrays, absent)
-        bad = self._unfit(places, result) | self._lacking(places, columns, absent, partial)
+            self._give_defaults(row_indexes, self.timeline.versions[version].schema, arrays, absent)
+        bad = self._unfit(row_indexes, result) | self._lacking(row_indexes, columns, absent, partial)
         if bad:
-            keep: Any = np.ones(len(places), dtype=bool)
+            keep: Any = np.ones(len(row_indexes), dtype=bool)
             keep[sorted(bad)] = False
             mask = pa.array(keep)
-            arrays, places = {i: values.filter(mask) for i, values in arrays.items()}, places[keep]
+            arrays, row_indexes = {i: values.filter(mask) for i, values in arrays.items()}, row_indexes[keep]
             absent = {i: lacks[keep] for i, lacks in absent.items()}
-        rows = self.mapper.rows(arrays, len(places), version, target)
+        rows = self.mapper.rows(arrays, len(row_indexes), version, target)
         if key_of is not None:
             rows = rows.select([c.name for c in key_of.key_columns])
-        names = {i: column.name for i in absent if (column := wanted.column(i)) and absent[i].any()}
-        return TypedRows(rows, places, {name: absent[i] for i, name in names.items()})
+        names = {i: column.name for i in absent if (column := target_schema.column(i)) and absent[i].any()}
+        return TypedRows(rows, row_indexes, {name: absent[i] for i, name in names.items()})
 
     def _columns(self, version: int, key_of: TableSchema | None) -> list[Column]:
         columns = self.timeline.versions[version].schema.columns
         return [column for column in columns if key_of is None or column.id in key_of.key]
 
-    def _images(self, places: np.ndarray, image: str) -> tuple[np.ndarray, Picked]:
+    def _images(self, row_indexes: np.ndarray, image: str) -> tuple[np.ndarray, Picked]:
         """Return images of rows; the rows that have none fail."""
         images = self.changes.images[image]
-        there = images.there[places]
-        for place in places[~there]:
-            self.fail(int(place), "", "image_missing")
-        kept: np.ndarray = places[there]
-        return kept, Picked(images, kept)
+        there = images.there[row_indexes]
+        for row_index in row_indexes[~there]:
+            self.fail(int(row_index), "", "image_missing")
+        present: np.ndarray = row_indexes[there]
+        return present, Picked(images, present)
 
-    def _unfit(self, places: np.ndarray, result: Typed) -> set[int]:
+    def _unfit(self, row_indexes: np.ndarray, result: Typed) -> set[int]:
         """Note what did not convert; returns the rows it is in."""
         self.lossy.update(result.lossy)
         for failure in result.failures:
-            self.fail(int(places[failure.row]), failure.column, failure.reason)
+            self.fail(int(row_indexes[failure.row]), failure.column, failure.reason)
         return {failure.row for failure in result.failures}
 
     def _give_defaults(
-        self, places: np.ndarray, schema: TableSchema, arrays: dict[int, pa.Array], absent: dict[int, np.ndarray]
+        self, row_indexes: np.ndarray, schema: TableSchema, arrays: dict[int, pa.Array], absent: dict[int, np.ndarray]
     ) -> None:
         """Set the columns that inserted rows lack to the default that their schema has, where that is certain."""
-        inserts = self._ops_are("insert", places)
+        inserts = self._ops_are("insert", row_indexes)
         for column_id, lacks in absent.items():
             default = _certain_default(schema, column_id) if (lacks & inserts).any() else None
             if default is not None:
@@ -244,53 +248,55 @@ class RowTyper:
                 arrays[column_id] = pc.if_else(pa.array(lacks & inserts), value, values)
                 absent[column_id] = lacks & ~inserts
 
-    def _ops_are(self, op: str, places: np.ndarray) -> np.ndarray:
-        ops = self.changes.rows.column("op").take(pa.array(places)).cast(pa.string())
+    def _ops_are(self, op: str, row_indexes: np.ndarray) -> np.ndarray:
+        ops = self.changes.rows.column("op").take(pa.array(row_indexes)).cast(pa.string())
         flags: np.ndarray = pc.equal(ops, op).to_numpy(zero_copy_only=False)
         return flags
 
     def _lacking(
-        self, places: np.ndarray, columns: Sequence[Column], absent: Mapping[int, np.ndarray], partial: bool
+        self, row_indexes: np.ndarray, columns: Sequence[Column], absent: Mapping[int, np.ndarray], partial: bool
     ) -> set[int]:
         """Note which rows lack a column that they must have; returns them. NULL would be another value."""
-        found: dict[int, str] = {}
+        lacking: dict[int, str] = {}
         if absent:
-            bound = ~self._ops_are("update", places) if partial else np.ones(len(places), bool)
+            bound = ~self._ops_are("update", row_indexes) if partial else np.ones(len(row_indexes), bool)
             for column in columns:
                 if column.id in absent:
                     for row in np.flatnonzero(absent[column.id] & bound).tolist():
-                        found.setdefault(row, column.name)
-        for row, name in found.items():
-            self.fail(int(places[row]), name, ABSENT)
-        return set(found)
+                        lacking.setdefault(row, column.name)
+        for row, name in lacking.items():
+            self.fail(int(row_indexes[row]), name, ABSENT)
+        return set(lacking)
 
-    def fail(self, place: int, column: str, reason: str) -> None:
+    def fail(self, row_index: int, column: str, reason: str) -> None:
         """Note that a row is left out."""
-        self.failures.append(RowFailure(**self._place(place), column=column, reason=reason))
+        self.failures.append(RowFailure(**self._record_of(row_index), column=column, reason=reason))
 
     def _field(self, column: Column, description: Description | None) -> Field:
         encoded = self.wire.encoding_of(column.name, column.type, description)
         return Field(encoded, column.type, arrow_type(column.type, self.options))
 
-    def _spans(self, places: np.ndarray) -> list[tuple[int, str | None, np.ndarray]]:
-        """Group places by (schema version, description)."""
-        if not len(places):
+    def _spans(self, row_indexes: np.ndarray) -> list[tuple[int, str | None, np.ndarray]]:
+        """Group row indexes by (schema version, description)."""
+        if not len(row_indexes):
             return []
         texts = self.changes.rows.column("columns").unify_dictionaries()
         texts = texts.combine_chunks() if texts.num_chunks != 1 else texts.chunk(0)
         if isinstance(texts, pa.ChunkedArray):
             texts = texts.chunk(0)
         codes = (
-            pc.fill_null(texts.indices, len(texts.dictionary)).to_numpy(zero_copy_only=False).astype(np.int64)[places]
+            pc.fill_null(texts.indices, len(texts.dictionary))
+            .to_numpy(zero_copy_only=False)
+            .astype(np.int64)[row_indexes]
         )
-        marks = self.versions[places] * (len(texts.dictionary) + 1) + codes
+        marks = self.versions[row_indexes] * (len(texts.dictionary) + 1) + codes
         order = np.argsort(marks, kind="stable")
         ends: np.ndarray = np.flatnonzero(np.diff(marks[order])) + 1
         spans = []
-        for chosen in np.split(order, ends):
-            version, code = divmod(int(marks[chosen[0]]), len(texts.dictionary) + 1)
+        for members in np.split(order, ends):
+            version, code = divmod(int(marks[members[0]]), len(texts.dictionary) + 1)
             text = None if code == len(texts.dictionary) else texts.dictionary[code].as_py()
-            spans.append((version, text, places[chosen]))
+            spans.append((version, text, row_indexes[members]))
         return spans
 
     def _description(self, text: str) -> Description:
@@ -298,12 +304,12 @@ class RowTyper:
             self._descriptions[text] = self.wire.describe(text)
         return self._descriptions[text]
 
-    def _place(self, place: int) -> dict[str, Any]:
-        return {name: self.changes.rows.column(name)[place].as_py() for name in ("topic", "partition", "offset")}
+    def _record_of(self, row_index: int) -> dict[str, Any]:
+        return {name: self.changes.rows.column(name)[row_index].as_py() for name in ("topic", "partition", "offset")}
 
 
 def _certain_default(schema: TableSchema, column_id: int) -> Default | None:
-    """Return what an INSERT that does not name a column stores in it; None where the schema does not tell.
+    """Return what an INSERT that does not name a column stores in it; None where the schema does not decide it.
 
     Defaults that the server computes it also writes. A TIMESTAMP's literal is of the time zone of the session that
     defined it. A schema taken from rows has no defaults.
@@ -322,12 +328,12 @@ def _certain_default(schema: TableSchema, column_id: int) -> Default | None:
 
 
 def _together(groups: Sequence[TypedRows]) -> TypedRows:
-    """Put groups into the order of their places."""
-    places = np.concatenate([group.places for group in groups])
-    ranks = np.argsort(places, kind="stable")
+    """Put groups into the order of their row indexes."""
+    row_indexes = np.concatenate([group.row_indexes for group in groups])
+    ranks = np.argsort(row_indexes, kind="stable")
     rows = pa.concat_tables([group.rows for group in groups]).take(pa.array(ranks))
     absent = {}
     for name in dict.fromkeys(name for group in groups for name in group.absent):
-        masks = [group.absent.get(name, np.zeros(len(group.places), bool)) for group in groups]
+        masks = [group.absent.get(name, np.zeros(len(group.row_indexes), bool)) for group in groups]
         absent[name] = np.concatenate(masks)[ranks]
-    return TypedRows(rows, places[ranks], absent)
+    return TypedRows(rows, row_indexes[ranks], absent)

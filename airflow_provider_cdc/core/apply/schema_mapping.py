@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From one schema of a table to a later one: columns by id, types stepwise, added columns filled."""
+"""Map rows from one schema of a table to a later one: columns by id, types stepwise, added columns filled."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def arrow_schema(schema: TableSchema, options: TypeOptions) -> pa.Schema:
 
 
 class Mapper:
-    """Maps typed columns of any schema version to a later schema of the same table.
+    """Map typed columns of any schema version to a later schema of the same table.
 
     :param versions: the table's schema versions in order.
     :param fills: column id -> value of rows older than the column.
@@ -45,17 +45,17 @@ class Mapper:
 
     def rows(self, typed: Mapping[int, pa.Array], count: int, version: int, target: int) -> pa.Table:
         """Map rows typed under ``version`` (column id -> values) to the schema of version ``target``."""
-        wanted = self._versions[target].schema
-        found = self._computed(typed, count, version, target)
-        arrays = [self._at(typed, found, count, version, target, column.id) for column in wanted.columns]
-        return pa.Table.from_arrays(arrays, schema=arrow_schema(wanted, self._options))
+        target_schema = self._versions[target].schema
+        generated = self._computed(typed, count, version, target)
+        arrays = [self._at(typed, generated, count, version, target, column.id) for column in target_schema.columns]
+        return pa.Table.from_arrays(arrays, schema=arrow_schema(target_schema, self._options))
 
     def content(self, stored: pa.Table, old: TableSchema, target: int, start: int | None = None) -> pa.Table:
         """Map a table's stored rows from the schema they lie under to that of version ``target``.
 
         :param start: version of the old schema; None for the newest that has it.
         """
-        wanted = self._versions[target].schema
+        target_schema = self._versions[target].schema
         if start is None:
             versions = enumerate(self._versions[: target + 1])
             start = max((index for index, version in versions if version.schema == old), default=None)
@@ -66,7 +66,7 @@ class Mapper:
             return self.rows(typed, stored.num_rows, start, target)
         # the schema version is no longer on the timeline (a late DDL changed it): one direct step
         arrays = {}
-        for column in wanted.columns:
+        for column in target_schema.columns:
             was = old.column(column.id)
             if was is None or column.id not in typed:
                 arrays[column.id] = self._filled(column.id, stored.num_rows, target, self._lossy)
@@ -76,7 +76,7 @@ class Mapper:
         for item in [item for version in self._versions[: target + 1] for item in version.computed]:
             if item.column_id in arrays:
                 arrays[item.column_id] = self._compute(item, stored.num_rows, target, arrays.__getitem__)
-        return pa.Table.from_arrays([*arrays.values()], schema=arrow_schema(wanted, self._options))
+        return pa.Table.from_arrays([*arrays.values()], schema=arrow_schema(target_schema, self._options))
 
     def _computed(
         self, typed: Mapping[int, pa.Array], count: int, version: int, target: int
@@ -86,16 +86,16 @@ class Mapper:
         Where rows are typed for some of their columns only, others are not computed.
         """
         lacking = {column.id for column in self._versions[version].schema.columns} - typed.keys()
-        found: dict[int, tuple[int, pa.Array]] = {}
-        for place in range(version + 1, target + 1):
-            for item in self._versions[place].computed:
+        generated: dict[int, tuple[int, pa.Array]] = {}
+        for number in range(version + 1, target + 1):
+            for item in self._versions[number].computed:
                 if lacking.isdisjoint(item.formula.columns):
-                    operand = partial(self._at, typed, found, count, version, place)
-                    found[item.column_id] = place, self._compute(item, count, place, operand)
-        return found
+                    operand = partial(self._at, typed, generated, count, version, number)
+                    generated[item.column_id] = number, self._compute(item, count, number, operand)
+        return generated
 
-    def _compute(self, item: Computed, count: int, place: int, operand: Callable[[int], pa.Array]) -> pa.Array:
-        schema = self._versions[place].schema
+    def _compute(self, item: Computed, count: int, number: int, operand: Callable[[int], pa.Array]) -> pa.Array:
+        schema = self._versions[number].schema
         column = schema.column(item.column_id)
         assert column is not None  # the version computes it
 
@@ -112,35 +112,37 @@ class Mapper:
         computed: Mapping[int, tuple[int, pa.Array]],
         count: int,
         version: int,
-        place: int,
+        number: int,
         column_id: int,
     ) -> pa.Array:
-        """Return a column as schema version ``place`` has it, of rows typed under ``version``."""
+        """Return a column as schema version ``number`` has it, of rows typed under ``version``."""
         begin, values = computed.get(column_id) or (version, typed.get(column_id))
         if values is not None:
-            return self._steps(values, column_id, begin, place, self._lossy)
+            return self._steps(values, column_id, begin, number, self._lossy)
         # rows typed for their key alone are typed in full elsewhere: what their columns lose is counted there
         whole = all(column.id in typed for column in self._versions[version].schema.columns)
-        return self._filled(column_id, count, place, self._lossy if whole else Counter())
+        return self._filled(column_id, count, number, self._lossy if whole else Counter())
 
-    def _filled(self, column_id: int, count: int, place: int, lossy: Counter[str]) -> pa.Array:
-        """Return what rows got in a column that was added later, through every type that it had up to ``place``."""
-        schemas = enumerate(version.schema for version in self._versions[: place + 1])
-        added, column = next((at, found) for at, schema in schemas if (found := schema.column(column_id)) is not None)
+    def _filled(self, column_id: int, count: int, number: int, lossy: Counter[str]) -> pa.Array:
+        """Return what rows got in a column that was added later, through every type that it had up to ``number``."""
+        schemas = enumerate(version.schema for version in self._versions[: number + 1])
+        added, column = next(
+            (at, first_column) for at, schema in schemas if (first_column := schema.column(column_id)) is not None
+        )
         kind, fill = arrow_type(column.type, self._options), self._fills.get(column_id)
         if count == 0 or fill is None or fill.kind != "constant" or fill.text is None:
             values = pa.nulls(count, kind)
         else:
             values = pa.repeat(constant(fill.text, column.type, kind), count)
-        return self._steps(values, column_id, added, place, lossy)
+        return self._steps(values, column_id, added, number, lossy)
 
     def _steps(self, values: pa.Array, column_id: int, version: int, target: int, lossy: Counter[str]) -> pa.Array:
         now = self._versions[version].schema.column(column_id)
         assert now is not None  # the caller typed the values under this schema version
-        for place in range(version + 1, target + 1):
-            column = self._versions[place].schema.column(column_id)
+        for number in range(version + 1, target + 1):
+            column = self._versions[number].schema.column(column_id)
             if column is not None:
-                values, now = self._step(values, now, column, self._versions[place].server, lossy), column
+                values, now = self._step(values, now, column, self._versions[number].server, lossy), column
         return values
 
     def _step(self, values: pa.Array, old: Column, new: Column, server: str | None, lossy: Counter[str]) -> pa.Array:

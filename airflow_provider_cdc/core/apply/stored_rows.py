@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stored rows of a table as the changes of a step find them, read only where changes say too little."""
+"""Read the stored rows of a table as the changes of a step find them, only where changes say too little."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from airflow_provider_cdc.core.apply.table_rewrite import after_steps
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.timeline.timeline import SchemaVersion
 
-# gives stored rows that have these keys, maybe among others; all rows for None
+# returns stored rows that have these keys, maybe among others; all rows for None
 ReadRows = Callable[[pa.Table | None], pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What the changes start from.
+    """Read the rows that the changes start from.
 
     :param read: reads the stored rows, None when nothing is stored.
     :param schema: schema that they lie under, None when nothing is stored.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which change of a row came before which, by the keys that its row had."""
+"""Find the change that came before each change of a row, by the keys that the row had."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 
 @dataclass(slots=True)
 class KeyEvents:
-    """Every taking and leaving of a key, in source order; of one row the key it leaves stands before the one it takes.
+    """Hold every acquiring and releasing of a key in source order; of one row the releasing comes first.
 
     :param keys: number of the key, the same for equal keys.
-    :param places: number of the row, rising.
-    :param fills: whether the row takes the key, else leaves it.
+    :param row_indexes: index of the row, ascending.
+    :param fills: whether the row acquires the key; otherwise it releases the key.
     :param updates: whether the row is an update.
     :param moments: number of the event in the source's log; rows of one event share it. Without positions: number of
         the time by the tool's clock.
-    :param sources: number of the partition or record that the row came from: in it the order of events is known.
+    :param sources: number of the partition or record that the row came from; in one of them the order is known.
     :param exact: whether the order of events of one moment and several sources is known, or does not matter.
     """
 
     keys: IntArray
-    places: IntArray
+    row_indexes: IntArray
     fills: BoolArray
     updates: BoolArray
     moments: IntArray
@@ -33,11 +33,11 @@ class KeyEvents:
     exact: bool
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.row_indexes)
 
 
 class Chains:
-    """Each event as a node that knows its predecessor: where an update's row stood before.
+    """Link each event to its predecessor: the event that left the row as an update met it.
 
     Nodes are the events, then :attr:`unknown`, then a node for each stored row that a chain begins at.
 
@@ -60,7 +60,7 @@ class Chains:
         self._predecessors[rows] = np.where(events.fills[before], before, self.unknown)
         self._predecessors[rows[first]] = self.unknown + 1 + np.searchsorted(keys, events.keys[left[first]])
         if not events.exact:
-            self._predecessors[rows[self._beside()[left]]] = self.unknown
+            self._predecessors[rows[self._of_several_sources()[left]]] = self.unknown
         self.begins = self.nearest(events.updates, np.zeros(len(events), bool))
 
     def _left(self, rows: IntArray) -> IntArray:
@@ -68,9 +68,9 @@ class Chains:
         leaves = np.flatnonzero(~self._events.fills & self._events.updates)
         if not len(leaves):
             return rows
-        places = self._events.places
-        found = leaves[np.minimum(np.searchsorted(places[leaves], places[rows]), len(leaves) - 1)]
-        left: IntArray = np.where(places[found] == places[rows], found, rows)
+        row_indexes = self._events.row_indexes
+        candidates = leaves[np.minimum(np.searchsorted(row_indexes[leaves], row_indexes[rows]), len(leaves) - 1)]
+        left: IntArray = np.where(row_indexes[candidates] == row_indexes[rows], candidates, rows)
         return left
 
     def _before(self, rows: IntArray, left: IntArray) -> IntArray:
@@ -80,8 +80,8 @@ class Chains:
         same = events.keys[order][1:] == events.keys[order][:-1]
         previous = np.full(len(events), -1)
         previous[order[1:][same]] = order[:-1][same]
-        # leaving and taking one key again is one step
-        own = np.flatnonzero((previous >= 0) & (events.places[previous] == events.places))
+        # releasing and acquiring one key in one row is one step
+        own = np.flatnonzero((previous >= 0) & (events.row_indexes[previous] == events.row_indexes))
         previous[own] = previous[previous[own]]
         before: IntArray = previous[left]
         return before
@@ -89,16 +89,16 @@ class Chains:
     def _by_key(self) -> IntArray:
         """Return the events by key, each key's in their order.
 
-        Tools that spread the rows of one statement over records number them anew in each. Of such rows one leaves a key
-        before another takes it.
+        Tools that spread the rows of one statement over records number them from the start in each record. Of such rows
+        one releases a key before another acquires it.
         """
         events = self._events
-        spread = events.fills & self._beside()
+        spread = events.fills & self._of_several_sources()
         moment = np.cumsum(np.r_[False, events.moments[1:] != events.moments[:-1]])
         order: IntArray = np.lexsort((np.arange(len(events)), spread, moment, events.keys))
         return order
 
-    def _beside(self) -> BoolArray:
+    def _of_several_sources(self) -> BoolArray:
         """Return which events share key and moment with one of another source."""
         events = self._events
         flags: BoolArray = np.zeros(len(events), bool)
@@ -138,7 +138,9 @@ class Chains:
         events = self._events
         nodes = np.full(int(events.keys.max(initial=0)) + 1, -1)
         nodes[events.keys[self.stored[stored]]] = self.unknown + 1 + stored
-        kept = events.fills & events.updates & ~self._moved & (self.begins == nodes[events.keys])
-        # an update's leaving stands right before its taking
-        kept[:-1] |= (events.places[:-1] == events.places[1:]) & (events.keys[:-1] == events.keys[1:]) & kept[1:]
-        return not bool((applied & (nodes[events.keys] >= 0) & ~kept).any())
+        keeps_key = events.fills & events.updates & ~self._moved & (self.begins == nodes[events.keys])
+        # an update's releasing comes right before its acquiring
+        keeps_key[:-1] |= (
+            (events.row_indexes[:-1] == events.row_indexes[1:]) & (events.keys[:-1] == events.keys[1:]) & keeps_key[1:]
+        )
+        return not bool((applied & (nodes[events.keys] >= 0) & ~keeps_key).any())
