@@ -34,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--who", default="", help="only contestants that have this text in their name; several apart by ;"
     )
     parser.add_argument("--format-changes", type=int, default=500_000, help="changes of each format (default 500000)")
+    parser.add_argument("--stored", type=int, default=5_000_000, help="rows of the large table (default 5000000)")
     parser.add_argument("--quick", action="store_true", help="50000 changes, 1 and 20 tables, one round")
     parser.add_argument("--json", type=Path, default=RESULT, help=f"where the figures go (default {RESULT.name})")
     parser.add_argument("--folder", type=Path, help="where to work (default: a temporary folder, removed at the end)")
@@ -42,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.quick:
         given.changes, given.tables, given.rounds = min(given.changes, 50_000), [1, 20], 1
         given.format_changes = min(given.format_changes, 20_000)
+        given.stored = min(given.stored, 500_000)
     given.folder and given.folder.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="cdc-bench-", dir=given.folder))
     rounds = None

@@ -27,6 +27,7 @@ from tests.bench.contestants import (
 )
 from tests.bench.data import Feed
 from tests.bench.formats_data import TABLE, Orders, pipeline_of, records_of, typed
+from tests.bench.large_target import Changes
 from tests.bench.producing import produce
 from tests.bench.report import say
 from tests.bench.rounds import Rounds
@@ -52,8 +53,39 @@ class Cases:
         self._scenario("10 messages", 10, 1)
         self._scenario("10 000 changes", 10_000, 1)
 
+        for recent in (True, False):
+            self._large_target(recent)
         for wire in format_names():
             self._format(wire, self._given.format_changes)
+
+    # ---- a large table
+
+    def _large_target(self, recent: bool) -> None:
+        """Measure 100 000 changes of a table that many rows are stored in, next to the hand-written MERGE."""
+        stored, changes = self._given.stored, min(100_000, self._given.changes)
+        case = f"{stored} stored rows, {'recent' if recent else 'random'} keys"
+        if not self._rounds.wanted(case):
+            return
+        feed = Feed(1, embedded=False, partitions=2)
+        arena = Arena(self._folder, self._broker.bootstrap, feed.table_names, embedded=False)
+        everybody: list[Contestant] = [Ours(arena), Inline(arena), HandWritten(arena)]
+        with self._topics({**feed.topics, SCHEMA_TOPIC: 1}):
+            produce(self._broker.bootstrap, feed.schema_records())
+            arena.ranges = self._produce(case, feed, 10)
+            self._rounds.warm_up(Ours(arena))
+            everybody = [who for who in everybody if self._rounds.fill(who, stored)]
+            of_keys = Changes(feed, stored, changes, recent)
+            produce(self._broker.bootstrap, of_keys.records())
+            arena.ranges = self._ranges(feed.topics, arena.ranges)
+            (table,) = feed.table_names
+            self._rounds.compete(
+                case,
+                everybody,
+                changes,
+                None,
+                prepare=lambda who: who.restore(),
+                check=lambda who: of_keys.wrong(who.table(table)),
+            )
 
     # ---- one wire format
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -145,6 +145,21 @@ class Feed:
                 before, after, op = "null", self._inserted(key, number, bits), "c"
                 rows[key] = after
                 keys.append(key)
+            yield from self._records(table, key, op, before, "null" if after is None else after[0], number)
+
+    def of_keys(self, kinds: Iterable[tuple[str, int]]) -> Iterator[Record]:
+        """Return the records of changes of stated keys of the first table: operation and key of each.
+
+        What a row was before is made up: a table with a key does not depend on it.
+        """
+        table, bits = self._tables[0], self._random.getrandbits
+        for op, key in kinds:
+            self._changes += 1
+            number = self._changes
+            before = "null" if op == "c" else self._inserted(key, number, bits)[0]
+            after = None
+            if op != "d":
+                after = table.rows[key] = self._inserted(key, number, bits)
             yield from self._records(table, key, op, before, "null" if after is None else after[0], number)
 
     def _records(self, table: _Table, key: int, op: str, before: str, after: str, number: int) -> Iterator[Record]:

@@ -38,6 +38,8 @@ class Measured:
     cpu_seen: CPU seconds as the samples saw them, a little less than `cpu`.
     cpu_sampled: the part of `cpu` that is known from samples only.
     peak: greatest sum of memory over its processes at one moment, bytes; pages that processes share count once.
+    read: bytes that its processes read, from files, sockets and pipes, as the samples saw them.
+    written: the same of bytes written.
     resident: the same with shared pages counted in each process.
     lingered: seconds that descendants went on after it had returned.
     foreign: CPUs that other processes of this machine used meanwhile, those named in `known` apart.
@@ -56,6 +58,8 @@ class Measured:
     foreign: float
     known: float
     processes: int
+    read: int = 0
+    written: int = 0
     output: str = ""
     lines: list[tuple[float, str]] = field(default_factory=list)
 
@@ -94,6 +98,7 @@ class _Tree:
     def __init__(self) -> None:
         self.peak = self.resident = 0
         self.seen: dict[int, float] = {}
+        self.moved: dict[int, tuple[int, int]] = {}  # bytes read and written
         self.forgotten: dict[int, float] = {}  # with their own children, where the parent ignores their end
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -114,6 +119,7 @@ class _Tree:
         for pid, stat in tree.items():
             own, children = (int(stat[11]) + int(stat[12])) / _TICK, (int(stat[13]) + int(stat[14])) / _TICK
             self.seen[pid] = own
+            self.moved[pid] = _moved(pid) or self.moved.get(pid, (0, 0))
             if int(stat[1]) in careless:
                 self.forgotten[pid] = own + children
             else:
@@ -129,6 +135,16 @@ class _Tree:
     def stop(self) -> None:
         self._stop.set()
         self._thread.join()
+
+
+def _moved(pid: int) -> tuple[int, int] | None:
+    """Bytes that a process has read and written so far."""
+    try:
+        lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+    except OSError:
+        return None
+    counts = {name: int(count) for name, _, count in (line.partition(":") for line in lines)}
+    return counts["rchar"], counts["wchar"]
 
 
 def _ignores_children(pid: int) -> bool:
@@ -240,6 +256,8 @@ def _run(command: Sequence[str], known: Sequence[int], timeout: float) -> Measur
         round(max(0.0, meanwhile) / elapsed, 2),
         round(cpu_of(known) - known_before, 2),
         len(tree.seen),
+        sum(read for read, _ in tree.moved.values()),
+        sum(written for _, written in tree.moved.values()),
         b"".join(output).decode(errors="replace"),
         lines,
     )

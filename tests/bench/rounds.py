@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
@@ -17,6 +18,7 @@ from typing import Any
 
 from tests.bench.contestants import Bare, Contestant, Decode, Inline, Ours, Plain
 from tests.bench.data import differences
+from tests.bench.large_target import fill
 from tests.bench.measure import Measured, measure
 from tests.bench.report import Cell, Figures, say, table, targets
 
@@ -58,8 +60,11 @@ class Rounds:
             if run.code:
                 say(f"warm-up failed with code {run.code}:\n" + _tail(run))
 
-    def fill(self, who: Contestant) -> bool:
-        """Let a contestant hold the first batch; False when it cannot."""
+    def fill(self, who: Contestant, stored: int = 0) -> bool:
+        """Let a contestant hold the first batch; False when it cannot.
+
+        stored: rows that its only table gets in addition.
+        """
         if not self._chosen(who):
             return False
         if not any(self.cells_of(who)) or not who.root.exists():
@@ -67,6 +72,8 @@ class Rounds:
             with self._turn(who.spark):
                 if self._measure(who).code:
                     return False
+        if stored:
+            fill(who.table(who.arena.tables[0]), stored)
         who.save()
         return True
 
@@ -82,11 +89,13 @@ class Rounds:
         changes: int,
         expected: Callable[[], Any] | None,
         prepare: Callable[[Any], None] = lambda who: who.fresh(),
+        check: Callable[[Contestant], str] | None = None,
     ) -> None:
         """Measure contestants in all rounds of a case.
 
         expected: the tables that they must leave, None where they make none.
         prepare: brings a contestant into the state that the case begins with.
+        check: compares a contestant's tables in another way than by all their rows; says what is wrong.
         """
         everybody = [who for who in everybody if self._chosen(who) and self.wanted(case)]
         truth = expected() if expected and everybody else None
@@ -105,11 +114,13 @@ class Rounds:
                         failed[who.name] = f"exit code {run.code}"
                         say(f"{case}: {who.name} failed with code {run.code}\n{_tail(run)}")
                         continue
-                    wrong = "" if truth is None or isinstance(who, Bare) else self._wrong(who, truth)
-                    if truth is not None and not isinstance(who, Bare):
+                    judged = (truth is not None or check is not None) and not isinstance(who, Bare)
+                    wrong = "" if not judged else check(who) if check else self._wrong(who, truth or {})
+                    if judged:
                         equal[who.name] = not wrong and equal[who.name] is not False
                     say(
                         f"{case}: {who.name} {run.wall:.2f} s, {run.cpu:.2f} CPU-s, {run.peak / 1e9:.2f} GB, "
+                        f"{run.read / 1e6:.0f} MB read, {run.written / 1e6:.0f} MB written, "
                         f"{run.foreign:.1f} foreign CPUs {wrong}"
                     )
         for who in everybody:
@@ -155,7 +166,10 @@ class Rounds:
         given = {name: value for name, value in vars(self._given).items() if isinstance(value, int | str | list)}
         machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()}
         result = [target.document() for target in targets(Figures(self.cells))]
-        document = {"options": given, "machine": machine, "cells": self.cells, "targets": result}
+        commit = subprocess.run(
+            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+        ).stdout.strip()
+        document = {"commit": commit, "options": given, "machine": machine, "cells": self.cells, "targets": result}
         self._given.json.parent.mkdir(parents=True, exist_ok=True)
         self._given.json.write_text(json.dumps(document, indent=1, ensure_ascii=False))
 
@@ -182,6 +196,8 @@ def _cell(case: str, who: Contestant, changes: int, runs: list[Measured], equal:
         "wall": least.wall,
         "cpu": min(run.cpu for run in good),
         "peak": min(run.peak for run in good),
+        "read": min(run.read for run in good),
+        "written": min(run.written for run in good),
         "foreign": least.foreign,
         "equal": equal,
         "failed": failed,
