@@ -34,6 +34,13 @@ class Action:
     later: LaterRows | None = None
     typed: Callable[[int], None] = field(default=lambda rows: None)
 
+    @property
+    def touches(self) -> bool:
+        """Return whether rows may be added or removed, if none fails."""
+        return bool(
+            self.rows.num_rows or self.later is not None or (self.deletes is not None and self.deletes.num_rows)
+        )
+
     def pieces(self) -> Iterator[pa.Table]:
         """Yield all rows; to be called once."""
         count = self.rows.num_rows
@@ -53,5 +60,12 @@ class Writer(Protocol):
 
         :return: the table's version then, None where that is known only later.
         :raises UnavailableError: nothing of it is visible; may succeed later.
+        """
+        ...
+
+    def adds_columns(self, target: DeltaLocation, schema: pa.Schema, *, merges: bool) -> bool:
+        """Return whether a commit may have further columns behind the table's, which stored rows lack.
+
+        :param merges: whether it merges rows, else it appends rows or nothing.
         """
         ...

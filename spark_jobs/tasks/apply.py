@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.clock_order import next_to_copies, order_unknown, rows_of_name, unordered_with
 from airflow_provider_cdc.core.apply.foreign_key_actions import Lost, RowsUnknown, lost_values, referring
-from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan
+from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan, MergeStep
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
 from airflow_provider_cdc.core.apply.repeated_rows import SENT_COLUMNS, with_sending, without_repeats_across
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, resolve
@@ -554,9 +554,10 @@ class _Table:
         stays = (
             base_schema is not None and not moved and task.rewind_to is None and len(plan.steps) == 1 and not step.clear
         )
-        stays = stays and _same_layout(base_schema, step.schema, self._types)
+        same = stays and _same_layout(base_schema, step.schema, self._types)
+        stays = same or (stays and self._adds_columns(target, base_schema, step))
         self._has_pending = pending.num_rows > 0
-        if stays and not step.adds and not step.deletes.num_rows:
+        if same and not step.adds and not step.deletes.num_rows:
             return "", task.expected, 0
         if stays and not pending.num_rows and not step.deletes.num_rows and (not step.keyed or target.is_empty()):
             action = Action("append", commit, step.upserts, later=step.later)
@@ -587,6 +588,20 @@ class _Table:
         self._committing = True
         version = self._writer.commit(target, action)
         return action.verb, version, int(facts["upserts"])
+
+    def _adds_columns(self, target: DeltaLocation, old: TableSchema | None, step: MergeStep) -> bool:
+        """Return whether the new schema only has further columns behind the old ones, which are NULL in stored rows."""
+        new = step.schema
+        if old is None or old.key != new.key or new.columns[: len(old.columns)] != old.columns:
+            return False
+        fills = [self._timeline.fills.get(column.id) for column in new.columns[len(old.columns) :]]
+        null = all(fill is None or fill.kind != "constant" or fill.text is None for fill in fills)
+        null = null and all(column.nullable for column in new.columns[len(old.columns) :])
+        computed = any(version.computed for version in self._timeline.versions)
+        if not null or computed:
+            return False
+        merges = step.keyed and (step.adds or step.deletes.num_rows > 0)
+        return self._writer.adds_columns(target, arrow_schema(new, self._types), merges=merges)
 
     def _stored(self, keys: pa.Table | None = None) -> pa.Table:
         """Return the rows that the result starts from; with keys those that may have one of them."""

@@ -70,8 +70,10 @@ class Rounds:
         if not any(self.cells_of(who)) or not who.root.exists():
             who.fresh()
             with self._turn(who.spark):
-                if self._measure(who).code:
-                    return False
+                run = self._measure(who)
+            if run.code:
+                say(f"{who.name} failed with code {run.code}\n{_tail(run)}")
+                return False
         if stored:
             fill(who.table(who.arena.tables[0]), stored)
         who.save()

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from typing import Any
-
 import pyarrow as pa
 
 from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.delta.stored_files import files_with
 from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.sinks.delta.task_writer import TaskWriter
 
 
 class PreviewWriter:
@@ -22,36 +21,18 @@ class PreviewWriter:
     def __init__(self) -> None:
         self.files = self.file_bytes = 0
 
+    def adds_columns(self, target: DeltaLocation, schema: pa.Schema, *, merges: bool) -> bool:
+        """Return what the task writer says."""
+        return TaskWriter().adds_columns(target, schema, merges=merges)
+
     def commit(self, target: DeltaLocation, action: Action) -> int | None:
         """Type the rows of an action and count the files; return the version that the table has."""
         rows = pa.concat_tables([action.rows.schema.empty_table(), *action.pieces()])
         if target.exists and action.verb in ("merge", "overwrite"):
-            files = pa.table(target.table.get_add_actions(flatten=True))
-            touched = [True] * files.num_rows
+            files = pa.table(target.table.get_add_actions())
+            sizes = files.column("size_bytes").to_pylist()
             if action.verb == "merge":
-                parts = [table.select(action.key[:1]) for table in (rows, action.deletes) if table is not None]
-                touched = _holding(files, pa.concat_tables(parts))
-            sizes = [
-                size for size, is_touched in zip(files["size_bytes"].to_pylist(), touched, strict=True) if is_touched
-            ]
+                parts = [table.select(action.key) for table in (rows, action.deletes) if table is not None]
+                sizes = [file.size for file in files_with(files, pa.concat_tables(parts))]
             self.files, self.file_bytes = len(sizes), sum(sizes)
         return target.version
-
-
-def _holding(files: pa.Table, keys: pa.Table) -> list[bool]:
-    """Return which files may hold one of the keys, by the least and the largest value of the key's first column."""
-    (name,) = keys.column_names
-    if f"min.{name}" not in files.column_names:
-        return [True] * files.num_rows
-    values = sorted(value for value in keys.column(name).to_pylist() if value is not None)
-    lows, highs = (files.column(f"{end}.{name}").to_pylist() for end in ("min", "max"))
-    return [_holds(values, low, high) for low, high in zip(lows, highs, strict=True)]
-
-
-def _holds(values: list[Any], low: Any, high: Any) -> bool:
-    """Return whether one of some sorted values is between two; it may be where these are not known."""
-    try:
-        index = bisect_left(values, low)
-        return index < len(values) and bool(values[index] <= high)
-    except TypeError:
-        return True

@@ -98,6 +98,10 @@ class StageWriter:
         self._storage.write_json(f"{self._folder}/action.json", document)
         return None
 
+    def adds_columns(self, target: DeltaLocation, schema: pa.Schema, *, merges: bool) -> bool:
+        """Return that each change of columns is an overwrite."""
+        return False
+
     def _rows(self, name: str, schema: pa.Schema, pieces: Iterable[pa.Table]) -> None:
         file = f"{self._folder}/{name}.parquet"
         with self._storage.access(file) as path:

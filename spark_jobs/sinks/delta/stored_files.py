@@ -66,7 +66,7 @@ def opened(storage: Storage, file: StoredFile) -> Iterator[pq.ParquetFile]:
 
 def holding(file: pq.ParquetFile, keys: pa.Table) -> BoolArray:
     """Return of each row of a file whether it has one of the keys."""
-    stored = normal(file.read(columns=keys.column_names, use_threads=False), keys.schema)
+    stored = read_columns(file, keys.schema)
     return having_keys(stored, keys, keys.column_names)
 
 
@@ -77,10 +77,23 @@ def chosen_rows(file: pq.ParquetFile, selected: BoolArray, schema: pa.Schema) ->
     count = max(1, PIECE_BYTES * metadata.num_rows // max(1, size))
     start = 0
     for batch in file.iter_batches(count, columns=schema.names, use_threads=False):
-        rows = pa.Table.from_batches([batch]).filter(mask.slice(start, batch.num_rows))
+        # cast first: files of delta-rs' merge are read as views, which Arrow cannot filter
+        rows = completed(pa.Table.from_batches([batch]), schema).filter(mask.slice(start, batch.num_rows))
         start += batch.num_rows
         if rows.num_rows:
-            yield normal(rows.select(schema.names), schema)
+            yield rows
+
+
+def read_columns(file: pq.ParquetFile, schema: pa.Schema) -> pa.Table:
+    """Return some columns of all rows of a file."""
+    return completed(file.read(columns=schema.names, use_threads=False), schema)
+
+
+def completed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return rows of a file under the table's schema: columns that were added after the file was written are NULL."""
+    for name in set(schema.names).difference(rows.column_names):
+        rows = rows.append_column(name, pa.nulls(rows.num_rows, schema.field(name).type))
+    return normal(rows.select(schema.names), schema)
 
 
 def each_known(rows: pa.Table, keys: pa.Table) -> BoolArray:

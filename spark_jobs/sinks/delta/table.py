@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import deltalake
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
@@ -20,10 +22,12 @@ from airflow_provider_cdc.core.faults import may_be_caught
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.data_files import DataFiles
 from spark_jobs.sinks.delta.key_merge import KeyMerge
-from spark_jobs.sinks.delta.stored_files import chosen_rows, each_known, files_with, normal, opened
+from spark_jobs.sinks.delta.stored_files import chosen_rows, each_known, files_with, normal, opened, read_columns
 
 # commits that leave a table's rows as they are
 _MAINTENANCE = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "CHECKPOINT", "REORG"})
+_ADDS_COLUMNS = "1.6."  # versions of delta-rs whose overwrite of no rows is known to leave all files
+_WIDE_ROW = 16_384  # bytes in a file: delta-rs merges 8 192 rows at once, several times over, however large they are
 _PLAIN = frozenset({"appendOnly", "invariants", "timestampNtz"})  # features of tables whose files need nothing more
 
 
@@ -177,7 +181,7 @@ class DeltaLocation:
         for stored in files_with(pa.table(self.table.get_add_actions()), keys):
             with opened(storage, stored) as file:
                 names = pa.schema([schema.field(name) for name in keys.column_names])
-                known = each_known(normal(file.read(columns=names.names, use_threads=False), names), keys)
+                known = each_known(read_columns(file, names), keys)
                 if known.any():
                     yield from chosen_rows(file, known, schema)
 
@@ -197,7 +201,14 @@ class DeltaLocation:
         same = " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key)
         every = {quoted(name): f"s.{quoted(name)}" for name in upserts.column_names}
         merger = self.table.merge(
-            source, same, source_alias="s", target_alias="t", commit_properties=properties(commit)
+            source,
+            same,
+            source_alias="s",
+            target_alias="t",
+            merge_schema=self.lacks_columns(upserts.schema) > 0,
+            # streamed, it reads every file; else it takes the files' bounds as they are stated
+            streamed_exec=not all(_states_bounds(upserts.schema.field(name).type) for name in key),
+            commit_properties=properties(commit),
         )
         if deletes.num_rows:
             merger = merger.when_matched_delete(f"s.{quoted(flag)}")
@@ -227,6 +238,22 @@ class DeltaLocation:
         features = set(protocol.writer_features or ()) | set(protocol.reader_features or ())
         known = protocol.min_writer_version <= 2 or (protocol.min_writer_version == 7 and features <= _PLAIN)
         return known and not metadata.partition_columns
+
+    @property
+    def adds_columns(self) -> bool:
+        """Return whether columns can be added without writing files again."""
+        return bool(deltalake.__version__.startswith(_ADDS_COLUMNS))
+
+    @property
+    def has_wide_rows(self) -> bool:
+        """Return whether rows are so large that delta-rs cannot work on its number of them at once."""
+        files = pa.table(self.table.get_add_actions())
+        rows, size = (pc.sum(files.column(name)).as_py() for name in ("num_records", "size_bytes"))
+        return bool(rows) and bool(size / rows > _WIDE_ROW)
+
+    def lacks_columns(self, schema: pa.Schema) -> int:
+        """Return how many columns of a schema the table lacks."""
+        return len(set(schema.names).difference(field.name for field in self.table.schema().fields))
 
     def takes_columns(self, schema: pa.Schema) -> bool:
         """Return whether the table may have these columns without a feature that it lacks."""
@@ -258,9 +285,17 @@ class DeltaLocation:
             )
             return
         table, actions = self._table, [*added, *removed]
-        columns = Schema.from_arrow(schema) if mode == "overwrite" else table.schema()
+        columns: Schema = table.schema()
+        only: list[tuple[str, str, list[str]]] | None = None
+        if mode == "overwrite" or self.lacks_columns(schema):
+            columns = Schema.from_arrow(schema)
+        if mode == "append" and self.lacks_columns(schema):
+            # delta-rs takes new columns only with an overwrite: of the rows that have a value of an empty list
+            mode, only = "overwrite", [(table.schema().fields[0].name, "in", [])]
         self._guarded(
-            lambda: table.create_write_transaction(actions, mode, columns, commit_properties=properties(commit))
+            lambda: table.create_write_transaction(
+                actions, mode, columns, partition_filters=only, commit_properties=properties(commit)
+            )
         )
 
     def merge_into(self, files: DataFiles) -> KeyMerge:
@@ -365,6 +400,11 @@ def _is_passing(error: BaseException) -> bool:
 
 def _first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}"
+
+
+def _states_bounds(kind: pa.DataType) -> bool:
+    """Return whether all writers state bounds of a type that are not too narrow."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_date32(kind))
 
 
 def demand_names(names: Sequence[str], location: str) -> None:

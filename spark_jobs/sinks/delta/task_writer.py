@@ -26,6 +26,13 @@ class TaskWriter:
         # our commit is the next version: one that meets another fails; nothing replaced by nothing makes no commit
         return min(before + 1, target.newest_version())
 
+    def adds_columns(self, target: DeltaLocation, schema: pa.Schema, *, merges: bool) -> bool:
+        """Return whether the table's features allow new columns in the commit of their first rows."""
+        if not (target.adds_columns and target.takes_files and target.takes_columns(schema)):
+            return False
+        # delta-rs merges, and orders several new columns as it likes
+        return not merges or (not _misstated(schema) and target.lacks_columns(schema) == 1 and not target.has_wide_rows)
+
 
 def _in_pieces(target: DeltaLocation, action: Action) -> bool:
     """Return whether an action is carried out with files that are written a piece at a time."""
@@ -34,10 +41,14 @@ def _in_pieces(target: DeltaLocation, action: Action) -> bool:
         return pieces
     if not target.takes_files:
         return False
+    pieces = pieces or target.lacks_columns(action.rows.schema) > 0
     match action.verb:
         case "create":
             return False  # delta-rs says what is wrong
         case "merge":
+            # delta-rs takes no removal of files together with new columns
+            if target.lacks_columns(action.rows.schema):
+                return not action.touches
             return True  # reads only files that may hold the keys; delta-rs reads all
         case "overwrite":
             return pieces and target.takes_columns(action.rows.schema)

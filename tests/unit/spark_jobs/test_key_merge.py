@@ -223,3 +223,74 @@ def test_rows_of_keys_are_read_from_files_that_may_hold_them(tmp_path: Path, mon
     monkeypatch.setattr(delta_table, "opened", lambda storage, file: opened.append(file.path) or real(storage, file))
     answer = DeltaLocation(location, {}).rows(pa.table({"id": pa.array([12, 35, 77], pa.int64())}))
     assert sorted(answer.column("id").to_pylist()) == [12, 35] and len(opened) == 2
+
+
+def _bytes_of_files(location: str) -> dict[str, int]:
+    return {file.name: file.stat().st_size for file in Path(location).glob("*.parquet")}
+
+
+@pytest.mark.parametrize("verb", ["append", "merge"])
+def test_columns_are_added_in_the_commit_of_their_first_rows(tmp_path: Path, verb: Any) -> None:
+    location = str(tmp_path)
+    _filled(location)
+    before = _bytes_of_files(location)
+    more = _rows(35, 99).append_column("n", pa.array(["x", None]))
+    target = DeltaLocation(location, {})
+    assert TaskWriter().adds_columns(target, more.schema, merges=verb == "merge")
+    deletes = pa.table({"id": pa.array([3], pa.int64())})
+    TaskWriter().commit(target, Action(verb, commit(9), more, deletes, ["id"]))
+    target = DeltaLocation(location, {})
+    assert (target.version, target.applied("a")) == (4, 9)
+    assert target.rows().schema.names == ["id", "v", "n"]
+    rows = [(row["id"], row["n"]) for row in target.rows().to_pylist() if row["v"].startswith("new")]
+    assert sorted(rows) == [(35, "x"), (99, None)]
+    assert target.rows().num_rows == (40 if verb == "merge" else 42)
+    assert set(before) <= set(_bytes_of_files(location))
+    stay = {file.rsplit("/", 1)[1] for file in target.table.file_uris()} & set(before)
+    assert len(stay) == (2 if verb == "merge" else 4)
+    # files without the columns are merged, read and rewritten with NULL in them
+    _merge(location, more.slice(0, 1).set_column(0, "id", pa.array([15], pa.int64())))
+    rows_of_keys = DeltaLocation(location, {}).rows(pa.table({"id": pa.array([15, 25, 16], pa.int64())}))
+    assert {row["id"]: row["n"] for row in rows_of_keys.to_pylist()} == {15: "x", 25: None, 16: None}
+    assert DeltaLocation(location, {}).rows(pa.table({"n": ["x"]})).num_rows == 2
+
+
+def test_adding_a_column_without_rows_writes_no_file(tmp_path: Path) -> None:
+    location = str(tmp_path)
+    _filled(location)
+    before = _bytes_of_files(location)
+    none = _rows(1).slice(1).append_column("n", pa.array([], pa.string()))
+    TaskWriter().commit(DeltaLocation(location, {}), Action("merge", commit(9), none, none.select([0]), ["id"]))
+    target = DeltaLocation(location, {})
+    assert _bytes_of_files(location) == before and target.applied("a") == 9
+    assert target.rows().column("n").null_count == 40
+
+
+def test_a_column_that_needs_a_feature_of_the_table_is_not_added(tmp_path: Path) -> None:
+    location = str(tmp_path)
+    _filled(location)
+    schema = _rows().schema.append(pa.field("at", pa.timestamp("us")))
+    assert not TaskWriter().adds_columns(DeltaLocation(location, {}), schema, merges=False)
+
+
+def test_several_columns_are_only_added_where_their_order_is_known(tmp_path: Path) -> None:
+    location = str(tmp_path)
+    _filled(location)
+    none = _rows(1).slice(1)
+    for name in ("n", "d", "c"):
+        none = none.append_column(name, pa.array([], pa.string()))
+    target = DeltaLocation(location, {})
+    assert not TaskWriter().adds_columns(target, none.schema, merges=True)
+    assert TaskWriter().adds_columns(target, none.schema, merges=False)
+    TaskWriter().commit(target, Action("append", commit(9), none))
+    assert DeltaLocation(location, {}).rows().schema.names == ["id", "v", "n", "d", "c"]
+
+
+def test_files_that_delta_rs_merged_are_merged_and_read(tmp_path: Path) -> None:
+    location = str(tmp_path)
+    _filled(location, files=1)
+    DeltaLocation(location, {}).merge(_rows(3), _rows(1).slice(1).select(["id"]), ["id"], commit(5))
+    _merge(location, _rows(4), 5)
+    rows = {row["id"]: row["v"] for row in DeltaLocation(location, {}).rows().to_pylist()}
+    assert rows == {i: f"new {i}" if i in (3, 4) else f"old {i}" for i in range(10) if i != 5}
+    assert DeltaLocation(location, {}).rows(_rows(3).select(["id"])).to_pylist() == [{"id": 3, "v": "new 3"}]
