@@ -210,7 +210,7 @@ VERBS = (
     Verb(
         "maintain",
         "maintain:maintain",
-        "put small files of the tables together, remove files of old versions, write checkpoints",
+        "put small files of the tables together, write checkpoints, remove what is older than policy.log_retention",
         (_PIPELINE, _JSON),
     ),
     Verb("plan", "sync:plan", "show what the next batch would read, without recording it", _PLAN),

@@ -1,49 +1,100 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maintain a pipeline's tables, next to the batches that run."""
+"""Maintain a pipeline's tables and change log, next to the batches that run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow_provider_cdc.batch.job import JobMaker
 from airflow_provider_cdc.batch.lake_question import ask
 from airflow_provider_cdc.batch.result import table_states
+from airflow_provider_cdc.batch.runner import this_process
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance
-from airflow_provider_cdc.core.ledger import Ledger
+from airflow_provider_cdc.core.documents import ExpiredLog, Maintenance, Result, TableMaintenance, shallow_document
+from airflow_provider_cdc.core.errors import BusyError
+from airflow_provider_cdc.core.ledger import Batch, Ledger, Owner
 from airflow_provider_cdc.engine import Stopper
 from airflow_provider_cdc.hooks.connections import ledger_url
 
 
-def maintain(
-    pipeline: CdcPipeline, *, say: Callable[[str], None] = print, kill: Stopper | None = None
-) -> list[TableMaintenance]:
-    """Put small files of the tables together, remove files of older versions, write checkpoints.
+@dataclass(frozen=True)
+class MaintenanceReport:
+    """Hold what maintenance did.
 
-    Files stay as long as ``policy.log_retention``, so a rewind finds its version. It may run next to batches, be
-    stopped, and run again: it does only what is due. It works in a process of this machine.
+    :param tables: each table.
+    :param expired: what was removed from the change log, None where somebody worked on the pipeline.
+    :param busy: who did, empty without.
+    :param states: past states of tables that the ledger forgot.
+    """
+
+    tables: list[TableMaintenance] = field(default_factory=list)
+    expired: ExpiredLog | None = None
+    busy: str = ""
+    states: int = 0
+
+
+def maintain(
+    pipeline: CdcPipeline,
+    *,
+    say: Callable[[str], None] = print,
+    kill: Stopper | None = None,
+    owner: Owner | None = None,
+    now: datetime | None = None,
+) -> MaintenanceReport:
+    """Put small files together, write checkpoints, and remove what is older than ``policy.log_retention``.
+
+    Of the tables files of older versions are removed; of the change log rows that every table has applied, and that
+    neither the quarantine nor a replay needs; of the ledger past states. It may run next to batches, be stopped, and
+    run again: it does only what is due. It works in a process of this machine.
 
     :param say: takes one line of progress.
     :param kill: stops it from outside.
-    :raises CdcError: nothing was done; what goes wrong with one table is in its report.
+    :param owner: who requests it.
+    :param now: time that ages are counted from; the present if None.
+    :raises CdcError: what is done stays; what goes wrong with one table is in its report.
     """
     ledger = Ledger(ledger_url(pipeline.ledger))
     newest = ledger.last(pipeline.name)
     if newest is None:
-        return []
+        return MaintenanceReport()
+    order = Maintenance(pipeline.policy.target_file_bytes, 24 * pipeline.policy.log_retention)
+    tables = _ask(pipeline, ledger, newest, order, say, kill).maintained
+    cutoff = (now or datetime.now(UTC)) - timedelta(days=pipeline.policy.log_retention)
+    ages = [(batch.seq, batch.committed_at) for batch in ledger.batches(pipeline.name)]
+    old = [seq for seq, committed_at in ages if committed_at is not None and committed_at < cutoff]
+    if not old:
+        return MaintenanceReport(tables, ExpiredLog())
+    try:
+        with ledger.lease(pipeline.name, owner or this_process(), pipeline.policy.lease_seconds) as lease:
+            expire = replace(order, expire_through=max(old))
+            expired = _ask(pipeline, ledger, newest, expire, say, kill).expired
+            return MaintenanceReport(tables, expired, states=ledger.forget_states(lease, expired.through))
+    except BusyError as error:
+        return MaintenanceReport(tables, busy=str(error))
+
+
+def _ask(
+    pipeline: CdcPipeline,
+    ledger: Ledger,
+    newest: Batch,
+    order: Maintenance,
+    say: Callable[[str], None],
+    kill: Stopper | None,
+) -> Result:
+    """Return what a process of maintenance did."""
     nothing = replace(newest, seq=newest.seq + 1, start=newest.end)
     job, secrets = JobMaker(pipeline, ledger, nothing, {}, table_states(ledger, pipeline.name)).make()
-    job.schema_changes, job.session = [], False
-    job.maintenance = Maintenance(pipeline.policy.target_file_bytes, 24 * pipeline.policy.log_retention)
+    job.schema_changes, job.session, job.maintenance = [], False, order
     result = ask(job, secrets, f"maintenance of {pipeline.name}", say=say, stopper=kill or Stopper())
     if result.error is not None:
         raise result.error
-    return result.maintained
+    return result
 
 
-def maintenance_document(pipeline: CdcPipeline, tables: list[TableMaintenance]) -> dict[str, Any]:
+def maintenance_document(pipeline: CdcPipeline, done: MaintenanceReport) -> dict[str, Any]:
     """Return what maintenance did as plain JSON data."""
     lines = [
         {
@@ -55,6 +106,7 @@ def maintenance_document(pipeline: CdcPipeline, tables: list[TableMaintenance]) 
             "version": table.version,
             **({} if table.error is None else {"error": table.error}),
         }
-        for table in tables
+        for table in done.tables
     ]
-    return {"pipeline": pipeline.name, "tables": lines}
+    log = None if done.expired is None else shallow_document(done.expired)
+    return {"pipeline": pipeline.name, "tables": lines, "log": log, "states": done.states, "busy": done.busy or None}

@@ -6,10 +6,14 @@ from __future__ import annotations
 import signal
 import sys
 from argparse import Namespace
+from typing import TYPE_CHECKING
 
 from airflow_provider_cdc.commands.output import AGAIN, DATA, DONE, guarded, print_json, print_table
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.printable import printable
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.batch.maintenance import MaintenanceReport
 
 
 def maintain(args: Namespace) -> int:
@@ -22,16 +26,20 @@ def maintain(args: Namespace) -> int:
         pipeline = CdcPipeline.from_yaml(args.pipeline)
         stopper = Stopper()
         signal.signal(signal.SIGTERM, lambda *_: stopper("SIGTERM"))
-        tables = maintain(pipeline, say=_say, kill=stopper)
-        document = maintenance_document(pipeline, tables)
+        done = maintain(pipeline, say=_say, kill=stopper)
+        document = maintenance_document(pipeline, done)
         if args.json:
             print_json(document)
         else:
             names = ("table", "compacted", "written", "vacuumed", "checkpoint", "version")
             lines = [[*(line[name] for name in names), _reason(line)] for line in document["tables"]]
             print_table((*names, "error"), lines)
-        failed = [table for table in tables if table.error is not None]
-        return DONE if not failed else AGAIN if all(table.transient for table in failed) else DATA
+            print()
+            print(printable(_log_line(done)))
+        failed = [table for table in done.tables if table.error is not None]
+        if any(not table.transient for table in failed):
+            return DATA
+        return AGAIN if failed or done.busy else DONE
 
     return guarded(work, as_json=args.json)
 
@@ -39,6 +47,13 @@ def maintain(args: Namespace) -> int:
 def _reason(line: dict[str, object]) -> str | None:
     error = line.get("error")
     return f"[{error['code']}] {error['message']}" if isinstance(error, dict) else None
+
+
+def _log_line(done: MaintenanceReport) -> str:
+    if done.expired is None:
+        return f"the change log was not looked at: {done.busy}" if done.busy else "nothing was ever applied"
+    removed = f"{done.expired.files} files ({done.expired.file_bytes} bytes) of the change log"
+    return f"removed: {removed}, {done.expired.jobs} job documents, {done.states} past states of tables"
 
 
 def _say(line: str) -> None:

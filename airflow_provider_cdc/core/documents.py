@@ -183,14 +183,17 @@ class Look:
 
 @dataclass(slots=True)
 class Maintenance:
-    """Ask for maintenance of the tables instead of a batch.
+    """Ask for maintenance instead of a batch: of the tables, or of the change log.
 
     :param target_file_bytes: size up to which small files are put together.
     :param keep_hours: files that a table no longer has are removed after so many hours.
+    :param expire_through: newest batch that is old enough for its rows to be removed from the change log; 0 maintains
+        the tables.
     """
 
     target_file_bytes: int
     keep_hours: int
+    expire_through: int = 0
 
 
 @dataclass(slots=True)
@@ -214,6 +217,21 @@ class TableMaintenance:
     version: int | None = None
     error: dict[str, Any] | None = None
     transient: bool = False
+
+
+@dataclass(slots=True)
+class ExpiredLog:
+    """Hold what was removed from the change log.
+
+    :param through: newest batch whose rows are removed: older than all that a table, the quarantine or a replay needs.
+    :param files: files that were removed, with ``file_bytes``.
+    :param jobs: batches whose job documents were removed.
+    """
+
+    through: int = 0
+    files: int = 0
+    file_bytes: int = 0
+    jobs: int = 0
 
 
 @dataclass(slots=True)
@@ -362,6 +380,7 @@ class Result:
     :param row_changes: of a preview the row changes by ``database.table`` and operation.
     :param unfit: of a preview the rows that do not fit: table, topic, partition, offset, column, reason.
     :param maintained: of a job that only maintains the tables: each of them.
+    :param expired: of a job that only removes rows from the change log: what it removed.
     :param entries: of a job that only reads the quarantine: all of it.
     :param lake_batches: batches of the lake that the ledger does not know: ``seq``, ``claim`` and ``result`` of each.
     """
@@ -389,6 +408,7 @@ class Result:
     row_changes: dict[str, dict[str, int]] = field(default_factory=dict)
     unfit: list[dict[str, Any]] = field(default_factory=list)
     maintained: list[TableMaintenance] = field(default_factory=list)
+    expired: ExpiredLog = field(default_factory=ExpiredLog)
     version: int = DOCUMENT_VERSION
 
     def document(self) -> dict[str, Any]:
@@ -399,6 +419,7 @@ class Result:
             "tables": [shallow_document(line) for line in self.tables],
             "entries": [shallow_document(entry) for entry in self.entries],
             "maintained": [shallow_document(table) for table in self.maintained],
+            "expired": shallow_document(self.expired),
             "error": None if self.error is None else self.error.document(),
             "transient": isinstance(self.error, Transient),
         }
@@ -412,6 +433,7 @@ class Result:
             "tables": [TableLine(**line) for line in data.get("tables", ())],
             "entries": [QuarantineEntry(**entry) for entry in data.get("entries", ())],
             "maintained": [TableMaintenance(**table) for table in data.get("maintained", ())],
+            "expired": ExpiredLog(**data.get("expired", {})),
         }
         if data.get("error") is not None:
             kind = UnavailableError if data.get("transient") else DataError

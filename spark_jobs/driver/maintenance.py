@@ -9,13 +9,16 @@ from typing import Any
 
 from airflow_provider_cdc.core.documents import JobDocument, Maintenance, Result, TableMaintenance, TableState
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
+from spark_jobs.driver.log_retention import expire_log
 from spark_jobs.tasks.maintain_table import maintain_table
 
 Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 
 def maintain(job: JobDocument, maintenance: Maintenance, secrets: dict[str, dict[str, str]], run: Runner) -> Result:
-    """Maintain every table that has rows of its own; what a dropped table left is not touched."""
+    """Maintain the change log, or every table that has rows of its own: what a dropped table left is not touched."""
+    if maintenance.expire_through:
+        return expire_log(job, maintenance.expire_through, secrets)
     options = {**job.storage, **secrets.get("storage", {})}
     live = [s for s in job.states if s.version is not None and s.state != TableStatus.DROPPED]
     tables = list({state.location: state for state in live}.values())

@@ -15,7 +15,7 @@ from airflow_provider_cdc.core.model.clock_position import is_clock_position
 from airflow_provider_cdc.core.model.status import ResultStatus
 from spark_jobs.lake.batch_log import StoredResult, UnfitRow
 from spark_jobs.lake.change_log import LandReport, Manifest, RowGroup, Settled, read_groups
-from spark_jobs.lake.layout import batch_document, batch_of
+from spark_jobs.lake.layout import batch_document, batch_of, expired_file
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.storage import Storage
 from spark_jobs.tasks.land import land_repaired
@@ -51,6 +51,8 @@ def read_entries(job: JobDocument, storage: Storage, *, contents: bool = False) 
         manifest = Manifest.from_document(landed)
         settled += manifest.settled
         groups[seq] = [group for group in manifest.groups if batch_of(group.file) == seq]
+        if storage.read_unfinished(expired_file(job.pipeline, seq)) is not None:
+            groups[seq] = []  # nothing of it waits for a decision
         entries += _unreadable(storage, seq, groups[seq], contents)
         ended = storage.read_unfinished(batch_document(job.pipeline, seq, "result"))
         if ended is None:

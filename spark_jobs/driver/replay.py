@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from airflow_provider_cdc.core.documents import Replay
@@ -13,16 +14,20 @@ REPLAYED = "row.replayed"
 """Name under which a manifest counts rows that were taken again."""
 
 
-def with_replay(asked: Replay, landed: Manifest, history: History) -> Manifest:
+def with_replay(asked: Replay, landed: Manifest, history: History, is_expired: Callable[[int], bool]) -> Manifest:
     """Return what a batch landed, together with row groups of earlier batches, which stay in their files.
 
-    Row groups are taken whole, so rows around the times that were asked for may come too.
+    Row groups are taken whole, so rows around the times that were asked for may come too. Batches whose rows were
+    removed are passed over.
 
+    :param is_expired: says whether the rows of a batch were removed.
     :param landed: what the batch read itself; what an earlier attempt took again is in it already.
     """
     known = {(group.file, group.row_group) for group in landed.groups}
     groups: list[RowGroup] = []
     for seq in history.earlier if asked.since is None else history.since_source_time(asked.since):
+        if is_expired(seq):
+            continue
         for group in history.manifest(seq).groups:
             if not group.database or (group.file, group.row_group) in known:
                 continue

@@ -20,6 +20,7 @@ from airflow_provider_cdc.core.plan.chunks import group_chunks
 from spark_jobs.driver.approval import demand_approval, refuse_unclear
 from spark_jobs.driver.batch_history import History, history_of
 from spark_jobs.driver.generations import Begin
+from spark_jobs.driver.log_retention import is_expired
 from spark_jobs.driver.parent_tables import with_tables_below
 from spark_jobs.driver.parking import as_cdc_error
 from spark_jobs.driver.quarantine_entries import carry_out
@@ -96,7 +97,8 @@ def _carry_out(
         landed = carry_out(job, job.decision, landed, storage, secrets, say)
         log.replace_manifest(job, landed)
     if job.replay is not None:
-        landed = with_replay(job.replay, landed, history)
+        expired = partial(is_expired, storage, job.pipeline)
+        landed = with_replay(job.replay, landed, history, expired)
         log.replace_manifest(job, landed)
         say(f"replay: {landed.changes.get(REPLAYED, 0)} rows of the change log")
     landed, source_log = _in_generations(job, secrets, run, say, storage, log, landed, history)

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from airflow_provider_cdc.core.apply.ordered_changes import STORED_ROW, has
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.documents import known_members, shallow_document
+from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from spark_jobs.lake.layout import batch_of
 from spark_jobs.lake.storage import Storage
@@ -365,9 +366,30 @@ def _each_group(
 
 @contextmanager
 def _opened(storage: Storage, name: str) -> Iterator[pq.ParquetFile]:
-    with storage.open_file(name) as opened, readable(storage, name):
+    with _not_expired(storage, name), storage.open_file(name) as opened, readable(storage, name):
         footer = _FOOTERS.footer((storage.root, name, opened.size()), opened)
         yield pq.ParquetFile(opened, metadata=footer, read_dictionary=["op", "columns", "topic"], pre_buffer=True)
+
+
+@contextmanager
+def _not_expired(storage: Storage, name: str) -> Iterator[None]:
+    """Say why a file is gone.
+
+    :raises SinkError: ``retention.log_expired``, maintenance removed it; ``log.missing``, something else did.
+    """
+    try:
+        yield
+    except SinkError as error:
+        if error.code != "log.missing" or storage.read_unfinished(f"{name.rsplit('/', 1)[0]}/expired.json") is None:
+            raise
+        raise SinkError(
+            "retention.log_expired",
+            "the table needs changes that are older than policy.log_retention, for a row or a schema change that came "
+            "late",
+            where={"batch": batch_of(name)},
+            hint="take a new snapshot of the table, or restore the lake's _cdc folder from a backup; a longer "
+            "policy.log_retention keeps such changes",
+        ) from None
 
 
 class Footers:

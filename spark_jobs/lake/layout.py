@@ -41,3 +41,13 @@ def begun_file(pipeline: str, table_id: str) -> str:
 def batch_of(file: str) -> int:
     """Return the number of the batch that a file of the change log is of."""
     return int(file.rsplit("/", 2)[-2])
+
+
+def expired_file(pipeline: str, seq: int) -> str:
+    """Return the file that says that the rows of a batch were removed, or are being removed."""
+    return batch_document(pipeline, seq, "expired")
+
+
+def jobs_folder(pipeline: str) -> str:
+    """Return the folder of the job documents, which is only on a local path."""
+    return f"_cdc/{pipeline}/jobs"

@@ -230,6 +230,18 @@ class Storage:
             selector = fs.FileSelector(path, allow_not_found=True, recursive=False)
             return bool(self._fs.get_file_info(selector))
 
+    def files(self, name: str, suffix: str) -> list[tuple[str, int]]:
+        """Return the files right in a folder whose names end with a suffix, each with its size in bytes, sorted."""
+        with self.access(name) as path:
+            infos = self._fs.get_file_info(fs.FileSelector(path, allow_not_found=True, recursive=False))
+            there = [info for info in infos if info.type == fs.FileType.File and info.base_name.endswith(suffix)]
+            return sorted((f"{name}/{info.base_name}", info.size) for info in there)
+
+    def delete_file(self, name: str) -> None:
+        """Remove a file."""
+        with self.access(name) as path:
+            self._fs.delete_file(path)
+
     def delete_folder(self, name: str) -> None:
         """Remove a folder and all below it; nothing happens when it is not there."""
         with self.access(name) as path:

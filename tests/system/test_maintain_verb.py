@@ -20,6 +20,7 @@ from tests.system.verdict import unequal
 
 pytestmark = pytest.mark.system
 
+NOTHING = {"pipeline": "shop", "tables": [], "log": None, "states": 0, "busy": None}
 DUE = Maintenance(target_file_bytes=1 << 20, keep_hours=0)
 
 
@@ -37,7 +38,7 @@ def files(ground: Place) -> dict[str, int]:
 
 
 def test_tables_stay_equal_in_fewer_files_and_a_second_run_does_nothing(ground: Place) -> None:
-    assert ground.site.launch("maintain").answer().json == {"pipeline": "shop", "tables": []}
+    assert ground.site.launch("maintain").answer().json == NOTHING
     assert ground.site.sync().code == 0
     ground.feed(1)
     assert ground.site.sync().code == 0

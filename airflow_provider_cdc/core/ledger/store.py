@@ -376,6 +376,21 @@ class Ledger:
                 rows.store_tables(connection, lease.pipeline, batch.seq, batch.tables)
                 rows.store_schema_changes(connection, lease.pipeline, batch.seq, batch.schema_changes)
 
+    def forget_states(self, lease: Lease, through: int) -> int:
+        """Delete past states of tables, up to a batch; the newest of each table stays. Return how many.
+
+        :raises BusyError: the lease is lost.
+        """
+        lease.check()
+        c, newer = schema.table_versions.c, schema.table_versions.alias().c
+        behind = select(newer.seq).where(
+            newer.pipeline == c.pipeline, newer.table_id == c.table_id, newer.seq > c.seq, newer.seq <= through
+        )
+        old = (c.pipeline == lease.pipeline, c.seq <= through, behind.exists())
+        with self._database.writing() as connection:
+            rows.fence(connection, lease)
+            return connection.execute(delete(schema.table_versions).where(*old)).rowcount
+
     # ---- tables and schema changes
 
     def pipelines(self) -> list[str]:

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Remove the rows of old batches from the change log, never before every table has applied them.
+
+The documents of the batches stay: a ledger is rebuilt from them. A table that needs removed rows after all, for a late
+row or schema change, is refused by itself (``retention.log_expired``).
+"""
+
+from __future__ import annotations
+
+from airflow_provider_cdc.core.documents import ExpiredLog, JobDocument, Result
+from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
+from spark_jobs.driver.quarantine_entries import read_entries
+from spark_jobs.lake.change_log import Manifest
+from spark_jobs.lake.layout import batch_document, batch_of, expired_file, jobs_folder, log_folder
+from spark_jobs.lake.storage import Storage
+
+
+def expire_log(job: JobDocument, through: int, secrets: dict[str, dict[str, str]]) -> Result:
+    """Remove rows of the change log, and job documents; a crash in between is finished by the next call.
+
+    :param through: newest batch that is old enough.
+    """
+    storage = Storage(job.sink_root, {**job.storage, **secrets.get("storage", {})})
+    report = ExpiredLog(_needless_through(job, through, storage))
+    pinned = _pinned(job, report.through, storage)
+    for seq in job.earlier:
+        if seq > report.through or storage.read_unfinished(expired_file(job.pipeline, seq)) == {"all": True}:
+            continue
+        storage.write_json(expired_file(job.pipeline, seq), {"all": False})  # readers that miss a file know why
+        files = storage.files(log_folder(job.pipeline, seq), ".parquet")
+        for name, size in files:
+            if name not in pinned:
+                storage.delete_file(name)
+                report.files, report.file_bytes = report.files + 1, report.file_bytes + size
+        storage.delete_folder(f"{log_folder(job.pipeline, seq)}/staged")
+        if not any(name in pinned for name, _ in files):
+            storage.write_json(expired_file(job.pipeline, seq), {"all": True})
+    for folder in storage.folders(jobs_folder(job.pipeline)):
+        if folder.isdecimal() and int(folder) <= through:
+            storage.delete_folder(f"{jobs_folder(job.pipeline)}/{folder}")
+            report.jobs += 1
+    return Result(job.pipeline, job.seq, ResultStatus.DONE, expired=report)
+
+
+def _needless_through(job: JobDocument, through: int, storage: Storage) -> int:
+    """Return the newest batch whose rows every table has applied, and none of whose records wait in the quarantine."""
+    behind = [s.applied_seq for s in job.states if s.state in (TableStatus.PARKED, TableStatus.WAITING)]
+    waits = [entry.seq - 1 for entry in read_entries(job, storage) if entry.decision is None]
+    newest = job.earlier[-1] - 1 if job.earlier else 0
+    return max(0, min([through, newest, *behind, *waits]))
+
+
+def _pinned(job: JobDocument, through: int, storage: Storage) -> set[str]:
+    """Return files of old batches that later ones name: they replay rows."""
+    pinned: set[str] = set()
+    for seq in job.earlier if through else ():
+        if seq > through:
+            document = storage.read_json(batch_document(job.pipeline, seq, "manifest"))
+            groups = Manifest.from_document(document).groups if document is not None else []
+            pinned |= {group.file for group in groups if batch_of(group.file) <= through}
+    return pinned
+
+
+def is_expired(storage: Storage, pipeline: str, seq: int) -> bool:
+    """Return whether the rows of a batch were removed, or are being removed."""
+    return storage.read_unfinished(expired_file(pipeline, seq)) is not None

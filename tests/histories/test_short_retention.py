@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random histories whose change log is removed after each batch: a table is equal, or refused because of that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_cdc.core.documents import Maintenance
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from spark_jobs.driver.maintenance import maintain
+from tests.histories.cases import case_of
+from tests.histories.log import Log
+from tests.histories.run import Replay, inline, told
+from tests.histories.source import Picture
+from tests.histories.tools import TOOLS
+
+SEEDS = range(400, 412)
+REFUSED = "retention.log_expired"
+
+
+class Forgetful(Replay):
+    """Removes what is old from the change log after each batch; the newest batch stays.
+
+    :ivar removed: files that were removed.
+    :ivar refused: tables that were refused because of that.
+    """
+
+    removed = 0
+    refused = 0
+
+    def _batch(self, number: int, chunks: list[OffsetRange], picture: Picture | None) -> list[str]:
+        problems = super()._batch(number, chunks, picture)
+        if not problems and self._seqs:
+            self.log.arm(None)
+            order = Maintenance(1 << 20, 24, expire_through=number)
+            self.removed += maintain(self._job(number + 1, []), order, {}, inline).expired.files
+        return problems
+
+    def _differences(self, picture: Picture) -> list[str]:
+        late = {f"{state.database}.{state.table}" for state in self.states.values() if REFUSED in state.reason}
+        self.refused += len(late)
+        return [problem for problem in super()._differences(picture) if not any(name in problem for name in late)]
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_no_table_is_wrong_for_want_of_old_rows(name: str, log: Log, lake: Path) -> None:
+    removed = refused = 0
+    for seed in SEEDS:
+        case = replace(case_of(name, seed, sizes=(5, 8)), batches=4, ends=())
+        history = Forgetful(case, log, lake)
+        problems = history.run()
+        assert not problems, told(history.case, history.story, problems)
+        removed, refused = removed + history.removed, refused + history.refused
+    assert removed > refused
