@@ -35,16 +35,16 @@ def damaged(value: bytes, chance: random.Random) -> bytes:
     """Return a record with one to four bytes or stretches changed, whatever it is."""
     data = bytearray(value)
     for _ in range(chance.randint(1, 4)):
-        place = chance.randrange(len(data))
+        index = chance.randrange(len(data))
         match chance.randrange(4):
             case 0:
-                data[place] = chance.randrange(256)
+                data[index] = chance.randrange(256)
             case 1:
-                del data[place : place + chance.randint(1, 30)]
+                del data[index : index + chance.randint(1, 30)]
             case 2:
-                data[place:place] = bytes(chance.randrange(256) for _ in range(chance.randint(1, 5)))
+                data[index:index] = bytes(chance.randrange(256) for _ in range(chance.randint(1, 5)))
             case _:
-                data[place:place] = data[: chance.randint(1, 50)]
+                data[index:index] = data[: chance.randint(1, 50)]
         if not data:
             break
     return bytes(data)
@@ -67,10 +67,10 @@ class _Members(list[tuple[str, Any]]):
 
 def _change(tree: Any, chance: random.Random) -> None:
     """Change one place of a tree: deep ones, a schema's parameters say, as often as the members at the top."""
-    places = [place for place in _containers(tree) if place]
-    if not places:
+    containers = [container for container in _containers(tree) if container]
+    if not containers:
         return
-    inside = chance.choice(places)
+    inside = chance.choice(containers)
     number = chance.randrange(len(inside))
     leaf = deepcopy(chance.choice(_LEAVES))
     other = (inside[number][0], leaf) if isinstance(inside, _Members) else leaf
@@ -122,43 +122,43 @@ def _protobuf(value: bytes, chance: random.Random) -> bytes:
 
 
 def _fields(value: bytes) -> list[tuple[bytes, bytes | None]]:
-    """Return the fields of a message: tag with number, or tag and content; nothing where it is no message."""
+    """Return the fields of a message: tag with number, or tag and content; nothing where it is not a message."""
     result: list[tuple[bytes, bytes | None]] = []
-    place = 0
-    while place < len(value):
-        start = place
-        tag, place = _varint(value, place)
-        if place < 0 or not 0 < tag >> 3 < 200:
+    offset = 0
+    while offset < len(value):
+        start = offset
+        tag, offset = _varint(value, offset)
+        if offset < 0 or not 0 < tag >> 3 < 200:
             return []
         kind = tag & 7
         if kind == 0:
-            _, place = _varint(value, place)
+            _, offset = _varint(value, offset)
         elif kind in (1, 5):
-            place += 8 if kind == 1 else 4
+            offset += 8 if kind == 1 else 4
         elif kind == 2:
-            head = value[start:place]
-            size, place = _varint(value, place)
-            if place < 0 or place + size > len(value):
+            head = value[start:offset]
+            size, offset = _varint(value, offset)
+            if offset < 0 or offset + size > len(value):
                 return []
-            result.append((head, value[place : place + size]))
-            place += size
+            result.append((head, value[offset : offset + size]))
+            offset += size
             continue
         else:
             return []
-        if place < 0 or place > len(value):
+        if offset < 0 or offset > len(value):
             return []
-        result.append((value[start:place], None))
+        result.append((value[start:offset], None))
     return result
 
 
-def _varint(value: bytes, place: int) -> tuple[int, int]:
+def _varint(value: bytes, offset: int) -> tuple[int, int]:
     number = shift = 0
-    while place < len(value) and shift < 70:
-        byte = value[place]
+    while offset < len(value) and shift < 70:
+        byte = value[offset]
         number |= (byte & 127) << shift
-        place, shift = place + 1, shift + 7
+        offset, shift = offset + 1, shift + 7
         if byte < 128:
-            return number, place
+            return number, offset
     return 0, -1
 
 

@@ -80,22 +80,22 @@ def records_of(group: list[Golden]) -> Records:
 def differing(change: dict[str, Any], stated: dict[str, Any]) -> list[str]:
     """Return what of a decoded change is not as stated."""
     return [
-        f"{name}: {change[name]!r} instead of {wanted!r}"
-        for name, wanted in stated.items()
-        if not _same(name, change[name], wanted)
+        f"{name}: {change[name]!r} instead of {expected!r}"
+        for name, expected in stated.items()
+        if not _same(name, change[name], expected)
     ]
 
 
-def _same(name: str, got: Any, wanted: Any) -> bool:
+def _same(name: str, got: Any, expected: Any) -> bool:
     if name in ("before", "after"):
-        if got is None or wanted is None:
-            return got is None and wanted is None
-        return _tokens(got) == (_tokens(wanted) if isinstance(wanted, str) else wanted)
-    if name == "source_time" and isinstance(wanted, int) and got is not None:  # microseconds
-        return int(got.timestamp() * 1_000_000 + 0.5) == wanted
-    if name == "raw" and isinstance(wanted, str):
-        return bool(got == base64.b64decode(wanted))
-    return bool(got == wanted)
+        if got is None or expected is None:
+            return got is None and expected is None
+        return _tokens(got) == (_tokens(expected) if isinstance(expected, str) else expected)
+    if name == "source_time" and isinstance(expected, int) and got is not None:  # microseconds
+        return int(got.timestamp() * 1_000_000 + 0.5) == expected
+    if name == "raw" and isinstance(expected, str):
+        return bool(got == base64.b64decode(expected))
+    return bool(got == expected)
 
 
 def _tokens(text: str) -> Any:

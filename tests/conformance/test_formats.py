@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every registered format must do: golden records, splits, truncated and mutated bytes, order."""
+"""Check what every registered format must do: golden records, splits, truncated and mutated bytes, order."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ def test_every_format_has_golden_records_of_every_kind_it_carries(name: str) -> 
     stated = [change for group in load(name) for item in group for change in item.changes]
     kinds = {change.get("kind") for change in stated}
     carries = open_format(name, dict(load(name)[0][0].options)).carries
-    wanted = {"rows": "row", "ddl": "schema", "progress": "progress", "transactions": "transaction"}
-    assert {wanted[what] for what in carries if what in wanted} <= kinds
+    kind_of = {"rows": "row", "ddl": "schema", "progress": "progress", "transactions": "transaction"}
+    assert {kind_of[what] for what in carries if what in kind_of} <= kinds
     assert "error" in kinds
     assert len(stated) >= 10
 
@@ -191,11 +191,11 @@ def test_one_wrong_byte_never_changes_a_value_that_it_does_not_touch(name: str) 
     for golden, value in _values(name):
         wire = opened(name, golden)
         whole = plain([wire.decode(lone([value], [golden.key]))])
-        places = [chance.randrange(len(value)) for _ in range(100)]
-        mutated = [value[:p] + bytes([chance.randrange(256)]) + value[p + 1 :] for p in places]
+        indexes = [chance.randrange(len(value)) for _ in range(100)]
+        mutated = [value[:p] + bytes([chance.randrange(256)]) + value[p + 1 :] for p in indexes]
         for change in plain([wire.decode(lone(mutated, [golden.key] * len(mutated)))]):
             if change["kind"] == "row":
-                assert _touched(whole, change) <= 2, f"{golden.why}: byte {places[change['offset']]}"
+                assert _touched(whole, change) <= 2, f"{golden.why}: byte {indexes[change['offset']]}"
 
 
 def _touched(whole: list[dict[str, Any]], change: dict[str, Any]) -> int:

@@ -49,7 +49,7 @@ BATCHES = 3
 LEASE_SECONDS = 3
 AGAIN, DATA = 5, 3
 _APPROVALS = 8  # of new logs of the source, at most, for one batch
-_UNCLEAR = "source.generation_unclear"  # nothing in the log tells which of two logs a record is of: only a user can
+_UNCLEAR = "source.generation_unclear"  # the log does not show which of two logs a record is of: only a user can say
 FORMATS = [name for name, tool in TOOLS.items() if not tool.by_clock]
 
 
@@ -84,7 +84,7 @@ class Services:
 
     @cached_property
     def store(self) -> FailingStore:
-        """What stands between a pipeline and the S3 service."""
+        """Return what stands between a pipeline and the S3 service."""
         store = FailingStore(self.s3.endpoint)
         self._stack.callback(store.stop)
         return store
@@ -92,7 +92,7 @@ class Services:
 
 @dataclass
 class Ending:
-    """How a command ended.
+    """Report how a command ended.
 
     :param error: error document, None without one.
     """
@@ -103,7 +103,7 @@ class Ending:
 
     @property
     def fault(self) -> str | None:
-        """What is wrong with this ending, None where a user is told what happened, where, and what to do."""
+        """Return what is wrong with this ending, None where it reports what happened, where, and what to do."""
         if "Traceback" in self.text:
             return f"a traceback: {self.text[-1500:]}"
         if self.code not in (0, DATA, AGAIN, -signal.SIGKILL):
@@ -148,7 +148,7 @@ class Round:
 
     @property
     def ledger_url(self) -> str:
-        """Where this round's first host keeps its ledger."""
+        """Return where this round's first host keeps its ledger."""
         if self._postgres:
             return self.services.postgres.url.replace("+psycopg", "")
         return f"sqlite:///{self.folder / 'home' / 'ledger.db'}"
@@ -220,10 +220,10 @@ class Round:
         """Wait for a command's end and judge it."""
         out, err = process.communicate(timeout=300)
         try:
-            told = json.loads(out)
+            result = json.loads(out)
         except ValueError:
-            told = {}
-        ending = Ending(process.returncode, told.get("error"), out[-300:] + err)
+            result = {}
+        ending = Ending(process.returncode, result.get("error"), out[-300:] + err)
         code = ending.error["code"] if ending.error else "-"
         self.endings[f"{ending.code} {code}"] += 1
         if ending.fault is not None:
@@ -305,8 +305,8 @@ class Round:
 
     def _rows(self, name: Name) -> pa.Table | None:
         options = {**self.services.s3.storage_options} if self.on_s3 else {}
-        place = DeltaLocation(table_location(self._root, *name), options)
-        return place.rows() if place.exists else None
+        location = DeltaLocation(table_location(self._root, *name), options)
+        return location.rows() if location.exists else None
 
 
 # ---- faults

@@ -17,7 +17,7 @@ _LATE_SECONDS = 3.0
 
 @dataclass
 class Weather:
-    """What happens to requests.
+    """State what happens to requests.
 
     :param fault: ``cut``: only the first bytes of the answer arrive; ``reset``: none does and the request is not passed
         on; ``503`` and ``500``: an error instead of an answer; ``late``: the answer takes seconds; ``unheard``: the

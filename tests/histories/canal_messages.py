@@ -28,7 +28,7 @@ _TYPES = {"c": "INSERT", "u": "UPDATE", "k": "UPDATE", "d": "DELETE"}
 
 @dataclass(frozen=True)
 class Canal:
-    """How a Canal server is set up and how it fares.
+    """Set up a Canal server and how it fares.
 
     :param partitions: of every topic, rows hashed over them by key.
     :param topic_per_table: whether each table has its own topic (dynamicTopic), else all are in one.
@@ -42,7 +42,7 @@ class Canal:
 
 @dataclass(frozen=True)
 class Batch:
-    """What Canal sends at once.
+    """Hold what Canal sends at once.
 
     :param records: in the order of sending, each with its ``time`` as Canal's clock showed it.
     :param picture: what the source holds after it.
@@ -69,10 +69,10 @@ def batches(canal: Canal, statements: Sequence[Statement], rnd: random.Random) -
     """Return everything that Canal sends of these statements."""
     source, second, clock, number, sent = Source(), START, START * 1000, 0, []
     held: list[_Message] = []
-    for place, statement in enumerate(statements):
+    for index, statement in enumerate(statements):
         second += rnd.choice((0, 0, 0, 1, 7))
         held += _messages(canal, statement, source.run(statement), second)
-        if not held or (rnd.random() < 0.6 and place + 1 < len(statements)):
+        if not held or (rnd.random() < 0.6 and index + 1 < len(statements)):
             continue
         for _ in range(2 if rnd.random() < canal.resends else 1):
             number += 1
@@ -163,9 +163,9 @@ def _together(messages: Sequence[_Message]) -> list[_Message]:
     for one in messages:
         alike = [m for m in result if m.partition == one.partition and m.members["type"] == one.members["type"]]
         if alike:
-            found = alike[0].members
-            found["data"] = found["data"] + one.members["data"]
-            found["old"] = None if found["old"] is None else found["old"] + one.members["old"]
+            members = alike[0].members
+            members["data"] = members["data"] + one.members["data"]
+            members["old"] = None if members["old"] is None else members["old"] + one.members["old"]
         else:
             result.append(replace(one))
     return result

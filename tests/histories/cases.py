@@ -12,14 +12,14 @@ from spark_jobs.driver.run_batch import Runner
 from tests.histories.generate import SIZES, THEMES, history
 from tests.histories.log import Log, Partitions
 from tests.histories.neutral import EVENT_ROWS
-from tests.histories.run import Case, Replay, inline, told
+from tests.histories.run import Case, Replay, described, inline
 from tests.histories.shrink import WAITING, nature, smaller
 from tests.histories.tools import TOOLS, Style
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a case.
+    """Report the outcome of a case.
 
     :param kind: ``equal``, ``parked`` (some tables, all for what their format's page names), ``waiting`` or ``wrong``.
     :param parked: codes of those tables.
@@ -106,14 +106,14 @@ def judge(
 
     count = len(case.statements)
     attempt, problems = replay(case)
-    wanted = nature(problems)
-    if not wanted:
+    expected_nature = nature(problems)
+    if not expected_nature:
         parked = tuple(sorted(attempt.parked.values()))
         return Verdict("parked" if parked else "equal", parked, count)
-    case = smaller(case, lambda candidate: nature(replay(candidate)[1]) == wanted, seconds)
+    case = smaller(case, lambda candidate: nature(replay(candidate)[1]) == expected_nature, seconds)
     attempt, problems = replay(case)
-    failure = f"{told(case, attempt.story, problems)}\n\n{as_test(case)}"
-    return Verdict("waiting" if wanted == WAITING else "wrong", (), count, failure)
+    failure = f"{described(case, attempt.story, problems)}\n\n{as_test(case)}"
+    return Verdict("waiting" if expected_nature == WAITING else "wrong", (), count, failure)
 
 
 def as_test(case: Case) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many histories, and where their lakes lie."""
+"""Set how many histories run, and where their lakes lie."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class CreateLike(Statement):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a clause puts a column: at the end, first, or after another."""
+    """State where a clause puts a column: at the end, first, or after another."""
 
     first: bool = False
     after: str | None = None
@@ -76,10 +76,10 @@ class Place:
         if self.first:
             columns.insert(0, column)
         elif self.after is not None:
-            place = next((i for i, c in enumerate(columns) if c.name == self.after), None)
-            if place is None:
+            index = next((i for i, c in enumerate(columns) if c.name == self.after), None)
+            if index is None:
                 raise RefusedError(f"no column {self.after}")
-            columns.insert(place + 1, column)
+            columns.insert(index + 1, column)
         else:
             columns.insert(otherwise, column)
 
@@ -97,16 +97,16 @@ class AddColumn(Clause):
     """ADD COLUMN."""
 
     column: Column
-    place: Place = Place()
+    location: Place = Place()
 
     def change(self, structure: Structure, rows: list[Row]) -> tuple[Structure, str]:
         if structure.has(self.column.name):
             raise RefusedError(f"column {self.column.name} exists")
         columns = list(structure.columns)
-        self.place.put(columns, self.column, len(columns))
+        self.location.put(columns, self.column, len(columns))
         for row in rows:
             row[self.column.name] = self.column.kind.stored(self.column.absent())
-        return replace(structure, columns=tuple(columns)), f"ADD COLUMN {self.column.sql()}{self.place.sql()}"
+        return replace(structure, columns=tuple(columns)), f"ADD COLUMN {self.column.sql()}{self.location.sql()}"
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class ChangeColumn(Clause):
     name: str
     to: str
     kind: Kind | None = None
-    place: Place | None = None
+    location: Place | None = None
 
     def change(self, structure: Structure, rows: list[Row]) -> tuple[Structure, str]:
         old = structure.named(self.name)
@@ -141,22 +141,22 @@ class ChangeColumn(Clause):
         kind = self.kind or old.kind
         new = replace(old, name=self.to, kind=kind, default=converted(old.kind, kind, old.default))
         columns = list(structure.columns)
-        place = columns.index(old)
-        if self.place is None:
-            columns[place] = new
+        index = columns.index(old)
+        if self.location is None:
+            columns[index] = new
         else:
             columns.remove(old)
-            self.place.put(columns, new, place)
+            self.location.put(columns, new, index)
         for row in rows:
             row[self.to] = converted(old.kind, kind, row.pop(self.name))
         key = tuple(self.to if part == self.name else part for part in structure.key)
         return replace(structure, columns=tuple(columns), key=key), self._text(new)
 
     def _text(self, new: Column) -> str:
-        end = self.place.sql() if self.place else ""
+        end = self.location.sql() if self.location else ""
         if self.to == self.name:
             return f"MODIFY COLUMN {new.sql()}{end}"
-        if self.kind is None and self.place is None:
+        if self.kind is None and self.location is None:
             return f"RENAME COLUMN {quoted(self.name)} TO {quoted(self.to)}"
         return f"CHANGE COLUMN {quoted(self.name)} {new.sql()}{end}"
 
@@ -269,8 +269,8 @@ class Alter(Statement):
             raise RefusedError("a column that another clause made or changed")
         left = {*named}
         left -= {clause.to for clause in self.clauses if isinstance(clause, ChangeColumn)}
-        places = [clause.place for clause in self.clauses if isinstance(clause, AddColumn | ChangeColumn)]
-        if any(place is not None and place.after in left for place in places):
+        positions = [clause.location for clause in self.clauses if isinstance(clause, AddColumn | ChangeColumn)]
+        if any(position is not None and position.after in left for position in positions):
             raise RefusedError("a column that goes, or gets another name")
 
     def sql(self) -> str:

@@ -55,8 +55,8 @@ def ddl(
     changes = []
     if columns is not None:
         listed = [_column(number, name, kind, name in key) for number, (name, kind) in enumerate(columns.items(), 1)]
-        told = {"defaultCharsetName": "utf8mb4", "primaryKeyColumnNames": list(key), "columns": listed}
-        changes = [{"type": "CREATE" if mark else "ALTER", "id": f'"shop"."{table}"', "table": told}]
+        stated = {"defaultCharsetName": "utf8mb4", "primaryKeyColumnNames": list(key), "columns": listed}
+        changes = [{"type": "CREATE" if mark else "ALTER", "id": f'"shop"."{table}"', "table": stated}]
     value = {
         "source": _source(table, pos, mark, time, **source),
         "ts_ms": time,
@@ -100,10 +100,10 @@ def snapshot_ddl(
     texts += [(f"DROP TABLE IF EXISTS `shop`.`{table}`", table) for table in tables]
     texts += [("DROP DATABASE IF EXISTS `shop`", None), ("CREATE DATABASE `shop`", None), ("USE `shop`", None)]
     records = [ddl(text, pos, time=time, mark="true", table=table, **source) for text, table in texts]
-    for place, (table, (columns, key)) in enumerate(tables.items()):
+    for number, (table, (columns, key)) in enumerate(tables.items()):
         parts = [f"`{name}` {'varchar(20)' if kind == 'varchar' else kind}" for name, kind in columns.items()]
         parts += [f"PRIMARY KEY ({', '.join(key)})"] if key else []
-        mark = "last" if not rows and place == len(tables) - 1 else "true"
+        mark = "last" if not rows and number == len(tables) - 1 else "true"
         text = f"CREATE TABLE `{table}` ({', '.join(parts)})"
         records.append(ddl(text, pos, time=time, mark=mark, table=table, columns=columns, key=key, **source))
     return records

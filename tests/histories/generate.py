@@ -28,13 +28,13 @@ from tests.histories.source import Column, Name, RefusedError, Row, Source, Stat
 
 _NO_DEFAULT = ("blob", "json")
 _PARKS_WHERE_ADDED = ("timestamp",)  # types whose literal default leaves older rows unknown: the session's time zone
-# a NOT NULL column without default: of these the source itself fills in what no message tells, or nothing
+# a NOT NULL column without default: of these the source itself fills in what no message states, or nothing
 _NO_IMPLICIT = ("json", "date", "datetime", "timestamp")
 
 
 @dataclass(frozen=True)
 class Theme:
-    """What a history is about: weights of the statements and which tables it has."""
+    """Choose the subject of a history: weights of the statements and which tables it has."""
 
     name: str
     weights: dict[str, int]
@@ -95,8 +95,8 @@ class _Maker:
         self.statements.append(statement)
 
     def _some(self, keyed: bool | None = None) -> tuple[Name, Table] | None:
-        found = [(n, t) for n, t in self._source.tables.items() if keyed is None or bool(t.structure.key) == keyed]
-        return self._rnd.choice(found) if found else None
+        candidates = [(n, t) for n, t in self._source.tables.items() if keyed is None or bool(t.structure.key) == keyed]
+        return self._rnd.choice(candidates) if candidates else None
 
     def _free(self, database: str | None = None) -> Name:
         """Return a name that no table has, in another database where all of this one are taken."""
@@ -115,10 +115,10 @@ class _Maker:
         if rnd.random() < self._theme.keyless:
             return Structure(tuple(columns))
         size = 2 if len(columns) > 2 and rnd.random() < 0.3 else 1
-        places = rnd.sample(range(len(columns)), size)
-        for place in places:
-            columns[place] = Column(names[place], rnd.choice(self._palette.keys), nullable=False)
-        return Structure(tuple(columns), tuple(names[place] for place in places))
+        indexes = rnd.sample(range(len(columns)), size)
+        for index in indexes:
+            columns[index] = Column(names[index], rnd.choice(self._palette.keys), nullable=False)
+        return Structure(tuple(columns), tuple(names[index] for index in indexes))
 
     def _column(self, name: str, *, added: bool = False) -> Column:
         rnd = self._rnd
@@ -132,8 +132,8 @@ class _Maker:
         return Column(name, kind, nullable)
 
     def insert(self) -> None:
-        if found := self._some():
-            name, table = found
+        if picked := self._some():
+            name, table = picked
             rows = tuple(self._row(table.structure) for _ in range(self._rnd.choice((1, 1, 2, 3, 10))))
             if not table.structure.key and self._rnd.random() < 0.4:
                 rows += rows[:1]
@@ -154,43 +154,43 @@ class _Maker:
         return tuple(self._rnd.randrange(100) for _ in range(self._rnd.choice((1, 1, 2, 4))))
 
     def update(self) -> None:
-        if found := self._some():
-            name, table = found
+        if picked := self._some():
+            name, table = picked
             free = [c for c in table.structure.columns if c.name not in table.structure.key]
             if free:
-                chosen = self._rnd.sample(free, self._rnd.randint(1, min(3, len(free))))
-                self._add(Update(name, self._picks(), {c.name: self._cell(c) for c in chosen}))
+                dropped = self._rnd.sample(free, self._rnd.randint(1, min(3, len(free))))
+                self._add(Update(name, self._picks(), {c.name: self._cell(c) for c in dropped}))
 
     def move(self) -> None:
-        if found := self._some(keyed=True):
-            name, table = found
+        if picked := self._some(keyed=True):
+            name, table = picked
             part = table.structure.named(self._rnd.choice(table.structure.key))
             self._add(Update(name, self._picks()[:2], {part.name: self._cell(part, key=True)}))
 
     def shift(self) -> None:
-        if found := self._some(keyed=True):
-            self._add(ShiftKey(found[0], self._rnd.choice((1, -1, 1, 3))))
+        if picked := self._some(keyed=True):
+            self._add(ShiftKey(picked[0], self._rnd.choice((1, -1, 1, 3))))
 
     def delete(self) -> None:
-        if found := self._some():
-            self._add(Delete(found[0], self._picks()))
+        if picked := self._some():
+            self._add(Delete(picked[0], self._picks()))
 
     def truncate(self) -> None:
-        if found := self._some():
-            self._add(Truncate(found[0]))
+        if picked := self._some():
+            self._add(Truncate(picked[0]))
 
     def again(self) -> None:
         """Delete a row and insert the very same one."""
-        if found := self._some():
-            name, table = found
+        if picked := self._some():
+            name, table = picked
             if table.rows:
                 row = dict(table.rows[0])
                 self._add(Delete(name, (0,)))
                 self._add(Insert(name, (row,)))
 
     def alter(self) -> None:
-        if found := self._some():
-            name, table = found
+        if picked := self._some():
+            name, table = picked
             clauses: list[Clause] = []
             structure = table.structure
             if self._rnd.random() < 0.25 and (clause := self._whole(structure)):
@@ -225,15 +225,15 @@ class _Maker:
     def _clause(self, structure: Structure, touched: set[str]) -> Clause | None:
         rnd = self._rnd
         free = [name for name in self._palette.columns if not structure.has(name) and name not in touched]
-        place = rnd.choice([Place(), Place(), Place(first=True), Place(after=rnd.choice(structure.columns).name)])
+        location = rnd.choice([Place(), Place(), Place(first=True), Place(after=rnd.choice(structure.columns).name)])
         what = rnd.choice(("add", "add", "drop", "rename", "widen", "convert", "move"))
-        if place.after is not None:
-            touched.add(place.after)  # AFTER names a column as the statement leaves it
+        if location.after is not None:
+            touched.add(location.after)  # AFTER names a column as the statement leaves it
         column = rnd.choice([c for c in structure.columns if c.name not in touched] or [None])
         if what == "add" and free and len(structure.columns) < 9:
             name = rnd.choice(free)
             touched.add(name)
-            return AddColumn(self._column(name, added=True), place)
+            return AddColumn(self._column(name, added=True), location)
         if column is None:
             return None
         touched.add(column.name)
@@ -242,18 +242,18 @@ class _Maker:
         if what == "rename" and free:
             name = rnd.choice(free)
             touched.add(name)
-            return ChangeColumn(column.name, name, place=rnd.choice((None, None, Place())))
+            return ChangeColumn(column.name, name, location=rnd.choice((None, None, Place())))
         if what == "widen" and (kind := wider(column.kind, rnd)):
             return ChangeColumn(column.name, column.name, kind)
         if what == "convert" and (kind := other(column.kind, rnd)):
             return ChangeColumn(column.name, column.name, kind)
-        if what == "move" and place.after != column.name and place != Place():
-            return ChangeColumn(column.name, column.name, place=place)
+        if what == "move" and location.after != column.name and location != Place():
+            return ChangeColumn(column.name, column.name, location=location)
         return None
 
     def rename(self) -> None:
-        if found := self._some():
-            name, _ = found
+        if picked := self._some():
+            name, _ = picked
             # a table seldom moves to another database
             to = self._free(name[0] if self._rnd.random() < 0.8 else None)
             self._add(Alter(name, (), to) if self._rnd.random() < 0.3 else Rename(((name, to),)))
@@ -272,9 +272,9 @@ class _Maker:
 
     def ghost(self) -> None:
         """Switch as gh-ost does: a changed copy takes the table's name."""
-        if not (found := self._some()):
+        if not (picked := self._some()):
             return
-        name, table = found
+        name, table = picked
         copy, old = (name[0], f"_{name[1]}_gho"), (name[0], f"_{name[1]}_del")
         if copy in self._source.tables or old in self._source.tables:
             return
@@ -296,8 +296,8 @@ class _Maker:
 
     def recreate(self) -> None:
         """Drop a table and create one of its name with other columns and another key."""
-        if found := self._some():
-            name, _ = found
+        if picked := self._some():
+            name, _ = picked
             self._add(Drop((name,)))
             if self._rnd.random() < 0.3:
                 self.insert()

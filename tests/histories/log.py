@@ -35,7 +35,7 @@ class CrashError(BaseException):
 
 @dataclass(frozen=True)
 class Crash:
-    """Where an attempt dies.
+    """Name the moment in which an attempt dies.
 
     :param what: ``land``, ``manifest``, ``commit`` or ``result``.
     :param number: at which occurrence, from 1.
@@ -49,7 +49,7 @@ class Crash:
 
 @dataclass
 class Log:
-    """What readers see, how the present attempt dies, and how many commits there were."""
+    """Hold what readers see, how the present attempt dies, and how many commits there were."""
 
     partitions: Partitions = field(default_factory=dict)
     crash: Crash | None = None

@@ -20,7 +20,7 @@ SHRINK_SECONDS = 30.0
 
 @dataclass
 class Line:
-    """What came of the cases of one format.
+    """Report the outcomes of the cases of one format.
 
     :param verdicts: cases by verdict.
     :param codes: parked tables by code.

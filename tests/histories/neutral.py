@@ -120,7 +120,7 @@ class Writer:
         partitions = self.style.partitions
         if why is Sending.ANYWHERE and self.tool.by_clock:
             self._millis += REPLAYED_MS
-            if self.again.random() < 0.5:  # somebody copies the records; else the tool makes them anew
+            if self.again.random() < 0.5:  # somebody copies the records; else the tool makes them again
                 copied = (replace(record, time=self._millis) for record in self._written[events[0].number])
                 return [self._anywhere(record) for record in copied]
         if why is Sending.ANYWHERE:
@@ -174,15 +174,15 @@ class Writer:
             needless = {column.name for column in structure.columns if _has_default(column, after)} - key
             needless = (
                 set() if needless == set(after) else needless
-            )  # INSERT () VALUES () has no image to tell from none
+            )  # INSERT () VALUES () has an image like that of no row
             return None, _part(after, after.keys() - (needless if what != "changes" else set()))
-        told = key or set(before)  # without a key the whole row tells which one it was
+        identifying = key or set(before)  # without a key the whole row identifies it
         if after is None:
-            return _part(before, told if what != "changes" else set(before)), None
+            return _part(before, identifying if what != "changes" else set(before)), None
         changed = {name for name in after if after[name] != before[name]}
         if what == "changes":
             return _part(before, key | changed), _part(after, key | changed)
-        return _part(before, told), _part(after, changed)
+        return _part(before, identifying), _part(after, changed)
 
     def _statement(self, event: DdlEvent) -> str:
         text = event.statement
@@ -222,7 +222,7 @@ def _part(row: Row, names: Collection[str]) -> Row:
 
 
 def _has_default(column: Column, row: Row) -> bool:
-    """Return whether a row's value is what its INSERT need not name, and the log tells for certain."""
+    """Return whether a row's value is what its INSERT need not name, and the log states for certain."""
     uncertain = column.kind.name == "timestamp" if column.has_default else not column.nullable
     return not uncertain and row[column.name] == column.absent()
 
@@ -254,12 +254,12 @@ def _packed(records: Sequence[Record]) -> list[Record]:
 
 def creates(statements: Sequence[Statement]) -> dict[str, dict[str, str]]:
     """Return the ``tables`` of a pipeline whose tool sends no CREATE TABLE."""
-    source, found = Source(), {}
+    source, pictures = Source(), {}
     for statement in statements:
         for event in source.run(statement):
             if isinstance(event, DdlEvent) and event.kind == "CREATE":
-                found[_dotted(event.name)] = {"create": event.statement}
-    return found
+                pictures[_dotted(event.name)] = {"create": event.statement}
+    return pictures
 
 
 def _dotted(name: Name) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the lakes of histories lie."""
+"""Choose where the lakes of histories lie."""
 
 from __future__ import annotations
 

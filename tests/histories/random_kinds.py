@@ -62,7 +62,7 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Palette:
-    """What tables are made of.
+    """List what tables are made of.
 
     :param keys: types of key columns.
     :param kinds: types of all columns.

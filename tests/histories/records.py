@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tool sends: records, and units of records that belong together."""
+"""Model what a tool sends: records, and units of records that belong together."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Unit:
     """Records that a tool sends as one: what one row, one DDL or one statement becomes.
 
     :param write: returns the records; called in the order of sending, once for each time that the unit is sent.
-    :param repeatable: whether it may be sent again: no, where a repeat cannot be told from a new change.
+    :param repeatable: whether it may be sent again: no, where a repeat looks like a new change.
     :param picture: what the lake must hold once this and all units before it arrived; None inside a statement.
     :param second: of the source.
     """

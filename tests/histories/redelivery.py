@@ -40,31 +40,31 @@ def sent(
     points = sorted(rnd.randrange(len(units)) for _ in range(restarts))
     old = sorted(rnd.randrange(len(units)) for _ in range(replays))
     if by_clock:
-        old = [_second_ends(units, place) for place in old]
+        old = [_second_ends(units, index) for index in old]
     result: list[Sent] = []
-    for place, unit in enumerate(units):
+    for index, unit in enumerate(units):
         records = _sent([unit], Sending.FIRST, unit.picture)
         if not records and result:  # a statement that the tool does not send
             result[-1] = replace(result[-1], picture=unit.picture)
         result += records
         if unit.repeatable and rnd.random() < doubles:
             result += _sent([unit], Sending.AGAIN, unit.picture)
-        for _ in range(points.count(place)):
-            stretch = units[rnd.randint(max(0, place - FAR), place) : place + 1]
+        for _ in range(points.count(index)):
+            stretch = units[rnd.randint(max(0, index - FAR), index) : index + 1]
             # whatever comes again comes whole: a TRUNCATE without the rows behind it empties a table
             if not by_clock or all(older.repeatable for older in stretch):
                 result += _again(stretch, Sending.AGAIN, unit.picture, by_clock)
-        for _ in range(old.count(place)):
-            start, end = sorted((rnd.randint(0, place), rnd.randint(0, place)))
+        for _ in range(old.count(index)):
+            start, end = sorted((rnd.randint(0, index), rnd.randint(0, index)))
             result += _again(units[start : end + 1], Sending.ANYWHERE, unit.picture, by_clock)
     return result
 
 
-def _second_ends(units: Sequence[Unit], place: int) -> int:
+def _second_ends(units: Sequence[Unit], index: int) -> int:
     """Return the last unit of the source's second: a tool does not pause in it (docs/formats, Order)."""
-    while place + 1 < len(units) and units[place + 1].second == units[place].second:
-        place += 1
-    return place
+    while index + 1 < len(units) and units[index + 1].second == units[index].second:
+        index += 1
+    return index
 
 
 def _again(stretch: Sequence[Unit], why: Sending, picture: Picture | None, by_clock: bool) -> Iterator[Sent]:

@@ -38,8 +38,8 @@ class Insert(Statement):
 
 def _inserted(table: Table, rows: Sequence[Row]) -> Iterator[Row]:
     taken = {table.key_of(row) for row in table.rows}
-    for given in rows:
-        row = {c.name: c.kind.stored(given.get(c.name, c.absent())) for c in table.structure.columns}
+    for values in rows:
+        row = {c.name: c.kind.stored(values.get(c.name, c.absent())) for c in table.structure.columns}
         if not _acceptable(table.structure, row) or (table.structure.key and table.key_of(row) in taken):
             continue
         taken.add(table.key_of(row))
@@ -80,12 +80,12 @@ class Update(Statement):
     def run(self, source: Source) -> list[Event]:
         table = source.table(self.name)
         events: list[Event] = []
-        for place in _picked(table, self.picks):
-            old = table.rows[place]
+        for index in _picked(table, self.picks):
+            old = table.rows[index]
             new = {c.name: c.kind.stored(self.values.get(c.name, old[c.name])) for c in table.structure.columns}
-            if not _acceptable(table.structure, new) or new == old or _taken(table, place, new):
+            if not _acceptable(table.structure, new) or new == old or _taken(table, index, new):
                 continue
-            events.append(_changed(self.name, table, place, new))
+            events.append(_changed(self.name, table, index, new))
         return events
 
     def sql(self) -> str:
@@ -109,10 +109,10 @@ class ShiftKey(Statement):
             raise RefusedError("the key cannot be shifted")
         order = sorted(range(len(table.rows)), key=lambda i: table.rows[i][first], reverse=self.by > 0)
         events: list[Event] = []
-        for place in order:
-            new = {**table.rows[place], first: table.rows[place][first] + self.by}
-            if not _taken(table, place, new):
-                events.append(_changed(self.name, table, place, new))
+        for index in order:
+            new = {**table.rows[index], first: table.rows[index][first] + self.by}
+            if not _taken(table, index, new):
+                events.append(_changed(self.name, table, index, new))
         return events
 
     def sql(self) -> str:
@@ -124,14 +124,14 @@ def _picked(table: Table, picks: Sequence[int]) -> list[int]:
     return list(dict.fromkeys(pick % len(table.rows) for pick in picks)) if table.rows else []
 
 
-def _taken(table: Table, place: int, new: Row) -> bool:
+def _taken(table: Table, index: int, new: Row) -> bool:
     key = table.key_of(new)
-    return bool(table.structure.key) and any(table.key_of(row) == key for i, row in enumerate(table.rows) if i != place)
+    return bool(table.structure.key) and any(table.key_of(row) == key for i, row in enumerate(table.rows) if i != index)
 
 
-def _changed(name: Name, table: Table, place: int, new: Row) -> RowEvent:
-    old = table.rows[place]
-    table.rows[place] = new
+def _changed(name: Name, table: Table, index: int, new: Row) -> RowEvent:
+    old = table.rows[index]
+    table.rows[index] = new
     moved = bool(table.structure.key) and table.key_of(old) != table.key_of(new)
     return RowEvent(name, table.structure, "k" if moved else "u", dict(old), dict(new))
 
@@ -147,9 +147,9 @@ class Delete(Statement):
         table = source.table(self.name)
         gone = _picked(table, self.picks)
         events: list[Event] = [
-            RowEvent(self.name, table.structure, "d", dict(table.rows[place]), None) for place in gone
+            RowEvent(self.name, table.structure, "d", dict(table.rows[index]), None) for index in gone
         ]
-        table.rows[:] = [row for place, row in enumerate(table.rows) if place not in gone]
+        table.rows[:] = [row for index, row in enumerate(table.rows) if index not in gone]
         return events
 
     def sql(self) -> str:

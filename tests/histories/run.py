@@ -155,10 +155,10 @@ class Replay:
             self.story.append(f"batch {number}: everything")
             return self._sent[-1].picture
         if self.case.ends:
-            given = self.case.ends[number - 1]
+            stated_ends = self.case.ends[number - 1]
             names = {where: f"{where[0].removeprefix(PREFIX)}/{where[1]}" for where in self._done}
-            self._done = {where: given.get(names[where], end) for where, end in self._done.items()}
-            self.story.append(f"batch {number}: {given}")
+            self._done = {where: stated_ends.get(names[where], end) for where, end in self._done.items()}
+            self.story.append(f"batch {number}: {stated_ends}")
             return None
         moment = self._moment(number, count)
         if moment is None:
@@ -191,10 +191,10 @@ class Replay:
         everything = len(self._sent)
         newest = max([self._gone, *(self._orders[where][end - 1] for where, end in self._done.items() if end)])
         target = everything * number // count
-        places = [i for i in range(max(newest, 0), everything) if self._sent[i].picture is not None]
+        candidates = [i for i in range(max(newest, 0), everything) if self._sent[i].picture is not None]
         if self._rnd.random() < self.case.ragged:
             return None
-        return min(places, key=lambda i: abs(i - target)) if places else max(newest, target)
+        return min(candidates, key=lambda i: abs(i - target)) if candidates else max(newest, target)
 
     def _ragged(self, number: int, count: int) -> dict[tuple[str, int], int]:
         everything = len(self._sent)
@@ -256,9 +256,9 @@ class Replay:
         """Return the job of a batch; a ledger that was lost takes over what the lake holds first."""
         if self._ledger.random() >= self.case.losses:
             return self._job(number, chunks)
-        kept = self._ledger.choice((0, self._ledger.randrange(len(self._backups))))
-        self._seqs, self._schema, self.states = self._backups[kept]
-        self.story.append(f"    the ledger knows the first {kept} batches that had records")
+        backup = self._ledger.choice((0, self._ledger.randrange(len(self._backups))))
+        self._seqs, self._schema, self.states = self._backups[backup]
+        self.story.append(f"    the ledger knows the first {backup} batches that had records")
         self.log.arm(None)
         result = self._sync(self._job(number, chunks))
         for batch in result.lake_batches:
@@ -356,13 +356,13 @@ class Replay:
 
     def _leftovers(self, picture: Picture, excused: set[Name]) -> list[str]:
         """Return which names that no table has any more hold rows."""
-        kept = {state.location for state in self.states.values() if state.state == "dropped"}
+        dropped = {state.location for state in self.states.values() if state.state == "dropped"}
         # a parked table that was renamed stays where it is until it goes on
         stays = {state.location for state in self.states.values() if state.table_id in self.parked}
         gone = {name for name in picture.renamed_away if table_location(str(self.root), *name) not in stays}
         if self.case.on_drop == "keep":
             # what a dropped table leaves is kept, at its name's location
-            gone = {name for name in gone if table_location(str(self.root), *name) not in kept}
+            gone = {name for name in gone if table_location(str(self.root), *name) not in dropped}
         else:
             gone |= picture.dropped
         problems = []
@@ -376,7 +376,7 @@ class Replay:
         """Return the locations that the command ``tables`` shows for two tables."""
         shown = table_documents(self.states.values())
         alive = Counter(table["location"] for table in shown if table["state"] != "dropped" and table["location"])
-        return [f"two tables are shown at {Path(place).name}" for place, count in alive.items() if count > 1]
+        return [f"two tables are shown at {Path(location).name}" for location, count in alive.items() if count > 1]
 
     def _rows(self, name: Name) -> pa.Table | None:
         location = Path(table_location(str(self.root), *name))
@@ -393,11 +393,15 @@ class Replay:
         if lake.column_names != [column.name for column in columns]:
             return [f"columns {lake.column_names} instead of {[column.name for column in columns]}"]
         types = zip(lake.schema, (_type(column.kind) for column in columns), strict=True)
-        wrong = [f"{field.name} is {field.type}, not {wanted}" for field, wanted in types if field.type != wanted]
-        found = Counter(zip(*(_found(lake.column(i), c.kind) for i, c in enumerate(columns)), strict=True))
+        wrong = [
+            f"{field.name} is {field.type}, not {expected_type}"
+            for field, expected_type in types
+            if field.type != expected_type
+        ]
+        actual = Counter(zip(*(stored_values(lake.column(i), c.kind) for i, c in enumerate(columns)), strict=True))
         expected = Counter(tuple(_expected(row[c.name], c.kind) for c in columns) for row in content.rows)
         names = [column.name for column in columns]
-        for sign, rows in (("too much", found - expected), ("missing", expected - found)):
+        for sign, rows in (("too much", actual - expected), ("missing", expected - actual)):
             wrong += [f"{sign} ({count} x) {_short(names, row)}" for row, count in list(rows.items())[:4]]
         return wrong
 
@@ -439,7 +443,7 @@ def _type(kind: Kind) -> pa.DataType:
     return others.get(kind.name, pa.string())
 
 
-def _found(column: pa.ChunkedArray, kind: Kind) -> list[Any]:
+def stored_values(column: pa.ChunkedArray, kind: Kind) -> list[Any]:
     """Return a column of the lake in the model's values, decimals as text."""
     if pa.types.is_timestamp(column.type):
         return column.cast(pa.int64()).to_pylist()
@@ -464,7 +468,7 @@ def _expected(value: Any, kind: Kind) -> Any:
 _CHANCES = ("batches", "ragged", "late", "restarts", "doubles", "replays", "crashes", "repeats", "losses", "recreated")
 
 
-def told(case: Case, story: Sequence[str], problems: Sequence[str]) -> str:
+def described(case: Case, story: Sequence[str], problems: Sequence[str]) -> str:
     """Return a failure for people: the history as SQL, the cuts, what differs."""
     lines = [f"{case.format} seed {case.seed}: {case.style}"]
     lines.append(", ".join(f"{name}={getattr(case, name)}" for name in _CHANCES))

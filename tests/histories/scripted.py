@@ -83,11 +83,11 @@ class Script:
 
     def rows(self, database: str, table: str) -> Counter[tuple[Any, ...]] | None:
         """Return what lies at a table's location, None when nothing does."""
-        place = Path(table_location(str(self.root), database, table))
-        if not (place / "_delta_log").is_dir():
+        location = Path(table_location(str(self.root), database, table))
+        if not (location / "_delta_log").is_dir():
             return None
-        found = DeltaTable(str(place)).to_pyarrow_table()
-        return Counter(zip(*(column.to_pylist() for column in found.columns), strict=True))
+        content = DeltaTable(str(location)).to_pyarrow_table()
+        return Counter(zip(*(column.to_pylist() for column in content.columns), strict=True))
 
     def states_of(self, database: str, table: str) -> list[str]:
         """Return the states of all tables that have or had this name."""

@@ -22,9 +22,9 @@ def smaller(case: Case, fails: Callable[[Case], bool], seconds: float = 20.0) ->
             if time.monotonic() > end:
                 break
             # another seed cuts and spreads the smaller history in another way
-            found = next((c for c in _reseeded(candidate) if fails(c)), None)
-            if found is not None:
-                case, improved = found, True
+            failing = next((c for c in _reseeded(candidate) if fails(c)), None)
+            if failing is not None:
+                case, improved = failing, True
                 break
     return case
 
@@ -36,8 +36,8 @@ def _reseeded(case: Case) -> Iterator[Case]:
 def nature(problems: Sequence[str]) -> str:
     """Return what kind of failure it is, so that a smaller case is one of the same kind."""
     text = problems[0] if problems else ""
-    found = (word for word in _NATURES if word in text)
-    return next(found, text[:60])
+    words = (word for word in _NATURES if word in text)
+    return next(words, text[:60])
 
 
 _NATURES = (
@@ -61,9 +61,9 @@ def _candidates(case: Case) -> Iterator[Case]:
     size = count // 2
     while size >= 1:
         for start in range(0, count, size):
-            kept = case.statements[:start] + case.statements[start + size :]
+            remaining = case.statements[:start] + case.statements[start + size :]
             before = case.style.snapshot_after - max(0, min(size, case.style.snapshot_after - start))
-            yield replace(case, statements=kept, style=replace(case.style, snapshot_after=before))
+            yield replace(case, statements=remaining, style=replace(case.style, snapshot_after=before))
         size //= 2
     simpler = (
         {"crashes": 0.0},

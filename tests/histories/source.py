@@ -93,7 +93,7 @@ class TruncateEvent:
 
 @dataclass(frozen=True)
 class TableChange:
-    """What the connector says of one table after a DDL."""
+    """State what the connector says of one table after a DDL."""
 
     type: str
     name: Name
@@ -121,7 +121,7 @@ Event = RowEvent | TruncateEvent | DdlEvent
 
 @dataclass(frozen=True)
 class Content:
-    """What one table must hold."""
+    """State what one table must hold."""
 
     structure: Structure
     rows: tuple[Row, ...]
@@ -129,7 +129,7 @@ class Content:
 
 @dataclass(frozen=True)
 class Picture:
-    """All tables at one moment, and what became of the names that no table has any more."""
+    """All tables at one moment, and the fate of the names that no table has any more."""
 
     tables: dict[Name, Content]
     dropped: frozenset[Name]

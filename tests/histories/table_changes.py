@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the connector says of a table's structure after a DDL: an entry of ``tableChanges``."""
+"""Write what the connector says of a table's structure after a DDL: an entry of ``tableChanges``."""
 
 from __future__ import annotations
 

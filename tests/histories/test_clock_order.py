@@ -26,18 +26,18 @@ from tests.histories.canal_messages import Batch, Canal, batches
 from tests.histories.generate import THEMES, history
 from tests.histories.log import reader
 from tests.histories.records import Record
-from tests.histories.run import _expected, _found, inline
+from tests.histories.run import _expected, inline, stored_values
 from tests.histories.source import Content, Name, Picture
 
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 SEEDS = range(6)  # of each theme and case
-# why a table may stand aside: the last is no matter of order, the model puts columns AFTER one that the ALTER renames
+# why a table may be parked: the last is not about order, the model puts columns AFTER one that the ALTER renames
 KNOWN = ("apply.order_unknown", "apply.schema_missing", "rows arrived but no CREATE TABLE", "ddl.column_unknown")
 
 
 @dataclass(frozen=True)
 class Cuts:
-    """How a log is cut into batches.
+    """Cut a log into batches.
 
     :param ragged: whether each partition ends elsewhere, also inside of what Canal sent at once.
     :param late: by how many batches the partitions that DDL is on come late.
@@ -68,24 +68,28 @@ class Run:
         ends: dict[tuple[str, int], list[int]] = {}
         for number, batch in enumerate(self.sent):
             for record in batch.records:
-                place = (record.topic, record.partition)
-                self.partitions.setdefault(place, []).append(record)
-                ends.setdefault(place, []).append(number)
+                partition = (record.topic, record.partition)
+                self.partitions.setdefault(partition, []).append(record)
+                ends.setdefault(partition, []).append(number)
         monkeypatch.setattr(spark_jobs.tasks.land, "read_chunks", reader(self.partitions))
         done = dict.fromkeys(ends, 0)
         for number in range(1, self.cuts.count + 1):
             starts = dict(done)
-            for place, numbers in ends.items():
-                done[place] = max(done[place], self._end(place, numbers, number))
-            chunks = [OffsetRange(*place, starts[place], end) for place, end in done.items() if end > starts[place]]
+            for partition, numbers in ends.items():
+                done[partition] = max(done[partition], self._end(partition, numbers, number))
+            chunks = [
+                OffsetRange(*partition, starts[partition], end)
+                for partition, end in done.items()
+                if end > starts[partition]
+            ]
             if chunks:
                 self._batch(number, chunks)
         return problems(self.root, self.states, self.sent[-1].picture, keyed_only=self.resends)
 
-    def _end(self, place: tuple[str, int], numbers: Sequence[int], number: int) -> int:
+    def _end(self, partition: tuple[str, int], numbers: Sequence[int], number: int) -> int:
         if number == self.cuts.count:
             return len(numbers)
-        if place[1] == 0:
+        if partition[1] == 0:
             number = max(0, number - self.cuts.late)
         target = len(self.sent) * number // self.cuts.count
         if not self.cuts.ragged:
@@ -122,17 +126,17 @@ def problems(root: Path, states: dict[str, TableState], picture: Picture, *, key
 
     :param keyed_only: leave out tables without key: they count rows twice that were sent again.
     """
-    found = []
+    wrong = []
     said = {(s.database, s.table) for s in states.values() if s.state in ("parked", "waiting")}
     for state in states.values():
         if state.state in ("parked", "waiting") and not any(reason in state.reason for reason in KNOWN):
-            found.append(f"{state.database}.{state.table} is {state.state}: {state.reason}")
+            wrong.append(f"{state.database}.{state.table} is {state.state}: {state.reason}")
     alive = {(s.database, s.table) for s in states.values() if s.state == "ok"}
     for name, content in picture.tables.items():
         if name not in said and (content.structure.key or not keyed_only):
-            found += [f"{'.'.join(name)}: {problem}" for problem in differences(root, name, content)]
-    found += [f"{'.'.join(name)} is there and not in the source" for name in alive - picture.tables.keys() - said]
-    return found
+            wrong += [f"{'.'.join(name)}: {problem}" for problem in differences(root, name, content)]
+    wrong += [f"{'.'.join(name)} is there and not in the source" for name in alive - picture.tables.keys() - said]
+    return wrong
 
 
 def differences(root: Path, name: Name, content: Content) -> list[str]:
@@ -144,7 +148,7 @@ def differences(root: Path, name: Name, content: Content) -> list[str]:
     columns = content.structure.columns
     if lake.column_names != [column.name for column in columns]:
         return [f"columns {lake.column_names} instead of {[column.name for column in columns]}"]
-    rows = Counter(zip(*(_found(lake.column(i), c.kind) for i, c in enumerate(columns)), strict=True))
+    rows = Counter(zip(*(stored_values(lake.column(i), c.kind) for i, c in enumerate(columns)), strict=True))
     expected = Counter(tuple(_expected(row[c.name], c.kind) for c in columns) for row in content.rows)
     wrong = []
     for sign, more in (("too much", rows - expected), ("missing", expected - rows)):
@@ -181,7 +185,7 @@ def test_no_table_is_wrong_without_saying_so(
     canal, cuts = CASES[name]
     wrong = {}
     for seed in SEEDS:
-        found = case(theme, seed, canal, cuts, tmp_path / "lake").run(monkeypatch)
-        if found:
-            wrong[seed] = found
-    assert not wrong, "\n".join(f"{seed}: {text}" for seed, found in wrong.items() for text in found[:3])
+        differing = case(theme, seed, canal, cuts, tmp_path / "lake").run(monkeypatch)
+        if differing:
+            wrong[seed] = differing
+    assert not wrong, "\n".join(f"{seed}: {text}" for seed, differing in wrong.items() for text in differing[:3])

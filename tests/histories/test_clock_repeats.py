@@ -65,7 +65,7 @@ def key_row(millis: int, k: int, second: int = 0) -> Record:
     return record(millis, {**members, "mysqlType": {"k": "int"}, "sqlType": {"k": 4}}, second=second)
 
 
-def found(script: Script, table: str = "t") -> Counter[tuple[Any, ...]] | str:
+def content(script: Script, table: str = "t") -> Counter[tuple[Any, ...]] | str:
     """Return the rows of a table, or why it is parked."""
     states = [s for s in script.states.values() if (s.database, s.table) == ("shop", table) and s.state != "dropped"]
     parked = [state.reason for state in states if state.state != "ok"]
@@ -83,19 +83,19 @@ def test_an_old_row_that_comes_again_does_not_bring_back_what_was_changed_since(
     script.send(row(LATER, "INSERT", 1, 1), row(LATER, "UPDATE", 1, 2, old=1))
     script.send(row(LATER + 5, "INSERT", 1, 1, partition=1))
     script.sync()
-    assert found(script) == Counter([(1, 2), (2, 1)])
+    assert content(script) == Counter([(1, 2), (2, 1)])
 
 
 @pytest.mark.parametrize("batches", [1, 2])
 def test_rows_sent_again_behind_the_drop_of_their_key_do_not_count(script: Script, batches: int) -> None:
-    """Without a key nothing else would tell them from new rows: they state the key that the table had."""
+    """Without a key they would look like new rows, but they state the key that the table had."""
     drop = "ALTER TABLE shop.t DROP PRIMARY KEY"
     script.send(ddl(0, T), row(10, "INSERT", 1, 1), row(20, "INSERT", 2, 2), ddl(30, drop))
     if batches == 2:
         script.sync()
     script.send(row(SOON, "INSERT", 1, 1), row(SOON, "INSERT", 2, 2), ddl(SOON, drop))
     script.sync()
-    assert found(script) == Counter([(1, 1), (2, 2)])
+    assert content(script) == Counter([(1, 1), (2, 2)])
 
 
 def test_an_insert_and_the_move_of_its_key_that_come_again_in_two_batches(script: Script) -> None:
@@ -106,7 +106,7 @@ def test_an_insert_and_the_move_of_its_key_that_come_again_in_two_batches(script
     script.sync()
     script.send(moved(SOON + 10, 4, 0, 1, second=7))
     script.sync()
-    assert found(script) == Counter([(0, 1)])
+    assert content(script) == Counter([(0, 1)])
 
 
 @pytest.mark.parametrize("batches", [1, 2])
@@ -116,10 +116,10 @@ def test_a_deleted_row_that_comes_again_long_after_parks_until_the_key_changes(s
         script.sync()
     script.send(row(LATER, "INSERT", 1, 1))
     script.sync()
-    assert found(script) == "parked"
+    assert content(script) == "parked"
     script.send(row(LATER + 10, "INSERT", 1, 7, second=50))
     script.sync()
-    assert found(script) == Counter([(1, 7), (2, 1)])
+    assert content(script) == Counter([(1, 7), (2, 1)])
 
 
 @pytest.mark.parametrize("batches", [1, 2])
@@ -129,7 +129,7 @@ def test_a_row_made_again_within_a_second_counts(script: Script, batches: int) -
         script.sync()
     script.send(row(30, "INSERT", 1, 1))
     script.sync()
-    assert found(script) == Counter([(1, 1)])
+    assert content(script) == Counter([(1, 1)])
 
 
 @pytest.mark.parametrize("batches", [1, 2])
@@ -141,7 +141,7 @@ def test_a_copied_record_counts_for_nothing_whatever_its_place(script: Script, b
         script.sync()
     script.send(inserted, deleted, ddl(0, T))
     script.sync()
-    assert found(script) == Counter([(2, 2)])
+    assert content(script) == Counter([(2, 2)])
 
 
 def test_a_late_row_does_not_bring_back_repeats_that_were_left_out(script: Script) -> None:
@@ -151,7 +151,7 @@ def test_a_late_row_does_not_bring_back_repeats_that_were_left_out(script: Scrip
     script.sync({("canal", 0): 3})
     script.sync({("canal", 0): 4})
     script.sync()
-    assert found(script) == Counter([(2, 2)])
+    assert content(script) == Counter([(2, 2)])
 
 
 @pytest.mark.parametrize("batches", [2, 3])
@@ -164,7 +164,7 @@ def test_a_late_row_is_not_overwritten_by_the_repeat_of_a_row_before_it(script: 
     script.sync()
     script.send(row(30, "UPDATE", 1, 3, old=2, partition=1, second=2))
     script.sync()
-    assert found(script) == Counter([(1, 3)])
+    assert content(script) == Counter([(1, 3)])
 
 
 @pytest.mark.parametrize("batches", [1, 2])
@@ -176,7 +176,7 @@ def test_a_copy_on_another_partition_leaves_the_state_of_its_key_known(script: S
         script.sync()
     script.send(replace(updated, partition=1, time=START + 2 * LATER))
     script.sync()
-    assert found(script) == Counter([(1, 2)])
+    assert content(script) == Counter([(1, 2)])
 
 
 @pytest.mark.parametrize("batches", [2, 3])
@@ -194,7 +194,7 @@ def test_an_update_made_again_behind_a_repeat_of_a_much_older_row_counts(
         script.sync()
     script.send(row(LATER + 30, "UPDATE", 1, 2, old=1, second=20))
     script.sync()
-    assert found(script) == Counter([(1, 2)])
+    assert content(script) == Counter([(1, 2)])
 
 
 @pytest.mark.parametrize("batches", [1, 2])
@@ -206,7 +206,7 @@ def test_rows_that_move_on_twice_each_time_within_a_millisecond(script: Script, 
     script.send(moved(20, 7, 8, 1, 1, partition=1), moved(20, 6, 7, 1, 1), moved(21, 5, 6, 1, 1, partition=1))
     script.send(moved(30, 8, 9, 1, 2), moved(40, 7, 8, 1, 2, partition=1), moved(40, 6, 7, 1, 2))
     script.sync()
-    assert found(script) == Counter([(9, 1), (8, 1), (7, 1)])
+    assert content(script) == Counter([(9, 1), (8, 1), (7, 1)])
 
 
 def test_a_key_taken_and_left_twice_of_which_an_earlier_batch_saw_the_first(script: Script) -> None:
@@ -216,7 +216,7 @@ def test_a_key_taken_and_left_twice_of_which_an_earlier_batch_saw_the_first(scri
     script.send(moved(10, 1, 2, 1, second=1, partition=1))
     script.send(moved(20, 2, 1, 1, second=2), moved(20, 1, 3, 1, second=2, partition=1))
     script.sync()
-    assert found(script) == Counter([(3, 1)])
+    assert content(script) == Counter([(3, 1)])
 
 
 def test_of_a_record_and_its_copy_the_record_is_the_one_sent_first(script: Script) -> None:
@@ -226,7 +226,7 @@ def test_of_a_record_and_its_copy_the_record_is_the_one_sent_first(script: Scrip
     script.send(row(10, "INSERT", 1, 2, partition=1), deleted)
     script.send(replace(updated, partition=0, time=START + LATER), row(2 * LATER, "INSERT", 1, 2))
     script.sync()
-    assert found(script) == "parked"
+    assert content(script) == "parked"
 
 
 def test_a_row_made_again_at_once_and_one_sent_again_much_later_count_each_by_itself(script: Script) -> None:
@@ -234,7 +234,7 @@ def test_a_row_made_again_at_once_and_one_sent_again_much_later_count_each_by_it
     script.send(ddl(0, T), row(5, "INSERT", 2, 1), moved(10, 2, 1, 1, partition=1))
     script.send(row(10, "DELETE", 1, 1), row(10, "INSERT", 1, 1), row(10, "DELETE", 1, 1), row(LATER, "INSERT", 1, 1))
     script.sync()
-    assert found(script) == "parked"
+    assert content(script) == "parked"
 
 
 def test_rows_resolved_again_are_not_compared_with_themselves(script: Script) -> None:
@@ -247,14 +247,14 @@ def test_rows_resolved_again_are_not_compared_with_themselves(script: Script) ->
     script.sync()
     script.send(ddl(15, "ALTER TABLE shop.t MODIFY v BIGINT", partition=2))
     script.sync()
-    assert found(script) == Counter([(1, 3), (2, 2)])
+    assert content(script) == Counter([(1, 3), (2, 2)])
 
 
 def test_a_copied_record_that_would_bring_a_deleted_row_back_parks(script: Script) -> None:
     inserted = row(10, "INSERT", 1, 1)
     script.send(ddl(0, T), inserted, row(20, "DELETE", 1, 1), inserted)
     script.sync()
-    assert found(script) == "parked"
+    assert content(script) == "parked"
 
 
 @pytest.mark.parametrize("batches", [1, 2])
@@ -265,7 +265,7 @@ def test_a_copied_truncate_empties_nothing(script: Script, batches: int) -> None
         script.sync()
     script.send(truncate, ddl(LATER, "TRUNCATE TABLE shop.t"), ddl(LATER, "TRUNCATE TABLE shop.t", partition=1))
     script.sync()
-    assert found(script) == Counter([(1, 1)])
+    assert content(script) == Counter([(1, 1)])
 
 
 @pytest.mark.parametrize("batches", [1, 2])
@@ -280,7 +280,7 @@ def test_a_row_from_before_a_swap_of_names_does_not_enter_the_other_table(
         script.sync()
     script.send(row(when, "INSERT", 1, 1, partition=partition))
     script.sync()
-    assert (found(script), found(script, "u")) == (expected, Counter([(1, 1)]))
+    assert (content(script), content(script, "u")) == (expected, Counter([(1, 1)]))
 
 
 @pytest.mark.parametrize("batches", [1, 2])
@@ -290,7 +290,7 @@ def test_a_row_from_before_a_truncate_stays_away(script: Script, batches: int) -
         script.sync()
     script.send(row(LATER, "INSERT", 1, 1))
     script.sync()
-    assert found(script) == Counter([(2, 2)])
+    assert content(script) == Counter([(2, 2)])
 
 
 @pytest.mark.parametrize("batches", [1, 2])
@@ -309,7 +309,7 @@ def test_a_row_that_comes_before_the_one_it_repeats(script: Script) -> None:
     script.send(row(LATER, "INSERT", 1, 1, partition=1))
     script.sync({("canal", 0): 1, ("canal", 1): 1})
     script.sync()
-    assert found(script) == Counter([(1, 2)])
+    assert content(script) == Counter([(1, 2)])
 
 
 @pytest.mark.parametrize("when, expected", [(LATER, Counter([(2, 2)])), (SOON, "parked")])
@@ -321,7 +321,7 @@ def test_a_row_sent_again_behind_a_truncate_that_comes_before_the_one_it_repeats
     script.send(row(30, "INSERT", 2, 2, second=1), row(when, "INSERT", 1, 1))
     script.sync({("canal", 0): 4})
     script.sync()
-    assert found(script) == expected
+    assert content(script) == expected
 
 
 @pytest.mark.parametrize("when, expected", [(LATER, Counter([(2, 2)])), (SOON, "parked")])
@@ -333,7 +333,7 @@ def test_a_row_sent_again_to_a_new_table_of_its_name_that_comes_before_the_one_i
     script.send(row(40, "INSERT", 2, 2, second=1), row(when, "INSERT", 1, 1))
     script.sync({("canal", 0): 5})
     script.sync()
-    assert found(script) == expected
+    assert content(script) == expected
 
 
 def test_a_statement_that_comes_before_the_one_it_repeats(script: Script) -> None:
@@ -342,7 +342,7 @@ def test_a_statement_that_comes_before_the_one_it_repeats(script: Script) -> Non
     script.send(ddl(LATER, drop, partition=1))
     script.sync({("canal", 0): 2, ("canal", 1): 1})
     script.sync()
-    assert found(script) == Counter() and script.rows("shop", "t") is not None
+    assert content(script) == Counter() and script.rows("shop", "t") is not None
 
 
 @pytest.mark.parametrize("late", [0, 1])
@@ -359,7 +359,7 @@ def test_copies_of_a_statement_order_it_with_the_rows_of_their_partitions(log: L
     if late:
         script.sync({("canal", 0): 3, ("canal", 1): 1})
     script.sync()
-    assert found(script) == Counter([(20, 1), (21, 1)])
+    assert content(script) == Counter([(20, 1), (21, 1)])
 
 
 def test_a_row_in_one_millisecond_with_a_new_table_of_its_name_parks(script: Script) -> None:
@@ -368,7 +368,7 @@ def test_a_row_in_one_millisecond_with_a_new_table_of_its_name_parks(script: Scr
     script.send(ddl(0, T), row(10, "INSERT", 1, 1), ddl(20, "RENAME TABLE shop.t TO shop.u"), ddl(20, new))
     script.send(row(20, "INSERT", 2, 2, partition=1))
     script.sync()
-    assert (found(script), found(script, "u")) == ("parked", "parked")
+    assert (content(script), content(script, "u")) == ("parked", "parked")
 
 
 @pytest.mark.parametrize("when, expected", [(LATER, Counter()), (SOON, "parked")])
@@ -382,7 +382,7 @@ def test_a_row_sent_again_in_one_millisecond_with_a_new_table_of_its_name(
         script.sync()
     script.send(ddl(when, T, second=1), row(when, "INSERT", 1, 1, partition=1))
     script.sync()
-    assert found(script) == expected
+    assert content(script) == expected
 
 
 def test_a_row_with_other_columns_sent_again_in_one_millisecond_with_a_new_table_of_its_name(script: Script) -> None:
@@ -390,7 +390,7 @@ def test_a_row_with_other_columns_sent_again_in_one_millisecond_with_a_new_table
     script.send(ddl(0, T), row(10, "INSERT", 1, 1), ddl(20, "DROP TABLE shop.t"))
     script.send(ddl(SOON, narrow, second=1), row(SOON, "INSERT", 1, 1, partition=1))
     script.sync()
-    assert found(script) == Counter()
+    assert content(script) == Counter()
 
 
 def test_a_name_dropped_twice_within_a_second_has_the_columns_of_its_last_table(script: Script) -> None:
@@ -398,7 +398,7 @@ def test_a_name_dropped_twice_within_a_second_has_the_columns_of_its_last_table(
     creates = [f"CREATE TABLE shop.t ({name} INT PRIMARY KEY)" for name in "abc"]
     script.send(ddl(0, creates[0]), ddl(10, drop), ddl(20, creates[1]), ddl(30, drop), ddl(40, creates[2]))
     script.sync()
-    assert found(script) == Counter()
+    assert content(script) == Counter()
     assert DeltaTable(table_location(str(script.root), "shop", "t")).to_pyarrow_table().column_names == ["c"]
 
 
@@ -408,11 +408,11 @@ def test_rows_of_a_name_in_doubt_do_not_wait_once_it_is_certain_again(script: Sc
     script.send(ddl(0, create, table="u"), ddl(10, there), ddl(20, back), ddl(30, there), row(40, "INSERT", 1, 1))
     script.send(ddl(50, "DROP TABLE shop.t", second=1), ddl(60, T, second=2), row(70, "INSERT", 2, 2, second=2))
     script.sync()
-    assert found(script) == Counter([(2, 2)])
+    assert content(script) == Counter([(2, 2)])
 
 
 def test_a_later_batch_does_not_bring_back_a_repeat_that_was_left_out(script: Script) -> None:
-    """What batch 3 is compared with has the repeat of the INSERT, and not the INSERT."""
+    """The rows that batch 3 is compared with have the repeat of the INSERT, and not the INSERT."""
     inserted = row(10, "INSERT", 1, 1)
     script.send(ddl(0, T), inserted, row(20, "UPDATE", 1, 2, old=1, second=1))
     script.sync()
@@ -420,11 +420,11 @@ def test_a_later_batch_does_not_bring_back_a_repeat_that_was_left_out(script: Sc
     script.sync()
     script.send(row(LATER + 10, "INSERT", 3, 3, second=50))
     script.sync()
-    assert found(script) == Counter([(1, 2), (2, 2), (3, 3)])
+    assert content(script) == Counter([(1, 2), (2, 2), (3, 3)])
 
 
 def test_a_later_batch_does_not_wait_for_the_columns_of_a_dropped_table(script: Script) -> None:
-    """What batch 3 is compared with has the repeat of a row of the dropped table, and not the row."""
+    """The rows that batch 3 is compared with have the repeat of a row of the dropped table, and not the row."""
     inserted = row(10, "INSERT", 1, 1)
     script.send(ddl(0, T), inserted)
     script.sync()
@@ -433,7 +433,7 @@ def test_a_later_batch_does_not_wait_for_the_columns_of_a_dropped_table(script: 
     script.sync()
     script.send(key_row(LATER + 10, 4, second=50))
     script.sync()
-    assert found(script) == Counter([(2,), (3,), (4,)])
+    assert content(script) == Counter([(2,), (3,), (4,)])
 
 
 def test_a_row_sent_twice_more_that_the_new_table_of_its_name_cannot_have_is_left_out(script: Script) -> None:
@@ -442,10 +442,10 @@ def test_a_row_sent_twice_more_that_the_new_table_of_its_name_cannot_have_is_lef
     script.send(ddl(LATER + 10, "CREATE TABLE shop.t (k INT PRIMARY KEY)", second=50), row(LATER + 20, "INSERT", 1, 1))
     script.send(key_row(LATER + 30, 2, second=50))
     script.sync()
-    assert found(script) == Counter([(2,)])
+    assert content(script) == Counter([(2,)])
 
 
-def test_rows_beside_the_first_statement_of_a_doubt_do_not_wait_once_the_name_is_certain(script: Script) -> None:
+def test_rows_next_to_the_first_statement_of_a_doubt_do_not_wait_once_the_name_is_certain(script: Script) -> None:
     """The row has the millisecond of the RENAME on a partition that sorts before that of the RENAME."""
     there, back = "RENAME TABLE shop.u TO shop.t", "RENAME TABLE shop.t TO shop.u"
     create = "CREATE TABLE shop.u (k INT PRIMARY KEY, v INT)"
@@ -454,7 +454,7 @@ def test_rows_beside_the_first_statement_of_a_doubt_do_not_wait_once_the_name_is
     script.send(ddl(50, "DROP TABLE shop.w", 1, second=1), ddl(60, T.replace("shop.t", "shop.w"), 1, second=2))
     script.send(row(70, "INSERT", 2, 2, partition=1, second=2, table="w"))
     script.sync()
-    assert found(script, "w") == Counter([(2, 2)])
+    assert content(script, "w") == Counter([(2, 2)])
 
 
 def test_a_statement_sent_again_on_a_late_partition_has_no_effect_again(script: Script) -> None:
@@ -465,7 +465,7 @@ def test_a_statement_sent_again_on_a_late_partition_has_no_effect_again(script: 
     script.send(row(10, "INSERT", 1, 1, table="u"))
     script.sync({("canal", 0): 0, ("canal", 1): 3})
     script.sync()
-    assert found(script, "u") == Counter([(1, 1)])
+    assert content(script, "u") == Counter([(1, 1)])
 
 
 def test_two_names_exchanged_twice_within_a_second_park(script: Script) -> None:
@@ -475,7 +475,7 @@ def test_two_names_exchanged_twice_within_a_second_park(script: Script) -> None:
     script.send(row(30, "INSERT", 1, 1))
     script.sync({("canal", 0): 2, ("canal", 1): 4})
     script.sync()
-    assert (found(script), found(script, "u")) == ("parked", "parked")
+    assert (content(script), content(script, "u")) == ("parked", "parked")
 
 
 def test_a_table_whose_name_is_in_doubt_parks_and_does_not_wait(script: Script) -> None:
@@ -496,7 +496,7 @@ def test_a_truncate_and_a_row_sent_again_behind_a_new_name_of_the_key_lose_nothi
     script.send(ddl(20, "ALTER TABLE shop.t RENAME COLUMN k TO z", second=2))
     script.send(ddl(SOON, truncate, second=1), row(SOON + 5, "INSERT", 1, 1, second=1))
     script.sync()
-    assert found(script) == "parked"
+    assert content(script) == "parked"
 
 
 def test_a_repeat_that_counted_until_late_rows_came_is_taken_back(script: Script) -> None:
@@ -508,4 +508,4 @@ def test_a_repeat_that_counted_until_late_rows_came_is_taken_back(script: Script
     script.sync()
     script.send(row(SOON, "INSERT", 2, 1, second=1), row(SOON + 10, "INSERT", 2, 1, second=3))
     script.sync()
-    assert found(script) == Counter([(5, 1), (2, 1)])
+    assert content(script) == Counter([(5, 1), (2, 1)])

@@ -17,7 +17,7 @@ from tests.histories.ddl_statements import Create, Drop
 from tests.histories.kinds import Kind
 from tests.histories.log import Log
 from tests.histories.row_statements import Delete, Insert, Truncate
-from tests.histories.run import Case, Replay, told
+from tests.histories.run import Case, Replay, described
 from tests.histories.source import (
     Column,
     DdlEvent,
@@ -113,13 +113,13 @@ def states(log: Log, lake: Path, *statements: Statement, ends: Ends = (), partit
     """Replay a history; return the tables' states. The content of tables that are well is right."""
     replay = Replay(Case(0, statements, Style(partitions=partitions), batches=1, ends=ends), log, lake)
     problems = replay.run()
-    found = {state.table: state.state for state in replay.states.values() if state.state != "dropped"}
-    parked = [f"shop.{name}" for name, state in found.items() if state == "parked"]
+    states = {state.table: state.state for state in replay.states.values() if state.state != "dropped"}
+    parked = [f"shop.{name}" for name, state in states.items() if state == "parked"]
     wrong = [problem for problem in problems if not any(f": {name}" in problem for name in parked)]
-    assert not wrong, told(replay.case, replay.story, problems)
+    assert not wrong, described(replay.case, replay.story, problems)
     for state in replay.states.values():
         assert state.state != "parked" or "[apply.cascaded" in state.reason
-    return found
+    return states
 
 
 FAMILY = (Create(P, KEYED), CreateChild(C, P), rows(P, (1, 1), (2, 2)), rows(C, (10, 1), (20, 2), (30, None)))

@@ -17,7 +17,7 @@ from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.histories.ddl_statements import Create
 from tests.histories.log import Crash, CrashError, Log
-from tests.histories.run import Case, Replay, told
+from tests.histories.run import Case, Replay, described
 from tests.histories.test_reproductions import KEYED, KEYLESS, T, rows
 from tests.histories.wire import Style
 
@@ -57,7 +57,7 @@ def test_rows_of_a_batch_that_was_parked_after_its_commit_count_once(
     ends = ({"/0": 2, ".shop.t/0": 1}, {".shop.t/0": 3})
     replay = _ParkedAfterCommit(Case(0, statements, Style(partitions=1), ends=ends), log, lake)
     problems = replay.run()
-    assert not problems, told(replay.case, replay.story, problems)
+    assert not problems, described(replay.case, replay.story, problems)
 
 
 def test_a_store_that_fails_at_opening_fails_the_batch_for_now(

@@ -9,7 +9,7 @@ import pytest
 
 from tests.histories.ddl_statements import Create, Drop, Rename
 from tests.histories.log import Log
-from tests.histories.run import Case, Replay, told
+from tests.histories.run import Case, Replay, described
 from tests.histories.source import Statement
 from tests.histories.test_reproductions import KEYED, T, U, rows
 from tests.histories.tools import Style
@@ -27,4 +27,4 @@ def test_the_location_of_the_name_it_had_holds_nothing(
     case = Case(seed, statements, style, batches=2, late=2, format="canal-protobuf", on_drop=on_drop)
     replay = Replay(case, log, lake)
     problems = replay.run()
-    assert not problems, told(case, replay.story, problems)
+    assert not problems, described(case, replay.story, problems)

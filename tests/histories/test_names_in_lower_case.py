@@ -16,7 +16,7 @@ from tests.histories.ddl_statements import Create
 from tests.histories.kinds import Kind
 from tests.histories.log import Log
 from tests.histories.row_statements import Insert
-from tests.histories.run import Case, Replay, told
+from tests.histories.run import Case, Replay, described
 from tests.histories.source import Column, DdlEvent, Event, Name, Source, Statement, Structure
 from tests.histories.tools import Style
 
@@ -56,8 +56,8 @@ def replay(log: Log, lake: Path, monkeypatch: pytest.MonkeyPatch, **options: str
     attempt = Replay(Case(0, history, Style(partitions=1), batches=1), log, lake)
     job = attempt._job
 
-    def with_options(*given: Any) -> Any:
-        document = job(*given)
+    def with_options(*arguments: Any) -> Any:
+        document = job(*arguments)
         document.format_options.update(options)
         return document
 
@@ -69,7 +69,7 @@ def test_rows_find_their_table_where_the_setting_is_stated(
     log: Log, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attempt, problems = replay(log, lake, monkeypatch, lower_case_table_names="1")
-    assert not problems, told(attempt.case, attempt.story, problems)
+    assert not problems, described(attempt.case, attempt.story, problems)
     assert [(state.table, state.state) for state in attempt.states.values()] == [("orders", "ok")]
 
 

@@ -14,7 +14,7 @@ from airflow_provider_cdc.core.documents import Replay as ReplayRequest
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from tests.histories.cases import case_of
 from tests.histories.log import Log
-from tests.histories.run import Replay, told
+from tests.histories.run import Replay, described
 from tests.histories.source import Picture
 from tests.histories.tools import TOOLS
 
@@ -61,6 +61,6 @@ def test_rows_never_move_backwards(name: str, log: Log, lake: Path) -> None:
     for seed in SEEDS:
         history = WithReplays(case_of(name, seed, sizes=(5, 8)), log, lake)
         problems = history.run()
-        assert not problems, told(history.case, history.story, problems)
+        assert not problems, described(history.case, history.story, problems)
         replayed += history.replayed
     assert replayed > 0

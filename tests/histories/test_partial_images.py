@@ -58,13 +58,15 @@ class Source:
             changed["k"] = chance.choice(free)
         after = {**before, **changed}
         self.rows[after["k"]] = after
-        told = {name: value for name, value in before.items() if name == "k" or chance.random() < 0.2}
-        self._send(number, "upd", changed, told, after["k"])
+        stated = {name: value for name, value in before.items() if name == "k" or chance.random() < 0.2}
+        self._send(number, "upd", changed, stated, after["k"])
 
-    def _send(self, number: int, op: str, data: Row, key: Row | None, place: int) -> None:
+    def _send(self, number: int, op: str, data: Row, key: Row | None, position: int) -> None:
         meta = {"op": op, "table": "shop.t", "time": "2025-01-01T00:00:00", "scn": f"1735689600{number}"}
         value = {"data": data, "meta": meta, **({} if key is None else {"key": key})}
-        self.sent.append((place % PARTITIONS, Record("t", place % PARTITIONS, 1, None, json.dumps(value).encode())))
+        self.sent.append(
+            (position % PARTITIONS, Record("t", position % PARTITIONS, 1, None, json.dumps(value).encode()))
+        )
 
 
 def replay(seed: int, log: Log, root: Path) -> None:
@@ -79,9 +81,9 @@ def replay(seed: int, log: Log, root: Path) -> None:
     lake = Lake(root, "", None, "oms-shareplex", {}, {"shop.t": {"create": CREATE}}, quarantine_limit=0)
     done = dict.fromkeys(orders, 0)
     for batch in range(1, 6):
-        for place, sent in orders.items():
+        for position, sent in orders.items():
             moment = len(source.sent) * batch // 5 + chance.randint(-9, 9) * (batch < 5)
-            done[place] = max(done[place], sum(order < moment for order in sent))
+            done[position] = max(done[position], sum(order < moment for order in sent))
         lake.sync_to(done)
     state = lake.state("shop", "t")
     assert state is not None
@@ -91,17 +93,17 @@ def replay(seed: int, log: Log, root: Path) -> None:
 
 
 def test_partial_updates_leave_what_the_source_has(log: Log, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     apply = spark_jobs.driver.run_batch.apply
 
     def counted(*arguments: Any) -> ApplyReport:
         report = apply(*arguments)
-        told[report.status] += 1
+        counts[report.status] += 1
         return report
 
     monkeypatch.setattr(spark_jobs.driver.run_batch, "apply", counted)
     for seed in range(60):
         replay(seed, log, lake)
         shutil.rmtree(lake, ignore_errors=True)
-    assert told["committed"] > 200
-    assert told["rewind"] > 5  # rows that moved while a partition lagged
+    assert counts["committed"] > 200
+    assert counts["rewind"] > 5  # rows that moved while a partition lagged

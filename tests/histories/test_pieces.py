@@ -23,17 +23,17 @@ _SEEDS = range(200, 210)
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Take every table for a large one with large rows; count what is written in pieces."""
-    found = Counter[str]()
+    counts = Counter[str]()
     write = task_writer._write_pieces
 
-    def counted(place: Any, action: Any) -> None:
-        found[action.verb] += 1
-        write(place, action)
+    def counted(location: Any, action: Any) -> None:
+        counts[action.verb] += 1
+        write(location, action)
 
     monkeypatch.setattr("tests.histories.run.RunPolicy", partial(RunPolicy, apply_bytes=1))
     monkeypatch.setattr(ordered_changes, "PORTION_BYTES", 200)
     monkeypatch.setattr(task_writer, "_write_pieces", counted)
-    return found
+    return counts
 
 
 @pytest.mark.parametrize("name", TOOLS)

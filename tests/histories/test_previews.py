@@ -17,7 +17,7 @@ from airflow_provider_cdc.core.model.status import ApplyStatus
 from spark_jobs.driver.run_batch import sync
 from tests.histories.cases import case_of
 from tests.histories.log import Log
-from tests.histories.run import Replay, inline, told
+from tests.histories.run import Replay, described, inline
 from tests.histories.tools import TOOLS
 
 SEEDS = range(300, 310)
@@ -82,6 +82,6 @@ def test_what_a_preview_says_is_what_the_batch_does(name: str, log: Log, lake: P
         case = replace(case_of(name, seed, sizes=(5, 8)), crashes=0.0, losses=0.0)
         history = Previewed(case, log, lake)
         problems = history.run()
-        assert not problems, told(history.case, history.story, problems)
+        assert not problems, described(history.case, history.story, problems)
         compared += history.compared
     assert compared >= len(SEEDS) // 2

@@ -24,12 +24,10 @@ BEGIN = 1_700_000_000_000
 
 def rows(op: str, pos: int, *numbers: int, **more: Any) -> list[Record]:
     """Return rows of both tables: with key and without."""
-    given = [{"id": number, "v": number} for number in numbers]
+    rows = [{"id": number, "v": number} for number in numbers]
     if op == "d":
-        return [
-            row(op, table, pos, None, before=image, key=BOTH[table][1], **more) for table in BOTH for image in given
-        ]
-    return [row(op, table, pos, image, key=BOTH[table][1], **more) for table in BOTH for image in given]
+        return [row(op, table, pos, None, before=image, key=BOTH[table][1], **more) for table in BOTH for image in rows]
+    return [row(op, table, pos, image, key=BOTH[table][1], **more) for table in BOTH for image in rows]
 
 
 def taken(pos: int, *numbers: int, minute: int, **more: Any) -> list[Record]:
@@ -39,8 +37,8 @@ def taken(pos: int, *numbers: int, minute: int, **more: Any) -> list[Record]:
 
 
 def both(script: Script, *numbers: int) -> None:
-    wanted = Counter((number, number) for number in numbers)
-    assert (script.rows("shop", "k"), script.rows("shop", "n")) == (wanted, wanted)
+    expected = Counter((number, number) for number in numbers)
+    assert (script.rows("shop", "k"), script.rows("shop", "n")) == (expected, expected)
     assert (script.states_of("shop", "k"), script.states_of("shop", "n")) == (["ok"], ["ok"])
 
 

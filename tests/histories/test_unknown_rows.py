@@ -12,7 +12,7 @@ from tests.histories.ddl_statements import Create, Drop
 from tests.histories.kinds import Kind
 from tests.histories.log import Log
 from tests.histories.row_statements import Insert, Truncate
-from tests.histories.run import Case, Replay, told
+from tests.histories.run import Case, Replay, described
 from tests.histories.source import Column, DdlEvent, Event, Name, Source, Statement, Structure, TableChange, full
 from tests.histories.tools import Style
 
@@ -80,7 +80,7 @@ def test_a_truncate_after_a_dropped_partition(ends: tuple[dict[str, int], ...], 
     # the schema topic has SET, CREATE and ALTER; the table's topic two rows, TRUNCATE and a row
     history = (Create(T, STRUCTURE), rows(T, 1, 2), DropPartition(T), Truncate(T), rows(T, 3))
     replay = replayed(log, lake, *history, ends=ends)
-    assert states(replay) == {"t": "ok"}, told(replay.case, replay.story, [])
+    assert states(replay) == {"t": "ok"}, described(replay.case, replay.story, [])
     assert not [line for line in replay.story if "missing" in line or "too much" in line]
 
 
@@ -90,7 +90,7 @@ def test_a_table_created_again_after_a_dropped_partition(
 ) -> None:
     again = (Drop((T,)), Create(T, STRUCTURE), rows(T, 3))
     replay = replayed(log, lake, Create(T, STRUCTURE), rows(T, 1, 2), DropPartition(T), *again, ends=ends)
-    assert states(replay) == {"t": "ok"}, told(replay.case, replay.story, [])
+    assert states(replay) == {"t": "ok"}, described(replay.case, replay.story, [])
 
 
 def test_a_truncate_before_the_dropped_partition_does_not_count(log: Log, lake: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each tool can send, how it is set up, and what is documented that it loses."""
+"""List what each tool can send, how it is set up, and what is documented that it loses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PREFIX = "src"
 
 @dataclass(frozen=True)
 class Style:
-    """How a tool is set up.
+    """Set up a tool.
 
     :param partitions: of every data topic.
     :param snapshot_dies: Debezium: the connector dies in its snapshot and begins it again.
@@ -56,7 +56,7 @@ class Style:
 
 @dataclass(frozen=True)
 class Tool:
-    """What one tool sends.
+    """Describe what one tool sends.
 
     :param lacks: statements that it does not carry, by the names of the generator's weights.
     :param packets: rows of one event in the source's log have one place, and go out in one packet of each partition.
@@ -68,7 +68,7 @@ class Tool:
     :param topics: whether each table may have a topic of its own.
     :param gtids: whether its records name transactions by GTID.
     :param timed: whether all its records have source times.
-    :param parks: codes that its page in docs/formats names for what its records do not tell.
+    :param parks: codes that its page in docs/formats names for what its records do not show.
     """
 
     format: str

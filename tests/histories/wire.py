@@ -201,7 +201,7 @@ class DebeziumWriter:
                     structure = picture.tables[name].structure
                     change = TableChange("CREATE", name, structure)
                     units.append(self._schema_record(database, create_text(name, structure), (change,), "true"))
-        # times of Kafka tell the rows of this snapshot from those of the one before
+        # times of Kafka distinguish the rows of this snapshot from those of the one before
         if self._began_again or self.style.snapshot_dies:
             self._at.second += 1
         for name in names:
@@ -287,8 +287,8 @@ class DebeziumWriter:
         image = after if before is None else before
         key = None
         if structure.key and image is not None:
-            given = {part: wired(structure.named(part).kind, image[part]) for part in structure.key}
-            key = converted(given, key_schema(topic, structure) if self.style.embedded else None)
+            key_values = {part: wired(structure.named(part).kind, image[part]) for part in structure.key}
+            key = converted(key_values, key_schema(topic, structure) if self.style.embedded else None)
         schema = envelope_schema(topic, structure) if self.style.embedded else None
         # as a producer does: by hash of the key, without key anywhere
         partition = self._any_partition() if key is None else zlib.crc32(key) % self.style.partitions

@@ -53,7 +53,7 @@ def lake(s3: S3, store: FailingStore) -> Callable[[], Storage]:
     return lambda: Storage(ROOT, {**s3.storage_options, "AWS_ENDPOINT_URL": store.endpoint})
 
 
-def _debts(storage: Storage) -> pa.Table:
+def _pending_deletes(storage: Storage) -> pa.Table:
     with storage.open_file("_cdc/shop/debts/t/00000001.parquet") as file:
         return pq.read_table(file)
 
@@ -61,7 +61,7 @@ def _debts(storage: Storage) -> pa.Table:
 READERS: dict[str, tuple[Callable[[Storage], Any], Any]] = {
     "document": (lambda storage: storage.read_json("a.json"), DOCUMENT),
     "unfinished document": (lambda storage: storage.read_unfinished("a.json"), DOCUMENT),
-    "parquet": (_debts, ROWS),
+    "parquet": (_pending_deletes, ROWS),
     "holds files": (lambda storage: storage.holds_files("_cdc"), True),
     "folders": (lambda storage: storage.folders("_cdc"), ["shop"]),
 }

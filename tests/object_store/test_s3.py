@@ -66,14 +66,14 @@ def test_the_shop_in_three_batches_equals_the_source(options: dict[str, str], ow
     lake = Lake("s3://lake/shop", own_broker.bootstrap, "shopdb", storage=options)
     ends: dict[tuple[str, int], int] = {}
     for record in records:
-        place = (record.topic, record.partition)
-        ends[place] = max(ends.get(place, 0), record.offset + 1)
+        partition = (record.topic, record.partition)
+        ends[partition] = max(ends.get(partition, 0), record.offset + 1)
     for cut in random_cuts(ends, 3, seed=2):
         lake.sync_to(cut)
     wrong = []
     with lzma.open(SHOP / "source_final.jsonl.xz", "rt") as lines:
         assert next(lines)
     for source in load(SHOP / "source_final.jsonl.xz"):
-        place = DeltaLocation(table_location("s3://lake/shop", source.database, source.table), options)
-        wrong += [f"{source.table}: {text}" for text in differing(source, place.rows())]
+        location = DeltaLocation(table_location("s3://lake/shop", source.database, source.table), options)
+        wrong += [f"{source.table}: {text}" for text in differing(source, location.rows())]
     assert not wrong, "\n".join(wrong[:10])

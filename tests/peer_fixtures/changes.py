@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the product decodes, as the lines in which the files state their expectations, and when two lines are equal."""
+"""Write what the product decodes as the lines of the files' expectations, and compare two lines."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def parsed(text: str) -> Any:
     return json.loads(text, parse_float=Decimal)
 
 
-def differences(found: list[Line], expected: list[Line]) -> list[str]:
+def differences(actual: list[Line], expected: list[Line]) -> list[str]:
     """Return in words how two streams of lines differ; what the expectation does not say may be anything."""
-    problems = [f"{len(found)} changes instead of {len(expected)}"] if len(found) != len(expected) else []
-    for number, (ours, theirs) in enumerate(zip(found, expected, strict=False)):
+    problems = [f"{len(actual)} changes instead of {len(expected)}"] if len(actual) != len(expected) else []
+    for number, (ours, theirs) in enumerate(zip(actual, expected, strict=False)):
         problems += [
             f"line {number}: {name} is {ours.get(name)!r} instead of {theirs[name]!r}"
             for name in ("op", "db", "table", "row", "sql")
@@ -67,8 +67,8 @@ def replay(rows: dict[Any, Line], lines: Iterable[Line], key: list[str]) -> None
         if line["op"] == "ddl":
             continue
         row = line["row"]
-        place = tuple(str(row.get(name)) for name in key) if key else len(rows)
+        row_key = tuple(str(row.get(name)) for name in key) if key else len(rows)
         if line["op"] in ("delete", "update_before"):
-            rows.pop(place, None)
+            rows.pop(row_key, None)
         else:
-            rows[place] = row
+            rows[row_key] = row

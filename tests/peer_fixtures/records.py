@@ -22,11 +22,11 @@ _PLACE = {"db": "d", "table": "t", "file": "mysql-bin.000001"}
 def documents(file: Path) -> list[str]:
     """Return the JSON documents of a file as they are spelled, without the licence at its head."""
     text = _LICENCE.sub("", file.read_text(encoding="utf-8"), count=1)
-    decoder, result, place = json.JSONDecoder(), [], _BLANKS.match(text).end()
-    while place < len(text):
-        _, end = decoder.raw_decode(text, place)
-        result.append(text[place:end])
-        place = _BLANKS.match(text, end).end()
+    decoder, result, begin = json.JSONDecoder(), [], _BLANKS.match(text).end()
+    while begin < len(text):
+        _, end = decoder.raw_decode(text, begin)
+        result.append(text[begin:end])
+        begin = _BLANKS.match(text, end).end()
     return result
 
 
@@ -68,13 +68,13 @@ def _as_protobuf(event: dict[str, Any]) -> Record:
     return Record(envelope.SerializeToString(), headers=(("ps", str(event["partition_seq"]).encode()),))
 
 
-def completed(record: Record, place: int) -> Record:
+def completed(record: Record, offset: int) -> Record:
     """Return a record with the members that its tool always writes and that the sample leaves out."""
     document = json.loads(record.value or b"")
     message = document.get("payload", document)
     if "op" in message:
         source = message.get("source") or {}
-        message["source"] = {**_PLACE, **source, "file": source.get("file") or _PLACE["file"], "pos": place}
+        message["source"] = {**_PLACE, **source, "file": source.get("file") or _PLACE["file"], "pos": offset}
         numbers = {name: 0 for name in ("ts_ms", "ts_us", "ts_ns") if isinstance(message.get(name), str)}
         message.update(numbers)
     elif "data" in message:

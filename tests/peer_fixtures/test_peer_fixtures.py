@@ -19,7 +19,7 @@ from tests.peer_fixtures.verdicts import VERDICTS, Completed, Equal, OutOfScope,
 PEERS = Path(__file__).parents[2].parent / "shared" / "fixtures" / "peers"
 STEPS = "paimon/paimon-flink/paimon-flink-cdc/src/test/resources/kafka/"
 
-pytestmark = pytest.mark.skipif(not PEERS.is_dir(), reason="other projects' published files are not beside this one")
+pytestmark = pytest.mark.skipif(not PEERS.is_dir(), reason="other projects' published files are not next to this one")
 
 
 def files(kind: type) -> list[str]:
@@ -59,7 +59,7 @@ def test_with_what_the_tool_always_writes_the_changes_are_those_expected(name: s
     records = records_of(PEERS / name)
     published = decoded(records, verdict.format, tmp_path)
     assert refused(published) == list(range(len(records)) if verdict.refused is None else verdict.refused)
-    whole = [completed(record, place) for place, record in enumerate(records)]
+    whole = [completed(record, offset) for offset, record in enumerate(records)]
     changes = decoded(whole, verdict.format, tmp_path)
     assert differences(list(lines_of(changes)), expected(name)) == []
 
@@ -82,7 +82,7 @@ def test_replayed_by_key_the_tables_are_those_expected(name: str, tmp_path: Path
         for file in step["files"]:
             records = records_of(PEERS / STEPS / file)
             if isinstance(VERDICTS[STEPS + file], Completed):
-                records = [completed(record, place) for place, record in enumerate(records)]
+                records = [completed(record, offset) for offset, record in enumerate(records)]
             changes = decoded(records, VERDICTS[name].format, tmp_path)
             assert refused(changes) == []
             replay(rows, lines_of(changes), step["pk"])

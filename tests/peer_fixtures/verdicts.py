@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the product makes of each file that other projects publish: equal to what they expect, or why not.
+"""State the verdict on each file that other projects publish: decoded as they expect, or why not.
 
 Paths are below ``fixtures/peers``; ``X.expected.jsonl`` belongs to the row of X.
 """
@@ -96,7 +96,7 @@ _dataworks = OutOfScope(
     " OceanBase calls Dataworks 2.0 (schema.column, payload.scn): docs/wire/oceanbase-oms.md 5"
 )
 _sql = OutOfScope("the SQL script behind the debezium-data-schema files; it holds no record")
-_flattened = OutOfScope("a row flattened by ExtractNewRecordState: without op, source and images it is no change")
+_flattened = OutOfScope("a row flattened by ExtractNewRecordState: without op, source and images it is not a change")
 
 VERDICTS: dict[str, Verdict] = {
     "README.md": OutOfScope("says what the files are"),

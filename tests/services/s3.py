@@ -49,7 +49,7 @@ class S3:
 
     @property
     def storage_options(self) -> dict[str, str]:
-        """What delta-rs needs to work on it; the conditional put makes concurrent commits safe."""
+        """Return what delta-rs needs to work on it; the conditional put makes concurrent commits safe."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ALLOW_HTTP": "true",

@@ -18,13 +18,13 @@ from tests.services.process import Server
 from tests.system import processes
 
 
-def consume(settings: dict[str, str], topic: str, wanted: int) -> list[bytes]:
+def consume(settings: dict[str, str], topic: str, count: int) -> list[bytes]:
     consumer = Consumer({**settings, "group.id": "unused", "enable.auto.commit": "false"})
     consumer.assign([TopicPartition(topic, 0, 0)])
     values: list[bytes] = []
     deadline = time.monotonic() + 60
-    while len(values) < wanted and time.monotonic() < deadline:
-        for message in consumer.consume(wanted - len(values), timeout=1):
+    while len(values) < count and time.monotonic() < deadline:
+        for message in consumer.consume(count - len(values), timeout=1):
             assert message.error() is None, message.error()
             values.append(message.value())
     consumer.close()

@@ -43,19 +43,19 @@ def written(folder: Path, records: list[Record]) -> Path:
     return folder
 
 
-def stored(broker: Broker, wanted: list[Record]) -> list[Record]:
+def stored(broker: Broker, records: list[Record]) -> list[Record]:
     """Return what the broker holds where the wanted records should stand."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused", "enable.auto.commit": False})
-    places = {(record.topic, record.partition) for record in wanted}
-    consumer.assign([TopicPartition(topic, partition, 0) for topic, partition in places])
+    partitions = {(record.topic, record.partition) for record in records}
+    consumer.assign([TopicPartition(topic, partition, 0) for topic, partition in partitions])
     result: list[Record] = []
     deadline = time.monotonic() + 60
-    while len(result) < len(wanted) and time.monotonic() < deadline:
+    while len(result) < len(records) and time.monotonic() < deadline:
         for message in consumer.consume(1000, timeout=1):
             assert message.error() is None
             headers = tuple(message.headers() or ())
-            place = (message.topic(), message.partition(), message.offset(), message.timestamp()[1])
-            result.append(Record(*place, message.key(), message.value(), headers))
+            metadata = (message.topic(), message.partition(), message.offset(), message.timestamp()[1])
+            result.append(Record(*metadata, message.key(), message.value(), headers))
     consumer.close()
     return sorted(result, key=lambda record: (record.topic, record.partition, record.offset))
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What needs a real Spark session."""
+"""Test what needs a real Spark session."""

@@ -44,7 +44,7 @@ def sent(number: int, total: int = 1) -> list[bytes]:
     header = Header(messageType=MessageType.DML, schemaName="shop", tableName="t", seqId=number, timestamp=1)
     entry = Entry(header=header, event=Event(dmlEvent=DMLEvent(columns=[ID], rows=[row])))
     data = Entries(items=[entry]).SerializeToString()
-    cuts = [len(data) * place // total for place in range(total + 1)]
+    cuts = [len(data) * cut // total for cut in range(total + 1)]
     slices = [data[low:high] for low, high in pairwise(cuts)]
     return [Envelope(version=1, total=total, index=i, data=part).SerializeToString() for i, part in enumerate(slices)]
 

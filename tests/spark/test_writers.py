@@ -79,11 +79,11 @@ def created(do: Do, tmp_path: Path, first: pa.Table) -> str:
 
 def test_creating_makes_a_table_with_its_rows_and_the_batch_number_in_one_commit(do: Do, tmp_path: Path) -> None:
     location = created(do, tmp_path, rows((1, "a"), (2, None)))
-    place = DeltaLocation(location, {})
+    table = DeltaLocation(location, {})
     assert content(location) == [{"id": 1, "v": "a"}, {"id": 2, "v": None}]
-    assert (place.version, place.applied(APP)) == (0, 1)
-    assert (place.facts(APP) or {})["seq"] == 1
-    assert place.is_ours("cdc/tests/")
+    assert (table.version, table.applied(APP)) == (0, 1)
+    assert (table.facts(APP) or {})["seq"] == 1
+    assert table.is_ours("cdc/tests/")
 
 
 def test_merging_replaces_adds_and_removes_by_key_in_one_commit(do: Do, tmp_path: Path) -> None:
@@ -91,9 +91,9 @@ def test_merging_replaces_adds_and_removes_by_key_in_one_commit(do: Do, tmp_path
     gone = pa.table({"id": pa.array([2, 9], pa.int64())})
     do(location, Action("merge", commit(2), rows((3, "C"), (4, "d")), gone, ["id"]))
     assert content(location) == [{"id": 1, "v": "a"}, {"id": 3, "v": "C"}, {"id": 4, "v": "d"}]
-    place = DeltaLocation(location, {})
-    assert (place.version, place.applied(APP)) == (1, 2)
-    assert place.foreign_commit(0) is None
+    table = DeltaLocation(location, {})
+    assert (table.version, table.applied(APP)) == (1, 2)
+    assert table.foreign_commit(0) is None
 
 
 def test_merging_only_deletes_or_only_upserts_works(do: Do, tmp_path: Path) -> None:

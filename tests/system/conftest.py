@@ -27,6 +27,6 @@ def place(kafka: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Plac
     prefix = "t" + "".join(c for c in request.node.name if c.isalnum())[-60:]
     site = Site(tmp_path, {"bootstrap.servers": kafka.bootstrap}, {"source": source(prefix)})
     site.changes["policy"] = {"lease_seconds": 5}
-    found = Place(site, kafka, prefix)
-    found.feed(0)
-    return found
+    created = Place(site, kafka, prefix)
+    created.feed(0)
+    return created

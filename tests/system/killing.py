@@ -43,9 +43,9 @@ class Kill:
 
 @dataclass(frozen=True)
 class Hit:
-    """What a kill met.
+    """Report what a kill met.
 
-    :param reached: how far the batch was, told by what it left on disk.
+    :param reached: how far the batch was, by what it left on disk.
     :param exit: the command's exit code.
     """
 
@@ -58,20 +58,20 @@ class Hit:
 def inline_kills(count: int, seed: int) -> list[Kill]:
     """Return kills in random order, all moments about equally often, of the command and of its engine in turn."""
     chance = random.Random(seed)
-    found = []
-    for place in range(count):
-        moment = MOMENTS[place % len(MOMENTS)]
+    kills = []
+    for number in range(count):
+        moment = MOMENTS[number % len(MOMENTS)]
         both = moment not in ("planning", "publishing")  # an engine runs
-        target = "engine" if both and (place + seed) % 2 else "command"
-        found.append(Kill(moment, target, chance.uniform(0, _JITTER[moment])))
-    chance.shuffle(found)
-    return found
+        target = "engine" if both and (number + seed) % 2 else "command"
+        kills.append(Kill(moment, target, chance.uniform(0, _JITTER[moment])))
+    chance.shuffle(kills)
+    return kills
 
 
 def spark_kills(seed: int) -> list[Kill]:
     """Return seven kills in random order, every process of a Spark application among them."""
     chance = random.Random(seed)
-    found = [
+    kills = [
         Kill("starting", "jvm", chance.uniform(0, 4)),
         Kill("landing", "worker", chance.uniform(0, 0.2)),
         Kill("between", "command", chance.uniform(0, 0.004)),
@@ -80,8 +80,8 @@ def spark_kills(seed: int) -> list[Kill]:
         Kill("committing", "worker", chance.uniform(0, 0.1)),
         Kill("committing", "jvm", chance.uniform(0, 0.15)),
     ]
-    chance.shuffle(found)
-    return found
+    chance.shuffle(kills)
+    return kills
 
 
 def staged_kills(seed: int) -> list[Kill]:
@@ -96,7 +96,7 @@ def staged_kills(seed: int) -> list[Kill]:
 
 
 class Executioner:
-    """Runs one batch of a site and ends it as told."""
+    """Run one batch of a site and kill it as the plan says."""
 
     def __init__(self, site: Site, phase: int) -> None:
         self._site, self._seq, self._phase = site, site.next_seq(), phase
@@ -127,13 +127,13 @@ class Executioner:
         deadline = time.monotonic() + 60
         while running.going and time.monotonic() < deadline:
             # of the workers all: Spark does without one that has no task
-            if any([processes.kill(pid) for pid in _found(running.watch(), target)]):
+            if any([processes.kill(pid) for pid in _pids_of(running.watch(), target)]):
                 return True
             time.sleep(0.001)
         return False
 
     def _moment(self, name: str) -> Callable[[Running], bool]:
-        """Return what tells that a moment of the batch began."""
+        """Return what shows that a moment of the batch began."""
         site, seq = self._site, self._seq
         result = site.log(seq) / "result.json"
         return {
@@ -149,15 +149,15 @@ class Executioner:
 
     def _staged_files(self) -> set[tuple[Path, int]]:
         """Return what is staged and when it was written: a repeat writes the same files again."""
-        found = set()
+        staged = set()
         for file in (self._site.log(self._seq) / "staged").rglob("*.parquet"):
             with contextlib.suppress(FileNotFoundError):  # committed meanwhile
-                found.add((file, file.stat().st_mtime_ns))
-        return found
+                staged.add((file, file.stat().st_mtime_ns))
+        return staged
 
     def _reached(self, running: Running) -> str:
         site, seq = self._site, self._seq
-        if not running.said("up to"):  # not even told what it is about to read
+        if not running.said("up to"):  # it has not even printed what it is about to read
             return "planning"
         if (site.log(seq) / "result.json").exists():
             return "publishing"
@@ -172,7 +172,7 @@ class Executioner:
         return "starting"
 
 
-def _found(present: dict[int, str], target: str) -> list[int]:
+def _pids_of(present: dict[int, str], target: str) -> list[int]:
     """Return the processes that play a part."""
     daemons = [pid for pid, line in present.items() if "-m spark_jobs.workers.daemon" in line]
     match target:

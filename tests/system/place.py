@@ -42,7 +42,7 @@ class Place:
             done.result(30)
 
     def recreate(self, topic: str) -> None:
-        """Delete a topic and create it anew, empty."""
+        """Delete a topic and create it again, empty."""
         for done in self.broker.admin.delete_topics([topic], operation_timeout=30).values():
             done.result(30)
         self.broker.create_topic(topic, 2)

@@ -15,13 +15,13 @@ MARK = "CDC_SYSTEM_TEST"
 
 def marked(mark: str) -> list[int]:
     """Return the living processes that carry a mark, wherever they hang by now."""
-    wanted = f"{MARK}={mark}".encode()
-    found = []
+    variable = f"{MARK}={mark}".encode()
+    pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if wanted in (entry / "environ").read_bytes().split(b"\0") and state(int(entry.name)) not in "ZX":
-                found.append(int(entry.name))
-    return found
+            if variable in (entry / "environ").read_bytes().split(b"\0") and state(int(entry.name)) not in "ZX":
+                pids.append(int(entry.name))
+    return pids
 
 
 def descendants(pid: int) -> list[int]:
@@ -31,10 +31,10 @@ def descendants(pid: int) -> list[int]:
         with contextlib.suppress(OSError):
             parent = int(Path(f"/proc/{name}/stat").read_text().rsplit(")", 1)[1].split()[1])
             children.setdefault(parent, []).append(int(name))
-    found = list(children.get(pid, ()))
-    for one in found:
-        found += children.get(one, ())
-    return found
+    pids = list(children.get(pid, ()))
+    for one in pids:
+        pids += children.get(one, ())
+    return pids
 
 
 def stop(pid: int, ledger: Path) -> list[int]:

@@ -44,7 +44,7 @@ class Running:
 
     @property
     def going(self) -> bool:
-        """Whether it has not ended yet."""
+        """Return whether it has not ended yet."""
         return self.process.poll() is None
 
     def said(self, words: str) -> bool:
@@ -84,10 +84,10 @@ class Running:
             if time.monotonic() > deadline:
                 break
             time.sleep(0.05)
-        told = [f"{pid}: {processes.command(pid)}" for pid in remaining]
+        commands = [f"{pid}: {processes.command(pid)}" for pid in remaining]
         for pid in remaining:
             processes.kill(pid)
-        return told
+        return commands
 
 
 class Site(Shop):
@@ -99,9 +99,9 @@ class Site(Shop):
         out, err = (self.folder / f"{verb}.{mark}.{end}" for end in ("out", "err"))
         line = [sys.executable, "-m", "airflow_provider_cdc.cli", verb, str(self.file()), "--json", *arguments]
         env = {**self.env(), processes.MARK: mark}
-        with out.open("wb") as told, err.open("wb") as complained:
+        with out.open("wb") as output, err.open("wb") as complained:
             process = subprocess.Popen(
-                line, stdin=subprocess.DEVNULL, stdout=told, stderr=complained, env=env, cwd=self.folder
+                line, stdin=subprocess.DEVNULL, stdout=output, stderr=complained, env=env, cwd=self.folder
             )
         return Running(process, out, err, mark)
 
@@ -110,7 +110,7 @@ class Site(Shop):
         return self.launch("sync", *arguments).answer()
 
     def sync_patiently(self, timeout: float = 90.0) -> tuple[Answer, list[Answer]]:
-        """Run the same command until it is not told to try again; return its answer and those before."""
+        """Run the same command until its result does not ask to try again; return its answer and those before."""
         deadline = time.monotonic() + timeout
         before: list[Answer] = []
         while (answer := self.sync()).code == 5 and time.monotonic() < deadline:
@@ -186,8 +186,8 @@ def source(prefix: str) -> dict[str, Any]:
 
 def error_of(answer: Answer) -> dict[str, Any]:
     """Return the error that a command answered with."""
-    found: dict[str, Any] = json.loads(answer.out)["error"]
-    return found
+    error: dict[str, Any] = json.loads(answer.out)["error"]
+    return error
 
 
 def demand_refused(answer: Answer, code: int, name: str, *words: str) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A log that lost something (offsets expired, topics made anew or gone): clear errors, nothing half done."""
+"""A log that lost something (offsets expired, topics recreated or gone): clear errors, nothing half done."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_batch_that_was_landed_needs_its_records_no_more(place: Place) -> None
     assert unequal(place.site, 0) == {}
 
 
-def test_a_topic_made_anew_before_planning(place: Place) -> None:
+def test_a_topic_recreated_before_planning(place: Place) -> None:
     assert place.site.sync().code == 0
     place.recreate(place.topic("orders"))
     demand_refused(place.site.sync(), 3, "kafka.topic_recreated", place.topic("orders"))
@@ -68,7 +68,7 @@ def test_a_topic_made_anew_before_planning(place: Place) -> None:
     assert unequal(place.site, 0) == {}
 
 
-def test_a_topic_made_anew_between_planning_and_landing(place: Place) -> None:
+def test_a_topic_recreated_between_planning_and_landing(place: Place) -> None:
     place.leave_planned()
     place.recreate(place.topic("orders"))
     place.produce(place.topic("orders"), b'{"ts_ms": 1}')
@@ -82,7 +82,7 @@ def test_a_topic_made_anew_between_planning_and_landing(place: Place) -> None:
     assert set(unequal(place.site, 0)) == {"orders"}
 
 
-def test_a_topic_made_anew_with_more_records_than_before(place: Place) -> None:
+def test_a_topic_recreated_with_more_records_than_before(place: Place) -> None:
     assert place.site.sync().code == 0
     ends = PHASES[0]["end_offsets"]["shopdb.shop.orders"]
     before = versions(place.site.lake)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records nobody can read: counted and told without their content, and nothing beside them is lost."""
+"""Records nobody can read are counted and reported without their content, and nothing next to them is lost."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def test_bad_records_within_and_beyond_the_budget(place: Place) -> None:
     place.site.changes["policy"]["quarantine_limit"] = len(bad)
     done = place.site.sync()
     assert (done.code, done.json["status"], done.json["quarantined"]) == (0, "done", len(bad)), done.err
-    told = done.json["quarantine"]
-    assert [entry["offset"] for entry in told] == list(range(first, first + len(bad)))
-    assert {(entry["topic"], entry["partition"]) for entry in told} == {(topic, 0)}
-    assert all(entry["error_code"] and entry["error"] for entry in told)
+    quarantine = done.json["quarantine"]
+    assert [entry["offset"] for entry in quarantine] == list(range(first, first + len(bad)))
+    assert {(entry["topic"], entry["partition"]) for entry in quarantine} == {(topic, 0)}
+    assert all(entry["error_code"] and entry["error"] for entry in quarantine)
     assert "xxxx" not in done.out + done.err + refused.out + refused.err, "no content of records in messages"
     assert unequal(place.site, 0) == {}
 

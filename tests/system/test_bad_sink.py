@@ -18,7 +18,7 @@ pytestmark = pytest.mark.system
 
 
 def _parked(answer: Answer, *tables: str) -> dict[str, str]:
-    """Demand that these tables and no others were set aside; return why."""
+    """Demand that these tables and no others were parked; return why."""
     assert (answer.code, answer.json["status"]) == (3, "parked"), answer.out + answer.err
     why = {line["table"]: line["reason"] for line in answer.json["parked"]}
     assert set(why) == set(tables), why
@@ -53,7 +53,7 @@ def test_a_location_that_is_taken_parks_its_table_only(place: Place, lay: object
     assert ledger_faults(place.site, 2) == []
 
 
-def test_what_was_parked_is_told_again_where_nothing_is_new(place: Place) -> None:
+def test_what_was_parked_is_reported_again_where_nothing_is_new(place: Place) -> None:
     _foreign_files(place.site.location("customers"))
     _parked(place.site.sync(), "customers")
     _parked(place.site.sync(), "customers")
@@ -168,7 +168,7 @@ def test_a_lake_that_is_not_mounted_parks_everything_and_nothing_is_lost_when_it
     place.feed(1)
     refused = place.site.sync()
     assert refused.code in (3, 5), refused.out
-    assert versions(place.site.lake) == {}, "no table is begun anew in the wrong place"
+    assert versions(place.site.lake) == {}, "no table is begun again in the wrong place"
     shutil.rmtree(place.site.lake, ignore_errors=True)
     away.rename(place.site.lake)
     place.feed(2)

@@ -33,9 +33,9 @@ def test_history_of_a_table_that_was_altered_truncated_parked_and_repaired(broke
     story.create("t")
     story.insert("t")
     alter = "ALTER TABLE `t` ADD COLUMN `w` INT"
-    story.tell(Ddl(alter, "shop", "t", WIDER))
+    story.record(Ddl(alter, "shop", "t", WIDER))
     story.insert("t", WIDER, id=2, v="two", w=2)
-    story.tell(Ddl("TRUNCATE TABLE `t`", "shop", "t", WIDER))
+    story.record(Ddl("TRUNCATE TABLE `t`", "shop", "t", WIDER))
     story.insert("t", WIDER, id=3, v="three", w=3)
     story.change_last(lambda value: value.replace(b"mysql-bin.000001", b"mysql-bin.9223372036854775808"))
     Ground(site, broker, "h").send(story)

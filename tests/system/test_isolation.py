@@ -46,9 +46,9 @@ class Course:
         """Write one event that stands at a place of the log."""
         time = 1_767_225_600_000 + pos
         for message in Writer().write(Event(pos, 1, pos, time, time, pos, what), 1):
-            place = (f"{self._topic}.{message.topic}", 0)
-            offset = self._sent[place] = self._sent.get(place, -1) + 1
-            self._records.append(Record(*place, offset, time, message.key, message.value, message.headers))
+            partition = (f"{self._topic}.{message.topic}", 0)
+            offset = self._sent[partition] = self._sent.get(partition, -1) + 1
+            self._records.append(Record(*partition, offset, time, message.key, message.value, message.headers))
 
     def create(self, pos: int, *tables: str) -> None:
         for number, table in enumerate(tables):
@@ -69,7 +69,7 @@ class Course:
         if self._records:
             replay(self._broker, self._records, {f"{self._topic}.{name}": 1 for name in ("rows", "schema")})
             self._records = []
-        self.lake.sync_to({place: offset + 1 for place, offset in self._sent.items()})
+        self.lake.sync_to({partition: offset + 1 for partition, offset in self._sent.items()})
         return {state.table: (state.state, state.reason) for state in self.lake.states.values()}
 
     def values(self, table: str) -> dict[int, str]:
@@ -81,11 +81,11 @@ class Course:
 
 @pytest.fixture
 def course(broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Course:
-    found = Course(broker, "".join(c for c in request.node.name if c.isalnum())[-60:], tmp_path)
-    found.create(100, *TABLES)
-    found.insert(200, 1, *TABLES)
-    assert {state for state, _ in found.sync().values()} == {"ok"}
-    return found
+    created = Course(broker, "".join(c for c in request.node.name if c.isalnum())[-60:], tmp_path)
+    created.create(100, *TABLES)
+    created.insert(200, 1, *TABLES)
+    assert {state for state, _ in created.sync().values()} == {"ok"}
+    return created
 
 
 def only_sick(course: Course, **values: Any) -> str:
@@ -203,14 +203,14 @@ def test_a_fault_of_ours_parks_the_table_and_says_no_values(
     assert course.values("sick") == {1: "200", 2: "300"}
 
 
-def test_a_passing_fault_of_the_store_is_told_after_the_others_are_committed(
+def test_a_passing_fault_of_the_store_is_reported_after_the_others_are_committed(
     course: Course, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = str(course.folder / "shop" / "sick")
+    location = str(course.folder / "shop" / "sick")
     whole = DeltaLocation.merge
 
     def full(self: Any, *rest: Any) -> None:
-        if self.location == place:
+        if self.location == location:
             self._guarded(lambda: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         whole(self, *rest)
 
@@ -221,7 +221,7 @@ def test_a_passing_fault_of_the_store_is_told_after_the_others_are_committed(
             course.sync()
     error = caught.value
     assert error.code == "sink.write_failed"
-    assert (error.where["table"], error.where["location"]) == ("shop.sick", place)
+    assert (error.where["table"], error.where["location"]) == ("shop.sick", location)
     assert "run again" in error.hint
     assert (course.values("sick"), course.values("t0"), course.values("t1")) == ({1: "200"}, {1: "300"}, {1: "300"})
 

@@ -62,19 +62,19 @@ def _ordeal(site: Site, phase: int, batches: int, planned: list[Kill]) -> list[H
         print(f"{site.folder.name} phase {phase}: {hit or f'done in spite of {kill}'}", flush=True)
     died = time.monotonic()
     last, before = site.sync_patiently()
-    told = f"phase {phase}, {[(hit.kill, hit.reached) for hit in hits]}"
-    assert last.code == 0, f"{told}: {last.err[-1500:]}"
-    assert last.json["status"] in ("done", "nothing_to_do"), told
-    print(f"  repeat: {time.monotonic() - died:.1f} s, {len(before)} times told to wait", flush=True)
+    description = f"phase {phase}, {[(hit.kill, hit.reached) for hit in hits]}"
+    assert last.code == 0, f"{description}: {last.err[-1500:]}"
+    assert last.json["status"] in ("done", "nothing_to_do"), description
+    print(f"  repeat: {time.monotonic() - died:.1f} s, {len(before)} times asked to wait", flush=True)
     assert {error_of(answer)["code"] for answer in before} <= {
         "ledger.busy",
         "ledger.lease_lost",
         "sink.commit_conflict",
         "sink.write_failed",
-    }, told
-    assert unequal(site, phase) == {}, told
-    assert ledger_faults(site, batches) == [], told
-    assert doubled_commits(site.lake) == [], told
+    }, description
+    assert unequal(site, phase) == {}, description
+    assert ledger_faults(site, batches) == [], description
+    assert doubled_commits(site.lake) == [], description
     return hits
 
 

@@ -33,7 +33,7 @@ START = 1_767_225_600_000  # 2026-01-01
 
 @dataclass
 class Story:
-    """What a source does, told in one wire format.
+    """Record what a source does in one wire format.
 
     :ivar messages: records in their order, with the Kafka time of each.
     """
@@ -42,24 +42,24 @@ class Story:
     messages: list[tuple[Message, int]] = field(default_factory=list)
     number: int = 0
 
-    def tell(self, what: Row | Ddl) -> list[Message]:
+    def record(self, what: Row | Ddl) -> list[Message]:
         self.number += 1
         now = START + 1000 * self.number
-        found: list[Message] = self.writer.write(
+        messages: list[Message] = self.writer.write(
             Event(self.number, 1, 1000 * self.number, now, now + 500, self.number, what), 1
         )
-        self.messages += [(message, now + 500) for message in found]
-        return found
+        self.messages += [(message, now + 500) for message in messages]
+        return messages
 
     def create(
         self, table: str, schema: TableSchema = PLAIN, columns: str = "`id` INT NOT NULL, `v` VARCHAR(20)"
     ) -> None:
         text = f"CREATE TABLE `{table}` ({columns}, PRIMARY KEY (`id`))"
-        self.tell(Ddl(text, "shop", table, schema))
+        self.record(Ddl(text, "shop", table, schema))
 
     def insert(self, table: str, schema: TableSchema = PLAIN, **values: Any) -> None:
         row: Image = values or {"id": 1, "v": "one"}
-        self.tell(Row("insert", "shop", table, schema, None, row))
+        self.record(Row("insert", "shop", table, schema, None, row))
 
     def change_last(self, change: Callable[[bytes], bytes], time: int | None = None) -> None:
         message, sent = self.messages[-1]
@@ -254,7 +254,7 @@ def test_a_type_that_is_no_text_says_nothing_about_time(ground: Ground) -> None:
     ground.site.changes["tables"] = {
         f"shop.{table}": {"create": create.replace("t (", f"{table} (")} for table in [*HEALTHY, "sick"]
     }
-    ground.site.changes["policy"] = {"quarantine_limit": 1}  # bytes that are no text do not tell their table
+    ground.site.changes["policy"] = {"quarantine_limit": 1}  # bytes that are no text do not name their table
     done = ground.site.sync("--until", "2026-01-01T00:00:05+00:00")
     assert "Traceback" not in done.err
     assert (done.code, done.json["quarantined"]) == (0, 1), done.out + done.err
@@ -266,9 +266,14 @@ def test_a_nul_in_a_name_is_kept_by_a_postgresql_ledger(ground: Ground, postgres
     story.insert("si\0ck")
     ground.send(story)
     address = urlsplit(postgres.url)
-    given = {"host": address.hostname, "port": address.port, "login": address.username, "password": address.password}
+    connection = {
+        "host": address.hostname,
+        "port": address.port,
+        "login": address.username,
+        "password": address.password,
+    }
     ground.site.environment["AIRFLOW_CONN_LEDGER"] = json.dumps(
-        {"conn_type": "postgres", "schema": address.path[1:], **given}
+        {"conn_type": "postgres", "schema": address.path[1:], **connection}
     )
     ground.site.changes["ledger"] = "ledger"
     ground.site.changes["policy"] = {"ddl_grace_seconds": 0}
@@ -295,7 +300,7 @@ def test_a_packet_with_two_bodies_is_read_by_its_last(ground: Ground) -> None:
     demand_healthy(ground, [*HEALTHY, "sick"])
 
 
-def test_bytes_that_tell_no_table_stop_the_batch_until_they_may_be_left_out(ground: Ground) -> None:
+def test_bytes_that_name_no_table_stop_the_batch_until_they_may_be_left_out(ground: Ground) -> None:
     story = healthy()
     story.insert("t0", id=2, v="two")
     story.change_last(lambda value: value[: len(value) // 2])

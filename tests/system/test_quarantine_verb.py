@@ -43,7 +43,7 @@ def rows(lake: Path, database: str, table: str) -> list[dict[str, Any]]:
 
 
 def update(story: Story, table: str, **values: Any) -> None:
-    story.tell(Row("update", "shop", table, PLAIN, {**values, "v": "?"}, values))
+    story.record(Row("update", "shop", table, PLAIN, {**values, "v": "?"}, values))
 
 
 def quarantine(ground: Ground, *arguments: str) -> Answer:

@@ -55,7 +55,7 @@ def refused(chunk: OffsetRange, config: dict[str, Any], **options: Any) -> tuple
 
 
 @pytest.mark.parametrize("grouped", [False, True])
-def test_a_refused_login_is_told_at_once(
+def test_a_refused_login_is_reported_at_once(
     kafka: Broker, topic: str, grouped: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     error, seconds = refused(fill(kafka, topic, 10), kafka.sasl_settings("wrong"), deadline_seconds=60, grouped=grouped)
@@ -64,7 +64,7 @@ def test_a_refused_login_is_told_at_once(
     assert seconds < 15 and capfd.readouterr().err == ""
 
 
-def test_a_record_above_the_receive_limit_is_told_at_once(
+def test_a_record_above_the_receive_limit_is_reported_at_once(
     kafka: Broker, topic: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     config = {"bootstrap.servers": kafka.bootstrap, "receive.message.max.bytes": str(9 * MB)}
@@ -79,7 +79,7 @@ def test_a_receive_limit_below_our_fetches_is_followed(kafka: Broker, topic: str
     assert sum(len(records) for records in read) == 30
 
 
-def test_settings_that_the_client_refuses_are_told(kafka: Broker, topic: str) -> None:
+def test_settings_that_the_client_refuses_are_reported(kafka: Broker, topic: str) -> None:
     config = {"bootstrap.servers": kafka.bootstrap, "security.protocol": "SASL_SSL", "sasl.mechanism": "NOPE"}
     error, _ = refused(fill(kafka, topic, 10), config)
     assert isinstance(error, ConfigurationError) and "extra" in error.hint
@@ -147,7 +147,7 @@ def test_of_compressed_records_few_are_unpacked_at_a_time(kafka: Broker, topic: 
     assert size == count * MB and peak < 450, peak  # 8 MB of answers at a time: 700
 
 
-def test_a_batch_that_the_client_will_not_unpack_is_told_with_the_setting(kafka: Broker, topic: str) -> None:
+def test_a_batch_that_the_client_will_not_unpack_is_reported_with_the_setting(kafka: Broker, topic: str) -> None:
     settings = {"message.max.bytes": 200 * MB, "batch.size": 150 * MB, "linger.ms": 2_000}
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "compression.type": "zstd", **settings})
     for _ in range(140):

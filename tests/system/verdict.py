@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold after every fault: tables equal to the database, a ledger without gaps, one commit a batch."""
+"""Check what must hold after every fault: tables equal to the database, a ledger without gaps, one commit a batch."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ def unequal(site: Site, phase: int, *, but: Collection[str] = ()) -> dict[str, l
 
     :param but: tables that are not looked at.
     """
-    told = site.tables()
+    states = site.tables()
     problems: dict[str, list[str]] = {}
     for source in load(DATA / "source_at" / f"{phase}.jsonl.xz"):
-        state = told.pop(source.table, None)
+        state = states.pop(source.table, None)
         if source.table in but:
             continue
-        place = DeltaLocation(str(site.location(source.table)), {})
-        found = differing(source, place.rows()) if place.exists else ["there is no such table in the lake"]
+        location = DeltaLocation(str(site.location(source.table)), {})
+        differences = differing(source, location.rows()) if location.exists else ["there is no such table in the lake"]
         if state is None or state["state"] != "ok":
-            found.append(f"the ledger says {state and (state['state'], state['reason'])}")
-        if found:
-            problems[source.table] = found[:5]
+            differences.append(f"the ledger says {state and (state['state'], state['reason'])}")
+        if differences:
+            problems[source.table] = differences[:5]
     problems |= {
         name: ["the database has no such table"]
-        for name, state in told.items()
+        for name, state in states.items()
         if state["state"] != "dropped" and name not in but
     }
     return problems
@@ -44,36 +44,38 @@ def ledger_faults(site: Site, batches: int) -> list[str]:
 
     :param batches: how many with records there must be; a request that finds nothing new records an empty one.
     """
-    found = site.batches()
-    faults = [] if [b["seq"] for b in found] == list(range(1, len(found) + 1)) else [f"{[b['seq'] for b in found]}"]
-    full = [b["seq"] for b in found if b["start"] != b["end"]]
+    recorded = site.batches()
+    faults = (
+        [] if [b["seq"] for b in recorded] == list(range(1, len(recorded) + 1)) else [f"{[b['seq'] for b in recorded]}"]
+    )
+    full = [b["seq"] for b in recorded if b["start"] != b["end"]]
     faults += [] if len(full) == batches else [f"batches {full} have records"]
     faults += [
-        f"batch {b['seq']} is {b['status']}" for b in found if b["status"] != "committed" or not b["committed_at"]
+        f"batch {b['seq']} is {b['status']}" for b in recorded if b["status"] != "committed" or not b["committed_at"]
     ]
     reached: dict[tuple[str, str], int] = {}
-    for batch in found:
+    for batch in recorded:
         for topic, partitions in batch["end"].items():
             for partition, end in partitions.items():
-                start, place = batch["start"][topic][partition], (topic, partition)
-                if start != reached.get(place, 0):
-                    faults.append(f"batch {batch['seq']}: {place} starts at {start}, not {reached.get(place, 0)}")
-                reached[place] = end
+                start, key = batch["start"][topic][partition], (topic, partition)
+                if start != reached.get(key, 0):
+                    faults.append(f"batch {batch['seq']}: {key} starts at {start}, not {reached.get(key, 0)}")
+                reached[key] = end
     return faults
 
 
 def doubled_commits(lake: Path) -> list[str]:
     """Return application transactions that more than one commit of a table carries, and commits that carry none."""
-    found: list[str] = []
+    problems: list[str] = []
     for log in sorted(lake.glob("[!_]*/*/_delta_log")):
         seen: Counter[tuple[str, int]] = Counter()
         for commit in sorted(log.glob("*.json")):
             marks = [action["txn"] for line in commit.open() if "txn" in (action := json.loads(line))]
             if len(marks) != 1:
-                found.append(f"{commit}: {len(marks)} application transactions")
+                problems.append(f"{commit}: {len(marks)} application transactions")
             seen.update((mark["appId"], mark["version"]) for mark in marks)
-        found += [f"{log.parent.name}: {mark} in {count} commits" for mark, count in seen.items() if count > 1]
-    return found
+        problems += [f"{log.parent.name}: {mark} in {count} commits" for mark, count in seen.items() if count > 1]
+    return problems
 
 
 def versions(lake: Path) -> dict[str, int]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of one moment on several partitions, where records carry no position: images tell what the clock cannot."""
+"""Changes of one moment on several partitions, where records carry no position: images show the order."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def decoded(*sent: tuple[int, bytes]) -> tuple[pa.Table, TableTimeline]:
     by_partition: dict[int, list[bytes]] = defaultdict(list)
     for partition, value in sent:
         by_partition[partition].append(value)
-    given = ClockPositions()
+    positions = ClockPositions()
     batches = []
     for partition, values in by_partition.items():
         count = len(values)
         records = Records("t", partition, list(range(count)), [NOW] * count, [None] * count, values, [None] * count)
-        batches.append(given.fill(wire.decode(records)))
+        batches.append(positions.fill(wire.decode(records)))
     changes = pa.Table.from_batches(batches).unify_dictionaries()
     kinds = changes.column("kind").cast(pa.string())
     assert not pc.any(pc.equal(kinds, "error")).as_py()
@@ -101,8 +101,8 @@ def test_a_key_used_only_on_the_way_is_free_again() -> None:
     there = message("UPDATE", [(-1, "a")], [{"id": "1"}])
     back = message("UPDATE", [(2, "a")], [{"id": "-1"}])
     first = message("INSERT", [(1, "a")])
-    for places in ((0, 1, 2), (2, 1, 0), (1, 0, 2), (1, 2, 0)):
-        assert content(*zip(places, (first, there, back), strict=True)) == [(2, "a")]
+    for order in ((0, 1, 2), (2, 1, 0), (1, 0, 2), (1, 2, 0)):
+        assert content(*zip(order, (first, there, back), strict=True)) == [(2, "a")]
 
 
 def test_a_row_that_leaves_before_another_takes_its_key_does_not_wipe_it() -> None:
@@ -137,8 +137,8 @@ def test_a_key_that_ends_as_it_began_is_taken_if_it_was() -> None:
     """There and back in one millisecond: each move is on the partition of the key that it takes."""
     there, back = message("UPDATE", [(2, "a")], [{"id": "1"}]), message("UPDATE", [(1, "a")], [{"id": "2"}])
     before = message("INSERT", [(1, "a")], ts=NOW - 5)
-    for places in ((0, 1, 2), (0, 2, 1), (2, 0, 1)):
-        assert content(*zip(places, (before, there, back), strict=True)) == [(1, "a")]
+    for order in ((0, 1, 2), (0, 2, 1), (2, 0, 1)):
+        assert content(*zip(order, (before, there, back), strict=True)) == [(1, "a")]
 
 
 def test_images_that_do_not_show_how_a_key_ends_are_refused() -> None:
@@ -148,7 +148,7 @@ def test_images_that_do_not_show_how_a_key_ends_are_refused() -> None:
 
 
 def test_a_late_row_leaves_keys_alone_that_it_neither_takes_nor_leaves() -> None:
-    """How a key ends whose row went there and back would be asked of the rows before, which nobody has any more."""
+    """The end of a key whose row went there and back depends on the rows before, which nobody has any more."""
     there, back = message("UPDATE", [(2, "a")], [{"id": "1"}]), message("UPDATE", [(1, "a")], [{"id": "2"}])
     applied, timeline = decoded((1, there), (2, back))
     late, _ = decoded((0, message("INSERT", [(5, "x")])))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which values a parent table lost, and which rows still refer to them."""
+"""Find the values that a parent table lost, and the rows that still refer to them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_columns_that_the_parent_is_not_known_to_have() -> None:
 
 
 def referring_rows(rows: dict[str, list[Any]], gone: list[Any], positions: list[str] | None = None) -> list[bool]:
-    """Which rows refer to values that went at 5."""
+    """Return which rows refer to values that went at 5."""
     names = list(rows)
     values = pa.table({name: [value[i] for value in gone] for i, name in enumerate(names)})
     where = None if positions is None else pa.chunked_array([positions])

@@ -3,7 +3,7 @@
 
 The first half is about formats with positions in the source's log. There only rows of one statement are in doubt: a
 tool that spreads them over partitions numbers them from 0 in each. The second half is about formats without positions:
-there all changes of one millisecond on several partitions are in doubt, and only their images tell the order.
+there all changes of one millisecond on several partitions are in doubt, and only their images show the order.
 
 Every example states the rows that the source has afterwards, and holds whichever partition got which record.
 """
@@ -36,8 +36,8 @@ def row(key: int, value: str) -> dict[str, Any]:
 def outcome(changes: Iterable[dict[str, Any]], tool: str) -> Content:
     """Return the rows that a batch writes and the keys that it deletes."""
     wire = open_format(tool)
-    given = clock_table_of(changes) if wire.order == "clock" else table_of(changes)
-    plan = resolve(given, timeline_of(CREATE), None, wire, TypeOptions())
+    changed_rows = clock_table_of(changes) if wire.order == "clock" else table_of(changes)
+    plan = resolve(changed_rows, timeline_of(CREATE), None, wire, TypeOptions())
     assert plan.failures == []
     (step,) = plan.steps
     rows = sorted((item["id"], item["v"]) for item in step.upserts.to_pylist())
@@ -89,7 +89,7 @@ def test_inside_a_partition_the_order_of_the_source_decides() -> None:
 
 @pytest.mark.parametrize("partition", [0, 1])
 def test_a_later_statement_decides_on_any_partition(partition: int) -> None:
-    """Between two statements positions tell the order."""
+    """Between two statements positions show the order."""
     acquires = at(7, 0, 1 - partition, "update", row(1, "a"), row(2, "a"))
     releases = at(8, 0, partition, "update", row(2, "a"), row(3, "a"))
     assert with_positions(acquires, releases) == ([(3, "a")], [1, 2])
@@ -192,7 +192,7 @@ def test_rows_of_different_keys_do_not_conflict() -> None:
 
 
 def test_two_results_that_both_may_be_the_last_one_are_refused() -> None:
-    """Nothing tells which came last, and a guess could be wrong."""
+    """Nothing shows which came last, and a guess could be wrong."""
     with pytest.raises(DataError) as caught:
         on_partitions((0, 1), ("update", row(1, "a"), row(1, "b")), ("update", row(1, "a"), row(1, "c")))
     assert caught.value.code == "apply.order_unknown"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an ALTER makes of stored rows: which one needs a barrier, and what is lost at it."""
+"""Map stored rows as an ALTER does: which one needs a barrier, and what is lost at it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FREE = [
     ("SET('a','b')", "SET('a','x','b')"),
     ("ENUM('a','b')", "ENUM('b','a')"),
 ]
-DEAR = [
+COSTLY = [
     ("VARCHAR(200)", "VARCHAR(5)"),
     ("VARCHAR(5) CHARACTER SET utf8mb4", "VARCHAR(5) CHARACTER SET latin1"),
     ("VARCHAR(5)", "CHAR(5)"),
@@ -84,7 +84,7 @@ def test_a_type_that_holds_every_value_of_the_old_one_costs_nothing(old: str, ne
     assert barriers(altered(old, new).versions) == []
 
 
-@pytest.mark.parametrize(("old", "new"), DEAR)
+@pytest.mark.parametrize(("old", "new"), COSTLY)
 def test_a_type_that_may_not_hold_a_value_is_a_barrier(old: str, new: str) -> None:
     assert barriers(altered(old, new).versions) == [1]
 

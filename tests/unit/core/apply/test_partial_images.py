@@ -55,10 +55,10 @@ class Lake:
             self.asked += [] if keys is None else keys.to_pylist()
             return stored
 
-        given = clock_table_of if self.wire.order == "clock" else table_of
-        before = None if applied is None else given(applied)
+        as_table = clock_table_of if self.wire.order == "clock" else table_of
+        before = None if applied is None else as_table(applied)
         plan = resolve(
-            given(changes),
+            as_table(changes),
             timeline,
             schema,
             self.wire,
@@ -76,7 +76,7 @@ class Lake:
 
 
 class Source:
-    """A table that tells of its changes as a tool does that leaves out what did not change."""
+    """A table that reports its changes as a tool does that leaves out what did not change."""
 
     def __init__(self, seed: int, moves: bool = True) -> None:
         self._chance = random.Random(seed)
@@ -222,7 +222,7 @@ def test_without_a_key_what_an_update_lacks_is_as_in_the_row_before() -> None:
     """As binlog_row_image=MINIMAL writes it: the whole row before, of the row after what changed."""
     timeline = timeline_of("CREATE TABLE t (a INT, b INT)")
     images = [({"a": 1, "b": 2}, {"a": None}), ({"a": 3, "b": None}, {"a": 4}), ({"a": 5, "b": 6}, {"a": 5, "b": 7})]
-    rows = table_of([change(place, "update", *both) for place, both in enumerate(images)])
+    rows = table_of([change(position, "update", *both) for position, both in enumerate(images)])
     plan = resolve(rows, timeline, None, WIRE, TypeOptions())
     assert failures(plan) == []
     (step,) = plan.steps
@@ -249,21 +249,21 @@ def test_rows_of_one_statement_on_several_partitions_did_not_come_one_before_the
 
 
 def test_without_positions_what_one_moment_has_on_several_partitions_is_not_put_in_an_order() -> None:
-    def given(one: Row, second: int) -> Row:
-        place = f"c.{second:014d}.{second:011d}.{one['partition']:018d}.{one['offset']:019d}.{0:010d}.{0:09d}"
-        return {**one, "position": place}
+    def positioned(one: Row, second: int) -> Row:
+        position = f"c.{second:014d}.{second:011d}.{one['partition']:018d}.{one['offset']:019d}.{0:010d}.{0:09d}"
+        return {**one, "position": position}
 
     wire = open_format("oms-shareplex", {"sequenceEnabled": "false"})
     stored = [{"id": n, "a": n, "b": "x", "c": n} for n in (1, 2)]
     moves = [
-        given(change(1, "update", {"id": 1}, {"id": 3, "a": 7}, partition=0), 5),
-        given(change(2, "update", {"id": 3}, {"id": 5, "c": 8}, partition=1), 5),
-        given(change(3, "update", {"id": 2}, {"id": 4}, partition=1), 5),
+        positioned(change(1, "update", {"id": 1}, {"id": 3, "a": 7}, partition=0), 5),
+        positioned(change(2, "update", {"id": 3}, {"id": 5, "c": 8}, partition=1), 5),
+        positioned(change(3, "update", {"id": 2}, {"id": 4}, partition=1), 5),
     ]
     lake = Lake(rows=stored, wire=wire)
     assert failures(lake.take(moves)) == [(2, "a", "row_unknown")]
     later = Lake(rows=stored, wire=wire)
-    assert failures(later.take([moves[0], given(moves[1], 6), moves[2]])) == []
+    assert failures(later.take([moves[0], positioned(moves[1], 6), moves[2]])) == []
     assert {"id": 5, "a": 7, "b": "x", "c": 8} in later.rows
 
 
@@ -369,7 +369,7 @@ def test_defaults_of_inserts_are_those_of_the_schema_at_their_position() -> None
         "ALTER TABLE t ALTER a SET DEFAULT 6",
         "ALTER TABLE t CHANGE a b BIGINT DEFAULT 7",
     )
-    rows = [change(place, "insert", None, {"id": str(place)}) for place in (50, 150, 250)]
+    rows = [change(position, "insert", None, {"id": str(position)}) for position in (50, 150, 250)]
     rows += [change(260, "update", {"id": "50"}, {"id": "51"})]
     plan = resolve(table_of(rows), timeline, None, open_format("canal-protobuf"), TypeOptions())
     actual = {row["id"]: row["b"] for row in plan.steps[-1].upserts.to_pylist()}

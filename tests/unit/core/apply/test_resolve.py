@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resolving: what images lack is told, never made NULL."""
+"""Resolving: what images lack is reported, never made NULL."""
 
 from __future__ import annotations
 

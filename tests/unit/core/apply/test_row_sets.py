@@ -60,8 +60,8 @@ def test_a_multiset_gives_and_takes_like_a_counter() -> None:
             for n in chance.integers(0, 12, 3)
         ]
         content, adds, removes = tables
-        rows, owed = multiset_sum(content, adds, removes)
+        rows, unmatched = multiset_sum(content, adds, removes)
         have = Counter(content["x"].to_pylist()) + Counter(adds["x"].to_pylist())
         take = Counter(removes["x"].to_pylist())
         assert Counter(rows["x"].to_pylist()) == have - take
-        assert Counter(owed["x"].to_pylist()) == take - have
+        assert Counter(unmatched["x"].to_pylist()) == take - have

@@ -28,10 +28,10 @@ SQL_TYPES = [[-5, 3], [12], [4], [12, 2004, 1111]]
 VALUES = ["", "1", "x" * 127, "y" * 128, "漢" * 90, "z" * 16_383, "z" * 16_384, "JSON_SET(", '"\\\0']
 
 
-def column(place: int, chance: random.Random, values: Sequence[str]) -> wire.Column:
+def column(index: int, chance: random.Random, values: Sequence[str]) -> wire.Column:
     """Return a column as Canal writes it."""
-    column = wire.Column(index=place, name=NAMES[place], mysqlType=TYPES[place], isKey=not place)
-    column.sqlType = chance.choice(SQL_TYPES[place])
+    column = wire.Column(index=index, name=NAMES[index], mysqlType=TYPES[index], isKey=not index)
+    column.sqlType = chance.choice(SQL_TYPES[index])
     column.updated = chance.random() < 0.5
     column.isNull = chance.random() < 0.2
     column.value = "" if column.isNull else chance.choice(values)
@@ -40,7 +40,7 @@ def column(place: int, chance: random.Random, values: Sequence[str]) -> wire.Col
 
 def unusual(message: bytes, chance: random.Random) -> bytes:
     """Return a message that protobuf reads, or not, and that Canal does not write."""
-    place = chance.randrange(len(message) + 1)
+    index = chance.randrange(len(message) + 1)
     # no tag of a group: ptars reads one that ends with another's number, which protobuf refuses
     byte = bytes([chance.choice([byte for byte in range(256) if byte & 7 not in (3, 4)])])
     added = [b"\x42\x01q", b"\x30\x01", b"\x30\x00", b"\x28\x00", b"\x28\x01", b"\x42\x81\x00q", b"\xc2\x00\x01q"]
@@ -50,10 +50,10 @@ def unusual(message: bytes, chance: random.Random) -> bytes:
     doings = [
         part + message,
         message + part,
-        message[:place] + part + message[place:],
-        message[:place],
-        message[place:],
-        message[:place] + byte + message[place + 1 :],
+        message[:index] + part + message[index:],
+        message[:index],
+        message[index:],
+        message[:index] + byte + message[index + 1 :],
         b"",
     ]
     return chance.choice(doings)
@@ -70,13 +70,13 @@ def read(reader: ListReader, rows: list[Row]) -> list[Any]:
             return _results(reader, reader.read(parts, None, room))
 
 
-def _results(reader: ListReader, found: Lists) -> list[Any]:
-    values = [found.room.data[begin:end].tobytes().decode() for begin, end in found.bounds.tolist()]
+def _results(reader: ListReader, lists: Lists) -> list[Any]:
+    values = [lists.room.data[begin:end].tobytes().decode() for begin, end in lists.bounds.tolist()]
     results = []
-    for row, (begin, end) in enumerate(pairwise(found.offsets.tolist())):
-        infos = [tuple(one) for one in reader.infos[found.infos[row]]]
-        result = list(zip(infos, values[begin:end], found.nulls[begin:end].tolist(), strict=True))
-        results.append(None if found.unreadable[row] else result)
+    for row, (begin, end) in enumerate(pairwise(lists.offsets.tolist())):
+        infos = [tuple(one) for one in reader.infos[lists.infos[row]]]
+        result = list(zip(infos, values[begin:end], lists.nulls[begin:end].tolist(), strict=True))
+        results.append(None if lists.unreadable[row] else result)
     return results
 
 
@@ -112,7 +112,7 @@ _WITHOUT_TEXTS = _without_texts()
 
 def usual_rows(count: int, chance: random.Random, values: Sequence[str] = VALUES) -> list[Row]:
     return [
-        [column(place, chance, values).SerializeToString() for place in range(chance.choice([4, 4, 4, 2, 0]))]
+        [column(index, chance, values).SerializeToString() for index in range(chance.choice([4, 4, 4, 2, 0]))]
         for _ in range(count)
     ]
 
@@ -124,23 +124,23 @@ def test_any_columns_are_read_as_protobuf_reads_them(seed: int) -> None:
     for _ in range(4):
         rows = usual_rows(chance.choice([5, 150, 500]), chance, VALUES if seed % 2 else ["", "1", "23", "x" * 140])
         for row in chance.sample(rows, len(rows) // 6):
-            for place in range(len(row)):
+            for index in range(len(row)):
                 if chance.random() < 0.5:
-                    row[place] = unusual(row[place], chance)
+                    row[index] = unusual(row[index], chance)
         assert read(reader, rows) == [expected(row) for row in rows]
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_every_change_of_a_byte_among_usual_rows_is_seen(seed: int) -> None:
     chance = random.Random(seed)
-    one = [column(place, chance, ["7", "seven"]) for place in range(4)]
+    one = [column(index, chance, ["7", "seven"]) for index in range(4)]
     good = [message.SerializeToString() for message in one]
     rows = [good] * 100
-    for place, message in enumerate(good):
+    for index, message in enumerate(good):
         for at in range(len(message)):
             for byte in (0, 1, 0x28, 0x30, 0x42, 0x80, 0xFF, message[at] ^ 1, message[at] ^ 8):
                 changed = message[:at] + bytes([byte]) + message[at + 1 :]
-                rows.append([*good[:place], changed, *good[place + 1 :]])
+                rows.append([*good[:index], changed, *good[index + 1 :]])
     # each change stands between usual rows
     assert read(ListReader(), rows) == [expected(row) for row in rows]
 

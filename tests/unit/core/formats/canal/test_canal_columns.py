@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Canal's flat JSON says of columns, and how it writes their values."""
+"""Read what Canal's flat JSON says of columns, and how it writes their values."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ DAMAGED = {
         ("t_str", "tg"): (CHARSET, 6),
     },
 }
-# CHAR CHARACTER SET binary is read as text, too: what was no UTF-8 shows it, and its row fails
+# CHAR CHARACTER SET binary is read as text, too: what was not UTF-8 shows it, and its row fails
 FAILING = {("t_bin", "cb", "text_invalid"): 3}
 # What cannot be equal by its rows: changed by statements, by a foreign key, by XA ROLLBACK, by partial images
 UNEQUAL = {"odd_stmt", "odd_child", "odd_par", "img", "part"}
@@ -154,7 +154,7 @@ def typed(rows: list[Change], schema: TableSchema) -> tuple[list[tuple[Any, ...]
         failures.update((names[failure.column], failure.reason) for failure in result.failures)
         bad = {failure.row for failure in result.failures}
         values = zip(*(column.to_pylist() for column in result.columns), strict=True)
-        lines += [row for place, row in enumerate(values) if place not in bad]
+        lines += [row for index, row in enumerate(values) if index not in bad]
     return lines, failures
 
 
@@ -182,8 +182,8 @@ def compared(capture: str, name: TableName, schema: TableSchema) -> tuple[Counte
     if not schema.key:
         assert Counter(map(repr, mine)) == Counter(map(repr, theirs)), name
         return Counter(), failures
-    places = [schema.columns.index(column) for column in schema.key_columns]
-    by_key = [{tuple(repr(row[place]) for place in places): row for row in lines} for lines in (mine, theirs)]
+    indexes = [schema.columns.index(column) for column in schema.key_columns]
+    by_key = [{tuple(repr(row[index]) for index in indexes): row for row in lines} for lines in (mine, theirs)]
     assert by_key[0].keys() <= by_key[1].keys(), name
     assert len(by_key[0]) + sum(failures.values()) == len(by_key[1]), name
     pairs = [(row, by_key[1][key]) for key, row in by_key[0].items()]
@@ -207,7 +207,7 @@ def test_every_value_is_the_databases_but_for_what_canal_damages(capture: str) -
         different, failures = compared(capture, name, schema)
         damaged.update({(name.table, column): count for column, count in different.items()})
         failing.update({(name.table, *failure): count for failure, count in failures.items()})
-    assert damaged == {place: count for place, (_, count) in DAMAGED[capture].items()}
+    assert damaged == {cell: count for cell, (_, count) in DAMAGED[capture].items()}
     assert failing == FAILING
 
 

@@ -36,7 +36,7 @@ def column(name: str, value: str | None, index: int = 0, *, key: bool = False, *
 
 def columns(image: dict[str, str | None] | None) -> list[wire.Column]:
     """Return columns as an image with all of a table has them; the first is the key."""
-    return [column(name, value, place, key=not place) for place, (name, value) in enumerate((image or {}).items())]
+    return [column(name, value, index, key=not index) for index, (name, value) in enumerate((image or {}).items())]
 
 
 def row(before: dict[str, str | None] | None, after: dict[str, str | None] | None) -> wire.RowData:
@@ -85,8 +85,8 @@ def images(change: dict[str, Any]) -> tuple[Any, Any]:
 
 def test_a_rows_position_is_the_file_the_events_offset_and_its_number_in_the_event() -> None:
     actual = changes(record(inserted("1", "2"), inserted("3", offset=500), inserted("4", logfileName="bin.1000000")))
-    places = [(7, 219, 0), (7, 219, 1), (7, 500, 0), (1_000_000, 219, 0)]
-    assert [change["position"] for change in actual] == [binlog_position(*place) for place in places]
+    coordinates = [(7, 219, 0), (7, 219, 1), (7, 500, 0), (1_000_000, 219, 0)]
+    assert [change["position"] for change in actual] == [binlog_position(*coordinate) for coordinate in coordinates]
     assert [change["index"] for change in actual] == [0, 1, 2, 3]
 
 
@@ -99,16 +99,16 @@ def test_rows_of_one_event_that_are_entries_of_their_own_are_numbered_on_and_tho
 
 
 @pytest.mark.parametrize(
-    "place",
+    "coordinates",
     [{"logfileName": ""}, {"logfileName": "binlog"}, {"logfileName": "b.99999999999"}, {"offset": -1}],
 )
-def test_rows_without_a_place_in_the_log_are_an_error(place: dict[str, Any]) -> None:
-    actual = changes(record(inserted("1"), inserted("2", **place)), record(inserted("3")))
+def test_rows_without_a_place_in_the_log_are_an_error(coordinates: dict[str, Any]) -> None:
+    actual = changes(record(inserted("1"), inserted("2", **coordinates)), record(inserted("3")))
     assert [(change["kind"], change["error_code"]) for change in actual] == [
         ("error", "record.without_position"),
         ("row", None),
     ]
-    assert actual[0]["raw"] == record(inserted("1"), inserted("2", **place))
+    assert actual[0]["raw"] == record(inserted("1"), inserted("2", **coordinates))
 
 
 def test_any_split_and_any_amount_decoded_at_once_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ def test_null_the_empty_text_and_what_is_not_there_are_three_things() -> None:
 
 def test_values_stand_as_they_came() -> None:
     texts = ["1.10", "0" * 40 + "1", 'quo"te\\', "\0\x01\n\x7f\x80ÿ", "漢 😀", "null", "x" * 1_000_000, "\u2028"]
-    image: dict[str, str | None] = {f"c{place}": text for place, text in enumerate(texts)}
+    image: dict[str, str | None] = {f"c{index}": text for index, text in enumerate(texts)}
     (change,) = changes(record(rows("insert", row(None, image))))
     assert images(change) == (None, image)
 
@@ -164,7 +164,7 @@ def test_a_value_next_to_null_does_not_count() -> None:
         rows("insert", row(None, {"id": "1"}), executeTime=253_402_300_800_000),
         entry(wire.RowChange(isDdl=True, rowDatas=[row({"id": "1"}, {"id": "1"})]), header()),
     ],
-    ids=lambda told: "",
+    ids=lambda case: "",
 )
 def test_what_canal_never_writes_makes_an_error_of_the_record_and_of_no_other(entries: wire.Entry) -> None:
     actual = changes(record(inserted("1")), record(inserted("2"), entries), record(inserted("3")))
@@ -228,7 +228,7 @@ def test_names_that_run_into_each_other_are_distinguished() -> None:
 def test_images_that_may_lack_columns_say_so(
     op: str, before: list[Any], after: list[Any], names: tuple[str, ...], complete: bool
 ) -> None:
-    sides = [[column(name, "1", place, key=not place) for name, place in side] for side in (before, after)]
+    sides = [[column(name, "1", index, key=not index) for name, index in side] for side in (before, after)]
     (change,) = changes(record(rows(op, wire.RowData(beforeColumns=sides[0], afterColumns=sides[1]))))
     assert (said(change).names, said(change).complete) == (names, complete)
     assert images(change) == tuple({name: "1" for name, _ in side} or None for side in (before, after))
@@ -357,8 +357,8 @@ def test_mutated_records_give_what_protobuf_reads_or_no_rows() -> None:
     for _ in range(3000):
         data = bytearray(whole)
         for _ in range(chance.randint(1, 3)):
-            place = chance.randrange(len(data))
-            data[place : place + chance.randrange(3)] = chance.randbytes(chance.randrange(3))
+            index = chance.randrange(len(data))
+            data[index : index + chance.randrange(3)] = chance.randbytes(chance.randrange(3))
         values.append(bytes(data))
     batch = open_format("canal-protobuf").decode(records(list(values)))
     batch.validate(full=True)
