@@ -138,6 +138,8 @@ def datetime_of(texts: pa.Array, field: Field, lost: Counter[str]) -> pa.Array:
                 lost[AMBIGUOUS_TIME] += ambiguous
         result = result.view(pa.timestamp("us") if pa.types.is_string(target) else target)
     if pa.types.is_string(target):
+        if cut:
+            raise ConversionError(Reason.FRACTION)  # a text keeps nanoseconds; the scalar twin writes them
         result = datetime_texts(result, calendar.fraction_digits(field.type))
     lost.update({loss: count for loss, count in ((ZERO_DATE, zero_dates), (FRACTION_CUT, cut)) if count})
     return result

@@ -13,7 +13,6 @@ from airflow_provider_cdc.core.model.encoding import Encoding
 from airflow_provider_cdc.core.model.schema import ColumnType
 from airflow_provider_cdc.core.values.fields import (
     AMBIGUOUS_TIME,
-    FRACTION_CUT,
     UNREADABLE,
     ConversionError,
     Field,
@@ -46,7 +45,7 @@ def convert_value(token: bytes, field: Field, lost: Counter[str]) -> Any:
         return None
     result = fit(value, field, lost)
     if isinstance(value, DateTime):
-        lost.update([AMBIGUOUS_TIME] * value.ambiguous + [FRACTION_CUT] * value.cut)
+        lost.update([AMBIGUOUS_TIME] * value.ambiguous)
     if isinstance(result, str) and "\ufffd" in result:
         lost[UNREADABLE] += 1
     return result

@@ -34,7 +34,7 @@ def _micros(datum: Any, field: Field) -> tuple[int, int]:
 def epoch(datum: Any, field: Field) -> DateTime:
     """Read a whole number of days or of parts of a second since 1970."""
     micros, beyond = _micros(datum, field)
-    return _since_1970(micros, field, cut=bool(beyond))
+    return _since_1970(micros, field, nanos=beyond)
 
 
 def epoch_text(datum: Any, field: Field) -> Any:
@@ -48,7 +48,7 @@ def epoch_text(datum: Any, field: Field) -> Any:
 def _number_since_1970(text: str, digits: int, field: Field) -> DateTime:
     """Read a decimal text whose first ``digits`` decimal places reach to microseconds."""
     micros, beyond = divmod(unscaled_of(exact(text), digits + 3), 1000)
-    return _since_1970(micros, field, cut=bool(beyond))
+    return _since_1970(micros, field, nanos=beyond)
 
 
 def _zero_date(text: str) -> str:
@@ -59,10 +59,10 @@ def _zero_date(text: str) -> str:
     raise ConversionError(Reason.NUMBER)
 
 
-def _since_1970(micros: int, field: Field, cut: bool = False) -> DateTime:
+def _since_1970(micros: int, field: Field, nanos: int = 0) -> DateTime:
     calendar.in_range(micros)
     zone = time_zones.zone_of_numbers(field)
-    return DateTime(time_zones.local_time_of(micros, zone) if zone else micros, cut=cut)
+    return DateTime(time_zones.local_time_of(micros, zone) if zone else micros, nanos=nanos)
 
 
 def time(datum: Any, field: Field) -> str:
@@ -94,20 +94,20 @@ def iso(datum: Any, field: Field) -> Any:
 
 def zoned(datum: Any, field: Field) -> Any:
     """Read ISO 8601 with an offset."""
-    text, cut = calendar.without_nanos(string_of(datum))
+    text, nanos = calendar.without_nanos(string_of(datum))
     micros = calendar.parse_datetime(text, zone=True)
     if micros == calendar.GO_ZERO and field.type.name == "timestamp":
         digits = calendar.fraction_digits(field.type)
         return "0000-00-00 00:00:00" + ("." + "0" * digits if digits else "")
-    return DateTime(micros, cut=cut)
+    return DateTime(micros, nanos=nanos)
 
 
 def datetime_of(text: str, field: Field, local_z: bool = False) -> DateTime:
     """Read a date or date-time, in its zone if it shows an instant."""
-    text, cut = calendar.without_nanos(text)
+    text, nanos = calendar.without_nanos(text)
     micros = calendar.parse_datetime(text, local_z=local_z)
     zone = time_zones.zone_of_texts(field)
-    return DateTime(*(time_zones.instant_of(micros, zone) if zone else (micros, False)), cut)
+    return DateTime(*(time_zones.instant_of(micros, zone) if zone else (micros, False)), nanos)
 
 
 def mixed_datetime(datum: Any, field: Field) -> Any:
@@ -140,15 +140,15 @@ def _millis_and_nanos(number: Number, field: Field) -> DateTime:
     if of_second not in (0, nanos // 1_000_000):
         raise ConversionError(Reason.NUMBER)
     micros, beyond = divmod(nanos, 1000)
-    return _since_1970(seconds * calendar.SECOND + micros, field, cut=bool(beyond))
+    return _since_1970(seconds * calendar.SECOND + micros, field, nanos=beyond)
 
 
 def _named_zone(text: str, zone: str, field: Field) -> DateTime:
-    text, cut = calendar.without_nanos(text)
-    instant = DateTime(*time_zones.instant_of(calendar.parse_datetime(text), zone), cut)
+    text, nanos = calendar.without_nanos(text)
+    instant = DateTime(*time_zones.instant_of(calendar.parse_datetime(text), zone), nanos)
     if field.type.name == "timestamp":
         return instant
     own = time_zones.zone_of_numbers(field)
     if not own:
         raise ConversionError(Reason.ZONE)  # without its zone it would be another local time
-    return DateTime(time_zones.local_time_of(instant.micros, own), cut=cut)
+    return DateTime(time_zones.local_time_of(instant.micros, own), nanos=nanos)

@@ -31,12 +31,12 @@ class DateTime(NamedTuple):
     """Hold a date-time in microseconds since 1970, in local time or UTC.
 
     :param ambiguous: whether its text also denotes a later instant.
-    :param cut: whether it lost nanoseconds.
+    :param nanos: nanoseconds beyond them, which only a text keeps.
     """
 
     micros: int
     ambiguous: bool = False
-    cut: bool = False
+    nanos: int = 0
 
 
 def fit(value: Any, field: Field, lost: Counter[str]) -> Any:
@@ -98,13 +98,14 @@ def _to_boolean(value: Any, field: Field, lost: Counter[str]) -> bool:
 
 def _micros(value: Any, lost: Counter[str]) -> int:
     if isinstance(value, DateTime):
-        return value.micros
-    if isinstance(value, str):
-        text, cut = calendar.without_nanos(value)
+        micros, nanos = value.micros, value.nanos
+    elif isinstance(value, str):
+        text, nanos = calendar.without_nanos(value)
         micros = calendar.parse_datetime(text)
-        lost.update([FRACTION_CUT] if cut else [])
-        return micros
-    raise ConversionError(Reason.TARGET)
+    else:
+        raise ConversionError(Reason.TARGET)
+    lost.update([FRACTION_CUT] if nanos else [])
+    return micros
 
 
 def _to_timestamp(value: Any, field: Field, lost: Counter[str]) -> int:
@@ -129,17 +130,22 @@ def _to_string(value: Any, field: Field, lost: Counter[str]) -> str:
         except UnicodeDecodeError:
             raise ConversionError(Reason.TEXT) from None
     if isinstance(value, DateTime):
-        return _date_or_datetime_text(value.micros, field)
+        return _date_or_datetime_text(value, field, lost)
     if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
         raise ConversionError(Reason.TOKEN)
     # the column's scale, not the record's, so that equal numbers are equal texts
     return plain_decimal(value, field) if isinstance(value, Decimal) else str(value)
 
 
-def _date_or_datetime_text(micros: int, field: Field) -> str:
+def _date_or_datetime_text(value: DateTime, field: Field, lost: Counter[str]) -> str:
     if field.type.name != "date":
-        return calendar.datetime_text(micros, calendar.fraction_digits(field.type))
-    days, clock = divmod(micros, calendar.DAY)
+        digits = calendar.fraction_digits(field.type)
+        text = calendar.datetime_text(value.micros, digits)
+        if value.nanos and digits == calendar.MOST_DIGITS:
+            return f"{text}{value.nanos:03d}"
+        lost.update([FRACTION_CUT] if value.nanos else [])
+        return text
+    days, clock = divmod(value.micros, calendar.DAY)
     if clock:
         raise ConversionError(Reason.FRACTION)
     return calendar.date_text(days)

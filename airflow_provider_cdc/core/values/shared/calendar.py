@@ -24,6 +24,7 @@ _TIME = re.compile(
     r"(?P<sign>-?)(?P<h>[0-9]{2,3}):(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2})(?:\.(?P<f>[0-9]{1,9}))?)?", re.ASCII
 )
 _NANOS = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6})([0-9]{1,3})(?![0-9])")
+MOST_DIGITS = 6  # of a second's fraction, in the databases' types
 _MONTHS = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
@@ -41,7 +42,7 @@ class NotOnCalendar(ConversionError):
 def fraction_digits(column: ColumnType) -> int:
     """Return the fraction digits of a second that a column prints."""
     digits = column.length or 0
-    if column.name not in ("time", "datetime", "timestamp") or not 0 <= digits <= 6:
+    if column.name not in ("time", "datetime", "timestamp") or not 0 <= digits <= MOST_DIGITS:
         raise ConversionError(Reason.TARGET)
     return digits
 
@@ -95,12 +96,12 @@ def is_local_time(text: str) -> bool:
     return "-" in text[1:]
 
 
-def without_nanos(text: str) -> tuple[str, bool]:
-    """Cut the digits after microseconds from a date-time's text; return whether one of them was not zero."""
+def without_nanos(text: str) -> tuple[str, int]:
+    """Cut the digits after microseconds from a date-time's text; return the nanoseconds that they are."""
     match = _NANOS.match(text)
     if match is None:
-        return text, False
-    return match[1] + text[match.end() :], bool(match[2].strip("0"))
+        return text, 0
+    return match[1] + text[match.end() :], int(match[2].ljust(3, "0"))
 
 
 def in_range(micros: int) -> int:

@@ -60,10 +60,11 @@ def test_nanoseconds_of_texts_are_cut_and_counted(column: str, zone: str) -> Non
     assert result.lossy == {"fraction_cut": 1}
 
 
-def test_dates_kept_as_text_keep_nanoseconds() -> None:
-    tokens = ['"2020-11-24 16:01:02.012345678"']
-    result = typed(tokens, "datetime", zero_dates="text")
-    assert result.failures == []
+@pytest.mark.parametrize("token", ['"2020-11-24 16:01:02.012345678"', "1606233662000.012345678"])
+def test_dates_kept_as_text_keep_nanoseconds(token: str) -> None:
+    result = typed([token, '"2020-11-24 16:01:02.012345000"', '"0000-00-00 00:00:00"'], "datetime", zero_dates="text")
+    expected = ["2020-11-24 16:01:02.012345678", "2020-11-24 16:01:02.012345", "0000-00-00 00:00:00"]
+    assert (texts(result), result.lossy) == (expected, {})
 
 
 def test_local_time_of_an_instant_column_is_in_the_stated_zone() -> None:
