@@ -207,7 +207,7 @@ def test_a_passing_fault_of_the_store_is_reported_after_the_others_are_committed
     course: Course, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     location = str(course.folder / "shop" / "sick")
-    whole = DeltaLocation.merge
+    whole = DeltaLocation.commit_files
 
     def full(self: Any, *rest: Any) -> None:
         if self.location == location:
@@ -216,7 +216,7 @@ def test_a_passing_fault_of_the_store_is_reported_after_the_others_are_committed
 
     course.update(300, 1, *TABLES)
     with monkeypatch.context() as patch:
-        patch.setattr(DeltaLocation, "merge", full)
+        patch.setattr(DeltaLocation, "commit_files", full)
         with pytest.raises(UnavailableError) as caught:
             course.sync()
     error = caught.value

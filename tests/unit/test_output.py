@@ -50,8 +50,9 @@ def test_the_tables_of_a_pipeline_are_listed_safely(tmp_path: Path, capsys: pyte
         ledger.commit(lease, batch.seq, {"status": "done"}, {"id": state})
     file = tmp_path / "shop.yaml"
     file.write_text(f"name: shop\nledger: {url}\nsource: {{topics: t, format: dtle-json}}\nsink: {{root: /lake}}\n")
-    for as_json in (False, True):
-        assert tables(Namespace(pipeline=str(file), json=as_json)) == 0
+    for as_json, history, lines in ((False, False, 3), (True, False, 1), (False, True, None), (True, True, 1)):
+        assert tables(Namespace(pipeline=str(file), json=as_json, history=history)) == 0
         out = capsys.readouterr().out
-        assert len(out.splitlines()) == (1 if as_json else 3) and SHOWN in out
+        assert lines is None or len(out.splitlines()) == lines
+        assert SHOWN in out
         assert not any(character in out for character in "\x1b\x9b\u202e")
