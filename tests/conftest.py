@@ -41,7 +41,7 @@ def _isolate() -> None:
         atexit.register(shutil.rmtree, home, ignore_errors=True)
         os.environ["AIRFLOW_HOME"] = home
     os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
-    # Workers run whatever `python3` is on PATH unless told otherwise.
+    # Workers run whatever `python3` is on PATH unless configured otherwise.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
@@ -107,9 +107,9 @@ def java() -> JavaHome:
     """Return the Java Spark runs on; JAVA_HOME points to it from here on."""
     from airflow_provider_cdc.engine.java import find_java
 
-    found = find_java()
-    os.environ["JAVA_HOME"] = str(found.home)
-    return found
+    java = find_java()
+    os.environ["JAVA_HOME"] = str(java.home)
+    return java
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,7 @@ from airflow_provider_cdc.core.values.types import arrow_type
 
 @dataclass(frozen=True)
 class Record:
-    """What a file of records says of one; all of a test are in partition 0 of one topic."""
+    """Hold what a file of records says of one; all of a test are in partition 0 of one topic."""
 
     value: bytes | None
     key: bytes | None = None
@@ -46,7 +46,7 @@ def decoded(
 
 
 def detected(records: Sequence[Record], folder: Path) -> str | None:
-    """Return the format that the verb ``detect`` tells, None where it is undecided."""
+    """Return the format that the verb ``detect`` names, None where it is undecided."""
     _, printed = _run(["detect", "--json", _file(records, folder)])
     result: str | None = json.loads(printed)["format"]
     return result

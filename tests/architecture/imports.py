@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a Python file imports, read from its text without running it."""
+"""List what a Python file imports, read from its text without running it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Import:
     at_module_level: bool
 
     def within(self, *packages: str) -> bool:
-        """Whether it imports one of the packages or something inside one."""
+        """Return whether it imports one of the packages or something inside one."""
         return any(self.module == package or self.module.startswith(f"{package}.") for package in packages)
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ def python_files(folder: str) -> list[Path]:
 
 def imports_below(*folders: str) -> list[Import]:
     """All imports of the files below some folders of the project."""
-    return [found for folder in folders for file in python_files(folder) for found in imports_of(file)]
+    return [one for folder in folders for file in python_files(folder) for one in imports_of(file)]
 
 
 def imports_of(file: Path) -> list[Import]:

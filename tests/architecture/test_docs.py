@@ -92,9 +92,9 @@ def test_the_overview_says_what_a_format_carries(name: str) -> None:
     _, _, order, *cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert order == {"exact": "exact", "clock": "by clock"}[wire.order]
     where = "among rows" if wire.ddl_among_rows else "own topic"
-    wanted = [where if "ddl" in wire.carries else "no"]
-    wanted += ["yes" if what in wire.carries else "no" for what in ("progress", "transactions", "types")]
-    assert [cell.partition(" (")[0] for cell in cells[:4]] == wanted
+    expected = [where if "ddl" in wire.carries else "no"]
+    expected += ["yes" if what in wire.carries else "no" for what in ("progress", "transactions", "types")]
+    assert [cell.partition(" (")[0] for cell in cells[:4]] == expected
 
 
 @pytest.mark.parametrize("name", [*FORMATS, "README"])
@@ -144,7 +144,7 @@ def codes_in_the_code() -> set[str]:
     """Return the codes that are the first argument of what makes an error."""
     code = re.compile(r"[a-z]+\.[a-z_0-9]+")
     makers = re.compile(r"(Error|Needed|Missing|Unknown|UnsupportedRecord|out_of_memory|_error|_failed)$")
-    found = set()
+    codes = set()
     for file in [*python_files("airflow_provider_cdc"), *python_files("spark_jobs")]:
         for node in ast.walk(ast.parse(text_of(file))):
             if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Constant):
@@ -152,8 +152,8 @@ def codes_in_the_code() -> set[str]:
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             text = node.args[0].value
             if makers.search(name) and isinstance(text, str) and code.fullmatch(text):
-                found.add(text)
-    return found
+                codes.add(text)
+    return codes
 
 
 def test_every_code_of_a_record_is_on_a_page_of_a_format() -> None:

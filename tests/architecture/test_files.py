@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must not be in any file, and what lock files must look like."""
+"""Forbid what must not be in any file, and check what lock files look like."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def tracked() -> list[Path]:
     ("what", "pattern"), [("a path of one machine", MACHINE_PATH), ("a registry's address", REGISTRY)]
 )
 def test_no_file_names(what: str, pattern: re.Pattern[str]) -> None:
-    found = [
+    naming = [
         f"{file.relative_to(ROOT)}:{number} names {what}: {line.strip()[:100]}"
         for file in tracked()
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1)
         if pattern.search(line)
     ]
-    assert not found, "\n".join(found)
+    assert not naming, "\n".join(naming)
 
 
 def test_the_patterns_find_what_they_are_for() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may import what: the two sides, the kernel between them, and the libraries each part of it may know."""
+"""Check who may import what: the two sides, the kernel between them, and the libraries each part of it may know."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def airflow_side() -> list[Import]:
     """Return imports of everything in the package that is not the kernel, and of the example DAGs."""
     core = ROOT / CORE
     below = imports_below(PACKAGE, "example_dags")
-    return [found for found in below if not found.file.is_relative_to(core)]
+    return [one for one in below if not one.file.is_relative_to(core)]
 
 
 def _rooms(module: Path) -> set[str]:
@@ -44,8 +44,8 @@ def _rooms(module: Path) -> set[str]:
     return {module.parts[0], module.as_posix()}
 
 
-def none_of(found: Iterable[Import]) -> None:
-    listed = [str(one) for one in found]
+def none_of(imports: Iterable[Import]) -> None:
+    listed = [str(one) for one in imports]
     assert not listed, "\n".join(listed)
 
 
@@ -58,9 +58,9 @@ def test_imports_are_found_wherever_they_stand(tmp_path: Path) -> None:
         "try:\n    from f import g, h\nexcept ImportError:\n    pass\n"
         "class C:\n    import i\n    def m(self):\n        import j\n"
     )
-    found = {one.module: one.at_module_level for one in imports_of(file)}
+    actual = {one.module: one.at_module_level for one in imports_of(file)}
     runs = {"a.b", "typing.TYPE_CHECKING", "e", "f.g", "f.h", "i"}
-    assert found == {**dict.fromkeys(runs, True), "d": False, "j": False}
+    assert actual == {**dict.fromkeys(runs, True), "d": False, "j": False}
 
 
 def test_relative_imports_are_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,10 +145,10 @@ def _in_package(path: Path) -> bool:
 
 
 def test_the_launcher_is_alone_in_its_folder() -> None:
-    # What lies beside the file given to spark-submit would be importable by accident.
+    # What lies next to the file given to spark-submit would be importable by accident.
     launch = ROOT / "spark_jobs" / "launch"
-    found = {path.name for path in launch.iterdir()} if launch.is_dir() else set()
-    assert found - {"__pycache__"} <= {"run.py"}
+    files = {path.name for path in launch.iterdir()} if launch.is_dir() else set()
+    assert files - {"__pycache__"} <= {"run.py"}
 
 
 def test_every_imported_library_is_declared() -> None:

@@ -126,5 +126,5 @@ def test_converters_and_other_dicts_are_not_seams() -> None:
     assert list(dict_seams("headers['a'] = row['position']\nx = change.get('snapshot')")) == []
 
 
-def test_the_members_that_tell_seams_are_there() -> None:
+def test_the_members_that_mark_seams_are_there() -> None:
     assert {"applied_position", "rewind_to", "spark_writer_rows", "max_position"} <= MEMBERS

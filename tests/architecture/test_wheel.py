@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the wheel installs."""
+"""Check what the wheel installs."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def test_one_package_is_installed(names: list[str]) -> None:
 
 def test_the_spark_side_the_examples_and_the_jar_lock_travel_along(names: list[str]) -> None:
     assert "airflow_provider_cdc/engine/jars/spark.lock" in names
-    for folder, place in (("spark_jobs", "payload/spark_jobs"), ("example_dags", "example_dags")):
+    for folder, target in (("spark_jobs", "payload/spark_jobs"), ("example_dags", "example_dags")):
         for file in (ROOT / folder).rglob("*.py"):
-            assert f"airflow_provider_cdc/{place}/{file.relative_to(ROOT / folder).as_posix()}" in names
+            assert f"airflow_provider_cdc/{target}/{file.relative_to(ROOT / folder).as_posix()}" in names
 
 
 def test_the_page_travels_along(names: list[str]) -> None:

@@ -88,13 +88,13 @@ def test_every_page_is_cited() -> None:
 
 
 def test_nothing_cites_what_the_pages_replace() -> None:
-    found = [
+    citations = [
         f"{file.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
         for file in citing()
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1)
         if RETIRED.search(line) or (file.suffix != ".md" and _BARE.search(line))
     ]
-    assert found == []
+    assert citations == []
 
 
 @pytest.mark.parametrize("page", sorted(page.stem for page in PAGES.glob("*.md")))

@@ -61,16 +61,18 @@ def wrong_tables(script: Script, truth: Path, left_out: frozenset[str] = frozens
         if states != ["ok"]:
             wrong.append(f"{full} is {states}")
             continue
-        place = DeltaLocation(table_location(str(script.root), table.database, table.table), {})
-        wrong += [f"{full}: {text}" for text in differing(table, place.rows(), set()) if not _written_otherwise(text)]
+        location = DeltaLocation(table_location(str(script.root), table.database, table.table), {})
+        wrong += [
+            f"{full}: {text}" for text in differing(table, location.rows(), set()) if not _written_otherwise(text)
+        ]
     return wrong
 
 
 def _written_otherwise(problem: str) -> bool:
     """Say whether a cell differs as snapshots write it: JSON's spaces, FLOAT (docs/wire/debezium-dtle.md B3, B9)."""
-    result, differs, wanted = problem.partition('"}: ')[2].partition(" instead of ")
+    result, differs, expected = problem.partition('"}: ')[2].partition(" instead of ")
     if not differs:
         return False
     if result.startswith("'{"):
-        return bool(json.loads(result.strip("'")) == json.loads(wanted.strip("'")))
-    return result.replace(".", "").isdigit() and f"{float(result):.6g}" == f"{float(wanted):.6g}"
+        return bool(json.loads(result.strip("'")) == json.loads(expected.strip("'")))
+    return result.replace(".", "").isdigit() and f"{float(result):.6g}" == f"{float(expected):.6g}"

@@ -83,16 +83,18 @@ def full_ends(records: Sequence[Record]) -> dict[Partition, int]:
     """Return the end offsets of everything recorded."""
     ends: dict[Partition, int] = {}
     for record in records:
-        place = (record.topic, record.partition)
-        ends[place] = max(ends.get(place, 0), record.offset + 1)
+        partition = (record.topic, record.partition)
+        ends[partition] = max(ends.get(partition, 0), record.offset + 1)
     return ends
 
 
 def random_cuts(ends: Mapping[Partition, int], batches: int, seed: int) -> list[dict[Partition, int]]:
     """Return rising end offsets, each partition cut for itself; the last are the full ends."""
     chance = random.Random(seed)
-    cuts = {place: [*sorted(chance.randint(0, end) for _ in range(batches - 1)), end] for place, end in ends.items()}
-    return [{place: cuts[place][batch] for place in ends} for batch in range(batches)]
+    cuts = {
+        partition: [*sorted(chance.randint(0, end) for _ in range(batches - 1)), end] for partition, end in ends.items()
+    }
+    return [{partition: cuts[partition][batch] for partition in ends} for batch in range(batches)]
 
 
 def cut_before(records: Sequence[Record], file: str, pos: int) -> dict[Partition, int]:
@@ -100,13 +102,13 @@ def cut_before(records: Sequence[Record], file: str, pos: int) -> dict[Partition
     ends = full_ends(records)
     cuts: dict[Partition, int] = {}
     for record in sorted(records, key=lambda r: (r.topic, r.partition, r.offset)):
-        place = (record.topic, record.partition)
-        if place in cuts or record.value is None:
+        partition = (record.topic, record.partition)
+        if partition in cuts or record.value is None:
             continue
         data = json.loads(record.value)
         source = data.get("payload", data).get("source")
         snapshot = ("true", "first", "last", "first_in_data_collection", "last_in_data_collection")
         streamed = source is not None and source["snapshot"] not in snapshot
         if streamed and (source["file"], source["pos"]) >= (file, pos):
-            cuts[place] = record.offset
-    return {place: cuts.get(place, end) for place, end in ends.items()}
+            cuts[partition] = record.offset
+    return {partition: cuts.get(partition, end) for partition, end in ends.items()}

@@ -53,7 +53,7 @@ PARKED = {
     "shop.odd_child": "[apply.cascaded] a foreign key to shop.odd_par",
     "shop.part": "TRUNCATE PARTITION",
 }
-# row images MINIMAL and NOBLOB, which flat JSON does not tell from rows older than a column
+# row images MINIMAL and NOBLOB, which in flat JSON look like rows older than a column
 PARTIAL = {"canal-my8-f", "canal-mdb-f"}
 # flat JSON spread over partitions carries no order between rows and a rename or TRUNCATE of the same moment
 UNORDERED = {
@@ -105,9 +105,9 @@ def records(name: str) -> list[Record]:
 @cache
 def replayed(name: str, layout: str, broker: Broker) -> list[Record]:
     """Put one layout's topics into the broker, once, under names of their own."""
-    wanted = topics_of(name, layout)
+    topics = topics_of(name, layout)
     prefix = f"{name}.{layout}."
-    mine = [replace(record, topic=prefix + record.topic) for record in records(name) if record.topic in wanted]
+    mine = [replace(record, topic=prefix + record.topic) for record in records(name) if record.topic in topics]
     counts = dict.fromkeys({record.topic for record in mine}, 1 if layout == "1" else 3)
     replay(broker, mine, counts)
     return mine
@@ -120,21 +120,21 @@ def problems(name: str, layout: str, lake: Lake, source: SourceTable) -> list[st
     if state is None:
         return [] if layout == "d" and full in FILTERED else [f"{full}: not there"]
     if state.state != "ok":
-        return [] if _told(name, layout, full, state.reason) else [f"{full}: {state.state}: {state.reason}"]
+        return [] if _is_known(name, layout, full, state.reason) else [f"{full}: {state.state}: {state.reason}"]
     rows = DeltaLocation(table_location(str(lake.root), source.database, source.table), {}).rows()
     unreadable = UNREADABLE.get(full, set())
-    kept = [place for place, column in enumerate(source.columns) if column not in unreadable]
+    indexes = [index for index, column in enumerate(source.columns) if column not in unreadable]
     readable = replace(
         source,
-        columns=tuple(source.columns[place] for place in kept),
-        types=tuple(source.types[place] for place in kept),
-        rows=tuple(tuple(row[place] for place in kept) for row in source.rows),
+        columns=tuple(source.columns[index] for index in indexes),
+        types=tuple(source.types[index] for index in indexes),
+        rows=tuple(tuple(row[index] for index in indexes) for row in source.rows),
     )
     result = differing(readable, rows.drop_columns(sorted(unreadable)))
     return [f"{full}: {text}" for text in result if not _lost(name, full, text)]
 
 
-def _told(name: str, layout: str, full: str, reason: str) -> bool:
+def _is_known(name: str, layout: str, full: str, reason: str) -> bool:
     if full in PARKED:
         return PARKED[full] in reason
     if full == "shop.img":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Canal's recorded packets say of rows, folded by key, is the database's content; flat JSON says the same."""
+"""Fold by key what Canal's recorded packets say of rows: the database's content; flat JSON says the same."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BYTES = {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
 SHAPES = {"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon"}
 SHAPES |= {"geometrycollection", "geomcollection"}
 
-# What Canal damages or does not tell (docs/wire/canal.md 4.2, 4.4, 10): cells by table and column, whole tables
+# What Canal damages or does not say (docs/wire/canal.md 4.2, 4.4, 10): cells by table and column, whole tables
 DAMAGED = {
     ("t_str", "vg"): "text in gbk is read as UTF-8",
     ("t_str", "vk"): "text in gbk is read as UTF-8",
@@ -171,17 +171,17 @@ def differing(source: str) -> Iterator[tuple[str, str, Any, Any]]:
         names = list(kinds)
         key = [names.index(column) for column in sorted(table["primary_key"])]
         mine = folded(source, name)
-        theirs = {tuple(row[place] for place in key): dict(zip(names, row, strict=True)) for row in table["rows"]}
+        theirs = {tuple(row[index] for index in key): dict(zip(names, row, strict=True)) for row in table["rows"]}
         if mine.keys() != theirs.keys():
             yield name[1], "", sorted(mine.keys() - theirs.keys()), sorted(theirs.keys() - mine.keys())
-        for place in mine.keys() & theirs.keys():
-            row, said = mine[place]
+        for index in mine.keys() & theirs.keys():
+            row, said = mine[index]
             for column, kind in kinds.items():
                 written = wire.encoding_of(column, ColumnType(kind), said)
                 got = of_canal(row[written.name], kind, written.encoding)
-                wanted = of_source(theirs[place][column], kind)
-                if got != wanted:
-                    yield name[1], column, got, wanted
+                expected = of_source(theirs[index][column], kind)
+                if got != expected:
+                    yield name[1], column, got, expected
 
 
 @pytest.mark.parametrize("source", SOURCES)

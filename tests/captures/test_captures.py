@@ -93,9 +93,9 @@ def problems(name: str, lake: Lake, source: SourceTable, excused: dict) -> list[
         return [f"{full}: not there"]
     if state.state != "ok":
         return [f"{full}: {state.state}: {state.reason}"]
-    place = DeltaLocation(table_location(str(lake.root), source.database, source.table), {})
+    location = DeltaLocation(table_location(str(lake.root), source.database, source.table), {})
     cells = set(excused.get((source.database, source.table), set()))
-    result = differing(source, place.rows(), cells, null_as_default=name in NULL_AS_DEFAULT)
+    result = differing(source, location.rows(), cells, null_as_default=name in NULL_AS_DEFAULT)
     return [f"{full}: {text}" for text in result if not _lost(name, full, text)]
 
 
@@ -157,8 +157,8 @@ def test_capture_stopped_at_recorded_points_gives_the_content_of_that_moment(
     lake = Lake(tmp_path, captured(name).bootstrap, schema_topic(name))
     for truth in sorted((folder(name) / "source_at").iterdir()):
         with lzma.open(truth, "rt") as lines:
-            place = json.loads(next(lines))
-        lake.sync_to(cut_before(records(name), place["file"], place["pos"]))
+            binlog = json.loads(next(lines))
+        lake.sync_to(cut_before(records(name), binlog["file"], binlog["pos"]))
         compare(name, lake, truth, moment=True)
 
 

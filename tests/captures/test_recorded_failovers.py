@@ -34,8 +34,8 @@ def new_log_below(name: str, ends: Ends) -> set[tuple[str, int]]:
     """Return the partitions that have records of the new log below these ends."""
     return {
         where
-        for where, places in sources(name).items()
-        for offset, file in places
+        for where, begins in sources(name).items()
+        for offset, file in begins
         if offset < ends.get(where, 0) and file != OLD_FILES[name]
     }
 

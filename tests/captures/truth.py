@@ -142,32 +142,32 @@ def differing(
             Counter(map(repr, truth)) - Counter(map(repr, copy)),
         )
         return [*(f"+{n} {row[:300]}" for row, n in more.items()), *(f"-{n} {row[:300]}" for row, n in less.items())]
-    places = [source.columns.index(name) for name in source.key]
-    mine, theirs = ({tuple(repr(row[p]) for p in places): row for row in rows} for rows in (copy, truth))
+    indexes = [source.columns.index(name) for name in source.key]
+    mine, theirs = ({tuple(repr(row[p]) for p in indexes): row for row in rows} for rows in (copy, truth))
     problems = [f"missing {key}" for key in theirs.keys() - mine.keys()] + [
         f"too much {key}" for key in mine.keys() - theirs.keys()
     ]
     if len(copy) != len(mine):
         problems.append("doubled keys")
-    texts = {tuple(repr(expected(row[p], source.types[p])) for p in places): row for row in source.rows}
+    texts = {tuple(repr(expected(row[p], source.types[p])) for p in indexes): row for row in source.rows}
     for key in mine.keys() & theirs.keys():
-        given = json.dumps(
-            {name: texts[key][place] for name, place in zip(source.key, places, strict=True)}, sort_keys=True
+        key_text = json.dumps(
+            {name: texts[key][index] for name, index in zip(source.key, indexes, strict=True)}, sort_keys=True
         )
         for name, a, b in zip(source.columns, mine[key], theirs[key], strict=True):
             if (
                 repr(a) != repr(b)
-                and (name, given) not in excused
+                and (name, key_text) not in excused
                 and not (null_as_default and _is_default(source, name, a, b))
             ):
-                problems.append(f"{name} of {given}: {a!r} instead of {b!r}")
+                problems.append(f"{name} of {key_text}: {a!r} instead of {b!r}")
     return problems
 
 
 def _is_default(source: SourceTable, name: str, copy: Any, truth: Any) -> bool:
-    place = source.columns.index(name)
-    default = source.defaults[place]
-    return truth is None and default is not None and repr(copy) == repr(expected(default, source.types[place]))
+    index = source.columns.index(name)
+    default = source.defaults[index]
+    return truth is None and default is not None and repr(copy) == repr(expected(default, source.types[index]))
 
 
 def _defaults_as_null(source: SourceTable, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

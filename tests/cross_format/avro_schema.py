@@ -47,9 +47,9 @@ VALUES: dict[str, Any] = {
 
 def schema(*names: str, operations: str = f"{_OPERATIONS} {_NEWER_OPERATIONS}") -> dict[str, Any]:
     """Return the schema with these branches of a value, in their order; all of them without names."""
-    chosen = names or tuple(VALUES)
-    before = ["null", *(VALUES[name] for name in chosen)]
-    after = ["null", *chosen]
+    branches = names or tuple(VALUES)
+    before = ["null", *(VALUES[name] for name in branches)]
+    after = ["null", *branches]
     field = _record("Field", name="string", dataTypeNumber="int")
     whole = _record(
         "Record",

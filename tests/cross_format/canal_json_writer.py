@@ -12,7 +12,7 @@ from tests.cross_format.events import Ddl, Event, Message, Row
 
 
 class Writer:
-    """Writes one message an event: rows where the hash of their key tells, DDL to partition 0."""
+    """Write one message for each event: rows to the partition of their key's hash, DDL to partition 0."""
 
     format = "canal-json"
     options: Mapping[str, str] = {"timezone": ZONE}

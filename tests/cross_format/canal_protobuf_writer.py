@@ -33,7 +33,7 @@ STATEMENTS = {"CREATE": CREATE, "ALTER": ALTER, "ERASE": ERASE, "TRUNCATE": TRUN
 
 
 class Writer:
-    """Writes one packet an event: rows where the hash of their key tells, DDL to partition 0."""
+    """Write one packet for each event: rows to the partition of their key's hash, DDL to partition 0."""
 
     format = "canal-protobuf"
     options: Mapping[str, str] = {"timezone": ZONE}
@@ -60,11 +60,11 @@ def _columns(image: Image | None, schema: TableSchema) -> list[Column]:
     if image is None:
         return []
     columns, texts = [], image_of(image, schema)
-    for place, column in enumerate(schema.columns):
+    for index, column in enumerate(schema.columns):
         if column.name not in texts:
             continue
         text = texts[column.name]
-        written = Column(index=place, sqlType=sql_type(column.type, text), name=column.name, isNull=text is None)
+        written = Column(index=index, sqlType=sql_type(column.type, text), name=column.name, isNull=text is None)
         written.isKey = column.id in schema.key
         written.value = text or ""
         written.mysqlType = str(column.type)

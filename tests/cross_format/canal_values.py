@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How Canal writes values, and the partition it sends a row to (docs/wire/canal.md 4.4, 5.3, 10.4)."""
+"""Write values as Canal does, and choose the partition that it sends a row to (docs/wire/canal.md 4.4, 5.3, 10.4)."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ _SOURCE_FIELDS = [connect.field("version", "string", False), connect.field("db",
 
 
 class Writer:
-    """Rows where the hash of their key tells, a moved key as delete and insert; DDL in a topic of its own."""
+    """Write rows to the partition of their key's hash, a moved key as delete and insert; DDL in a topic of its own."""
 
     format = "debezium-json"
     options: Mapping[str, str] = {}
@@ -214,12 +214,12 @@ def _ddl(event: Event, what: Ddl) -> bytes:
 
 
 def _structure(schema: TableSchema) -> dict[str, Any]:
-    columns = [_described(place, column) for place, column in enumerate(schema.columns, 1)]
+    columns = [_described(number, column) for number, column in enumerate(schema.columns, 1)]
     keys = [column.name for column in schema.key_columns]
     return {"defaultCharsetName": "utf8mb4", "primaryKeyColumnNames": keys, "columns": columns, "comment": None}
 
 
-def _described(place: int, column: Column) -> dict[str, Any]:
+def _described(number: int, column: Column) -> dict[str, Any]:
     kind = column.type
     labels = ["'" + label.replace("'", "''") + "'" for label in kind.labels] or None
     return {
@@ -231,7 +231,7 @@ def _described(place: int, column: Column) -> dict[str, Any]:
         "charsetName": None,
         "length": kind.length if labels is None else 1,
         "scale": kind.scale,
-        "position": place,
+        "position": number,
         "optional": column.nullable,
         "autoIncremented": column.auto_increment,
         "generated": column.generated,
@@ -253,8 +253,8 @@ def murmur2(data: bytes) -> int:
     mask, mix = 0xFFFFFFFF, 0x5BD1E995
     number = (0x9747B28C ^ len(data)) & mask
     whole = len(data) // 4 * 4
-    for place in range(0, whole, 4):
-        part = int.from_bytes(data[place : place + 4], "little") * mix & mask
+    for offset in range(0, whole, 4):
+        part = int.from_bytes(data[offset : offset + 4], "little") * mix & mask
         part = (part ^ part >> 24) * mix & mask
         number = (number * mix & mask) ^ part
     if data[whole:]:

@@ -36,8 +36,8 @@ class Writer:
             columns = [{"name": column.name, "dataTypeNumber": 0} for column in what.schema.columns]
             sides = {"beforeImages": _image(what.before, what.schema), "afterImages": _image(what.after, what.schema)}
             operation, images = what.op.upper(), {"fields": columns, **sides}
-        place = {"id": event.number, "sourceTimestamp": event.time_ms // 1000, "sourceTxid": str(event.transaction)}
-        record = wire(operation, objectName=f"{what.database}.{what.table}", **place, **images)
+        source = {"id": event.number, "sourceTimestamp": event.time_ms // 1000, "sourceTxid": str(event.transaction)}
+        record = wire(operation, objectName=f"{what.database}.{what.table}", **source, **images)
         return [Message(partition(what, partitions), None, record)]
 
 
@@ -45,21 +45,21 @@ def _image(row: Image | None, schema: TableSchema) -> list[Any] | None:
     return None if row is None else [_value(row[column.name], column.type) for column in schema.columns]
 
 
-def _value(given: Value, kind: ColumnType) -> Any:
-    if given is None:
+def _value(cell: Value, kind: ColumnType) -> Any:
+    if cell is None:
         return None
-    if isinstance(given, bytes):
-        return value("BinaryObject", type=kind.name, value=given)
-    if isinstance(given, Decimal):
-        text = f"{given:.{kind.scale or 0}f}"
+    if isinstance(cell, bytes):
+        return value("BinaryObject", type=kind.name, value=cell)
+    if isinstance(cell, Decimal):
+        text = f"{cell:.{kind.scale or 0}f}"
         return value("Decimal", value=text, precision=kind.length or 10, scale=kind.scale or 0)
-    if isinstance(given, float):
-        return value("Float", value=given, precision=0, scale=0)
+    if isinstance(cell, float):
+        return value("Float", value=cell, precision=0, scale=0)
     if kind.name == "year":
-        return value("DateTime", **{**dict.fromkeys(PARTS), "year": given})
-    if isinstance(given, int):
-        return value("Integer", precision=20, value=str(given))
-    return _text(given, kind)
+        return value("DateTime", **{**dict.fromkeys(PARTS), "year": cell})
+    if isinstance(cell, int):
+        return value("Integer", precision=20, value=str(cell))
+    return _text(cell, kind)
 
 
 def _text(text: str, kind: ColumnType) -> Any:

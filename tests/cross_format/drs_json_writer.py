@@ -35,9 +35,9 @@ class Writer:
         what = event.what
         members = self._statement(what) if isinstance(what, Ddl) else self._row(what)
         empty = dict.fromkeys(("mysqlType", "sqlType", "data", "old", "pkNames"))
-        place = {"id": event.number, "es": event.time_ms, "ts": event.sent_ms}
+        source = {"id": event.number, "es": event.time_ms, "ts": event.sent_ms}
         named = {"database": what.database, "table": what.table, "isDdl": False, "sql": ""}
-        text = json.dumps({**empty, **place, **named, **members}, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps({**empty, **source, **named, **members}, ensure_ascii=False, separators=(",", ":"))
         for character, escape in ESCAPES.items():
             text = text.replace(character, escape)
         return [Message(partition(what, partitions), None, text.encode())]

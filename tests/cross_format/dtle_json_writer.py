@@ -19,7 +19,7 @@ _EXACT = Context(prec=100)
 
 
 class Writer:
-    """Rows where the hash of their key tells, an update keyed by the row before; DDL in a topic of its own.
+    """Write rows to the partition of their key's hash, an update keyed by the row before; DDL in a topic of its own.
 
     As dtle does, statements without a qualified name come without a database.
     """
@@ -42,7 +42,7 @@ class Writer:
             messages.append(Message(partition, key, b'{"schema":null,"payload":null}'))
         return messages
 
-    def kept(self, value: Value, kind: ColumnType) -> Value:
+    def stored_value(self, value: Value, kind: ColumnType) -> Value:
         """Return what is left of a value: dtle cuts fractions, and makes some negative numbers positive."""
         match value:
             case Decimal():

@@ -42,7 +42,7 @@ SLICED, CHECKED = 7, 20  # one event in so many comes in slices, or is followed 
 
 
 class Writer:
-    """Writes one record a transaction, which has rows of one partition: where the hash of their key tells.
+    """Write one record for each transaction, which has rows of one partition: that of their key's hash.
 
     As it stands it is made to find mistakes: a transaction for each event, and many records in three slices.
 
@@ -68,26 +68,36 @@ class Writer:
             messages += self.rest()
             body = Event(ddlEvent=DDLEvent(schemaName=event.what.database.encode(), sql=event.what.statement.encode()))
             entries = [self._entry(event, MessageType.DDL, body, 1)]
-            for place in range(partitions):
-                messages += self._messages(place, entries, self._slices if event.number % self._sliced == 0 else 1)
+            for partition_number in range(partitions):
+                messages += self._messages(
+                    partition_number, entries, self._slices if event.number % self._sliced == 0 else 1
+                )
         else:
-            place = _partition(event.what, partitions)
-            self._waiting.setdefault(place, []).append(event)
-            if len(self._waiting[place]) == self._rows:
-                messages += self._transaction(place, self._waiting.pop(place))
+            partition_number = _partition(event.what, partitions)
+            self._waiting.setdefault(partition_number, []).append(event)
+            if len(self._waiting[partition_number]) == self._rows:
+                messages += self._transaction(partition_number, self._waiting.pop(partition_number))
         if event.number % self._checked == 0:
             messages += self.rest()
             body = Event(checkpointEvent=CheckpointEvent(syncedGtid="u:1-5", fileName="b.000001", position=event.pos))
             entries = [self._entry(event, MessageType.CHECKPOINT, body, 2)]
-            messages += [message for place in range(partitions) for message in self._messages(place, entries, 1)]
+            messages += [
+                message
+                for partition_number in range(partitions)
+                for message in self._messages(partition_number, entries, 1)
+            ]
         return messages
 
     def rest(self) -> list[Message]:
         """Return the records of the transactions that are not full yet."""
         waiting, self._waiting = self._waiting, {}
-        return [message for place in waiting for message in self._transaction(place, waiting[place])]
+        return [
+            message
+            for partition_number in waiting
+            for message in self._transaction(partition_number, waiting[partition_number])
+        ]
 
-    def _transaction(self, place: int, rows: list[events.Event]) -> list[Message]:
+    def _transaction(self, partition_number: int, rows: list[events.Event]) -> list[Message]:
         entries = [self._entry(rows[0], MessageType.BEGIN, Event(beginEvent=BeginEvent(threadId=5)), 0)]
         changes = [(event, event.what) for event in rows if isinstance(event.what, Row)]
         for _, group in groupby(changes, lambda change: (change[1].op, change[1].table, change[1].schema)):
@@ -96,9 +106,9 @@ class Writer:
             entries.append(self._entry(alike[0][0], MessageType.DML, body, 1))
         entries.append(self._entry(rows[-1], MessageType.COMMIT, Event(commitEvent=CommitEvent(transactionId="9")), 2))
         sliced = any(event.number % self._sliced == 0 for event in rows)
-        return self._messages(place, entries, self._slices if sliced else 1)
+        return self._messages(partition_number, entries, self._slices if sliced else 1)
 
-    def _entry(self, event: events.Event, kind: int, body: Event, place: int) -> Entry:
+    def _entry(self, event: events.Event, kind: int, body: Event, step: int) -> Entry:
         header = Header(
             version=1,
             sourceType=SourceType.MYSQL,
@@ -108,7 +118,7 @@ class Writer:
             fileName=f"mysql-bin.{event.file:06d}",
             position=event.pos,
             gtid=f"38cecd93-a9c2-11ec-b952-043f72d8da53:{event.transaction}",
-            seqId=event.number * 3 + place,
+            seqId=event.number * 3 + step,
             isLast=True,
         )
         if kind in (MessageType.DML, MessageType.DDL):
@@ -117,7 +127,7 @@ class Writer:
 
     def _messages(self, partition: int, entries: list[Entry], slices: int) -> list[Message]:
         data = Entries(items=entries).SerializeToString()
-        cuts = [len(data) * place // slices for place in range(slices + 1)]
+        cuts = [len(data) * cut // slices for cut in range(slices + 1)]
         messages = []
         for index in range(slices):
             self._sent[partition] += 1

@@ -72,7 +72,7 @@ class Source:
         """Create the tables, then do so many random things; some statements at fixed places in between."""
         for table, statement in CREATES.items():
             self.say(table, statement)
-        changes = {int(steps * place): what for place, what in self._changes()} if self._ddl else {}
+        changes = {int(steps * share): what for share, what in self._changes()} if self._ddl else {}
         for step in range(steps):
             if step in changes:
                 changes[step]()
@@ -80,8 +80,8 @@ class Source:
         return self.history
 
     def _changes(self) -> Iterator[tuple[float, object]]:
-        def alter(place: float, table: str, statement: str) -> tuple[float, object]:
-            return place, lambda: self.say(table, statement)
+        def alter(share: float, table: str, statement: str) -> tuple[float, object]:
+            return share, lambda: self.say(table, statement)
 
         yield alter(
             0.2,
@@ -129,8 +129,8 @@ class Source:
         self.history.tables[table].append(row)
         self._row("insert", table, None, row)
 
-    def _update(self, table: str, place: int) -> None:
-        schema, before = self.history.schemas[table], self.history.tables[table][place]
+    def _update(self, table: str, index: int) -> None:
+        schema, before = self.history.schemas[table], self.history.tables[table][index]
         keys = {column.name for column in schema.key_columns}
         after = dict(before)
         for column in schema.columns:
@@ -139,7 +139,7 @@ class Source:
         if keys and self._chance.random() < 0.15:
             after.update(self._new_key(table))
         if after != before:
-            self.history.tables[table][place] = after
+            self.history.tables[table][index] = after
             self._row("update", table, before, after)
 
     def _new_key(self, table: str) -> dict[str, Value]:

@@ -32,23 +32,23 @@ def writer_of(name: str) -> Writer:
     return writer
 
 
-def deliveries(told: History, order: str, seed: int) -> list[Event]:
+def deliveries(history: History, order: str, seed: int) -> list[Event]:
     """Return the events as a tool sends them: stretches come again some time later.
 
-    Where records carry no position a repeat cannot be told from a new change: there tables without key are not sent
+    Where records carry no position a repeat looks like a new change: there tables without key are not sent
     again, nor stretches in which a key moves, since half of a move could seem to come after the whole.
     """
     chance = random.Random(seed)
     sent: list[Event] = []
-    points = set(chance.sample(range(20, len(told.events)), 6))
-    for place, event in enumerate(told.events):
+    points = set(chance.sample(range(20, len(history.events)), 6))
+    for index, event in enumerate(history.events):
         sent.append(event)
-        if place in points:
-            again = told.events[place - 12 : place + 1]
+        if index in points:
+            again = history.events[index - 12 : index + 1]
             if order == "clock":
                 again = [] if any(map(_moves, again)) else [one for one in again if _keyed(one)]
             sent += again
-    return [replace(event, sent_ms=told.events[0].sent_ms + 1000 * place) for place, event in enumerate(sent)]
+    return [replace(event, sent_ms=history.events[0].sent_ms + 1000 * index) for index, event in enumerate(sent)]
 
 
 def _keyed(event: Event) -> bool:
@@ -67,9 +67,9 @@ def between_groups(ends: dict[tuple[str, int], int], records: list[Record], wire
     if not isinstance(wire, Grouped):
         return ends
     moved = {}
-    for place, end in ends.items():
-        values = [r for r in records if (r.topic, r.partition) == place and r.offset < end]
-        moved[place] = last_cut([wire.part_of(r.value, r.headers) for r in values], from_start=True) or 0
+    for partition, end in ends.items():
+        values = [r for r in records if (r.topic, r.partition) == partition and r.offset < end]
+        moved[partition] = last_cut([wire.part_of(r.value, r.headers) for r in values], from_start=True) or 0
     return moved
 
 
@@ -78,18 +78,18 @@ def produced(messages: list[Message], topic: str, sent: list[int]) -> list[Recor
     ends: dict[tuple[str, int], int] = {}
     records = []
     for message, time in zip(messages, sent, strict=True):
-        place = (f"{topic}.{message.topic}", message.partition)
-        offset = ends[place] = ends.get(place, -1) + 1
-        records.append(Record(*place, offset, time, message.key, message.value, message.headers))
+        partition = (f"{topic}.{message.topic}", message.partition)
+        offset = ends[partition] = ends.get(partition, -1) + 1
+        records.append(Record(*partition, offset, time, message.key, message.value, message.headers))
     return records
 
 
-def run(name: str, told: History, seed: int, broker: Broker, root: Path, create: bool) -> list[str]:
+def run(name: str, history: History, seed: int, broker: Broker, root: Path, create: bool) -> list[str]:
     """Write, send, read in batches; return what differs."""
     writer, wire = writer_of(name), open_format(name)
     topic = f"one.{name}.{seed}.{'ddl' if not create else 'rows'}"
     messages, sent = [], []
-    for event in deliveries(told, wire.order, seed):
+    for event in deliveries(history, wire.order, seed):
         if create and writer.creates and not isinstance(event.what, Row):
             continue
         for message in writer.write(event, PARTITIONS):
@@ -104,14 +104,16 @@ def run(name: str, told: History, seed: int, broker: Broker, root: Path, create:
         lake.sync_to(between_groups(ends, records, wire))
     assert lake.quarantined == 0
     wrong = []
-    for table, schema in told.schemas.items():
+    for table, schema in history.schemas.items():
         state = lake.state(DATABASE, table)
         if state is None or state.state != "ok":
             wrong.append(f"{table}: {None if state is None else (state.state, state.reason)}")
             continue
         rows = DeltaLocation(table_location(str(root), DATABASE, table), {}).rows()
-        kept = getattr(writer, "kept", lambda value, kind: value)  # what the tool itself leaves of a value
-        content = [{c.name: kept(row[c.name], c.type) for c in schema.columns} for row in told.tables[table]]
+        stored_value = getattr(
+            writer, "stored_value", lambda value, kind: value
+        )  # what the tool itself leaves of a value
+        content = [{c.name: stored_value(row[c.name], c.type) for c in schema.columns} for row in history.tables[table]]
         wrong += [f"{table}: {text[:400]}" for text in problems(rows, schema, content)]
     return wrong
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a table in the lake must hold to equal the rows of a history."""
+"""State what a table in the lake must hold to equal the rows of a history."""
 
 from __future__ import annotations
 

@@ -25,11 +25,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.demo", description=__doc__.split(":", 1)[1].strip())
     parser.add_argument("--engine", choices=tuple(_ENGINES), default="spark", help="where batches run (default: spark)")
     parser.add_argument("--keep", action="store_true", help="keep the lake and say where it is")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
     screen = Screen()
-    screen.line(_INTRODUCTION.format(engine=_ENGINES[given.engine]))
-    demo = Demo(screen, given.engine, given.keep)
+    screen.line(_INTRODUCTION.format(engine=_ENGINES[options.engine]))
+    demo = Demo(screen, options.engine, options.keep)
     try:
         equal = demo.run()
     except KeyboardInterrupt:

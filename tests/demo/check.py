@@ -15,7 +15,7 @@ from tests.captures.truth import differing, load
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a comparison found.
+    """Report what a comparison found.
 
     :param problems: by ``database.table``, what differs, in words; empty where a table is equal.
     """
@@ -30,7 +30,7 @@ class Verdict:
 
     @property
     def complete(self) -> bool:
-        """Whether all do."""
+        """Return whether all do."""
         return self.equal == len(self.problems)
 
 

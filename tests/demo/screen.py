@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the demo prints: a table that grows by a line with every run, and below it what happens now."""
+"""Print the demo: a table that grows by a line with every run, and below it what happens now."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 """The shop's recorded log, phase by phase, with the clock stretched so that each phase fills an hour.
 
 The recording took five minutes. What is changed is its clock alone: the records' timestamps and the ``ts_ms``,
-``ts_us`` and ``ts_ns`` that the connector wrote beside the images; and each hour ends with one heartbeat more. Keys,
+``ts_us`` and ``ts_ns`` that the connector wrote next to the images; and each hour ends with one heartbeat more. Keys,
 images and order stay as recorded, offsets too but for the heartbeats'.
 """
 
@@ -69,7 +69,7 @@ class ShopLog:
     def feed(self, broker: Any, phase: Phase) -> int:
         """Bring a phase into the broker, then one heartbeat of the next hour; return how many records.
 
-        The recorded connector fell silent at the end of each phase; in a running one the next heartbeat tells that the
+        The recorded connector fell silent at the end of each phase; in a running one the next heartbeat shows that the
         hour is complete, and the sensor waits for it.
         """
         earlier = self.phases[phase.number - 1] if phase.number else None

@@ -46,7 +46,7 @@ class Demo:
         self.folder: Path | None = None
 
     def run(self) -> bool:
-        """Run it; tell whether every table was equal every time."""
+        """Run it; return whether every table was equal every time."""
         with ExitStack() as stack:
             self.folder = folder = Path(tempfile.mkdtemp(prefix="cdc-demo-"))
             stack.callback(self._clean, folder)
@@ -103,15 +103,15 @@ class Demo:
         reported = dict(batch.result or {}) if batch is not None else {}
         verdict = compare(folder / "lake", phase.truth, ledger.tables("shop").values())
         self.verdicts.append(verdict)
-        self._tell(phase, reported, verdict)
+        self._report(phase, reported, verdict)
 
-    def _tell(self, phase: Phase, told: Mapping[str, Any], verdict: Verdict) -> None:
-        changes = told["changes"]
+    def _report(self, phase: Phase, result: Mapping[str, Any], verdict: Verdict) -> None:
+        changes = result["changes"]
         counts = [changes.get(name, 0) or "." for name in HEAD[2:7]]
-        cells = [f"{phase.end:%H:%M}", told["records"], *counts, len(told["tables"]), f"{told['seconds']:.1f}"]
+        cells = [f"{phase.end:%H:%M}", result["records"], *counts, len(result["tables"]), f"{result['seconds']:.1f}"]
         words = f"{verdict.equal} of {len(verdict.problems)} tables, {verdict.rows} rows"
         self._screen.row(cells, words if verdict.complete else f"NO: {words}")
-        for text in shown(told.get("statements", ())):
+        for text in shown(result.get("statements", ())):
             self._screen.line(f"       DDL  {text}")
         for name, problems in verdict.problems.items():
             for problem in problems[:_SHOWN_PROBLEMS]:
@@ -124,7 +124,7 @@ class Demo:
         for name in ("airflow", "tmp"):
             shutil.rmtree(folder / name, ignore_errors=True)
         self._screen.step("")
-        self._screen.line(f"\nThe lake is kept at {folder / 'lake'}, Airflow's log beside it. To read a table:\n")
+        self._screen.line(f"\nThe lake is kept at {folder / 'lake'}, Airflow's log next to it. To read a table:\n")
         self._screen.line("    from deltalake import DeltaTable")
         self._screen.line(f'    print(DeltaTable("{folder / "lake"}/shop/orders").to_pyarrow_table())')
 
@@ -133,14 +133,14 @@ class Demo:
 def _stderr_to(path: Path) -> Iterator[None]:
     """Let librdkafka, which writes to the process's standard error, warn of a broker that is still warming up there."""
     sys.stderr.flush()
-    kept = os.dup(2)
+    stderr = os.dup(2)
     try:
         with path.open("ab") as file:
             os.dup2(file.fileno(), 2)
             yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr, 2)
+        os.close(stderr)
 
 
 def shown(statements: Sequence[str]) -> list[str]:

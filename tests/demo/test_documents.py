@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the reference says of a pipeline's keys, and the examples of README and guides, against the code."""
+"""Compare the reference of a pipeline's keys, and the examples of README and guides, with the code."""
 
 from __future__ import annotations
 

@@ -100,12 +100,12 @@ def test_a_folder_with_spaces_stays_one_argument(homes: tuple[Path, Path], tmp_p
 
 def test_an_archive_that_others_can_have_written_is_not_used(homes: tuple[Path, Path], tmp_path: Path) -> None:
     """The JVM runs the classes that are in it."""
-    kept = _start(homes, tmp_path).stored
-    kept.write_bytes(b"classes")
-    kept.chmod(0o666)
+    stored = _start(homes, tmp_path).stored
+    stored.write_bytes(b"classes")
+    stored.chmod(0o666)
     assert "SharedArchiveFile" not in _start(homes, tmp_path).options
-    assert not kept.exists()
-    kept.parent.chmod(0o777)
+    assert not stored.exists()
+    stored.parent.chmod(0o777)
     with pytest.raises(ConfigurationError, match="by others"):
         _start(homes, tmp_path)
 

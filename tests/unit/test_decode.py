@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``decode``: every record is told in the file's order; what is no record is told too."""
+"""``decode``: every record is printed in the file's order; what is not a record is printed too."""
 
 from __future__ import annotations
 

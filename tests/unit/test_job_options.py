@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a batch's job document says of the format: nothing that only the planning machine can read."""
+"""Check what a batch's job document says of the format: nothing that only the planning machine can read."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is imported when: nothing heavy before it is needed."""
+"""Check what is imported when: nothing heavy before it is needed."""
 
 from __future__ import annotations
 

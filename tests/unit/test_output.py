@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands print of names that come from a log."""
+"""Check what commands print of names that come from a log."""
 
 from __future__ import annotations
 

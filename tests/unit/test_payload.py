@@ -87,11 +87,11 @@ def test_the_cache_is_the_users_alone(tmp_path: Path) -> None:
 def test_a_cache_that_others_may_write_to_is_refused(tmp_path: Path, mode: int, level: int) -> None:
     cache = tmp_path / "cache"
     folder = payload(cache).folder
-    place = [cache, cache / "payload", folder.parent, folder][level]
-    place.chmod(mode)
+    refused_folder = [cache, cache / "payload", folder.parent, folder][level]
+    refused_folder.chmod(mode)
     with pytest.raises(ConfigurationError, match="by others") as refused:
         payload(cache)
-    assert refused.value.where == {"folder": str(place)} and "AIRFLOW_CDC_CACHE" in refused.value.hint
+    assert refused.value.where == {"folder": str(refused_folder)} and "AIRFLOW_CDC_CACHE" in refused.value.hint
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

@@ -18,8 +18,8 @@ class Wire:
     """Records such as ``0/2``, place and total; header ``sender``."""
 
     def part_of(self, value: bytes | None, headers: Headers) -> SliceInfo | None:
-        place, total = (value or b"").decode().split("/")
-        return SliceInfo((dict(headers or ()).get("sender") or b"").decode(), None, int(place), int(total))
+        index, total = (value or b"").decode().split("/")
+        return SliceInfo((dict(headers or ()).get("sender") or b"").decode(), None, int(index), int(total))
 
 
 class Log:
@@ -33,7 +33,7 @@ class Log:
         self, windows: Mapping[TopicPartition, tuple[int, int]], count: int
     ) -> dict[TopicPartition, list[KafkaRecord]]:
         self.reads.append(count)
-        return {place: self._records(place[1], *window)[:count] for place, window in windows.items()}
+        return {partition: self._records(partition[1], *window)[:count] for partition, window in windows.items()}
 
     def _records(self, partition: int, start: int, end: int) -> list[KafkaRecord]:
         result = []
@@ -46,7 +46,7 @@ class Log:
 
 
 def ends(log: Log, *starts: int, wire: Any = None) -> list[int]:
-    """Where a range of everything from ``starts`` on really ends."""
+    """Return where a range of everything from ``starts`` on really ends."""
     begin = {"t": dict(enumerate(starts or [0] * len(log.partitions)))}
     planned = Range(begin, {"t": {i: len(texts) for i, texts in enumerate(log.partitions)}})
     result = end_between_groups(planned, log, wire or Wire(), ["t"])  # type: ignore[arg-type]
@@ -93,13 +93,13 @@ def test_only_the_last_records_of_a_partition_are_read() -> None:
 
 
 def test_a_group_longer_than_the_first_look_is_found() -> None:
-    log = Log(["0/1"] * 9_000 + [f"{place}/900" for place in range(800)])
+    log = Log(["0/1"] * 9_000 + [f"{index}/900" for index in range(800)])
     assert ends(log) == [9_000]
     assert log.reads == [20, 200, 2_000]
 
 
 def test_a_range_that_is_one_open_group_ends_where_it_starts() -> None:
-    assert ends(Log(["0/1", *[f"{place}/900" for place in range(800)]]), 1) == [1]
+    assert ends(Log(["0/1", *[f"{index}/900" for index in range(800)]]), 1) == [1]
 
 
 def test_where_senders_share_a_partition_more_is_read_to_find_the_quiet_ones() -> None:

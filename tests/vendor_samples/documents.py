@@ -17,10 +17,10 @@ _LABEL = re.compile(r"• (INSERT|UPDATE|DELETE)(?=（|\()|^(同步任务心跳�
 class Block:
     """One JSON text of a document.
 
-    :param place: the last heading and label above it.
+    :param heading: the last heading and label above it.
     """
 
-    place: str
+    heading: str
     text: str
 
 
@@ -43,11 +43,11 @@ def blocks(number: str) -> list[Block]:
             if depth == 0:
                 break
         end = opening.start() + brace.end()
-        result.append(Block(_place(text[: opening.start()]), text[opening.start() : end].strip()))
+        result.append(Block(_heading(text[: opening.start()]), text[opening.start() : end].strip()))
     return result
 
 
-def _place(above: str) -> str:
+def _heading(above: str) -> str:
     headings = list(_HEADING.finditer(above))
     labels = list(_LABEL.finditer(above, headings[-1].end() if headings else 0))
     parts = [headings[-1][1]] if headings else []
@@ -64,5 +64,5 @@ def definitions(number: str) -> dict[str, dict[str, int]]:
         r"(message|enum) ?(\w+) ?\{(.*?)\}(?=\s|message|enum|$)", document(number), re.S
     ):
         pattern = r"([A-Z]+[0-9]*) = (\d+)" if kind == "enum" else r"\w[ ]+([A-Za-z_]+) = (\d+)"
-        result[name] = {field: int(place) for field, place in re.findall(pattern, body)}
+        result[name] = {field: int(field_number) for field, field_number in re.findall(pattern, body)}
     return result

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each JSON text in the vendors' documents means, what is wrong with it as printed, and how it is taken."""
+"""State what each JSON text in the vendors' documents means, what is wrong with it as printed, and how it is taken."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 class Row:
     """A row change; its images are those of the text itself.
 
-    :param key: columns of the key that the decoder tells, None where the text names none of its columns.
+    :param key: columns of the key that the decoder reports, None where the text names none of its columns.
     """
 
     op: str
@@ -60,10 +60,10 @@ class Sample:
 
 _COMMA = "a comma after the last column (docs/wire/oceanbase-oms.md 10.3)"
 _WITHOUT_COMMA = (r",(?=\s*\})", "")
-_NO_KEY = "record_primary_key names int8 and int16, no columns of it: no key is told (docs/wire/oceanbase-oms.md 10.7)"
+_NO_KEY = "record_primary_key names int8 and int16, no columns of it: no key is named (docs/wire/oceanbase-oms.md 10.7)"
 # storeDataSequence is absent (docs/wire/oceanbase-oms.md 10.8); scn, 123456789, has no counter
 _NO_SEQUENCE = {"sequenceEnabled": "false"}
-_TYPES = f"__light_type does not name the columns: no types are told (docs/wire/oceanbase-oms.md 10.31); {_NO_KEY}"
+_TYPES = f"__light_type does not name the columns: no types are stated (docs/wire/oceanbase-oms.md 10.31); {_NO_KEY}"
 _COLUMNS = "schema.column and pk name columns of no image: neither is used (docs/wire/oceanbase-oms.md 10.20, 10.21)"
 
 _insert, _update, _delete = (Row(op, "database", "table", None) for op in ("insert", "update", "delete"))
@@ -110,7 +110,7 @@ SAMPLES = {
             odd="old names a column string that data lacks: it is passed over (docs/wire/oceanbase-oms.md 10.12)",
         ),
         "Canal DELETE": Sample(
-            "oms-canal", _delete, odd="pkNames has no columns of it: no key is told (docs/wire/oceanbase-oms.md 10.13)"
+            "oms-canal", _delete, odd="pkNames has no columns of it: no key is named (docs/wire/oceanbase-oms.md 10.13)"
         ),
         "Dataworks": Sample("oms-dataworks", NoMessage()),
         "Dataworks 同步任务心跳消息": Sample(

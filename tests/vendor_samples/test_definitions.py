@@ -30,7 +30,7 @@ from airflow_provider_cdc.core.formats.generated.dts_pb2 import (
 from tests.decode_verb import Record, decoded, typed
 from tests.vendor_samples.documents import FOLDER, definitions, document
 
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the vendors' documents are not beside this project")
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the vendors' documents are not next to this project")
 
 DTS, CANAL = "000", "001"
 PRODUCT = {DTS: dts_pb2.DESCRIPTOR, CANAL: canal_packet_pb2.DESCRIPTOR}
@@ -63,7 +63,7 @@ def test_every_definition_has_a_verdict(number: str) -> None:
     ("number", "name"), [(number, name) for number, names in KEPT.items() for name in sorted(names)]
 )
 def test_a_definition_is_that_of_the_document(number: str, name: str) -> None:
-    stated = {MISPRINTS.get(field, field): place for field, place in definitions(number)[name].items()}
+    stated = {MISPRINTS.get(field, field): field_number for field, field_number in definitions(number)[name].items()}
     product = known(number, name)
     assert stated.items() <= product.items()
     # Canal's newer enums have a member for 0, as proto3 wants it (docs/wire/canal.md 1.2)
@@ -150,8 +150,8 @@ def insert(kind: str, data: Data) -> bytes:
     return Entries(items=[Entry(header=header, event=Event(dmlEvent=event))]).SerializeToString()
 
 
-def record(entries: bytes, place: int = 0, total: int = 1, number: int = 1) -> Record:
-    envelope = Envelope(version=1, total=total, index=place, data=entries)
+def record(entries: bytes, index: int = 0, total: int = 1, number: int = 1) -> Record:
+    envelope = Envelope(version=1, total=total, index=index, data=entries)
     return Record(envelope.SerializeToString(), headers=(("ps", str(number).encode()),))
 
 
@@ -177,7 +177,7 @@ def test_slices_are_joined_as_the_documents_code_joins_them(tmp_path: Path) -> N
     entries = insert("varchar(20)", Data(dataType=DataType.STRING, charset="utf8", bv="hé".encode()))
     cuts = (0, 1, len(entries) // 2, len(entries))  # anywhere, also inside a character
     parts = [entries[start:end] for start, end in pairwise(cuts)]
-    slices = [record(part, place, len(parts), place + 1) for place, part in enumerate(parts)]
+    slices = [record(part, index, len(parts), index + 1) for index, part in enumerate(parts)]
     changes = decoded(slices, "dts-protobuf", tmp_path)
     assert [(change["offset"], change["after"]) for change in changes if change["kind"] == "row"] == [
         (2, '{"id":"1","c":"hé"}')

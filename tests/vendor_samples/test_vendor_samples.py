@@ -16,24 +16,24 @@ from tests.decode_verb import Record, decoded
 from tests.vendor_samples.documents import FOLDER, blocks, document
 from tests.vendor_samples.samples import SAMPLES, Ddl, Mark, NoMessage, Row, Sample, repaired
 
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the vendors' documents are not beside this project")
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the vendors' documents are not next to this project")
 
-ALL = [(number, place) for number, samples in SAMPLES.items() for place in samples]
+ALL = [(number, heading) for number, samples in SAMPLES.items() for heading in samples]
 Image = dict[str, Any] | None
 
 
-def printed(number: str, place: str) -> str:
-    (text,) = (block.text for block in blocks(number) if block.place == place)
+def printed(number: str, heading: str) -> str:
+    (text,) = (block.text for block in blocks(number) if block.heading == heading)
     return text
 
 
-def record(number: str, place: str, text: str) -> Record:
+def record(number: str, heading: str, text: str) -> Record:
     """Return the record that a text is, or is the key of."""
-    if (number, place) == ("002", "Key"):
+    if (number, heading) == ("002", "Key"):
         return Record(printed(number, "Value").encode(), text.encode())
     key = (
         repaired(SAMPLES["002"]["Key"], printed(number, "Key")).encode()
-        if (number, place) == ("002", "Value")
+        if (number, heading) == ("002", "Value")
         else None
     )
     return Record(text.encode(), key)
@@ -52,14 +52,14 @@ def test_every_document_has_its_tests() -> None:
 
 @pytest.mark.parametrize("number", SAMPLES)
 def test_every_text_has_a_verdict_and_every_verdict_its_text(number: str) -> None:
-    assert sorted(block.place for block in blocks(number)) == sorted(SAMPLES[number])
+    assert sorted(block.heading for block in blocks(number)) == sorted(SAMPLES[number])
 
 
-@pytest.mark.parametrize(("number", "place"), ALL)
-def test_a_text_has_the_meaning_that_the_document_gives_it(number: str, place: str, tmp_path: Path) -> None:
-    sample = SAMPLES[number][place]
-    text = printed(number, place)
-    change = the_change(sample, record(number, place, repaired(sample, text)), tmp_path)
+@pytest.mark.parametrize(("number", "heading"), ALL)
+def test_a_text_has_the_meaning_that_the_document_gives_it(number: str, heading: str, tmp_path: Path) -> None:
+    sample = SAMPLES[number][heading]
+    text = printed(number, heading)
+    change = the_change(sample, record(number, heading, repaired(sample, text)), tmp_path)
     match sample.meaning:
         case NoMessage():
             assert (change["kind"], change["error_code"]) == ("error", "record.malformed")
@@ -72,18 +72,18 @@ def test_a_text_has_the_meaning_that_the_document_gives_it(number: str, place: s
         case Row(op, database, table, key):
             assert (change["kind"], change["op"], change["error"]) == ("row", op, None)
             assert (change["database"], change["table"]) == (database, table)
-            images = expected_images(sample.format, spelled(record(number, place, repaired(sample, text)).value))
+            images = expected_images(sample.format, spelled(record(number, heading, repaired(sample, text)).value))
             assert (spelled(change["before"]), spelled(change["after"])) == images
             described = open_format(sample.format).describe(change["columns"])
             assert set(described.names) == {name for image in images for name in image or ()}
             assert described.key == key
 
 
-@pytest.mark.parametrize(("number", "place"), [(n, place) for n, place in ALL if SAMPLES[n][place].defect])
-def test_a_text_that_is_no_json_is_refused_with_its_bytes(number: str, place: str, tmp_path: Path) -> None:
-    sample, one = SAMPLES[number][place], record(number, place, printed(number, place))
+@pytest.mark.parametrize(("number", "heading"), [(n, heading) for n, heading in ALL if SAMPLES[n][heading].defect])
+def test_a_text_that_is_no_json_is_refused_with_its_bytes(number: str, heading: str, tmp_path: Path) -> None:
+    sample, one = SAMPLES[number][heading], record(number, heading, printed(number, heading))
     with pytest.raises(ValueError):
-        json.loads(printed(number, place))
+        json.loads(printed(number, heading))
     change = the_change(sample, one, tmp_path)
     assert (change["kind"], change["error_code"]) == ("error", "record.malformed")
     assert change["raw"]

@@ -26,22 +26,22 @@ ROOT = "lake"
 CREATED_AT = "2026-01-01T12:00:00+00:00"
 
 
-def position(place: int) -> str:
+def position(pos: int) -> str:
     """Return a place in the source's log as positions are written."""
-    return f"{place:08d}"
+    return f"{pos:08d}"
 
 
-def statement(place: int, text: str) -> SchemaChange:
+def statement(pos: int, text: str) -> SchemaChange:
     """Return a DDL statement that the source carried out at a place."""
-    return SchemaChange(position(place), place, DATABASE, text)
+    return SchemaChange(position(pos), pos, DATABASE, text)
 
 
-def snapshot(place: int, text: str, *, sent: int) -> SchemaChange:
+def snapshot(pos: int, text: str, *, sent: int) -> SchemaChange:
     """Return a DDL statement that a snapshot wrote: it describes what was there at a place.
 
     :param sent: Kafka's time of the record.
     """
-    return SchemaChange(position(place), place, DATABASE, text, snapshot=sent)
+    return SchemaChange(position(pos), pos, DATABASE, text, snapshot=sent)
 
 
 def rows(
@@ -68,9 +68,9 @@ def rows(
         position(first),
         position(last),
         None,
-        [position(place) for place in truncates],
+        [position(pos) for pos in truncates],
         removals,
-        [(position(place), sent) for place, sent in snapshots],
+        [(position(pos), sent) for pos, sent in snapshots],
     )
 
 
@@ -87,16 +87,16 @@ def table_of(changes: Sequence[SchemaChange], table: str) -> TableTimeline:
     return timeline.tables[owner]
 
 
-def applied(changes: Sequence[SchemaChange], table: str, *, seq: int, place: int, version: int = 0) -> TableState:
+def applied(changes: Sequence[SchemaChange], table: str, *, seq: int, pos: int, version: int = 0) -> TableState:
     """Return the state of a table after a batch.
 
     :param changes: the statements that were known then.
     :param seq: the batch.
-    :param place: newest place in the source's log that the rows hold.
+    :param pos: newest position in the source's log that the rows hold.
     :param version: version of the target.
     """
     timeline = table_of(changes, table)
-    schema = timeline.versions[timeline.version_at(position(place))].schema
+    schema = timeline.versions[timeline.version_at(position(pos))].schema
     return TableState(
         timeline.table_id,
         DATABASE,
@@ -104,9 +104,9 @@ def applied(changes: Sequence[SchemaChange], table: str, *, seq: int, place: int
         table_location(ROOT, DATABASE, table),
         version,
         seq,
-        position(place),
+        position(pos),
         schema=schema.document(),
-        timeline_mark=timeline.mark(position(place)),
+        timeline_mark=timeline.mark(position(pos)),
     )
 
 
@@ -171,6 +171,6 @@ def timelines(known: Sequence[SchemaChange], read: Sequence[SchemaChange] = ()) 
     return build_timeline(known), build_timeline([*known, *read])
 
 
-def parked(state: TableState, reason: str = "set aside", **fields: Any) -> TableState:
+def parked(state: TableState, reason: str = "parked here", **fields: Any) -> TableState:
     """Return the state of a table that was parked."""
     return replace(state, state="parked", reason=reason, **fields)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two batches of records of 8 MB into one table, in a process of their own that tells how much memory it took."""
+"""Two batches of records of 8 MB into one table, in a process of their own that reports how much memory it took."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ NEW_KEY = "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (v)"
 
 
 class Planned:
-    """From where one table is resolved in a batch.
+    """Resolve one table in a batch from its base.
 
     :ivar start: what the planning decided.
     :ivar late: from where on rows come late, and the applied changes to compare them with.
@@ -86,7 +86,7 @@ def test_a_table_that_is_new_starts_from_nothing() -> None:
 
 def test_a_table_starts_from_its_committed_state_and_reads_only_this_batch() -> None:
     old, new = rows("t", 110, 120), rows("t", 210, 220)
-    state = applied([CREATE], "t", seq=1, place=120)
+    state = applied([CREATE], "t", seq=1, pos=120)
     plan = Planned(state, [new], earlier=[Batch([old], [state])])
     assert (plan.start.base, plan.start.back_to, plan.read) == (state, None, [new.file])
 
@@ -99,13 +99,13 @@ def test_rows_that_arrived_before_their_create_table_are_read_from_the_change_lo
 
 def test_a_table_that_was_parked_reads_the_batches_that_it_missed() -> None:
     held, missed, new = rows("t", 110, 120), rows("t", 210, 220), rows("t", 310, 320)
-    state = applied([CREATE], "t", seq=1, place=120)
+    state = applied([CREATE], "t", seq=1, pos=120)
     plan = Planned(state, [new], earlier=[Batch([held], [state]), Batch([missed])])
     assert (plan.start.base, plan.read) == (state, [missed.file, new.file])
 
 
 def test_newer_rows_need_no_comparison_with_applied_ones() -> None:
-    state = applied([CREATE], "t", seq=1, place=120)
+    state = applied([CREATE], "t", seq=1, pos=120)
     plan = Planned(state, [rows("t", 130, 140)], earlier=[Batch([rows("t", 110, 120)], [state])])
     assert plan.late == (None, [])
 
@@ -113,7 +113,7 @@ def test_newer_rows_need_no_comparison_with_applied_ones() -> None:
 def test_rows_that_arrive_late_are_compared_with_the_applied_changes_since_them() -> None:
     """A retry of the producer, a replayed range: row 115 may be older than what the table holds of its key."""
     first, second = rows("t", 101, 110), rows("t", 111, 190)
-    states = [applied([CREATE], "t", seq=1, place=110), applied([CREATE], "t", seq=2, place=190)]
+    states = [applied([CREATE], "t", seq=1, pos=110), applied([CREATE], "t", seq=2, pos=190)]
     plan = Planned(states[1], [rows("t", 115, 115)], earlier=[Batch([first], states[:1]), Batch([second], states[1:])])
     late_from, context = plan.late
     assert plan.start.base == states[1], "the table does not go back for them"
@@ -122,7 +122,7 @@ def test_rows_that_arrive_late_are_compared_with_the_applied_changes_since_them(
 
 def two_batches(known: Sequence[SchemaChange] = (CREATE,)) -> tuple[list[Batch], list[TableState]]:
     """Return two committed batches with rows up to 140 and 190."""
-    states = [applied(known, "t", seq=1, place=140), applied(known, "t", seq=2, place=190, version=1)]
+    states = [applied(known, "t", seq=1, pos=140), applied(known, "t", seq=2, pos=190, version=1)]
     return [Batch([rows("t", 110, 140)], states[:1]), Batch([rows("t", 141, 190)], states[1:])], states
 
 
@@ -192,7 +192,7 @@ def test_a_state_that_does_not_know_an_earlier_late_alter_is_not_a_base() -> Non
     known = [CREATE, statement(105, ADD)]
     earlier, states = two_batches()
     earlier[1] = Batch([rows("t", 141, 160)], [replace(states[1], applied_position=position(160))])
-    resolved_again = applied(known, "t", seq=3, place=190, version=2)
+    resolved_again = applied(known, "t", seq=3, pos=190, version=2)
     earlier.append(Batch([rows("t", 161, 190)], [resolved_again]))
     read = [statement(170, "ALTER TABLE t ADD COLUMN x INT")]
     plan = Planned(resolved_again, [], known=known, read=read, earlier=earlier)
@@ -221,10 +221,10 @@ def test_rows_under_an_earlier_name_of_a_table_are_its_rows() -> None:
     assert plan.read == [before.file, after.file]
 
 
-def snapshot_at(place: int, sent: int) -> list[SchemaChange]:
+def snapshot_at(pos: int, sent: int) -> list[SchemaChange]:
     """Return what Debezium writes when it begins a snapshot: DROP and CREATE of each table."""
     drop, create = "DROP TABLE IF EXISTS t", CREATE.statement
-    return [snapshot(place, drop, sent=sent), replace(snapshot(place, create, sent=sent), order=place + 1)]
+    return [snapshot(pos, drop, sent=sent), replace(snapshot(pos, create, sent=sent), order=pos + 1)]
 
 
 def test_a_new_snapshot_with_rows_of_the_table_replaces_its_content() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What earlier batches leave for the next one."""
+"""Read what earlier batches leave for the next one."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_long_tables_are_several_row_groups_with_their_own_spans(
         (d["table"], d["columns"]): d["position"]
         for d in sorted(writer.descriptions, key=lambda d: d["position"], reverse=True)
     }
-    assert reported == {(table, f"columns of {table}"): f"{place:08d}" for place, table in enumerate(tables)}
+    assert reported == {(table, f"columns of {table}"): f"{number:08d}" for number, table in enumerate(tables)}
 
 
 def test_short_tables_are_a_row_group_each(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from spark_jobs.lake.change_log import Manifest
 from tests.unit.spark_jobs.batches import Batch, applied, history_of, job_of, parked, rows, statement
 
 T = statement(100, "CREATE TABLE t (id INT PRIMARY KEY)")
-STATE = applied([T], "t", seq=1, place=190, version=3)
+STATE = applied([T], "t", seq=1, pos=190, version=3)
 
 
 def after(state: TableState, read: Sequence[SchemaChange], tables: Mapping[str, Any]) -> list[TableState]:

@@ -15,10 +15,10 @@ from spark_jobs.driver.generations import Begin, Begins
 SECOND = 1_000_000
 
 
-def begin(place: str, generation: int, offset: int, *, file: int, known: int, time: int | None, before: int) -> Begin:
+def begin(topic: str, generation: int, offset: int, *, file: int, known: int, time: int | None, before: int) -> Begin:
     position = binlog_position(file, 4, generation=generation)
     highest = binlog_position(known, 900, generation=generation - 1)
-    return Begin(place, generation, offset, position, highest, time and time * SECOND, before * SECOND, None)
+    return Begin(topic, generation, offset, position, highest, time and time * SECOND, before * SECOND, None)
 
 
 def changes(rows: list[tuple[str, int, int, int, int | None]]) -> pa.RecordBatch:

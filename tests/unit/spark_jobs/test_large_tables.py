@@ -31,8 +31,8 @@ def test_a_process_takes_less_than_a_gigabyte_for_records_of_8_mb(tmp_path: Path
     actual = table.rows()
     batches = [1] if key else [0, 1]
     assert sorted(actual.column("id").to_pylist()) == sorted([*range(RECORDS)] * len(batches))
-    wanted = {text(batch, number) for batch in batches for number in range(RECORDS)}
-    assert set(actual.column("v").to_pylist()) == wanted and all(len(value) == SIZE for value in wanted)
+    expected = {text(batch, number) for batch in batches for number in range(RECORDS)}
+    assert set(actual.column("v").to_pylist()) == expected and all(len(value) == SIZE for value in expected)
 
 
 def commit(seq: int) -> Commit:
@@ -54,15 +54,17 @@ def test_files_say_how_many_rows_nulls_and_which_bounds_they_have(tmp_path: Path
 
 
 def test_files_without_rows_of_the_merged_keys_stay(tmp_path: Path) -> None:
-    place = str(tmp_path)
-    TaskWriter().commit(DeltaLocation(place, {}), Action("create", commit(1), rows((1, "a"), (2, "b"))))
-    TaskWriter().commit(DeltaLocation(place, {}), Action("append", commit(2), rows((3, "c"))))
-    first, second = DeltaLocation(place, {}).table.file_uris()
+    location = str(tmp_path)
+    TaskWriter().commit(DeltaLocation(location, {}), Action("create", commit(1), rows((1, "a"), (2, "b"))))
+    TaskWriter().commit(DeltaLocation(location, {}), Action("append", commit(2), rows((3, "c"))))
+    first, second = DeltaLocation(location, {}).table.file_uris()
     gone = pa.table({"id": pa.array([], pa.int64())})
-    TaskWriter().commit(DeltaLocation(place, {}), in_pieces(Action("merge", commit(3), rows((3, "C")), gone, ["id"])))
-    kept = set(DeltaLocation(place, {}).table.file_uris()) & {first, second}
-    assert len(kept) == 1
-    assert sorted(DeltaLocation(place, {}).rows().column("v").to_pylist()) == ["C", "a", "b"]
+    TaskWriter().commit(
+        DeltaLocation(location, {}), in_pieces(Action("merge", commit(3), rows((3, "C")), gone, ["id"]))
+    )
+    untouched = set(DeltaLocation(location, {}).table.file_uris()) & {first, second}
+    assert len(untouched) == 1
+    assert sorted(DeltaLocation(location, {}).rows().column("v").to_pylist()) == ["C", "a", "b"]
 
 
 def test_a_table_that_somebody_made_meanwhile_is_not_written_over(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which PySpark a process of Spark imports, in processes of their own."""
+"""Check which PySpark a process of Spark imports, in processes of their own."""
 
 from __future__ import annotations
 

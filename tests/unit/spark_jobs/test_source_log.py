@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which records show that the source's log began again, and which do not."""
+"""Check which records show that the source's log began again, and which do not."""
 
 from __future__ import annotations
 
@@ -290,13 +290,13 @@ def test_random_logs_show_another_log_exactly_where_one_begins(seed: int, tmp_pa
     partitions: dict[int, list[At]] = {0: [], 1: [], 2: []}
     first_new: dict[str, int] = {}
     for source in (old, new) if fails else (old,):
-        for place, record in enumerate(source):
+        for index, record in enumerate(source):
             partition = record.pos % 3
             if source is new:
                 first_new.setdefault(f"t/{partition}", len(partitions[partition]))
             partitions[partition].append(record)
             if chance.random() < 0.02:  # the tool starts again
-                again = source[chance.randint(0, place) : place + 1]
+                again = source[chance.randint(0, index) : index + 1]
                 for one in again:
                     partitions[one.pos % 3].append(one)
     shown = {

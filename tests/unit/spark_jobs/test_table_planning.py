@@ -67,7 +67,7 @@ def planned(
 
 def all_applied(known: Sequence[SchemaChange]) -> list[TableState]:
     """Return the states of ``t`` and ``u`` after batch 1: rows up to 190, version 3 and 7."""
-    return [applied(known, name, seq=1, place=190, version=v) for name, v in (("t", 3), ("u", 7))]
+    return [applied(known, name, seq=1, pos=190, version=v) for name, v in (("t", 3), ("u", 7))]
 
 
 def names(tasks: Sequence[ApplyTask]) -> list[str]:
@@ -128,9 +128,9 @@ def test_tables_that_exchange_their_names_exchange_their_locations_and_none_is_e
 
 def test_a_dropped_table_keeps_its_content_unless_the_policy_says_otherwise() -> None:
     drop = [statement(200, "DROP TABLE t")]
-    kept = planned(read=drop)
-    assert settled(kept) == {"t": ("dropped", "DROP TABLE")}
-    assert (names(kept.tasks), kept.to_empty) == ([], [])
+    planned_again = planned(read=drop)
+    assert settled(planned_again) == {"t": ("dropped", "DROP TABLE")}
+    assert (names(planned_again.tasks), planned_again.to_empty) == ([], [])
     (emptied,) = planned(read=drop, policy={"on_drop_table": "apply"}).to_empty
     assert (emptied.location, emptied.version) == ("lake/shop/t", 3)
 

@@ -19,7 +19,7 @@ from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
 from tests.unit.spark_jobs.batches import applied, job_of, parked, position, statement
 
 KNOWN = [statement(100, "CREATE TABLE t (id INT PRIMARY KEY)")]
-BEFORE = applied(KNOWN, "t", seq=1, place=150, version=4)
+BEFORE = applied(KNOWN, "t", seq=1, pos=150, version=4)
 
 
 def task(rewind_to: str | None = None) -> ApplyTask:

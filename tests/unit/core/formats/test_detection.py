@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Detection: every format is told from its lookalikes by what its records show, or the answer is open."""
+"""Detection: every format is separated from its lookalikes by what its records show, or the answer is open."""
 
 from __future__ import annotations
 

@@ -16,14 +16,14 @@ from airflow_provider_cdc.core.model.position import binlog_position
 @pytest.mark.parametrize("count", [0, 1, 300])
 def test_positions_in_columns_are_those_of_single_places(count: int) -> None:
     chance = random.Random(count)
-    places = [
+    coordinates = [
         tuple(chance.choice([0, 9, 10, chance.randrange(most), most - 1]) for most in (10**10, 2**63, 10**10))
         for _ in range(count)
     ]
-    columns = [[place[number] for place in places] for number in range(3)]
-    expected = [binlog_position(*place) for place in places]
-    for given in (columns, [np.array(column, np.int64) for column in columns]):
-        actual = binlog_positions(*given)
+    columns = [[coordinate[number] for coordinate in coordinates] for number in range(3)]
+    expected = [binlog_position(*coordinate) for coordinate in coordinates]
+    for parts in (columns, [np.array(column, np.int64) for column in columns]):
+        actual = binlog_positions(*parts)
         actual.validate(full=True)
         assert actual.to_pylist() == expected
 
@@ -34,12 +34,12 @@ def test_a_place_without_a_file_is_none() -> None:
 
 def test_places_among_changes_without_one_are_encoded_as_alone() -> None:
     chance = random.Random(2)
-    places = [
+    coordinates = [
         (None, chance.choice([None, 5]), -1) if chance.random() < 0.3 else (chance.randrange(10**10), 2**40, 7)
         for _ in range(200)
     ]
-    expected = [None if file is None else binlog_position(file, pos or 0, row) for file, pos, row in places]
-    actual = binlog_positions(*zip(*places, strict=True))
+    expected = [None if file is None else binlog_position(file, pos or 0, row) for file, pos, row in coordinates]
+    actual = binlog_positions(*zip(*coordinates, strict=True))
     actual.validate(full=True)
     assert actual.to_pylist() == expected
 

@@ -15,14 +15,14 @@ def changes(partition: int, times: list[tuple[int, int]], first: int = 0) -> pa.
     offsets = list(range(first, first + len(times)))
     records = Records("t", partition, offsets, [0] * len(times), [None] * len(times), [b""] * len(times))
     out = ChangeBuilder(records, [])
-    for place, (tool, source) in enumerate(times):
-        out.add(place, "row", op="insert", source_time=source * 1_000_000, tool_time=tool)
+    for index, (tool, source) in enumerate(times):
+        out.add(index, "row", op="insert", source_time=source * 1_000_000, tool_time=tool)
     return out.batch()
 
 
 def order(*batches: pa.RecordBatch) -> list[tuple[int, int]]:
-    given = ClockPositions()
-    rows = [row for batch in batches for row in given.fill(batch).to_pylist()]
+    filler = ClockPositions()
+    rows = [row for batch in batches for row in filler.fill(batch).to_pylist()]
     return [(row["partition"], row["offset"]) for row in sorted(rows, key=lambda row: row["position"])]
 
 
@@ -45,8 +45,8 @@ def positions(batch: pa.RecordBatch) -> list[str]:
 
 def test_blocks_of_a_partition_give_the_same_order_as_the_whole() -> None:
     whole = positions(ClockPositions().fill(changes(0, [(5, 1), (9, 1), (2, 8), (9, 2)])))
-    given = ClockPositions()
-    blocks = [given.fill(changes(0, [(5, 1), (9, 1)])), given.fill(changes(0, [(2, 8), (9, 2)], first=2))]
+    filler = ClockPositions()
+    blocks = [filler.fill(changes(0, [(5, 1), (9, 1)])), filler.fill(changes(0, [(2, 8), (9, 2)], first=2))]
     assert [p for block in blocks for p in positions(block)] == whole
 
 
@@ -65,16 +65,16 @@ def test_a_record_of_a_later_batch_that_was_built_earlier_is_earlier() -> None:
 
 
 def test_clocks_are_those_of_the_partitions_read() -> None:
-    given = ClockPositions([("t", 0, 99, 9), ("t", 1, 50, 5)])
-    given.fill(changes(1, [(40, 7), (60, 6)]))
-    assert given.clocks() == [("t", 1, 60, 6)]
+    filler = ClockPositions([("t", 0, 99, 9), ("t", 1, 50, 5)])
+    filler.fill(changes(1, [(40, 7), (60, 6)]))
+    assert filler.clocks() == [("t", 1, 60, 6)]
 
 
 def test_a_partition_has_its_number_whatever_others_a_batch_has() -> None:
     alone = positions(ClockPositions().fill(changes(1, [(20, 1)])))
-    given = ClockPositions()
-    given.fill(changes(0, [(10, 1)]))
-    assert positions(given.fill(changes(1, [(20, 1)]))) == alone
+    filler = ClockPositions()
+    filler.fill(changes(0, [(10, 1)]))
+    assert positions(filler.fill(changes(1, [(20, 1)]))) == alone
 
 
 def test_what_is_no_change_does_not_set_the_clock() -> None:

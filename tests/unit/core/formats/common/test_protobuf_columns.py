@@ -105,14 +105,14 @@ def test_bytes_that_protobuf_reads_give_the_same_columns_and_others_nothing_wors
     for _ in range(3000):
         changed = bytearray(ROWS)
         for _ in range(chance.randint(1, 3)):
-            place = chance.randrange(len(changed))
+            index = chance.randrange(len(changed))
             match chance.randrange(3):
                 case 0:
-                    changed[place] = chance.randrange(256)
+                    changed[index] = chance.randrange(256)
                 case 1:
-                    del changed[place : place + chance.randint(1, 9)]
+                    del changed[index : index + chance.randint(1, 9)]
                 case _:
-                    changed[place:place] = chance.randbytes(chance.randint(1, 5))
+                    changed[index:index] = chance.randbytes(chance.randint(1, 5))
         data.append(bytes(changed))
     batch, malformed = MessageReader(RowChange).read(pa.array(data))
     batch.validate(full=True)

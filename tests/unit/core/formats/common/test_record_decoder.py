@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of a record that a format cannot decode."""
+"""Report a record that a format cannot decode."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def table_of(value: bytes) -> tuple[str | None, str | None]:
 
 
 def raising(error: Exception) -> Any:
-    def take(out: ChangeBuilder, place: int, value: bytes) -> None:
+    def take(out: ChangeBuilder, index: int, value: bytes) -> None:
         if value == b"bad":
             raise error
-        out.add(place, "row", op="insert", after=value)
+        out.add(index, "row", op="insert", after=value)
 
     return take
 
@@ -55,7 +55,7 @@ def test_a_bad_record_is_an_error_in_its_place_and_keeps_its_bytes(error: Except
 
 
 def test_a_bad_record_that_does_not_show_its_table_has_none() -> None:
-    def take(out: ChangeBuilder, place: int, value: bytes) -> None:
+    def take(out: ChangeBuilder, index: int, value: bytes) -> None:
         raise ValueError("no change")
 
     (actual,) = decoded(take, b"other")
@@ -72,7 +72,7 @@ def test_a_record_without_value_is_ignored() -> None:
 
 
 def test_a_long_bad_record_is_cut() -> None:
-    def take(out: ChangeBuilder, place: int, value: bytes) -> None:
+    def take(out: ChangeBuilder, index: int, value: bytes) -> None:
         raise ValueError("long")
 
     (actual,) = decoded(take, b"x" * (RAW_LIMIT + 1))

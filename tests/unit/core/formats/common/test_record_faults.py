@@ -30,11 +30,11 @@ class Faulty:
     def decode(self, records: Records) -> pa.RecordBatch:
         assert not self._failed, "an instance that failed was used again"
         out = ChangeBuilder(records, [])
-        for place, value in enumerate(records.values):
+        for index, value in enumerate(records.values):
             if value == b"bad":
                 self._failed = True
                 raise self._error
-            out.add(place, "row", op="insert", database="d", table=f"t{place % 3}", after=value)
+            out.add(index, "row", op="insert", database="d", table=f"t{index % 3}", after=value)
         return out.batch()
 
 
@@ -42,8 +42,8 @@ class Grouping(Faulty):
     """The same, of groups: a value is the sender and place/total."""
 
     def part_of(self, value: bytes | None, headers: Any) -> SliceInfo | None:
-        place, total = (1, 2) if value == b"bad" else (0, 2) if value == b"first" else (0, 1)
-        return SliceInfo("s", None, place, total)
+        index, total = (1, 2) if value == b"bad" else (0, 2) if value == b"first" else (0, 1)
+        return SliceInfo("s", None, index, total)
 
 
 def decoded(kind: type[Faulty], error: BaseException, *values: bytes) -> list[tuple[int, str]]:
@@ -60,8 +60,8 @@ def decoded(kind: type[Faulty], error: BaseException, *values: bytes) -> list[tu
 @pytest.mark.parametrize("error", [IndexError("secret"), PanicException("secret"), AssertionError(), RecursionError()])
 @pytest.mark.parametrize("bad", [(0,), (6,), (2, 3), tuple(range(7))])
 def test_the_records_around_a_fault_are_decoded(error: BaseException, bad: tuple[int, ...]) -> None:
-    actual = decoded(Faulty, error, *[b"bad" if place in bad else b"{}" for place in range(7)])
-    assert actual == [(place, "record.fault" if place in bad else "row") for place in range(7)]
+    actual = decoded(Faulty, error, *[b"bad" if index in bad else b"{}" for index in range(7)])
+    assert actual == [(index, "record.fault" if index in bad else "row") for index in range(7)]
 
 
 def test_a_group_is_never_cut() -> None:

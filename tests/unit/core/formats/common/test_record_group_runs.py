@@ -57,8 +57,8 @@ def group(chance: random.Random) -> list[bytes]:
     total = chance.choice([1, 1, 1, 2, 3, 5])
     cuts = sorted([0, len(data), *(chance.randrange(len(data)) for _ in range(total - 1))])
     slices = [
-        Envelope(version=1, total=chance.choice([0, 1]) if total == 1 else total, index=place, data=data[low:high])
-        for place, (low, high) in enumerate(pairwise(cuts))
+        Envelope(version=1, total=chance.choice([0, 1]) if total == 1 else total, index=index, data=data[low:high])
+        for index, (low, high) in enumerate(pairwise(cuts))
     ]
     return [slice.SerializeToString() for slice in slices]
 
@@ -140,7 +140,7 @@ def test_a_log_without_faults_needs_no_record_one_by_one_but_the_first(monkeypat
         return real(groups, parts, note)
 
     monkeypatch.setattr(dts_slices, "follow", noting)
-    headers: list[Headers] = [[("ps", str(place + 1).encode())] for place in range(len(values))]
+    headers: list[Headers] = [[("ps", str(index + 1).encode())] for index in range(len(values))]
     pairs = list(zip(values, headers, strict=True))
     open_format("dts-protobuf").decode(records(pairs, {"": 0}))
     assert taken == []
@@ -157,12 +157,12 @@ def test_headers_of_many_records_show_what_each_shows(width: int) -> None:
         usual = chance.random() < 0.5
         headers: list[Headers] = []
         for _ in range(chance.randrange(1, 6)):
-            given = [b"%d" % chance.randrange(99) if usual else chance.choice(texts) for _ in names]
-            headers.append(None if chance.random() < 0.05 else list(zip(names, given, strict=True)))
+            values = [b"%d" % chance.randrange(99) if usual else chance.choice(texts) for _ in names]
+            headers.append(None if chance.random() < 0.05 else list(zip(names, values, strict=True)))
         senders = senders_of(headers, len(headers))
-        for place, expected in enumerate(map(sender_of, headers)):
-            assert bool(senders.known[place]) == isinstance(expected, tuple)
+        for index, expected in enumerate(map(sender_of, headers)):
+            assert bool(senders.known[index]) == isinstance(expected, tuple)
             if isinstance(expected, tuple):
                 name, count = expected
-                assert senders.names[senders.sender[place]] == name
-                assert senders.number[place] == (-1 if count is None or count >= 10**18 else count)
+                assert senders.names[senders.sender[index]] == name
+                assert senders.number[index] == (-1 if count is None or count >= 10**18 else count)

@@ -13,7 +13,7 @@ from airflow_provider_cdc.core.formats.contract import Headers, Records, SliceIn
 
 
 class Wire:
-    """Records such as ``a 7 0/2``: sender, running number or ``-``, place and total; ``?`` is no part of a group."""
+    """Records such as ``a 7 0/2``: sender, running number or ``-``, index and total; ``?`` is not a part of a group."""
 
     def part_of(self, value: bytes | None, headers: Headers) -> SliceInfo | None:
         return part((value or b"?").decode())
@@ -23,8 +23,8 @@ def part(text: str) -> SliceInfo | None:
     if text == "?":
         return None
     sender, number, where = text.split()
-    place, total = where.split("/")
-    return SliceInfo(sender, None if number == "-" else int(number), int(place), int(total))
+    index, total = where.split("/")
+    return SliceInfo(sender, None if number == "-" else int(number), int(index), int(total))
 
 
 def records(*texts: str, first: int = 0, partition: int = 0) -> Records:
@@ -51,8 +51,8 @@ def reported(stretches: list[Records]) -> list[tuple[int, str]]:
                 result.append((stretch.offsets[record], f"{arrival.missing} missing"))
             ended += arrival.ended
         for group in [*ended, *groups.rest()]:
-            places = [stretch.offsets[record] for record in group.records]
-            result.append((places[-1], f"{group.state} {places}"))
+            offsets = [stretch.offsets[record] for record in group.records]
+            result.append((offsets[-1], f"{group.state} {offsets}"))
     return sorted(result)
 
 
@@ -74,7 +74,7 @@ def test_the_rest_of_a_group_that_began_before_the_log_is_early() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "found"),
+    ("texts", "torn"),
     [
         (("a - 0/3", "a - 2/3"), [(1, "torn [0, 1]")]),
         (("a - 0/3", "a - 2/4", "a - 3/4"), [(0, "torn [0]"), (2, "torn [1, 2]")]),
@@ -84,8 +84,8 @@ def test_the_rest_of_a_group_that_began_before_the_log_is_early() -> None:
         (("a - 0/4", "a - 2/4", "a - 3/4", "a - 0/1"), [(2, "torn [0, 1, 2]"), (3, "whole [3]")]),
     ],
 )
-def test_a_group_that_lacks_a_record_is_torn_once(texts: tuple[str, ...], found: list[tuple[int, str]]) -> None:
-    assert decoded(*texts) == found
+def test_a_group_that_lacks_a_record_is_torn_once(texts: tuple[str, ...], torn: list[tuple[int, str]]) -> None:
+    assert decoded(*texts) == torn
 
 
 def test_a_number_that_is_not_above_the_last_is_a_repeat_and_disturbs_nothing() -> None:
@@ -169,7 +169,7 @@ def log(chance: random.Random) -> list[str]:
         if not waiting[sender]:
             total = chance.choice([1, 1, 1, 2, 3, 5])
             begin = chance.randrange(total) if chance.random() < 0.1 else 0
-            waiting[sender] = [f"{place}/{total}" for place in range(begin, total)]
+            waiting[sender] = [f"{index}/{total}" for index in range(begin, total)]
         number[sender] += 1 if chance.random() < 0.95 else 2
         text = f"{sender} {number[sender]} {waiting[sender].pop(0)}"
         if chance.random() < 0.03:

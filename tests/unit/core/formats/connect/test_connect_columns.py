@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What records say of their columns: the same text for the same columns, whatever stood before them."""
+"""Compare what records say of their columns: the same text for the same columns, whatever stood before them."""
 
 from __future__ import annotations
 
@@ -125,13 +125,13 @@ def test_the_text_does_not_depend_on_the_rows_before() -> None:
 
     def texts(order: list[int]) -> dict[int, str]:
         known = ColumnTexts(no_key=())
-        numbers = {place: known.number(*rows[place]) for place in order for _ in range(3)}
-        return {place: known.texts[number] for place, number in numbers.items()}
+        numbers = {index: known.number(*rows[index]) for index in order for _ in range(3)}
+        return {index: known.texts[number] for index, number in numbers.items()}
 
-    wanted = texts([0, 1, 2, 3])
-    assert all(texts(list(order)) == wanted for order in permutations(range(4)))
-    assert (describe(wanted[0]).names, describe(wanted[0]).key) == (("id", "v"), ("id",))
-    assert wanted[0] == wanted[2]
+    expected = texts([0, 1, 2, 3])
+    assert all(texts(list(order)) == expected for order in permutations(range(4)))
+    assert (describe(expected[0]).names, describe(expected[0]).key) == (("id", "v"), ("id",))
+    assert expected[0] == expected[2]
 
 
 class Payload(Message):

@@ -63,9 +63,9 @@ def key(*names: str) -> bytes:
 
 
 def ddl(text: str, database: str | None = "shop", **position: Any) -> bytes:
-    place = {"ts_sec": 1_700_000_000, "file": "bin.000012", "pos": 900, "gtids": "acd7:1-20", **position}
+    source = {"ts_sec": 1_700_000_000, "file": "bin.000012", "pos": 900, "gtids": "acd7:1-20", **position}
     named = {} if database is None else {"databaseName": database}
-    message = {"source": {"server": ""}, "position": place, **named, "ddl": text, "tableChanges": None}
+    message = {"source": {"server": ""}, "position": source, **named, "ddl": text, "tableChanges": None}
     return json.dumps(message, separators=(",", ":")).encode()
 
 
@@ -209,7 +209,7 @@ def test_ddl_that_needs_no_database_may_have_none(text: str) -> None:
     assert (change["kind"], change["default_database"]) == ("schema", "")
 
 
-# ---- what is no message
+# ---- what is not a message
 
 
 @pytest.mark.parametrize(

@@ -100,9 +100,9 @@ def test_a_column_that_is_not_carried_is_absent_and_did_not_change() -> None:
     assert [wire_format.describe(c["columns"]).complete for c in actual] == [True, False, True]
 
 
-def typed(given: Any, kind: str, options: Any = OPTIONS) -> Any:
+def typed(written: Any, kind: str, options: Any = OPTIONS) -> Any:
     """Return the value of a column of this type, or why there is none."""
-    (change,) = changes(wire("INSERT", fields=FIELDS[1:], afterImages=[given]), options=options)
+    (change,) = changes(wire("INSERT", fields=FIELDS[1:], afterImages=[written]), options=options)
     assert change["kind"] == "row", change["error"]
     wire_format, column = open_format("drs-avro", options), parse_type(kind)
     encoding = wire_format.encoding_of("v", column, wire_format.describe(change["columns"]))
@@ -111,7 +111,7 @@ def typed(given: Any, kind: str, options: Any = OPTIONS) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("given", "kind", "expected"),
+    ("written", "kind", "expected"),
     [
         (integer(-128), "tinyint", -128),
         (integer(2**64 - 1), "bigint unsigned", Decimal(2**64 - 1)),
@@ -141,12 +141,12 @@ def typed(given: Any, kind: str, options: Any = OPTIONS) -> Any:
         (None, "blob", None),
     ],
 )  # fmt: skip
-def test_values_read_as_the_source_has_them(given: Any, kind: str, expected: object) -> None:
-    assert typed(given, kind) == expected
+def test_values_read_as_the_source_has_them(written: Any, kind: str, expected: object) -> None:
+    assert typed(written, kind) == expected
 
 
 @pytest.mark.parametrize(
-    ("given", "kind"),
+    ("written", "kind"),
     [
         (value("TextObject", type="blob", value="test"), "blob"),
         (value("TextObject", type="x", value="dGVzdA=="), "varbinary(9)"),
@@ -158,8 +158,8 @@ def test_values_read_as_the_source_has_them(given: Any, kind: str, expected: obj
         (instant(1624614713, 0), "datetime"),
     ],
 )
-def test_values_of_another_form_than_their_column_are_refused(given: Any, kind: str) -> None:
-    assert isinstance(typed(given, kind), str)
+def test_values_of_another_form_than_their_column_are_refused(written: Any, kind: str) -> None:
+    assert isinstance(typed(written, kind), str)
 
 
 def test_local_time_text_in_a_timestamp_column_needs_a_stated_zone() -> None:

@@ -250,8 +250,8 @@ def test_progress_is_read_from_rows_and_heartbeats() -> None:
     actual = wire_format.progress_of("t", None, wire("INSERT", fields=FIELDS, afterImages=A))
     assert (actual.source_time_ms, actual.heartbeat) == (1624614713000, False)
     assert wire_format.progress_of("t", None, wire("HEARTBEAT")).heartbeat
-    for given in (None, b"", b"garbage", wire("CHECKPOINT"), wire("INSERT", sourceTimestamp=5)):
-        assert wire_format.progress_of("t", None, given) is None
+    for record in (None, b"", b"garbage", wire("CHECKPOINT"), wire("INSERT", sourceTimestamp=5)):
+        assert wire_format.progress_of("t", None, record) is None
 
 
 def test_operations_may_have_other_names() -> None:

@@ -69,7 +69,7 @@ def logical(base: Any, name: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "token"),
+    ("kind", "written", "token"),
     [
         # fastavro's own reading of a decimal rounds to the stated precision
         (logical("bytes", "decimal", precision=4, scale=2), b"\x01\x00\x00\x00", "167772.16"),
@@ -91,17 +91,17 @@ def logical(base: Any, name: str, **more: Any) -> dict[str, Any]:
         ({"type": "fixed", "name": "F", "size": 2}, b"\x00\xff", "AP8="),
     ],
 )  # fmt: skip
-def test_every_avro_value_becomes_an_exact_token(kind: Any, given: Any, token: object) -> None:
+def test_every_avro_value_becomes_an_exact_token(kind: Any, written: Any, token: object) -> None:
     tree = schema_of({"c": ["null", kind]})
     # written without logical types: fastavro would convert
     plain = fastavro.parse_schema(json.loads(json.dumps(tree).replace("logicalType", "l")))
-    (change,) = changes(encoded(plain, event(data={"c": given})), options={**PLAIN, "schema": json.dumps(tree)})
+    (change,) = changes(encoded(plain, event(data={"c": written})), options={**PLAIN, "schema": json.dumps(tree)})
     assert change["kind"] == "row", change["error"]
     assert image(change["after"]) == {"c": token}
 
 
 @pytest.mark.parametrize(
-    ("kind", "given"),
+    ("kind", "written"),
     [
         ("double", float("nan")),
         ("double", float("-inf")),
@@ -114,10 +114,10 @@ def test_every_avro_value_becomes_an_exact_token(kind: Any, given: Any, token: o
         (logical("long", "time-micros"), 10**13),
     ],
 )
-def test_a_value_whose_meaning_is_not_known_is_an_error(kind: Any, given: Any) -> None:
+def test_a_value_whose_meaning_is_not_known_is_an_error(kind: Any, written: Any) -> None:
     tree = schema_of({"c": kind})
     plain = fastavro.parse_schema(json.loads(json.dumps(tree).replace("logicalType", "l")))
-    (change,) = changes(encoded(plain, event(data={"c": given})), options={**PLAIN, "schema": json.dumps(tree)})
+    (change,) = changes(encoded(plain, event(data={"c": written})), options={**PLAIN, "schema": json.dumps(tree)})
     assert (change["kind"], change["error_code"]) == ("error", "record.malformed")
 
 
@@ -158,13 +158,13 @@ def test_a_name_that_is_no_text_is_an_error(kind: dict[str, Any]) -> None:
         "name": "Cell",
         "fields": [{"name": "name", "type": kind}, {"name": "value", "type": VALUE}],
     }
-    (beside,) = decoded({"type": "array", "items": cell}, event(data=[{"name": name, "value": 1}]))
+    (change,) = decoded({"type": "array", "items": cell}, event(data=[{"name": name, "value": 1}]))
     tree = schema_of(None, {"type": "array", "items": VALUE})
     column = {"type": "record", "name": "Column", "fields": [{"name": "name", "type": kind}]}
     tree["fields"].insert(0, {"name": "names", "type": {"type": "array", "items": column}})
     options = {**PLAIN, "schema": json.dumps(tree), "field.columns": "names"}
     (listed,) = changes(encoded(fastavro.parse_schema(tree), event(names=[{"name": name}], data=[1])), options=options)
-    assert [(c["kind"], c["error_code"]) for c in (beside, listed)] == [("error", "record.malformed")] * 2
+    assert [(c["kind"], c["error_code"]) for c in (change, listed)] == [("error", "record.malformed")] * 2
 
 
 def test_bytes_like_the_mark_of_an_absent_column_are_carried() -> None:

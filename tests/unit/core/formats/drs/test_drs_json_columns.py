@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What DRS's messages tell of columns, and how the values of each type read."""
+"""Read what DRS's messages say of columns, and how the values of each type read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import ColumnType
 from tests.unit.core.formats.drs.json_changes import NEW, changes, image, message, value
 
-# ---- what is told of columns
+# ---- what messages say of columns
 
 
 def test_the_record_names_its_columns_types_and_key_whatever_their_order() -> None:
@@ -28,9 +28,9 @@ def test_the_record_names_its_columns_types_and_key_whatever_their_order() -> No
     assert description.complete
 
 
-@pytest.mark.parametrize(("given", "key"), [([], ()), (None, None), (["v", "id"], ("v", "id"))])
-def test_a_key_may_be_empty_or_not_reported(given: object, key: object) -> None:
-    (change,) = changes(message("INSERT", [NEW], pkNames=given))
+@pytest.mark.parametrize(("stated", "key"), [([], ()), (None, None), (["v", "id"], ("v", "id"))])
+def test_a_key_may_be_empty_or_not_reported(stated: object, key: object) -> None:
+    (change,) = changes(message("INSERT", [NEW], pkNames=stated))
     assert open_format("drs-json").describe(change["columns"]).key == key
 
 

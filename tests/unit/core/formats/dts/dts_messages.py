@@ -116,10 +116,10 @@ def changes(*values: bytes | None, numbers: list[int] | None = None, shards: str
     """
     count = len(values)
     headers = [[] for _ in values]
-    for place, result in enumerate(numbers or ()):
-        headers[place].append(("ps", str(result).encode()))
-    for place, shard in enumerate(shards):
-        headers[place].append(("ShardId", shard.encode()))
+    for index, result in enumerate(numbers or ()):
+        headers[index].append(("ps", str(result).encode()))
+    for index, shard in enumerate(shards):
+        headers[index].append(("ShardId", shard.encode()))
     wire = open_format("dts-protobuf", more.pop("options", None))
     records = Records(
         "t", 3, list(range(count)), [1000] * count, [None] * count, values, headers if numbers or shards else [], **more
@@ -135,8 +135,8 @@ def change(*entries: Entry, **more: Any) -> dict[str, Any]:
     return result
 
 
-def kinds(found: list[dict]) -> list[tuple[int, str]]:
-    return [(item["offset"], item["error_code"] or item["op"] or item["kind"]) for item in found]
+def kinds(decoded: list[dict]) -> list[tuple[int, str]]:
+    return [(item["offset"], item["error_code"] or item["op"] or item["kind"]) for item in decoded]
 
 
 def value(kind: str, data: Data, **more: Any) -> Any:

@@ -65,9 +65,9 @@ def test_rows_of_any_kind_are_as_those_read_field_by_field(seed: int) -> None:
     chance = random.Random(seed)
     values = records_of(chance, any_value if seed % 3 else usual)
     for _ in range(chance.randrange(3) if seed % 2 else 0):
-        broken, place = chance.randrange(len(values)), chance.randrange(40, 200)
+        broken, index = chance.randrange(len(values)), chance.randrange(40, 200)
         value = bytearray(values[broken])
-        value[place % len(value)] = chance.randrange(256)
+        value[index % len(value)] = chance.randrange(256)
         values[broken] = bytes(value)
     assert decoded(values) == decoded(values, passed=99)
 

@@ -108,10 +108,10 @@ def random_entry(chance: random.Random, number: int) -> Entry:
     event = entry.event.dmlEvent
     event.dmlEventType = chance.randrange(3)
     width = chance.choice([1, 2, 5, 9])
-    kinds = [chance.choice(KINDS[:2]) if place == 0 else chance.choice(KINDS) for place in range(width)]
+    kinds = [chance.choice(KINDS[:2]) if index == 0 else chance.choice(KINDS) for index in range(width)]
     keyed = chance.random() < 0.8
-    for place, kind in enumerate(kinds):
-        column = Column(name=f"c{place}", originalType=kind.encode(), isKey=keyed and place == 0)
+    for index, kind in enumerate(kinds):
+        column = Column(name=f"c{index}", originalType=kind.encode(), isKey=keyed and index == 0)
         event.columns.append(column.SerializeToString())
     for _ in range(chance.randrange(1, 6)):
         row = event.rows.add()
@@ -129,14 +129,14 @@ def sent(chance: random.Random, entries: list[Entry]) -> list[bytes]:
     total = chance.choice([1, 1, 1, 2, 4])
     cuts = sorted([0, len(data), *(chance.randrange(len(data)) for _ in range(total - 1))])
     return [
-        Envelope(version=1, total=total, index=place, data=data[low:high]).SerializeToString()
-        for place, (low, high) in enumerate(pairwise(cuts))
+        Envelope(version=1, total=total, index=index, data=data[low:high]).SerializeToString()
+        for index, (low, high) in enumerate(pairwise(cuts))
     ]
 
 
 def stretch(values: list[bytes], first: int = 0) -> Records:
     count = len(values)
-    headers = [[("ps", str(first + place + 1).encode())] for place in range(count)]
+    headers = [[("ps", str(first + index + 1).encode())] for index in range(count)]
     return Records("t", 0, list(range(first, first + count)), [0] * count, [None] * count, values, headers)
 
 
@@ -145,7 +145,7 @@ def test_columns_give_what_single_messages_give_however_the_records_are_cut() ->
     values: list[bytes] = []
     expected: list[Any] = []
     for group in range(700):
-        entries = [random_entry(chance, group * 10 + place + 1) for place in range(chance.randrange(1, 5))]
+        entries = [random_entry(chance, group * 10 + index + 1) for index in range(chance.randrange(1, 5))]
         values += sent(chance, entries)
         expected += [row for entry in entries for row in oracle(entry)]
     whole = open_format("dts-protobuf").decode(stretch(values))
@@ -172,15 +172,15 @@ def test_a_broken_record_changes_nothing_of_the_others() -> None:
     wire = open_format("dts-protobuf")
     alone = [[{**c, "offset": 0} for c in wire.decode(stretch([value])).to_pylist()] for value in values]
     broken: dict[int, bytes] = {}
-    for place in chance.sample(range(len(values)), 60):
-        value = bytearray(values[place])
+    for index in chance.sample(range(len(values)), 60):
+        value = bytearray(values[index])
         value[chance.randrange(8, len(value))] ^= 1 << chance.randrange(8)
-        broken[place] = bytes(value)
-    mixed = [broken.get(place, value) for place, value in enumerate(values)]
-    actual: dict[int, list[Any]] = {place: [] for place in range(len(values))}
+        broken[index] = bytes(value)
+    mixed = [broken.get(index, value) for index, value in enumerate(values)]
+    actual: dict[int, list[Any]] = {index: [] for index in range(len(values))}
     for change in open_format("dts-protobuf").decode(stretch(mixed)).to_pylist():
         actual[change["offset"]].append({**change, "offset": 0})
-    assert all(actual[place] for place in broken)
-    assert [actual[place] for place in range(len(values)) if place not in broken] == [
-        changes for place, changes in enumerate(alone) if place not in broken
+    assert all(actual[index] for index in broken)
+    assert [actual[index] for index in range(len(values)) if index not in broken] == [
+        changes for index, changes in enumerate(alone) if index not in broken
     ]

@@ -142,13 +142,13 @@ def test_a_statement_without_a_default_database_takes_the_headers() -> None:
 
 def test_the_same_statement_in_several_partitions_has_the_same_place() -> None:
     sent = record(ddl(b"DROP TABLE t", 12))
-    places = set()
+    positions = set()
     for partition in (0, 1):
         (actual,) = (
             open_format("dts-protobuf").decode(Records("t", partition, [5], [0], [None], [sent], [])).to_pylist()
         )
-        places.add((actual["position"], actual["statement"]))
-    assert len(places) == 1
+        positions.add((actual["position"], actual["statement"]))
+    assert len(positions) == 1
 
 
 def test_a_heartbeat_is_progress() -> None:
@@ -257,8 +257,8 @@ def test_progress_is_the_oldest_event_of_a_record_or_the_newest_mark() -> None:
         return dml([ID], new(number("1")), timestamp=time)
 
     def mark(time: int) -> Entry:
-        kept = CheckpointEvent(syncedGtid="g:1-5")
-        return Entry(header=header(MessageType.CHECKPOINT, timestamp=time), event=Event(checkpointEvent=kept))
+        checkpoint = CheckpointEvent(syncedGtid="g:1-5")
+        return Entry(header=header(MessageType.CHECKPOINT, timestamp=time), event=Event(checkpointEvent=checkpoint))
 
     assert reported(row(20), row(10), mark(30)) == (10_000, False)
     assert reported(mark(30), mark(20)) == (30_000, True)

@@ -68,7 +68,7 @@ def test_a_group_that_lacks_a_slice_is_one_error() -> None:
 def test_a_group_that_is_begun_again_loses_nothing() -> None:
     parts = sliced(3, dml([ID], new(number("1"))))
     actual = kinds(changes(parts[0], parts[1], *parts))
-    assert actual == [*[(place, "ignored") for place in range(4)], (4, "insert")]
+    assert actual == [*[(index, "ignored") for index in range(4)], (4, "insert")]
 
 
 def test_a_record_that_is_no_envelope_does_not_tear_a_group() -> None:

@@ -77,8 +77,8 @@ from tests.unit.core.formats.dts.dts_messages import (
     ],
 )
 def test_values_stand_in_images_as_they_were_received(kind: str, data: Data, token: str | None) -> None:
-    wanted = data.sv if token is None and data.sv else token
-    assert value(kind, data) == wanted
+    expected = data.sv if token is None and data.sv else token
+    assert value(kind, data) == expected
 
 
 @pytest.mark.parametrize(

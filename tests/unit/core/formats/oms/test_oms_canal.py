@@ -75,18 +75,20 @@ def test_the_samples_values_are_those_of_the_database() -> None:
     insert = changes(samples()[0])[0]
     wire = open_format("oms-canal")
     description = wire.describe(insert["columns"])
-    wanted = {
+    expected = {
         "col3": (ColumnType("float"), pytest.approx(1.2222)),
         "col4": (ColumnType("double"), 1e-307),
         "col9": (ColumnType("blob"), b"hello world"),
         "col13": (ColumnType("bigint", unsigned=True), 10223372036854775806),
         "col14": (ColumnType("timestamp", 6), 1_606_233_662_012_345),
     }
-    fields = [Field(wire.encoding_of(n, kind, description), kind, arrow_type(kind)) for n, (kind, _) in wanted.items()]
+    fields = [
+        Field(wire.encoding_of(n, kind, description), kind, arrow_type(kind)) for n, (kind, _) in expected.items()
+    ]
     typed = type_images(pa.array([insert["after"]]), fields)
     assert typed.failures == []
     got = [c.cast(pa.int64())[0].as_py() if pa.types.is_timestamp(c.type) else c[0].as_py() for c in typed.columns]
-    assert got == [value for _, value in wanted.values()]
+    assert got == [value for _, value in expected.values()]
 
 
 def test_a_key_that_is_not_in_the_row_is_no_key() -> None:
@@ -100,7 +102,7 @@ def test_a_key_that_is_not_in_the_row_is_no_key() -> None:
     schema = wire.infer(wire.describe(actual[0]["columns"]))
     assert schema is not None
     assert [column.name for column in schema.key_columns] == ["id"]
-    assert schema.named("d").type == ColumnType("longtext")  # the scale is not told
+    assert schema.named("d").type == ColumnType("longtext")  # the scale is not stated
 
 
 def test_a_record_without_pk_names_does_not_say_its_key() -> None:
@@ -121,7 +123,7 @@ def test_columns_are_those_of_the_row_not_of_the_types() -> None:
     short, long = changes(message([{"id": 1}]), message([{"id": 1, "d": 1, "b": None, "x": 2}]))
     assert wire.describe(short["columns"]).names == ("id",)
     assert wire.describe(long["columns"]).names == ("id", "d", "b", "x")
-    assert wire.infer(wire.describe(long["columns"])) is None  # of x no type is told
+    assert wire.infer(wire.describe(long["columns"])) is None  # of x no type is stated
 
 
 def test_the_same_description_is_the_same_text() -> None:

@@ -283,8 +283,8 @@ def test_no_split_of_the_input_changes_anything() -> None:
     values = [message("INSERT", None, ROW), message("UPDATE", BEFORE, ROW, schema(table="b")), message("X")]
     values += [message("INSERT", None, '{"id":1}'), message("DELETE", BEFORE)]
     whole = changes(*values)
-    for place, value in enumerate(values):
-        assert {**change(value), "offset": place, "kafka_time": whole[place]["kafka_time"]} == whole[place]
+    for index, value in enumerate(values):
+        assert {**change(value), "offset": index, "kafka_time": whole[index]["kafka_time"]} == whole[index]
 
 
 def test_progress_is_the_source_time_of_changes_and_heartbeats() -> None:

@@ -122,8 +122,8 @@ def test_numbers_keep_all_their_digits() -> None:
 
 
 def test_every_member_of_the_metadata_but_names_and_sequence_may_be_missing() -> None:
-    kept = ("db", "table_name", "storeDataSequence", "dbType")
-    actual = change(message(**{name: "absent" for name in META if name not in kept}))
+    required = ("db", "table_name", "storeDataSequence", "dbType")
+    actual = change(message(**{name: "absent" for name in META if name not in required}))
     assert (actual["kind"], actual["database"], actual["source_time"]) == ("row", "shop", None)
 
 
@@ -345,9 +345,9 @@ def test_null_in_both_images_of_an_update_stays_null_unless_stated_otherwise() -
 def test_no_split_of_the_input_changes_anything() -> None:
     values = [message(), message("UPDATE", BEFORE), message(table_name="b"), message("X"), message(after='{"a":1}')]
     whole = changes(*values)
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         actual = change(value)
-        assert {**actual, "offset": place, "kafka_time": whole[place]["kafka_time"]} == whole[place]
+        assert {**actual, "offset": index, "kafka_time": whole[index]["kafka_time"]} == whole[index]
 
 
 @pytest.mark.parametrize(
@@ -412,7 +412,7 @@ def test_of_the_vendors_samples_the_delete_is_json() -> None:
 
 
 def test_the_vendors_insert_and_update_are_rows_without_their_comma_too_many() -> None:
-    mended = [re.sub(rb",(\s*\})", rb"\1", sample) for sample in samples()]
-    actual = changes(*mended, sequenceEnabled="false")
+    fixed = [re.sub(rb",(\s*\})", rb"\1", sample) for sample in samples()]
+    actual = changes(*fixed, sequenceEnabled="false")
     assert [item["op"] for item in actual] == ["insert", "update", "delete"]
     assert '"col5":10223372036854775806' in actual[0]["after"].replace(" ", "")

@@ -46,8 +46,8 @@ def change(value: bytes, **options: str) -> dict[str, Any]:
     return only
 
 
-def details(found: dict[str, Any]) -> Any:
-    return open_format("oms-default-extended").describe(found["columns"]).details
+def details(decoded_change: dict[str, Any]) -> Any:
+    return open_format("oms-default-extended").describe(decoded_change["columns"]).details
 
 
 def test_types_are_taken_out_of_the_image_and_describe_it() -> None:
@@ -162,7 +162,7 @@ def inferred(types: dict[str, str], key: str = "id", dialect: str = "OB_MYSQL") 
 def test_inferred_types_hold_every_value_of_the_named_type() -> None:
     assert inferred({"id": "INT64", "a": "TINYINT", "b": "SMALLINT", "c": "INT", "d": "BIGINT", "e": "BOOLEAN"}) == {
         "id": ColumnType("bigint"),
-        "a": ColumnType("smallint"),  # whether it is unsigned is not told
+        "a": ColumnType("smallint"),  # whether it is unsigned is not stated
         "b": ColumnType("int"),
         "c": ColumnType("bigint"),
         "d": ColumnType("decimal", 38, 0),  # 10223372036854775806 in the samples

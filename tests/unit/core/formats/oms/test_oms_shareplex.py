@@ -53,14 +53,14 @@ def samples() -> list[bytes]:
 
 
 def test_the_vendors_samples_are_an_insert_an_update_and_a_delete() -> None:
-    # their scn, 123456789, is no time with a counter
+    # their scn, 123456789, is not a time with a counter
     insert, update, delete = changes(*samples(), sequenceEnabled="false")
     assert [c["op"] for c in (insert, update, delete)] == ["insert", "update", "delete"]
     assert {(c["database"], c["table"]) for c in (insert, update, delete)} == {("mock_database", "mock_table")}
     assert insert["after"].count("E-308") == 2
     assert json.loads(insert["after"], parse_float=str) == json.loads(delete["before"], parse_float=str)
     assert json.loads(update["before"], parse_float=str) == json.loads(insert["after"], parse_float=str)
-    # the column that the sample changes is none of the row's: it is told, so that nothing is lost in silence
+    # the column that the sample changes is none of the row's: it is reported, so that nothing is lost in silence
     assert open_format("oms-shareplex").describe(update["columns"]).names[-1] == "string"
 
 
