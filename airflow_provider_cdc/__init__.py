@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.operators.canal import CanalDrainOperator
     from airflow_provider_cdc.operators.check import CdcCheckOperator
     from airflow_provider_cdc.operators.doctor import CdcDoctorOperator
+    from airflow_provider_cdc.operators.maintain import CdcMaintainOperator
     from airflow_provider_cdc.operators.plan import CdcPlanOperator
+    from airflow_provider_cdc.operators.replay import CdcReplayOperator
     from airflow_provider_cdc.operators.sync import CdcSyncOperator
     from airflow_provider_cdc.operators.table_state import CdcTableStateOperator
     from airflow_provider_cdc.retries import CdcRetryPolicy
@@ -57,7 +59,9 @@ _HOMES = {
     "KafkaProgressHook": "airflow_provider_cdc.hooks.kafka",
     "CdcCheckOperator": "airflow_provider_cdc.operators.check",
     "CdcDoctorOperator": "airflow_provider_cdc.operators.doctor",
+    "CdcMaintainOperator": "airflow_provider_cdc.operators.maintain",
     "CdcPlanOperator": "airflow_provider_cdc.operators.plan",
+    "CdcReplayOperator": "airflow_provider_cdc.operators.replay",
     "CdcDag": "airflow_provider_cdc.task_group",
     "cdc_task_group": "airflow_provider_cdc.task_group",
     "Freshness": "airflow_provider_cdc.checks",
@@ -94,12 +98,14 @@ __all__ = [
     "CdcLagExceededTrigger",
     "CdcLagSensor",
     "CdcLedgerHook",
+    "CdcMaintainOperator",
     "CdcNewRecordsTrigger",
     "CdcNotifier",
     "CdcPipeline",
     "CdcPipelineLink",
     "CdcPlanOperator",
     "CdcReceivedSensor",
+    "CdcReplayOperator",
     "CdcRetryPolicy",
     "CdcSchemaChangeSensor",
     "CdcSyncOperator",

@@ -40,7 +40,9 @@ class Forgetful(Replay):
         return problems
 
     def _differences(self, picture: Picture) -> list[str]:
-        late = {f"{state.database}.{state.table}" for state in self.states.values() if REFUSED in state.reason}
+        refused = [state for state in self.states.values() if REFUSED in state.reason]
+        late = {f"{state.database}.{state.table}" for state in refused}
+        self.parked |= {state.table_id: REFUSED for state in refused}  # a renamed one stays where it is
         self.refused += len(late)
         return [problem for problem in super()._differences(picture) if not any(name in problem for name in late)]
 

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Maintain the tables and the change log of a pipeline."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_provider_cdc.batch.arguments import PipelineLike
+from airflow_provider_cdc.core.printable import printable
+from airflow_provider_cdc.engine.task import Stopper
+from airflow_provider_cdc.operators.pipeline import PipelineOperator, airflow_errors, task_try
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class CdcMaintainOperator(PipelineOperator):
+    """Put small files of the tables together, write checkpoints, remove what is older than ``policy.log_retention``.
+
+    It may run next to batches. The change log is only shortened while nobody else works on the pipeline; ``busy`` of
+    the result names who did. A table that cannot be maintained fails the task after the others are done.
+
+    :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file. (templated)
+    """
+
+    ui_color = "#dcfce7"
+
+    def __init__(self, *, pipeline: PipelineLike, **kwargs: Any) -> None:
+        super().__init__(pipeline=pipeline, **kwargs)
+        self._stopper = Stopper()
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Return what was done: ``tables``, ``log``, ``states``, ``busy``."""
+        from airflow_provider_cdc.batch.maintenance import maintain, maintenance_document
+
+        with airflow_errors():
+            pipeline = self.configured(context)
+            done = maintain(pipeline, say=self._say, kill=self._stopper, owner=task_try(context))
+        failed = [table for table in done.tables if table.error is not None]
+        if failed:
+            texts = [f"{t.database}.{t.table}: {(t.error or {}).get('message')}" for t in failed]
+            kind = AirflowException if all(table.transient for table in failed) else AirflowFailException
+            raise kind(printable(f"tables could not be maintained: {'; '.join(texts)}"))
+        return maintenance_document(pipeline, done)
+
+    def on_kill(self) -> None:
+        """Stop the process."""
+        self._stopper("the task was killed")
+
+    def _say(self, line: str) -> None:
+        self.log.info("%s", printable(line))

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators that replay rows and maintain tables, as a task's process runs them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from airflow_provider_cdc import CdcMaintainOperator, CdcPlanOperator, CdcReplayOperator
+from airflow_provider_cdc.core.ledger import Ledger
+
+from .shop import Shop, demand_data, feed, rows, until
+
+if TYPE_CHECKING:
+    from tests.services.broker import Broker
+
+pytestmark = pytest.mark.airflow
+
+
+@pytest.fixture(scope="module")
+def filled() -> Iterator[Broker]:
+    """Return a broker of its own with the shop's first two phases."""
+    demand_data()
+    from tests.services.broker import Broker
+
+    with Broker() as running:
+        feed(running, 0, 1)
+        yield running
+
+
+@pytest.fixture
+def shop(filled: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    site = Shop(tmp_path, {"bootstrap.servers": filled.bootstrap})
+    for name, value in site.env().items():
+        if name.startswith("AIRFLOW_CONN_"):
+            monkeypatch.setenv(name, value)
+    return site
+
+
+def run(operator: Any) -> dict[str, Any]:
+    """Run a task and return its result as XCom has it."""
+    answer: dict[str, Any] = json.loads(json.dumps(operator.execute({})))
+    return answer
+
+
+def test_rows_are_replayed_and_tables_maintained(shop: Shop) -> None:
+    file = str(shop.file())
+    assert shop.run("sync", "--until", until(0)).code == 0
+    explained = run(CdcPlanOperator(task_id="plan", pipeline=file, until="now", explain=True))
+    assert {table["table"] for table in explained["explain"]["tables"]} >= {"shop.customers", "shop.orders"}
+    assert shop.run("sync").code == 0
+    before = sorted(map(str, rows(shop.lake, "shop", "customers")))
+
+    again = run(CdcReplayOperator(task_id="replay", pipeline=file, tables=["shop.customers"], until=until(0)))
+    assert again["changes"]["replayed"] > 0
+    assert [table["table"] for table in again["tables"]] == ["customers"]
+
+    done = run(CdcMaintainOperator(task_id="maintain", pipeline=file))
+    assert {line["table"] for line in done["tables"]} >= {"shop.customers", "shop.orders"}
+    assert (done["busy"], done["log"]["files"]) == (None, 0)
+    assert sorted(map(str, rows(shop.lake, "shop", "customers"))) == before
+
+
+def test_a_wrong_table_fails_for_good_and_a_busy_pipeline_for_now(shop: Shop) -> None:
+    file = str(shop.file())
+    assert shop.run("sync").code == 0
+    with pytest.raises(AirflowFailException, match="custmers"):
+        run(CdcReplayOperator(task_id="replay", pipeline=file, tables=["shop.custmers"]))
+    with Ledger(f"sqlite:///{shop.ledger}").lease("shop", "somebody else"):
+        with pytest.raises(AirflowException, match="somebody else") as caught:
+            run(CdcReplayOperator(task_id="replay", pipeline=file))
+        assert not isinstance(caught.value, AirflowFailException)
