@@ -47,6 +47,7 @@ from spark_jobs.sinks.delta.table import Commit, DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 from spark_jobs.tasks.committed_state import committed_state
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, Span
+from spark_jobs.workers.malloc import keep_memory
 
 _REFUSED = 1_000  # rows that a report names of a table that is parked for them
 
@@ -59,6 +60,7 @@ def apply(
     :param stage: folder for what the Spark writer is to commit afterwards; None lets the task commit itself.
     """
     begin = time.monotonic()
+    keep_memory()
     table = _Table(job, task, secrets, stage)
     try:
         try:

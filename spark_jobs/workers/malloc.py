@@ -1,17 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep freed memory in the process: fetched again, page by page, it costs up to a fourth of landing."""
+"""Keep freed memory in the process: fetched again, page by page, it costs up to a fourth of a batch."""
 
 from __future__ import annotations
 
-import numpy as np
+import ctypes
+from functools import cache
 
-_LARGEST = 31 << 20  # bytes: pieces of 32 MiB and more glibc always fetches again
+# parameters of glibc's mallopt, and bytes
+_TRIM_THRESHOLD, _TOP_PAD, _MMAP_THRESHOLD = -1, -2, -3
+_SETTINGS = {_MMAP_THRESHOLD: 32 << 20, _TRIM_THRESHOLD: 512 << 20, _TOP_PAD: 64 << 20}
 
 
+@cache
 def keep_memory() -> None:
-    """Let the C library keep pieces as large as a batch of records needs.
+    """Let the C library take pieces of up to 32 MiB from its heap, grow that in large steps, and seldom trim it.
 
-    Once a piece was given back, glibc takes as much from its heap and trims that only when twice as much is free
-    (mallopt, M_MMAP_THRESHOLD). A piece that nobody writes to costs no memory.
+    Larger pieces are fetched and given back one by one: records of megabytes would leave holes in the heap. Without
+    glibc nothing changes. A task's end (``release_unused``) gives back what Arrow holds.
     """
-    np.empty(_LARGEST, np.uint8)
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return
+    for parameter, size in _SETTINGS.items():
+        mallopt(parameter, size)

@@ -13,7 +13,6 @@ import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -124,18 +123,15 @@ def _latest(changes: DataFrame) -> DataFrame:
 
 
 def _merge(spark: SparkSession, source: DataFrame, path: str) -> None:
-    target = DeltaTable.createIfNotExists(spark).location(path)
-    for name, kind in _TARGET.items():
-        target = target.addColumn(name, kind)
-    table = target.execute()
-    values = {name: f"s.{name}" for name in _TARGET}
-    (
-        table.alias("t")
-        .merge(source.alias("s"), "t.id = s.id")
-        .whenMatchedDelete("s.gone")
-        .whenMatchedUpdate(set=values)
-        .whenNotMatchedInsert("not s.gone", values)
-        .execute()
+    columns = ", ".join(f"{name} {kind}" for name, kind in _TARGET.items())
+    spark.sql(f"CREATE TABLE IF NOT EXISTS delta.`{path}` ({columns}) USING DELTA")
+    source.createOrReplaceTempView("newest")
+    sets = ", ".join(f"t.{name} = s.{name}" for name in _TARGET)
+    values = ", ".join(f"s.{name}" for name in _TARGET)
+    spark.sql(
+        f"MERGE INTO delta.`{path}` t USING newest s ON t.id = s.id WHEN MATCHED AND s.gone THEN DELETE "
+        f"WHEN MATCHED THEN UPDATE SET {sets} "
+        f"WHEN NOT MATCHED AND NOT s.gone THEN INSERT ({', '.join(_TARGET)}) VALUES ({values})"
     )
 
 

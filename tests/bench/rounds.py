@@ -49,7 +49,7 @@ class Rounds:
             return
         self._warm = True
         say("warm-up, not measured")
-        imports = "import confluent_kafka, delta.tables, msgspec, pyspark.daemon, pyspark.sql.functions, pyspark.worker"
+        imports = "import confluent_kafka, msgspec, pyspark.daemon, pyspark.sql.functions, pyspark.worker"
         self._run([sys.executable, "-c", imports], {})
         for who in (spark, spark, Inline(spark.arena)):  # the second start of Spark keeps its classes
             if not self._chosen(who):
