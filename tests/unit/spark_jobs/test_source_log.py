@@ -142,6 +142,12 @@ def test_a_reset_begins_numbers_and_files_again(pipeline: Pipeline) -> None:
     assert [one.offset for one in pipeline.batch({0: log(A, 1, 20, file=1, time=2_000)})] == [20]
 
 
+def test_a_reset_without_source_times_is_not_seen_where_gtids_begin_again(pipeline: Pipeline) -> None:
+    """A documented limit (docs/formats/README.md, "A log that begins again"): it looks like old records."""
+    assert not pipeline.batch({0: untimed(log(A, 500, 20))})
+    assert not pipeline.batch({0: untimed(log(A, 1, 20, file=1))})
+
+
 def test_repeated_records_and_then_another_log(pipeline: Pipeline) -> None:
     old = log(A, 1, 20)
     assert [one.offset for one in pipeline.batch({0: [*old, *old[5:], *FAILOVER]})] == [35]

@@ -70,7 +70,17 @@ def test_a_foreign_letter_never_makes_a_keyword() -> None:
 
 @pytest.mark.parametrize(
     "comment",
-    ["-- rest\n", "--\n", "# rest\n", "/* a ' ` ; */", "/**/", "/*+ hint */", "/*T![x] tidb */", "/* gh-ost */"],
+    [
+        "-- rest\n",
+        "--\n",
+        "# rest\n",
+        "/* a ' ` ; */",
+        "/**/",
+        "/*+ hint */",
+        "/*T![x] tidb */",
+        "/* gh-ost */",
+        "/* 99999 TRUNCATE t */",
+    ],
 )
 def test_comments_are_dropped(comment: str) -> None:
     assert values(f"a {comment} b") == ["a", "b"]
