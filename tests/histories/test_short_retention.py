@@ -13,7 +13,7 @@ from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.driver.maintenance import maintain
 from tests.histories.cases import case_of
 from tests.histories.log import Log
-from tests.histories.run import Replay, inline, told
+from tests.histories.run import Replay, described, inline
 from tests.histories.source import Picture
 from tests.histories.tools import TOOLS
 
@@ -54,6 +54,6 @@ def test_no_table_is_wrong_for_want_of_old_rows(name: str, log: Log, lake: Path)
         case = replace(case_of(name, seed, sizes=(5, 8)), batches=4, ends=())
         history = Forgetful(case, log, lake)
         problems = history.run()
-        assert not problems, told(history.case, history.story, problems)
+        assert not problems, described(history.case, history.story, problems)
         removed, refused = removed + history.removed, refused + history.refused
     assert removed > refused
