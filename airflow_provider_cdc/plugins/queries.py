@@ -99,7 +99,7 @@ def pipelines(connection: Connection, names: Sequence[str], dag_ids: Collection[
     """Return the overview of each pipeline, in the order of the names."""
     tables = _table_counts(connection, names)
     last = {row.name: row for row in connection.execute(_last_batches(names))}
-    cuts = {row.pipeline: row.cut for row in connection.execute(_cuts(names))}
+    cuts = _cuts(connection, list(last.values()))
     lags = {row.pipeline: row for row in connection.execute(_last_samples(names))}
     return [
         {
@@ -124,13 +124,17 @@ def _table_counts(connection: Connection, names: Sequence[str]) -> dict[str, dic
 
 
 def _last_batches(names: Sequence[str]) -> Select[Any]:
-    """Return the query of each pipeline's newest batch and of who works on it."""
+    """Return the query of each pipeline's newest batch, with outcome and cut, and of who works on it."""
     newest = _newest_seq()
     join = schema.pipelines.outerjoin(schema.batches, (_batches.pipeline == _pipelines.name) & (_batches.seq == newest))
     columns = [_pipelines.name, _pipelines.lease_owner, _pipelines.lease_since, _pipelines.lease_until]
     columns += [column for column in schema.batches.columns if column.name not in ("start", "end", "topics", "lost")]
     return (
-        select(*_without_result(columns), _stored(_batches, "status").as_string().label("outcome"))
+        select(
+            *_without_result(columns),
+            _stored(_batches, "status").as_string().label("outcome"),
+            _stored(_batches, "cut").label("cut"),
+        )
         .select_from(join)
         .where(_pipelines.name.in_(names))
     )
@@ -148,13 +152,25 @@ def _without_result(columns: Sequence[Any]) -> list[Any]:
     return [column for column in columns if column.name != "result"]
 
 
-def _cuts(names: Sequence[str]) -> Select[Any]:
-    """Return the query of the cut of each pipeline's newest batch that applied something."""
+def _cuts(connection: Connection, last: Sequence[Any]) -> dict[str, Document]:
+    """Return the cut of each pipeline's newest batch that applied something.
+
+    :param last: rows of :func:`_last_batches`; mostly the batch is among them.
+    """
+    cuts = {row.name: row.cut for row in last if row.outcome in _APPLIED}
+    others = [row.name for row in last if row.seq is not None and row.name not in cuts]
+    if others:
+        cuts |= {row.pipeline: row.cut for row in connection.execute(_earlier_cuts(others))}
+    return cuts
+
+
+def _earlier_cuts(names: Sequence[str]) -> Select[Any]:
     other = schema.batches.alias()
-    applied = select(func.max(other.c.seq)).where(
+    # Ordered, not max(): results are large, and the database reads them from the newest one on until one fits.
+    applied = select(other.c.seq).where(
         other.c.pipeline == _pipelines.name, other.c.seq > _newest_seq() - _LOOK_BACK,
         _stored(other.c, "status").as_string().in_(_APPLIED),
-    ).correlate(schema.pipelines)  # fmt: skip
+    ).order_by(other.c.seq.desc()).limit(1).correlate(schema.pipelines)  # fmt: skip
     join = schema.pipelines.join(
         schema.batches, (_batches.pipeline == _pipelines.name) & (_batches.seq == applied.scalar_subquery())
     )

@@ -245,7 +245,7 @@ def counted(database: Database) -> Iterator[dict[str, int]]:
         event.remove(engine, "before_cursor_execute", execute)
 
 
-def many(path: str, pipelines: int, tables: int) -> Database:
+def many(path: str, pipelines: int, tables: int, newest: int = 2) -> Database:
     """Return a ledger with many pipelines; every tenth has a parked table, the tables' documents are small."""
     ledger = Ledger(path)
     ledger.pipelines()
@@ -256,7 +256,7 @@ def many(path: str, pipelines: int, tables: int) -> Database:
     document = state("t").document()
     with ledger._database.writing() as connection:
         connection.execute(insert(schema.pipelines), [{"name": p, "lease_token": 1} for p in listed])
-        batches = [{"pipeline": p, "seq": seq, **common} for p in listed for seq in (1, 2)]
+        batches = [{"pipeline": p, "seq": seq, **common} for p in listed for seq in range(1, newest + 1)]
         connection.execute(insert(schema.batches), batches)
         connection.execute(insert(schema.progress), [{"pipeline": p, "seen_at": time} for p in listed])
         for number, pipeline in enumerate(listed):
@@ -281,6 +281,17 @@ def test_the_list_costs_the_same_however_many_tables_the_other_pipelines_have(tm
     assert few["statements"] == more["statements"] <= 12
     # Only the tables of the five pipelines that are shown are counted: some steps each, in hundreds.
     assert more["steps"] - few["steps"] < 5 * 190 * 20 / 100
+
+
+def test_the_list_reads_the_results_of_the_newest_batches_only(tmp_path: Any) -> None:
+    def steps(newest: int) -> int:
+        database = many(f"sqlite:///{tmp_path / f'{newest}.db'}", 60, 1, newest)
+        with counted(database) as work, database.reading() as connection:
+            page = page_of(connection, set(), limit=50)
+        assert {line["cut"]["position"] for line in page["pipelines"]} == {"x"}
+        return work["steps"]
+
+    assert steps(20) - steps(2) < 20  # a result that is looked at costs some steps
 
 
 def test_tables_of_one_page_are_read_not_all_documents(tmp_path: Any) -> None:
