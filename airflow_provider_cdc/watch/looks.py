@@ -8,6 +8,7 @@ not answer delays only those who ask for it.
 from __future__ import annotations
 
 import asyncio
+import importlib
 import threading
 import time
 from collections.abc import Callable, Hashable
@@ -38,6 +39,17 @@ FORGET_AFTER = 600.0
 
 SILENT = ("kafka.unavailable", "canal.unavailable", "ledger.unavailable")
 """Codes that concern the address, not the one who asks."""
+
+
+# Whoever starts a thread waits until it runs, and imports take long: neither may stop the event loop.
+_starter = ThreadPoolExecutor(1, thread_name_prefix="cdc-look-start")
+
+
+def _load() -> None:
+    """Import what looks need."""
+    for name in ("core.ledger", "batch.source_log", "hooks.connections", "hooks.kafka_log"):
+        importlib.import_module(f"airflow_provider_cdc.{name}")
+    importlib.import_module("confluent_kafka.admin")
 
 
 class Address:
@@ -79,9 +91,13 @@ class Address:
         return result  # type: ignore[no-any-return]
 
     def _start(self, key: Hashable, work: Callable[[], Any], now: float) -> None:
-        future = asyncio.get_running_loop().run_in_executor(self._pool, _attempt, work)
+        future = asyncio.ensure_future(self._run(work))
         self._running[key] = future
         future.add_done_callback(lambda done: self._finish(key, now, done))
+
+    async def _run(self, work: Callable[[], Any]) -> tuple[Any, CdcError | None]:
+        loop = asyncio.get_running_loop()
+        return await asyncio.wrap_future(await loop.run_in_executor(_starter, self._pool.submit, _attempt, work))
 
     def _finish(self, key: Hashable, began: float, future: asyncio.Future[Any]) -> None:
         self._running.pop(key, None)
@@ -128,6 +144,7 @@ class Looks:
         self._addresses: dict[str, Address] = {}
         self._clients = threading.local()
         self._recorded: dict[tuple[str, str], datetime] = {}
+        self._loading: asyncio.Future[None] | None = None
 
     async def answer(self, condition: Condition[Stored, Seen], max_age: float) -> Answer:
         """Return what a condition says now.
@@ -139,6 +156,9 @@ class Looks:
 
     async def readings(self, condition: Condition[Stored, Seen], max_age: float) -> tuple[Stored | None, Seen | None]:
         """Return what a condition reads of ledger and log. Parameters and errors are those of :meth:`answer`."""
+        if self._loading is None:
+            self._loading = asyncio.get_running_loop().run_in_executor(_starter, _load)
+        await asyncio.shield(self._loading)
         stored, seen = None, None
         if condition.reads_ledger:
             stored = await self._stored(condition, max_age)

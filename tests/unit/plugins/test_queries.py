@@ -252,7 +252,15 @@ def many(path: str, pipelines: int, tables: int, newest: int = 2) -> Database:
     listed = [f"p{number:03}" for number in range(pipelines)]
     time = "2026-11-20T09:00:00.000000Z"
     result = {"status": "done", "records": 5, "cut": {"consistent": True, "position": "x", "source_time": time}}
-    common = {"kind": "sync", "status": "committed", "start": {}, "end": {}, "planned_at": time, "result": result}
+    common = {
+        "kind": "sync",
+        "status": "committed",
+        "start": {},
+        "end": {},
+        "planned_at": time,
+        "result": result,
+        "dag_id": DAG,
+    }
     document = state("t").document()
     with ledger._database.writing() as connection:
         connection.execute(insert(schema.pipelines), [{"name": p, "lease_token": 1} for p in listed])
@@ -273,7 +281,7 @@ def test_the_list_costs_the_same_however_many_tables_the_other_pipelines_have(tm
     def cost(tables: int) -> dict[str, int]:
         database = many(f"sqlite:///{tmp_path / f'{tables}.db'}", 60, tables)
         with counted(database) as work, database.reading() as connection:
-            page = page_of(connection, set(), limit=5)
+            page = page_of(connection, {DAG}, limit=5)
         assert [line["tables"]["parked"] for line in page["pipelines"]] == [1] * 5
         return work
 
@@ -287,7 +295,7 @@ def test_the_list_reads_the_results_of_the_newest_batches_only(tmp_path: Any) ->
     def steps(newest: int) -> int:
         database = many(f"sqlite:///{tmp_path / f'{newest}.db'}", 60, 1, newest)
         with counted(database) as work, database.reading() as connection:
-            page = page_of(connection, set(), limit=50)
+            page = page_of(connection, {DAG}, limit=50)
         assert {line["cut"]["position"] for line in page["pipelines"]} == {"x"}
         return work["steps"]
 
