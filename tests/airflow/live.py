@@ -62,13 +62,29 @@ class LiveAirflow:
         }
         self._servers: list[Server] = []
         self._command("db", "migrate")
+        self._port = port
         for name in ("api-server", "dag-processor", "triggerer", "scheduler"):
-            log = folder / f"{name}.log"
-            command = [sys.executable, "-m", "airflow", name]
-            server = Server(f"Airflow's {name}", command, log, env=self.environment)
-            self._servers.append(server)
-            if name == "api-server":  # tasks that start before it fail
-                server.wait_until(lambda: listens(port), timeout=300)
+            self._servers.append(self._start(name))
+
+    def _start(self, name: str) -> Server:
+        server = Server(
+            f"Airflow's {name}", [sys.executable, "-m", "airflow", name], self.folder / f"{name}.log",
+            env=self.environment,
+        )  # fmt: skip
+        if name == "api-server":  # tasks that start before it fail
+            server.wait_until(lambda: listens(self._port), timeout=300)
+        return server
+
+    def replace(self, name: str) -> None:
+        """Kill a server with all of its processes, and start it again."""
+        index = next(i for i, server in enumerate(self._servers) if server.name == f"Airflow's {name}")
+        self._servers[index].stop(timeout=0)
+        self._servers[index] = self._start(name)
+
+    def trigger(self, dag: str) -> None:
+        """Start a run of a DAG, as soon as the DAG is known."""
+        self.wait(lambda: self._query("SELECT 1 FROM dag WHERE dag_id = %s AND NOT is_stale", dag) != [], 120)
+        self._command("dags", "trigger", dag)
 
     def __enter__(self) -> LiveAirflow:
         return self

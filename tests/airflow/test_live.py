@@ -11,10 +11,10 @@ import os
 import signal
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -98,7 +98,7 @@ def live(postgres: Postgres, folder: Path) -> Iterator[LiveAirflow]:
     with Broker() as broker:
         fill(broker)
         for pipeline in ("exact", "cover", "backwards", "killed", "events", "asks"):
-            _pipeline(folder, broker, pipeline)
+            write_pipeline(folder, broker, pipeline)
         environment = {
             **Shop(folder, {"bootstrap.servers": broker.bootstrap}).env(),
             "PIPELINES": str(folder),
@@ -125,7 +125,8 @@ def _copy_examples(dags: Path) -> None:
     (dags / "asks.py").write_text(once.replace("hours=8", "seconds=1").replace("SHOP_PIPELINE", "DDL_PIPELINE"))
 
 
-def _pipeline(folder: Path, broker: Broker, name: str) -> None:
+def write_pipeline(folder: Path, broker: Broker, name: str, more: Mapping[str, Any] | None = None) -> None:
+    """Write the file of a pipeline with lake and ledger of its own."""
     own = folder / name
     own.mkdir()
     shop = Shop(own, {"bootstrap.servers": broker.bootstrap})
@@ -134,6 +135,7 @@ def _pipeline(folder: Path, broker: Broker, name: str) -> None:
         "name": name,
         "source": {"topics": ["src.shop.things"], "schema_topic": "src", "heartbeat_topic": None},
         "tables": {"shop.things": {"create": create}},
+        **(more or {}),
     }
     shop.file().rename(folder / f"{name}.yaml")
 

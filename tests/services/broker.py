@@ -147,6 +147,10 @@ class Broker:
         """Stop the process and keep the data; `resume` starts it again, on other ports."""
         self._server.stop()
 
+    def pids(self) -> list[int]:
+        """Return the processes of the server."""
+        return self._server.pids()
+
     def resume(self) -> None:
         self._start()
 

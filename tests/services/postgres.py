@@ -72,6 +72,11 @@ class Postgres:
         server = self._server = Server("PostgreSQL", self._command, self._log, user=self._user)
         server.wait_until(lambda: "database system is ready" in server.tail(200), timeout=60)
 
+    def pids(self) -> list[int]:
+        """Return the processes of the server."""
+        assert self._server is not None
+        return self._server.pids()
+
     def restart(self) -> None:
         """Stop the server, which ends all connections, and start it again with its data on the same port."""
         assert self._server is not None

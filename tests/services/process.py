@@ -83,6 +83,16 @@ class Server:
     def running(self) -> bool:
         return self._process.poll() is None
 
+    def pids(self) -> list[int]:
+        """Return the processes of the server's session but the guards that watch its parent."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError, ValueError):
+                pid = int(entry.name)
+                if os.getsid(pid) == self._process.pid and not (entry / "cmdline").read_bytes().startswith(b"sh\0"):
+                    found.append(pid)
+        return found
+
     def tail(self, lines: int = 30) -> str:
         """Return the last lines of the log."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
