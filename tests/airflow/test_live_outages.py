@@ -71,12 +71,12 @@ class Engines:
 
     def of(self, pipeline: str) -> list[int]:
         """Return the engines of a pipeline, parents first: their command names its folder."""
-        found = []
+        pids = []
         for name in filter(str.isdigit, os.listdir("/proc")):
             words = processes.command(int(name))
             if "launch/run.py" in words and f"/{self._mark}/{pipeline}/" in words and not words.startswith("bash"):
-                found.append(int(name))
-        return sorted(found)
+                pids.append(int(name))
+        return sorted(pids)
 
     def _watch(self) -> None:
         while not self._stop.wait(0.1):

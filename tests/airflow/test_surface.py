@@ -153,10 +153,10 @@ def test_the_worst_state_chooses_the_branch(pipeline: dict[str, Any], tables: li
     task = CdcTableStateOperator(
         task_id="state", pipeline=pipeline, tables=tables, branches={"parked": "repair", "waiting": ["wait"]}
     )
-    chosen: list[Any] = []
-    task.do_branch = lambda context, ids: chosen.append(ids)  # type: ignore[method-assign,assignment]
+    task_ids: list[Any] = []
+    task.do_branch = lambda context, ids: task_ids.append(ids)  # type: ignore[method-assign,assignment]
     task.execute({})
-    assert chosen == [[expected]]
+    assert task_ids == [[expected]]
 
 
 @pytest.mark.parametrize(
@@ -180,8 +180,8 @@ def test_a_notification_says_what_is_wrong(pipeline: dict[str, Any], monkeypatch
     from airflow_provider_cdc import CdcNotifier
 
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://host/air")
-    places = [{"topic": "t", "partition": 0, "offset": 4, "error_code": "record.json_invalid", "error": "row value"}]
-    commit(pipeline, {"quarantined": 2, "quarantine": places}, orders=TableStatus.PARKED, items=TableStatus.OK)
+    entries = [{"topic": "t", "partition": 0, "offset": 4, "error_code": "record.json_invalid", "error": "row value"}]
+    commit(pipeline, {"quarantined": 2, "quarantine": entries}, orders=TableStatus.PARKED, items=TableStatus.OK)
     sent: list[str] = []
     CdcNotifier(pipeline, sent.append)({"ti": Pulled(), "exception": ValueError("it failed")})
     assert sent[0].splitlines() == [

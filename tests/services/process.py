@@ -85,13 +85,13 @@ class Server:
 
     def pids(self) -> list[int]:
         """Return the processes of the server's session but the guards that watch its parent."""
-        found = []
+        pids = []
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError, ValueError):
                 pid = int(entry.name)
                 if os.getsid(pid) == self._process.pid and not (entry / "cmdline").read_bytes().startswith(b"sh\0"):
-                    found.append(pid)
-        return found
+                    pids.append(pid)
+        return pids
 
     def tail(self, lines: int = 30) -> str:
         """Return the last lines of the log."""
