@@ -49,11 +49,11 @@ class Forgetful(Replay):
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_no_table_is_wrong_for_want_of_old_rows(name: str, log: Log, lake: Path) -> None:
-    removed = refused = 0
+    removed = 0
     for seed in SEEDS:
         case = replace(case_of(name, seed, sizes=(5, 8)), batches=4, ends=())
         history = Forgetful(case, log, lake)
         problems = history.run()
         assert not problems, described(history.case, history.story, problems)
-        removed, refused = removed + history.removed, refused + history.refused
-    assert removed > refused
+        removed += history.removed
+    assert removed > 0
