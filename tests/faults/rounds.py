@@ -109,7 +109,7 @@ class Ending:
         if self.code not in (0, DATA, AGAIN, -signal.SIGKILL):
             return f"exit code {self.code}: {self.text[-600:]}"
         if self.code == AGAIN and (self.error is None or not self.error["code"] or not self.error["hint"]):
-            return f"no code or no hint: {self.error or self.text[-600:]}"
+            return f"no code or no hint: {self.error or self.text[:2_000]}"
         return None
 
 
@@ -223,7 +223,8 @@ class Round:
             result = json.loads(out)
         except ValueError:
             result = {}
-        ending = Ending(process.returncode, result.get("error"), out[-300:] + err)
+        shown = out if len(out) < 1_000 else f"{out[:700]} … {out[-300:]}"
+        ending = Ending(process.returncode, result.get("error"), shown + err)
         code = ending.error["code"] if ending.error else "-"
         self.endings[f"{ending.code} {code}"] += 1
         if ending.fault is not None:
