@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from contextvars import ContextVar
+from typing import TextIO
 
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, Transient, concerns_configuration
 from airflow_provider_cdc.core.model.status import ResultStatus
@@ -28,7 +31,8 @@ def guarded(work: Callable[[], int], *, as_json: bool) -> int:
     :param as_json: the answer goes to a machine.
     """
     try:
-        return work()
+        with _only_documents_on_stdout() if as_json else nullcontext():
+            return work()
     except CdcError as error:
         if as_json:
             print_json(
@@ -45,6 +49,20 @@ def guarded(work: Callable[[], int], *, as_json: bool) -> int:
         return DONE
 
 
+_documents: ContextVar[TextIO | None] = ContextVar("_documents", default=None)
+
+
+@contextmanager
+def _only_documents_on_stdout() -> Iterator[None]:
+    """Send what libraries print to stderr: Airflow's warnings go to stdout by default."""
+    token = _documents.set(sys.stdout)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _documents.reset(token)
+
+
 def complain(problem: CdcError | str) -> None:
     """Print one problem where people see it and pipes do not."""
     text = str(problem)
@@ -55,7 +73,7 @@ def complain(problem: CdcError | str) -> None:
 
 def print_json(data: object) -> None:
     """Print one JSON document on one line."""
-    print(json_line(data), flush=True)
+    print(json_line(data), file=_documents.get(), flush=True)
 
 
 def json_line(data: object) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import json
-import sys
 from argparse import Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -119,13 +118,12 @@ def _export(args: Namespace, pipeline: CdcPipeline) -> int:
 
     selected = _selected(args, pipeline, contents=True)
     exported = record_lines(pipeline, selected)
-    text = "".join(f"{json_line(line)}\n" for line in exported)
     if args.file in (None, "-"):
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        for line in exported:
+            print_json(line)
         return DONE
     with open(args.file, "w", encoding="utf-8") as file:
-        file.write(text)
+        file.writelines(f"{json_line(line)}\n" for line in exported)
     missing = len({entry.record for entry in selected}) - len(exported)
     if args.json:
         print_json({"pipeline": pipeline.name, "file": args.file, "records": len(exported), "missing": missing})

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.commands.output import complain, print_json, print_table
+from airflow_provider_cdc.commands.output import complain, guarded, print_json, print_table
 from airflow_provider_cdc.commands.show import tables
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.ledger import Ledger
@@ -27,6 +27,21 @@ def test_json_for_machines_is_safe_on_a_terminal_and_keeps_the_name(capsys: pyte
     print_json({"table": NAME})
     (line,) = capsys.readouterr().out.splitlines()
     assert SHOWN in line and json.loads(line) == {"table": NAME}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_libraries_print_is_not_among_the_json(fails: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    def work() -> int:
+        print("2026-01-01 [warning  ] a library warns")
+        if fails:
+            raise ConfigurationError(["wrong"])
+        print_json({"status": "done"})
+        return 0
+
+    assert guarded(work, as_json=True) == (2 if fails else 0)
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["status"] == ("failed" if fails else "done")
+    assert "a library warns" in printed.err
 
 
 def test_problems_cannot_forge_a_line(capsys: pytest.CaptureFixture[str]) -> None:
