@@ -41,8 +41,8 @@ def feed(broker: Broker, first: int, last: int) -> int:
         low = start.get(record.topic, [0] * 9)[record.partition] if record.topic in start else 0
         return low <= record.offset < (end[record.topic][record.partition] if record.topic in end else 0)
 
-    wanted = [record for record in capture.read(DATA) if within(record)]
-    return capture.replay(broker, wanted, capture.partitions_of(DATA))
+    selected = [record for record in capture.read(DATA) if within(record)]
+    return capture.replay(broker, selected, capture.partitions_of(DATA))
 
 
 def until(phase: int) -> str:
@@ -52,7 +52,7 @@ def until(phase: int) -> str:
 
 @dataclass
 class Answer:
-    """What a command answered, after ``wall`` seconds."""
+    """Hold the answer of a command, after ``wall`` seconds."""
 
     code: int
     out: str
@@ -140,8 +140,8 @@ def rows(lake: Path, database: str, table: str) -> list[dict[str, Any]]:
 
 def commits(lake: Path) -> dict[str, int]:
     """Return the number of commits of each table."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for entry in lake.rglob("_delta_log/*.json"):
         table = str(entry.parent.parent.relative_to(lake))
-        found[table] = found.get(table, 0) + 1
-    return found
+        counts[table] = counts.get(table, 0) + 1
+    return counts

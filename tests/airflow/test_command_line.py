@@ -44,12 +44,12 @@ def shop(filled: Broker, tmp_path: Path) -> Shop:
 def test_a_batch_its_tables_and_its_place_in_the_ledger(shop: Shop) -> None:
     first = shop.run("sync", "--json")
     assert first.code == 0, first.err
-    told = first.json
-    assert set(told) >= RESULT_KEYS
-    assert (told["status"], told["seq"], told["quarantined"]) == ("done", 1, 0)
-    assert told["changes"] == {"snapshot": 491, "insert": 1366, "update": 1410, "delete": 39}
-    assert {table["table"] for table in told["tables"]} >= {"customers", "orders", "page_views"}
-    assert "land" in first.err, "progress is told while it works"
+    result = first.json
+    assert set(result) >= RESULT_KEYS
+    assert (result["status"], result["seq"], result["quarantined"]) == ("done", 1, 0)
+    assert result["changes"] == {"snapshot": 491, "insert": 1366, "update": 1410, "delete": 39}
+    assert {table["table"] for table in result["tables"]} >= {"customers", "orders", "page_views"}
+    assert "land" in first.err, "progress is reported while it works"
 
     tables = {table["table"]: table for table in shop.run("tables", "--json").json}
     customers = tables["customers"]
@@ -172,8 +172,8 @@ def test_a_source_log_that_began_again_applies_nothing_before_it_is_approved(
 
     def send(key: int, file: str, number: int, pos: int | None = None) -> None:
         gtid = f"861d4b0d-e67c-11f1-beee-02fc00000001:{number}"
-        place = 100 * number if pos is None else pos
-        record = row("c", "things", place, {"id": key}, key=("id",), time=1_000 * number, file=file, gtid=gtid)
+        pos = 100 * number if pos is None else pos
+        record = row("c", "things", pos, {"id": key}, key=("id",), time=1_000 * number, file=file, gtid=gtid)
         producer.produce(record.topic, partition=0, key=record.key, value=record.value)
         producer.flush(30)
 
@@ -307,8 +307,8 @@ def test_the_password_is_nowhere_but_in_the_environment(shop: Shop, filled: Brok
     assert process.returncode == 0, err
     assert secret.encode() not in arguments
     assert secret not in out + err
-    found = [file for file in shop.folder.rglob("*") if file.is_file() and secret.encode() in file.read_bytes()]
-    assert found == []
+    with_secret = [f for f in shop.folder.rglob("*") if f.is_file() and secret.encode() in f.read_bytes()]
+    assert with_secret == []
     assert len(list(shop.lake.glob("_cdc/shop/jobs/1/*/job.json"))) == 1
 
 

@@ -138,8 +138,8 @@ def test_construction_looks_at_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("empty", [None, "", "None"])
 def test_no_time_means_now(shop: Shop, empty: str | None) -> None:
-    told = operator(shop, until=empty).execute({})
-    assert (told["status"], told["records"] > 3000) == ("done", True)
+    result = operator(shop, until=empty).execute({})
+    assert (result["status"], result["records"] > 3000) == ("done", True)
 
 
 def test_what_stays_wrong_fails_without_retry_and_what_passes_is_retried(shop: Shop) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the hook sees of a real broker, and what it says when there is none or it is not let in."""
+"""Test what the hook sees of a real broker, and its errors when there is none or it is not let in."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def produce(producer: Producer, topic: str, values: list[Any], *, partition: int
 def test_topics_with_their_partitions_and_none_of_kafkas_own(
     hook: KafkaProgressHook, topic: str, transactional: Producer
 ) -> None:
-    found = hook.topics()
-    assert found[topic] == [0, 1]
-    assert not [name for name in found if name.startswith("__")]
+    topics = hook.topics()
+    assert topics[topic] == [0, 1]
+    assert not [name for name in topics if name.startswith("__")]
 
 
 @pytest.mark.parametrize("call", ["ends", "offsets_at", "tails"])
@@ -173,9 +173,9 @@ def test_windows_of_many_partitions_are_read_together_and_no_further(
 ) -> None:
     produce(producer, topic, [str(n) for n in range(50)])
     produce(producer, topic, [str(n) for n in range(50)], partition=1)
-    found = hook.read({(topic, 0): (10, 13), (topic, 1): (40, 50)}, 5)
-    assert [record.offset for record in found[topic, 0]] == [10, 11, 12]
-    assert [record.offset for record in found[topic, 1]] == [40, 41, 42, 43, 44]
+    records = hook.read({(topic, 0): (10, 13), (topic, 1): (40, 50)}, 5)
+    assert [record.offset for record in records[topic, 0]] == [10, 11, 12]
+    assert [record.offset for record in records[topic, 1]] == [40, 41, 42, 43, 44]
 
 
 def test_it_joins_no_group_and_commits_nothing(
@@ -284,13 +284,13 @@ def test_a_value_that_reaches_kinits_shell_is_plain_or_refused(connect: Connect,
 
 
 def test_ordinary_kerberos_names_pass(connect: Connect) -> None:
-    given = {
+    settings = {
         "bootstrap.servers": "h:1",
         "sasl.kerberos.principal": "cdc_reader/etl-1.corp.example@CORP.EXAMPLE",
         "sasl.kerberos.keytab": "/etc/security/keytabs/cdc-reader_1.keytab",
         "sasl.kerberos.service.name": "kafka",
     }
-    assert KafkaProgressHook(connect("kafka_krb", "kafka", given)).client_config() == given
+    assert KafkaProgressHook(connect("kafka_krb", "kafka", settings)).client_config() == settings
 
 
 def test_every_problem_of_a_connection_is_reported_at_once(connect: Connect) -> None:

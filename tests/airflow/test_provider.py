@@ -76,9 +76,9 @@ def test_the_ledgers_connection_opens_it(tmp_path: Path, monkeypatch: pytest.Mon
     assert CdcLedgerHook().test_connection() == (True, "0 pipelines")
     document = {"conn_type": "cdc_ledger", "host": "127.0.0.1", "port": 1, "schema": "x", "login": "a", "password": "b"}
     monkeypatch.setenv("AIRFLOW_CONN_CDC_LEDGER_DEFAULT", json.dumps(document))
-    ok, told = CdcLedgerHook().test_connection()
+    ok, message = CdcLedgerHook().test_connection()
     assert not ok
-    assert told
+    assert message
 
 
 def test_the_operators_log_shows_no_raw_control_character(capsys: pytest.CaptureFixture[str]) -> None:

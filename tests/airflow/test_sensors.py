@@ -142,7 +142,10 @@ def test_every_way_of_waiting_names_in_its_timeout_what_holds_back(shop: Shop) -
 
 
 class FirstRun:
-    """Stands for a task instance that was rescheduled an hour ago."""
+    """Stand for a task instance that was rescheduled an hour ago."""
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        """Take what a link sets."""
 
     def get_first_reschedule_date(self, context: Any) -> datetime:
         from airflow.sdk import timezone

@@ -118,11 +118,11 @@ def test_spark_goes_with_its_command(filled: Broker, tmp_path: Path) -> None:
 
 
 def _arguments_below(pid: int, going: object) -> set[str]:
-    found: set[str] = set()
+    lines: set[str] = set()
     while going():  # type: ignore[operator]
-        found |= {_command(child) for child in _below(pid)}
+        lines |= {_command(child) for child in _below(pid)}
         time.sleep(0.05)
-    return found
+    return lines
 
 
 def _below(pid: int) -> set[int]:
@@ -133,10 +133,10 @@ def _below(pid: int) -> set[int]:
             parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
         except (OSError, ValueError):
             continue
-    found = {pid}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found - {pid}
+    descendants = {pid}
+    while more := {child for child, parent in parents.items() if parent in descendants} - descendants:
+        descendants |= more
+    return descendants - {pid}
 
 
 def _command(pid: int) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.airflow.shop import demand_data
 from tests.services.broker import Broker
-from tests.system.place import Place
+from tests.system.pipeline_site import PipelineSite
 from tests.system.site import Site, source
 
 
@@ -22,11 +22,11 @@ def kafka() -> Iterator[Broker]:
 
 
 @pytest.fixture
-def place(kafka: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+def shop(kafka: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> PipelineSite:
     """Return a pipeline whose topics hold the shop's first phase."""
     prefix = "t" + "".join(c for c in request.node.name if c.isalnum())[-60:]
     site = Site(tmp_path, {"bootstrap.servers": kafka.bootstrap}, {"source": source(prefix)})
     site.changes["policy"] = {"lease_seconds": 5}
-    created = Place(site, kafka, prefix)
+    created = PipelineSite(site, kafka, prefix)
     created.feed(0)
     return created

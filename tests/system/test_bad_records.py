@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.airflow.shop import PHASES
-from tests.system.place import Place
+from tests.system.pipeline_site import PipelineSite
 from tests.system.site import demand_refused, error_of, records
 from tests.system.verdict import ledger_faults, unequal, versions
 
@@ -32,39 +32,39 @@ def _bad() -> dict[str, bytes]:
     }
 
 
-def test_bad_records_within_and_beyond_the_budget(place: Place) -> None:
+def test_bad_records_within_and_beyond_the_budget(shop: PipelineSite) -> None:
     bad = _bad()
-    topic, first = place.topic("customers"), PHASES[0]["end_offsets"]["shopdb.shop.customers"][0]
-    place.produce(topic, *bad.values())
-    refused = place.site.sync()
+    topic, first = shop.topic("customers"), PHASES[0]["end_offsets"]["shopdb.shop.customers"][0]
+    shop.produce(topic, *bad.values())
+    refused = shop.site.sync()
     demand_refused(refused, 3, "land.quarantine_exceeded", f"{len(bad)} records", "nothing was applied")
     assert error_of(refused)["where"] == {"topic": topic, "partition": 0, "offset": first}
-    assert versions(place.site.lake) == {}
-    assert place.site.batches()[0]["status"] == "planned"
+    assert versions(shop.site.lake) == {}
+    assert shop.site.batches()[0]["status"] == "planned"
 
-    place.site.changes["policy"]["quarantine_limit"] = len(bad)
-    done = place.site.sync()
+    shop.site.changes["policy"]["quarantine_limit"] = len(bad)
+    done = shop.site.sync()
     assert (done.code, done.json["status"], done.json["quarantined"]) == (0, "done", len(bad)), done.err
     quarantine = done.json["quarantine"]
     assert [entry["offset"] for entry in quarantine] == list(range(first, first + len(bad)))
     assert {(entry["topic"], entry["partition"]) for entry in quarantine} == {(topic, 0)}
     assert all(entry["error_code"] and entry["error"] for entry in quarantine)
     assert "xxxx" not in done.out + done.err + refused.out + refused.err, "no content of records in messages"
-    assert unequal(place.site, 0) == {}
+    assert unequal(shop.site, 0) == {}
 
     # the rows behind the bad ones are read, and the budget is each batch's own
-    place.feed(1, same_offsets=False)
-    place.produce(topic, bad["malformed"], partition=1)
-    done = place.site.sync()
+    shop.feed(1, same_offsets=False)
+    shop.produce(topic, bad["malformed"], partition=1)
+    done = shop.site.sync()
     assert (done.code, done.json["quarantined"]) == (0, 1), done.err
-    assert unequal(place.site, 1) == {}
-    assert ledger_faults(place.site, 2) == []
+    assert unequal(shop.site, 1) == {}
+    assert ledger_faults(shop.site, 2) == []
 
 
-def test_a_bad_record_in_the_schema_topic_is_counted_too(place: Place) -> None:
-    place.produce(place.prefix, b'{"ddl": 17')
-    demand_refused(place.site.sync(), 3, "land.quarantine_exceeded", place.prefix)
-    place.site.changes["policy"]["quarantine_limit"] = 1
-    done = place.site.sync()
+def test_a_bad_record_in_the_schema_topic_is_counted_too(shop: PipelineSite) -> None:
+    shop.produce(shop.prefix, b'{"ddl": 17')
+    demand_refused(shop.site.sync(), 3, "land.quarantine_exceeded", shop.prefix)
+    shop.site.changes["policy"]["quarantine_limit"] = 1
+    done = shop.site.sync()
     assert (done.code, done.json["quarantined"]) == (0, 1), done.err
-    assert unequal(place.site, 0) == {}
+    assert unequal(shop.site, 0) == {}

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.airflow.shop import Answer
-from tests.system.place import Place
+from tests.system.pipeline_site import PipelineSite
 from tests.system.verdict import ledger_faults, unequal, versions
 
 pytestmark = pytest.mark.system
@@ -25,153 +25,153 @@ def _parked(answer: Answer, *tables: str) -> dict[str, str]:
     return why
 
 
-def _foreign_files(place: Path) -> None:
-    place.mkdir(parents=True)
-    (place / "export.csv").write_text("id,name\n1,a\n")
+def _foreign_files(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "export.csv").write_text("id,name\n1,a\n")
 
 
-def _foreign_table(place: Path) -> None:
-    write_deltalake(str(place), pa.table({"whose": ["not yours"]}))
+def _foreign_table(folder: Path) -> None:
+    write_deltalake(str(folder), pa.table({"whose": ["not yours"]}))
 
 
 @pytest.mark.parametrize("lay", [_foreign_files, _foreign_table])
-def test_a_location_that_is_taken_parks_its_table_only(place: Place, lay: object) -> None:
-    location = place.site.location("customers")
+def test_a_location_that_is_taken_parks_its_table_only(shop: PipelineSite, lay: object) -> None:
+    location = shop.site.location("customers")
     lay(location)  # type: ignore[operator]
     laid = {file: file.read_bytes() for file in location.rglob("*") if file.is_file()}
-    why = _parked(place.site.sync(), "customers")
+    why = _parked(shop.site.sync(), "customers")
     assert "sink.not_ours" in why["customers"] and str(location) in why["customers"]
     assert {file: file.read_bytes() for file in location.rglob("*") if file.is_file()} == laid
-    assert unequal(place.site, 0, but=["customers"]) == {}
-    assert place.site.tables()["customers"]["state"] == "parked"
+    assert unequal(shop.site, 0, but=["customers"]) == {}
+    assert shop.site.tables()["customers"]["state"] == "parked"
 
     shutil.rmtree(location)
-    place.feed(1)
-    done = place.site.sync()
+    shop.feed(1)
+    done = shop.site.sync()
     assert (done.code, done.json["status"]) == (0, "done"), done.err
-    assert unequal(place.site, 1) == {}
-    assert ledger_faults(place.site, 2) == []
+    assert unequal(shop.site, 1) == {}
+    assert ledger_faults(shop.site, 2) == []
 
 
-def test_what_was_parked_is_reported_again_where_nothing_is_new(place: Place) -> None:
-    _foreign_files(place.site.location("customers"))
-    _parked(place.site.sync(), "customers")
-    _parked(place.site.sync(), "customers")
+def test_what_was_parked_is_reported_again_where_nothing_is_new(shop: PipelineSite) -> None:
+    _foreign_files(shop.site.location("customers"))
+    _parked(shop.site.sync(), "customers")
+    _parked(shop.site.sync(), "customers")
 
 
-def test_the_same_command_again_catches_up_without_new_records(place: Place) -> None:
-    _foreign_files(place.site.location("customers"))
-    _parked(place.site.sync(), "customers")
-    shutil.rmtree(place.site.location("customers"))
-    assert place.site.sync().code == 0
-    assert unequal(place.site, 0) == {}
+def test_the_same_command_again_catches_up_without_new_records(shop: PipelineSite) -> None:
+    _foreign_files(shop.site.location("customers"))
+    _parked(shop.site.sync(), "customers")
+    shutil.rmtree(shop.site.location("customers"))
+    assert shop.site.sync().code == 0
+    assert unequal(shop.site, 0) == {}
 
 
-def _meddle(place: Place) -> DeltaTable:
+def _meddle(shop: PipelineSite) -> DeltaTable:
     """Let somebody else delete rows of one table after the first batch."""
-    assert place.site.sync().code == 0
-    table = DeltaTable(str(place.site.location("customers")))
+    assert shop.site.sync().code == 0
+    table = DeltaTable(str(shop.site.location("customers")))
     before = table.version()
     table.delete("id < 20")
-    place.feed(1)
-    why = _parked(place.site.sync(), "customers")["customers"]
+    shop.feed(1)
+    why = _parked(shop.site.sync(), "customers")["customers"]
     assert "sink.changed_by_other" in why and "DELETE" in why and f"expected_version={before}" in why, why
-    assert unequal(place.site, 1, but=["customers"]) == {}
-    assert DeltaTable(str(place.site.location("customers"))).version() == before + 1
+    assert unequal(shop.site, 1, but=["customers"]) == {}
+    assert DeltaTable(str(shop.site.location("customers"))).version() == before + 1
     return table
 
 
 def test_a_table_that_somebody_else_changed_is_parked_and_catches_up_after_the_commit_is_taken_away(
-    place: Place,
+    shop: PipelineSite,
 ) -> None:
-    table = _meddle(place)
-    (place.site.location("customers") / "_delta_log" / f"{table.version():020}.json").unlink()
-    place.feed(2)
-    done = place.site.sync()
+    table = _meddle(shop)
+    (shop.site.location("customers") / "_delta_log" / f"{table.version():020}.json").unlink()
+    shop.feed(2)
+    done = shop.site.sync()
     assert (done.code, done.json["status"]) == (0, "done"), done.err
-    assert unequal(place.site, 2) == {}
+    assert unequal(shop.site, 2) == {}
 
 
-def test_a_table_that_somebody_else_changed_catches_up_after_a_restore(place: Place) -> None:
-    table = _meddle(place)
+def test_a_table_that_somebody_else_changed_catches_up_after_a_restore(shop: PipelineSite) -> None:
+    table = _meddle(shop)
     table.restore(table.version() - 1)
-    place.feed(2)
-    done = place.site.sync()
+    shop.feed(2)
+    done = shop.site.sync()
     assert (done.code, done.json["status"]) == (0, "done"), done.out
-    assert unequal(place.site, 2) == {}
+    assert unequal(shop.site, 2) == {}
 
 
-def test_a_table_that_is_away_is_parked_and_catches_up_when_it_is_back(place: Place) -> None:
-    assert place.site.sync().code == 0
-    location = place.site.location("customers")
-    location.rename(place.site.folder / "away")
-    place.feed(1)
-    assert "sink.missing" in _parked(place.site.sync(), "customers")["customers"]
+def test_a_table_that_is_away_is_parked_and_catches_up_when_it_is_back(shop: PipelineSite) -> None:
+    assert shop.site.sync().code == 0
+    location = shop.site.location("customers")
+    location.rename(shop.site.folder / "away")
+    shop.feed(1)
+    assert "sink.missing" in _parked(shop.site.sync(), "customers")["customers"]
     assert not location.exists()
-    (place.site.folder / "away").rename(location)
-    place.feed(2)
-    assert place.site.sync().code == 0
-    assert unequal(place.site, 2) == {}
+    (shop.site.folder / "away").rename(location)
+    shop.feed(2)
+    assert shop.site.sync().code == 0
+    assert unequal(shop.site, 2) == {}
 
 
-def test_upkeep_by_others_is_no_meddling(place: Place) -> None:
-    assert place.site.sync().code == 0
-    place.feed(1)
-    assert place.site.sync().code == 0
-    DeltaTable(str(place.site.location("customers"))).optimize.compact()
-    DeltaTable(str(place.site.location("orders"))).create_checkpoint()
-    place.feed(2)
-    done = place.site.sync()
+def test_upkeep_by_others_is_no_meddling(shop: PipelineSite) -> None:
+    assert shop.site.sync().code == 0
+    shop.feed(1)
+    assert shop.site.sync().code == 0
+    DeltaTable(str(shop.site.location("customers"))).optimize.compact()
+    DeltaTable(str(shop.site.location("orders"))).create_checkpoint()
+    shop.feed(2)
+    done = shop.site.sync()
     assert (done.code, done.json["status"]) == (0, "done"), done.out
-    assert unequal(place.site, 2) == {}
+    assert unequal(shop.site, 2) == {}
 
 
-def test_a_sink_root_that_cannot_be_made(place: Place) -> None:
-    (place.site.folder / "file").write_text("no folder")
-    place.site.changes["sink"] = {"root": str(place.site.folder / "file" / "lake")}
-    refused = place.site.sync()
+def test_a_sink_root_that_cannot_be_made(shop: PipelineSite) -> None:
+    (shop.site.folder / "file").write_text("no folder")
+    shop.site.changes["sink"] = {"root": str(shop.site.folder / "file" / "lake")}
+    refused = shop.site.sync()
     assert refused.code in (2, 3, 5), refused.err
     assert "Traceback" not in refused.err
     assert refused.json["error"]["hint"]
 
 
-def test_a_sink_that_cannot_be_written_is_an_error_and_the_batch_goes_on_once_it_can(place: Place) -> None:
+def test_a_sink_that_cannot_be_written_is_an_error_and_the_batch_goes_on_once_it_can(shop: PipelineSite) -> None:
     """The root is a folder of the kernel's, where not even root may write."""
-    place.site.changes["sink"] = {"root": "/proc/sys/lake"}
-    refused = place.site.sync()
+    shop.site.changes["sink"] = {"root": "/proc/sys/lake"}
+    refused = shop.site.sync()
     assert refused.code in (2, 3, 5), refused.err
     assert "Traceback" not in refused.err
-    del place.site.changes["sink"]
-    assert place.site.sync_patiently()[0].code == 0
-    assert unequal(place.site, 0) == {}
+    del shop.site.changes["sink"]
+    assert shop.site.sync_patiently()[0].code == 0
+    assert unequal(shop.site, 0) == {}
 
 
-def test_a_table_location_that_cannot_be_written_parks_or_fails_but_loses_nothing(place: Place) -> None:
+def test_a_table_location_that_cannot_be_written_parks_or_fails_but_loses_nothing(shop: PipelineSite) -> None:
     """A file stands where the database's folder has to be."""
-    place.site.lake.mkdir()
-    (place.site.lake / "shop").write_text("in the way")
-    refused = place.site.sync()
+    shop.site.lake.mkdir()
+    (shop.site.lake / "shop").write_text("in the way")
+    refused = shop.site.sync()
     assert refused.code in (3, 5), refused.out + refused.err
     assert "Traceback" not in refused.err
-    (place.site.lake / "shop").unlink()
-    place.feed(1)
-    done, _ = place.site.sync_patiently()
-    done = place.site.sync() if done.json["seq"] == 1 else done
+    (shop.site.lake / "shop").unlink()
+    shop.feed(1)
+    done, _ = shop.site.sync_patiently()
+    done = shop.site.sync() if done.json["seq"] == 1 else done
     assert done.code == 0, done.err
-    assert unequal(place.site, 1) == {}
+    assert unequal(shop.site, 1) == {}
 
 
-def test_a_lake_that_is_not_mounted_parks_everything_and_nothing_is_lost_when_it_is_back(place: Place) -> None:
-    assert place.site.sync().code == 0
-    away = place.site.folder / "away"
-    place.site.lake.rename(away)
-    place.feed(1)
-    refused = place.site.sync()
+def test_a_lake_that_is_not_mounted_parks_everything_and_nothing_is_lost_when_it_is_back(shop: PipelineSite) -> None:
+    assert shop.site.sync().code == 0
+    away = shop.site.folder / "away"
+    shop.site.lake.rename(away)
+    shop.feed(1)
+    refused = shop.site.sync()
     assert refused.code in (3, 5), refused.out
-    assert versions(place.site.lake) == {}, "no table is begun again in the wrong place"
-    shutil.rmtree(place.site.lake, ignore_errors=True)
-    away.rename(place.site.lake)
-    place.feed(2)
-    done = place.site.sync()
-    done = place.site.sync() if done.json.get("seq") == 2 else done
-    assert done.code != 0 or unequal(place.site, 2) == {}, "rows were lost in silence"
+    assert versions(shop.site.lake) == {}, "no table is begun again in the wrong shop"
+    shutil.rmtree(shop.site.lake, ignore_errors=True)
+    away.rename(shop.site.lake)
+    shop.feed(2)
+    done = shop.site.sync()
+    done = shop.site.sync() if done.json.get("seq") == 2 else done
+    assert done.code != 0 or unequal(shop.site, 2) == {}, "rows were lost in silence"

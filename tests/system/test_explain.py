@@ -8,25 +8,25 @@ import hashlib
 import pytest
 
 from tests.histories.test_previews import checksums
-from tests.system.place import Place
+from tests.system.pipeline_site import PipelineSite
 
 pytestmark = pytest.mark.system
 
 
 @pytest.fixture
-def ground(request: pytest.FixtureRequest) -> Place:
+def ground(request: pytest.FixtureRequest) -> PipelineSite:
     """Return a pipeline whose topics hold the shop's first phase."""
-    topics: Place = request.getfixturevalue("place")
+    topics: PipelineSite = request.getfixturevalue("shop")
     return topics
 
 
-def written(ground: Place) -> dict[str, str]:
+def written(ground: PipelineSite) -> dict[str, str]:
     """Return a digest of each file of the lake, and of the ledger."""
     ledger = hashlib.blake2b(ground.site.ledger.read_bytes()).hexdigest()
     return {**checksums(ground.site.lake), str(ground.site.ledger): ledger}
 
 
-def test_the_next_batch_does_what_was_explained_and_nothing_was_written(ground: Place) -> None:
+def test_the_next_batch_does_what_was_explained_and_nothing_was_written(ground: PipelineSite) -> None:
     assert ground.site.sync().code == 0
     ground.feed(1)
     ground.produce(ground.topic("customers"), b"no JSON at all")
@@ -60,7 +60,7 @@ def test_the_next_batch_does_what_was_explained_and_nothing_was_written(ground: 
     assert ground.site.run("plan", "--explain").out.count("nothing_to_do") == 1
 
 
-def test_tables_that_would_park_are_named(ground: Place) -> None:
+def test_tables_that_would_park_are_named(ground: PipelineSite) -> None:
     assert ground.site.sync().code == 0
     ground.produce(ground.topic("customers"), b"no JSON at all")
     text = ground.site.run("plan", "--explain")

@@ -15,7 +15,7 @@ from airflow_provider_cdc.core.ledger import Ledger
 from spark_jobs.driver.maintenance import maintain
 from spark_jobs.driver.run_batch import sync
 from tests.services.broker import Broker
-from tests.system.place import Place
+from tests.system.pipeline_site import PipelineSite
 from tests.system.test_isolation import TABLES, Course
 from tests.system.verdict import unequal
 
@@ -116,7 +116,7 @@ def test_a_replay_keeps_the_files_that_it_names_and_passes_over_what_is_gone(cou
 
 
 def test_old_rows_job_documents_and_states_go(request: pytest.FixtureRequest) -> None:
-    ground: Place = request.getfixturevalue("place")
+    ground: PipelineSite = request.getfixturevalue("shop")
     site = ground.site
     assert site.sync().code == 0
     ground.feed(1)

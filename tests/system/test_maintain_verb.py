@@ -14,7 +14,7 @@ from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 from spark_jobs.tasks.maintain_table import maintain_table
 from tests.services.broker import Broker
-from tests.system.place import Place
+from tests.system.pipeline_site import PipelineSite
 from tests.system.test_isolation import TABLES, Course
 from tests.system.verdict import unequal
 
@@ -25,19 +25,19 @@ DUE = Maintenance(target_file_bytes=1 << 20, keep_hours=0)
 
 
 @pytest.fixture
-def ground(request: pytest.FixtureRequest) -> Place:
+def ground(request: pytest.FixtureRequest) -> PipelineSite:
     """Return a pipeline whose topics hold the shop's first phase."""
-    topics: Place = request.getfixturevalue("place")
+    topics: PipelineSite = request.getfixturevalue("shop")
     return topics
 
 
-def files(ground: Place) -> dict[str, int]:
+def files(ground: PipelineSite) -> dict[str, int]:
     """Return the number of files of each table."""
     tables = [name for name, table in ground.site.tables().items() if table["state"] == "ok"]
     return {name: len(DeltaTable(str(ground.site.location(name))).file_uris()) for name in tables}
 
 
-def test_tables_stay_equal_in_fewer_files_and_a_second_run_does_nothing(ground: Place) -> None:
+def test_tables_stay_equal_in_fewer_files_and_a_second_run_does_nothing(ground: PipelineSite) -> None:
     assert ground.site.launch("maintain").answer().json == NOTHING
     assert ground.site.sync().code == 0
     ground.feed(1)

@@ -8,20 +8,20 @@ import json
 import pytest
 
 from tests.airflow.shop import PHASES
-from tests.system.place import Place
+from tests.system.pipeline_site import PipelineSite
 from tests.system.verdict import unequal
 
 pytestmark = pytest.mark.system
 
 
 @pytest.fixture
-def ground(request: pytest.FixtureRequest) -> Place:
+def ground(request: pytest.FixtureRequest) -> PipelineSite:
     """Return a pipeline whose topics hold the shop's first phase."""
-    topics: Place = request.getfixturevalue("place")
+    topics: PipelineSite = request.getfixturevalue("shop")
     return topics
 
 
-def test_any_range_in_any_order_leaves_the_tables_equal(ground: Place) -> None:
+def test_any_range_in_any_order_leaves_the_tables_equal(ground: PipelineSite) -> None:
     assert ground.site.sync().code == 0
     ground.feed(1)
     assert ground.site.sync().code == 0
@@ -44,7 +44,7 @@ def test_any_range_in_any_order_leaves_the_tables_equal(ground: Place) -> None:
     assert ground.site.sync().json["status"] == "nothing_to_do"
 
 
-def test_a_table_that_is_not_there_is_a_problem_of_the_command(ground: Place) -> None:
+def test_a_table_that_is_not_there_is_a_problem_of_the_command(ground: PipelineSite) -> None:
     assert ground.site.sync().code == 0
     refused = ground.site.launch("replay", "--tables", "shop.custmers").answer()
     assert refused.code == 2

@@ -11,7 +11,7 @@ import pytest
 from tests.airflow.shop import until
 from tests.services import capture
 from tests.services.broker import Broker
-from tests.system.place import Place
+from tests.system.pipeline_site import PipelineSite
 from tests.system.site import Running, Site, records, source
 from tests.system.verdict import unequal
 
@@ -19,72 +19,72 @@ pytestmark = pytest.mark.system
 
 
 @pytest.fixture
-def place(kafka: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+def shop(kafka: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> PipelineSite:
     """Return a pipeline whose topics hold the shop's first phase without any schema change."""
     prefix = "u" + "".join(c for c in request.node.name if c.isalnum())[-60:]
     site = Site(tmp_path, {"bootstrap.servers": kafka.bootstrap}, {"source": source(prefix)})
     kafka.create_topic(prefix)
     rows = [record for record in records(0, 0, prefix) if record.topic != prefix]
     capture.replay(kafka, rows)
-    return Place(site, kafka, prefix)
+    return PipelineSite(site, kafka, prefix)
 
 
 def _engines(running: Running) -> int:
     return sum("launch/run.py" in line for line in running.children.values())
 
 
-def test_a_table_that_waits_is_named_and_ends_parked_without_an_engine(place: Place) -> None:
-    place.site.changes["policy"] = {"ddl_grace_seconds": 15}
-    first = place.site.sync()
+def test_a_table_that_waits_is_named_and_ends_parked_without_an_engine(shop: PipelineSite) -> None:
+    shop.site.changes["policy"] = {"ddl_grace_seconds": 15}
+    first = shop.site.sync()
     assert (first.code, first.json["status"]) == (5, "waiting"), first.err
     waiting = {line["table"] for line in first.json["waiting"]}
     assert {"customers", "orders"} <= waiting
     time.sleep(16)
-    running = place.site.launch()
+    running = shop.site.launch()
     ended = running.answer()
     assert (ended.code, ended.json["status"]) == (3, "parked"), ended.err
     assert {line["table"] for line in ended.json["parked"]} == waiting
     assert all("CREATE TABLE" in line["reason"] for line in ended.json["parked"])
     assert _engines(running) == 0
-    again = place.site.launch()
+    again = shop.site.launch()
     assert (again.answer().code, _engines(again)) == (3, 0)
 
 
-def test_a_schema_change_that_arrives_ends_the_wait(place: Place) -> None:
-    assert place.site.sync().code == 5
-    changes = [record for record in records(0, 0, place.prefix) if record.topic == place.prefix]
-    capture.replay(place.broker, changes)
-    done = place.site.sync()
+def test_a_schema_change_that_arrives_ends_the_wait(shop: PipelineSite) -> None:
+    assert shop.site.sync().code == 5
+    changes = [record for record in records(0, 0, shop.prefix) if record.topic == shop.prefix]
+    capture.replay(shop.broker, changes)
+    done = shop.site.sync()
     assert (done.code, done.json["status"], done.json["waiting"]) == (0, "done", []), done.err
-    assert unequal(place.site, 0) == {}
+    assert unequal(shop.site, 0) == {}
 
 
-def test_a_repeated_request_leaves_the_unfinished_batch_of_another_one_alone(place: Place) -> None:
-    place.site.changes["policy"] = {"ddl_grace_seconds": 0}
-    assert place.site.sync("--until", until(0)).code == 5
-    rows = [record for record in records(1, 1, place.prefix) if record.topic != place.prefix]
-    capture.replay(place.broker, rows)
-    place.leave_planned()
-    again = place.site.sync("--until", until(0))
+def test_a_repeated_request_leaves_the_unfinished_batch_of_another_one_alone(shop: PipelineSite) -> None:
+    shop.site.changes["policy"] = {"ddl_grace_seconds": 0}
+    assert shop.site.sync("--until", until(0)).code == 5
+    rows = [record for record in records(1, 1, shop.prefix) if record.topic != shop.prefix]
+    capture.replay(shop.broker, rows)
+    shop.leave_planned()
+    again = shop.site.sync("--until", until(0))
     assert (again.code, again.json["status"]) == (5, "waiting"), again.out + again.err
-    assert place.site.batches()[-1]["status"] == "planned"
+    assert shop.site.batches()[-1]["status"] == "planned"
 
 
-def test_a_data_file_that_was_lost_and_is_put_back_frees_its_table(place: Place) -> None:
-    capture.replay(place.broker, [record for record in records(0, 0, place.prefix) if record.topic == place.prefix])
-    assert place.site.sync().code == 0
-    lost = sorted(place.site.location("customers").glob("*.parquet"))
+def test_a_data_file_that_was_lost_and_is_put_back_frees_its_table(shop: PipelineSite) -> None:
+    capture.replay(shop.broker, [record for record in records(0, 0, shop.prefix) if record.topic == shop.prefix])
+    assert shop.site.sync().code == 0
+    lost = sorted(shop.site.location("customers").glob("*.parquet"))
     for file in lost:
-        file.rename(place.site.folder / file.name)
-    capture.replay(place.broker, list(records(1, 1, place.prefix)))
-    parked = place.site.sync()
+        file.rename(shop.site.folder / file.name)
+    capture.replay(shop.broker, list(records(1, 1, shop.prefix)))
+    parked = shop.site.sync()
     assert (parked.code, parked.json["status"]) == (3, "parked"), parked.err
     assert [line["table"] for line in parked.json["parked"]] == ["customers"]
     assert "[sink.file_missing]" in parked.json["parked"][0]["reason"]
-    running = place.site.launch()
+    running = shop.site.launch()
     assert (running.answer().code, _engines(running)) == (3, 0)
     for file in lost:
-        (place.site.folder / file.name).rename(file)
-    freed = place.site.sync()
+        (shop.site.folder / file.name).rename(file)
+    freed = shop.site.sync()
     assert (freed.code, freed.json["parked"]) == (0, []), freed.err
-    assert unequal(place.site, 1) == {}
+    assert unequal(shop.site, 1) == {}

@@ -13,7 +13,7 @@ from tests.system.site import Site, feed
 
 
 @dataclass
-class Place:
+class PipelineSite:
     """One test's pipeline, over topics of its own name in the common broker."""
 
     site: Site
