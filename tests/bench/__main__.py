@@ -2,7 +2,7 @@
 """`make bench`: speed and memory of whole processes, next to the Spark job a skilled user would write by hand.
 
 Everything runs on this machine against one broker started for it. Compare ratios of one run; each figure is the
-least of its rounds, and the load of other processes stands beside it.
+least of its rounds, and the load of other processes stands next to it.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path, default=RESULT, help=f"where the figures go (default {RESULT.name})")
     parser.add_argument("--folder", type=Path, help="where to work (default: a temporary folder, removed at the end)")
     parser.add_argument("--lock", type=Path, help="file to lock while Spark runs, where others use this machine too")
-    given = parser.parse_args(arguments)
-    if given.quick:
-        given.changes, given.tables, given.rounds = min(given.changes, 50_000), [1, 20], 1
-        given.format_changes = min(given.format_changes, 20_000)
-        given.stored = min(given.stored, 500_000)
-    given.folder and given.folder.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="cdc-bench-", dir=given.folder))
+    options = parser.parse_args(arguments)
+    if options.quick:
+        options.changes, options.tables, options.rounds = min(options.changes, 50_000), [1, 20], 1
+        options.format_changes = min(options.format_changes, 20_000)
+        options.stored = min(options.stored, 500_000)
+    options.folder and options.folder.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="cdc-bench-", dir=options.folder))
     rounds = None
     try:
         say(f"broker, in {folder}")
         with Broker(folder / "broker") as broker:
-            rounds = Rounds(given, folder, known=[broker._server._process.pid])
-            Cases(given, broker, folder, rounds).run()
+            rounds = Rounds(options, folder, known=[broker._server._process.pid])
+            Cases(options, broker, folder, rounds).run()
     except KeyboardInterrupt:
         say("interrupted; what was measured until here follows")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return 1 if rounds is None else rounds.tell()
+    return 1 if rounds is None else rounds.report()
 
 
 def _numbers(text: str) -> list[int]:

@@ -41,12 +41,12 @@ def main() -> None:
     parser.add_argument("bootstrap")
     parser.add_argument("ranges", type=json.loads)
     parser.add_argument("--envelope", choices=("none", "embedded", "plain"), default="none")
-    given = parser.parse_args()
+    options = parser.parse_args()
     decoder = {"none": None, "embedded": msgspec.json.Decoder(_Enveloped), "plain": msgspec.json.Decoder(_Payload)}
-    decode = decoder[given.envelope].decode if decoder[given.envelope] else None
+    decode = decoder[options.envelope].decode if decoder[options.envelope] else None
     consumer = Consumer(
         {
-            "bootstrap.servers": given.bootstrap,
+            "bootstrap.servers": options.bootstrap,
             "group.id": "bare",
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
@@ -57,8 +57,8 @@ def main() -> None:
             "fetch.message.max.bytes": 8 << 20,
         }
     )
-    ends = {(t, int(p)): end for t, spans in given.ranges.items() for p, (start, end) in spans.items() if end > start}
-    consumer.assign([TopicPartition(t, p, given.ranges[t][str(p)][0]) for t, p in ends])
+    ends = {(t, int(p)): end for t, spans in options.ranges.items() for p, (start, end) in spans.items() if end > start}
+    consumer.assign([TopicPartition(t, p, options.ranges[t][str(p)][0]) for t, p in ends])
     gc.disable()
     count = size = 0
     while ends:
@@ -71,9 +71,9 @@ def main() -> None:
                 size += len(value)
                 if decode is not None:
                     decode(value)
-            place = (message.topic(), message.partition())
-            if message.offset() + 1 >= ends.get(place, 1 << 62):
-                del ends[place]
+            partition = (message.topic(), message.partition())
+            if message.offset() + 1 >= ends.get(partition, 1 << 62):
+                del ends[partition]
     consumer.close()
     print(json.dumps({"records": count, "bytes": size}))
 

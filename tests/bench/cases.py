@@ -38,13 +38,13 @@ from tests.services.broker import Broker
 class Cases:
     """The cases, one after the other; what they give is in `rounds`."""
 
-    def __init__(self, given: argparse.Namespace, broker: Broker, folder: Path, rounds: Rounds) -> None:
-        self._given, self._broker, self._folder, self._rounds = given, broker, folder, rounds
+    def __init__(self, options: argparse.Namespace, broker: Broker, folder: Path, rounds: Rounds) -> None:
+        self._options, self._broker, self._folder, self._rounds = options, broker, folder, rounds
 
     def run(self) -> None:
         """Go through those that are wanted."""
-        changes = self._given.changes
-        for tables in self._given.tables:
+        changes = self._options.changes
+        for tables in self._options.tables:
             name = "one table" if tables == 1 else f"{tables} tables"
             self._scenario(name, changes, tables, partitions=2 if tables == 1 else 1)
             if tables > 1:
@@ -56,15 +56,15 @@ class Cases:
         for recent in (True, False):
             self._large_target(recent)
         for wire in format_names():
-            self._format(wire, self._given.format_changes)
+            self._format(wire, self._options.format_changes)
 
     # ---- a large table
 
     def _large_target(self, recent: bool) -> None:
         """Measure 100 000 changes of a table that many rows are stored in, next to the hand-written MERGE."""
-        stored, changes = self._given.stored, min(100_000, self._given.changes)
+        stored, changes = self._options.stored, min(100_000, self._options.changes)
         case = f"{stored} stored rows, {'recent' if recent else 'random'} keys"
-        if not self._rounds.wanted(case):
+        if not self._rounds.selects(case):
             return
         feed = Feed(1, embedded=False, partitions=2)
         arena = Arena(self._folder, self._broker.bootstrap, feed.table_names, embedded=False)
@@ -92,7 +92,7 @@ class Cases:
     def _format(self, wire: str, changes: int) -> None:
         """Return the same orders as one tool writes them: its floors, landing, and the whole batch."""
         case = f"format {wire}"
-        if not self._rounds.wanted(case):
+        if not self._rounds.selects(case):
             return
         orders = Orders()
         arena = Arena(self._folder, self._broker.bootstrap, [TABLE], pipeline=pipeline_of(wire))
@@ -123,18 +123,18 @@ class Cases:
             "lost": f"{name}, ledger and result lost",
             "nothing": "nothing new",
         }
-        if not any(self._rounds.wanted(text) for text in case.values()):
+        if not any(self._rounds.selects(text) for text in case.values()):
             return
         feed = Feed(tables, embedded, one_topic, partitions)
         arena = Arena(self._folder, self._broker.bootstrap, feed.table_names, embedded=embedded)
         spark, inline, hand = Ours(arena), Inline(arena), HandWritten(arena)
-        everybody: list[Contestant] = [spark, inline, *([hand] if tables <= self._given.hand_tables else [])]
+        everybody: list[Contestant] = [spark, inline, *([hand] if tables <= self._options.hand_tables else [])]
         with self._topics({**feed.topics, SCHEMA_TOPIC: 1}):
             produce(self._broker.bootstrap, feed.schema_records())
             arena.ranges = self._produce(name, feed, changes)
             expected = feed.expected
             self._rounds.warm_up(spark)
-            if self._rounds.wanted(case["empty"]):
+            if self._rounds.selects(case["empty"]):
                 extra: list[Contestant] = [Bare(arena), BareEnvelope(arena)] if big else []
                 self._rounds.compete(case["empty"], [*everybody, *extra], changes, expected)
                 if big:
@@ -143,8 +143,8 @@ class Cases:
                 self._rounds.compete(case["repeat"], [spark], 0, expected, prepare=lambda c: c.forget())
                 self._rounds.compete(case["lost"], [spark], 0, expected, prepare=lambda c: c.forget_result())
                 self._rounds.compete(case["nothing"], [spark], 0, expected, prepare=lambda c: None)
-            wants_more = [text for text in ("filled", "double") if self._rounds.wanted(case[text])]
-            if not big or not wants_more or tables > self._given.hand_tables:
+            wants_more = [text for text in ("filled", "double") if self._rounds.selects(case[text])]
+            if not big or not wants_more or tables > self._options.hand_tables:
                 return
             if "filled" in wants_more:
                 everybody = [who for who in everybody if self._rounds.fill(who)]

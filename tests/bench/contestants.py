@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who competes: each contestant turns one source into tables in a folder of its own, as whole processes."""
+"""Run the contestants: each turns one source into tables in a folder of its own, as whole processes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DEBEZIUM = {"topics": DATA_TOPICS, "format": "debezium-json", "schema_topic": SC
 
 @dataclass
 class Arena:
-    """What all contestants are given.
+    """Hold what all contestants need.
 
     ranges: the data topics' offsets that are to be read now; ours finds them out itself.
     pipeline: source and tables as ours states them.
@@ -224,7 +224,7 @@ class Land(Contestant):
 
 
 class Decode(Land):
-    """Decoding alone, of records read before; tells its own CPU time."""
+    """Decoding alone, of records read before; prints its own CPU time."""
 
     name = "decode alone"
 

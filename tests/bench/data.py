@@ -65,7 +65,7 @@ class Feed:
     """A source database whose changes come in batches; the same arguments always give the same bytes.
 
     tables: how many tables the changes are spread over.
-    embedded: whether records carry their schema, as Debezium's JSON converter does unless told otherwise.
+    embedded: whether records carry their schema, as Debezium's JSON converter does unless its settings say otherwise.
     one_topic: whether all tables share one topic (by Debezium's topic routing); else each has its own.
     partitions: of each data topic.
     """
@@ -77,7 +77,7 @@ class Feed:
         self.embedded, self.partitions = embedded, partitions
         self._tables = [self._table(f"orders_{number:04d}", one_topic) for number in range(1, tables + 1)]
         self.topics = dict.fromkeys((table.topic for table in self._tables), partitions)
-        self._place = self._changes = 0
+        self._written = self._changes = 0
         self._fill_pools()
 
     def _table(self, name: str, one_topic: bool) -> _Table:
@@ -109,7 +109,7 @@ class Feed:
         return [table.name for table in self._tables]
 
     def schema_records(self) -> Iterator[Record]:
-        """Return the records of the schema topic: every table's creation, as a snapshot tells it."""
+        """Return the records of the schema topic: every table's creation, as a snapshot states it."""
         for number, table in enumerate(self._tables):
             yield Record(SCHEMA_TOPIC, 0, b'{"databaseName":"shop"}', creation(table.name, number))
 
@@ -130,9 +130,9 @@ class Feed:
                 op = "u"
                 rows[key] = after
             elif kind < 0.66 and keys:
-                place = int(draw() * len(keys))
-                key = keys[place]
-                keys[place] = keys[-1]
+                index = int(draw() * len(keys))
+                key = keys[index]
+                keys[index] = keys[-1]
                 keys.pop()
                 before, after, op = rows.pop(key)[0], None, "d"
                 table.gone.append(key)
@@ -165,8 +165,8 @@ class Feed:
     def _records(self, table: _Table, key: int, op: str, before: str, after: str, number: int) -> Iterator[Record]:
         # an event of the log holds up to three rows
         if number % 3 == 0:
-            self._place += 900
-        file, pos = self._place // 100_000_000 + 1, self._place % 100_000_000 + 4
+            self._written += 900
+        file, pos = self._written // 100_000_000 + 1, self._written % 100_000_000 + 4
         ms = (START + number // 200) * 1000
         source = (
             f'{{"version":"3.1.2.Final","connector":"mysql","name":"{SERVER}","ts_ms":{ms},"snapshot":"false",'
@@ -237,34 +237,34 @@ def _rows(table: _Table) -> pa.Table:
         11: [seconds * 1_000_000 for seconds in columns[11]],
     }
     arrays = []
-    for place, kind in enumerate(EXPECTED):
-        values: Any = columns[place]
-        if place in (2, 3):
+    for index, kind in enumerate(EXPECTED):
+        values: Any = columns[index]
+        if index in (2, 3):
             values = [text for text, _ in values]
-        elif place == 4:
+        elif index == 4:
             values = [f"{text} v{number}" for (text, _), number in values]
-        elif place == 5:
+        elif index == 5:
             values = [Decimal(cents).scaleb(-2) for cents, _ in values]
-        if place in microseconds:
-            arrays.append(pa.array(microseconds[place], pa.int64()).cast(kind.type))
-        elif place == 9:
+        if index in microseconds:
+            arrays.append(pa.array(microseconds[index], pa.int64()).cast(kind.type))
+        elif index == 9:
             arrays.append(pa.array(values, pa.int32()).cast(kind.type))
         else:
             arrays.append(pa.array(values, kind.type))
     return pa.Table.from_arrays(arrays, schema=EXPECTED)
 
 
-def differences(expected: pa.Table, found: pa.Table) -> str:
-    """Say how two tables differ cell by cell, empty if they do not; the found one may be in any order.
+def differences(expected: pa.Table, actual: pa.Table) -> str:
+    """Say how two tables differ cell by cell, empty if they do not; the actual one may be in any order.
 
-    found: its columns may have wider types that hold the same values.
+    actual: its columns may have wider types that hold the same values.
     """
-    if sorted(found.column_names) != sorted(expected.column_names):
-        return f"columns {found.column_names}"
-    if found.num_rows != expected.num_rows:
-        return f"{found.num_rows} rows instead of {expected.num_rows}"
-    found = found.select(expected.column_names).cast(expected.schema).sort_by("id")
-    wrong = [name for name in expected.column_names if not found.column(name).equals(expected.column(name))]
+    if sorted(actual.column_names) != sorted(expected.column_names):
+        return f"columns {actual.column_names}"
+    if actual.num_rows != expected.num_rows:
+        return f"{actual.num_rows} rows instead of {expected.num_rows}"
+    actual = actual.select(expected.column_names).cast(expected.schema).sort_by("id")
+    wrong = [name for name in expected.column_names if not actual.column(name).equals(expected.column(name))]
     return f"other values in {', '.join(wrong)}" if wrong else ""
 
 

@@ -192,10 +192,10 @@ def main() -> None:
     parser.add_argument("bootstrap")
     parser.add_argument("ranges", type=json.loads)
     parser.add_argument("format")
-    given = parser.parse_args()
+    options = parser.parse_args()
     consumer = Consumer(
         {
-            "bootstrap.servers": given.bootstrap,
+            "bootstrap.servers": options.bootstrap,
             "group.id": "bare",
             "enable.auto.commit": False,
             "auto.offset.reset": "earliest",
@@ -204,8 +204,8 @@ def main() -> None:
             "queued.min.messages": 100_000,
         }
     )
-    ends = {(t, int(p)): end for t, spans in given.ranges.items() for p, (start, end) in spans.items() if end > start}
-    consumer.assign([TopicPartition(t, p, given.ranges[t][str(p)][0]) for t, p in ends])
+    ends = {(t, int(p)): end for t, spans in options.ranges.items() for p, (start, end) in spans.items() if end > start}
+    consumer.assign([TopicPartition(t, p, options.ranges[t][str(p)][0]) for t, p in ends])
     gc.disable()
     count, decode = 0, None
     while ends:
@@ -214,12 +214,12 @@ def main() -> None:
                 raise SystemExit(str(message.error()))
             value = message.value()
             if value:
-                decode = decode or envelope_decoder(given.format, value)
+                decode = decode or envelope_decoder(options.format, value)
                 decode(value)
                 count += 1
-            place = (message.topic(), message.partition())
-            if message.offset() + 1 >= ends.get(place, 1 << 62):
-                del ends[place]
+            partition = (message.topic(), message.partition())
+            if message.offset() + 1 >= ends.get(partition, 1 << 62):
+                del ends[partition]
     consumer.close()
     print(json.dumps({"records": count}))
 

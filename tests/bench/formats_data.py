@@ -79,12 +79,12 @@ class Orders:
                 keys.append(key)
                 before, after = None, self._row(chance, key)
             else:
-                place = chance.randrange(len(keys))
-                key = keys[place]
+                index = chance.randrange(len(keys))
+                key = keys[index]
                 before = self.content[key]
                 after = {**before, **_changed(chance)} if what < 0.9 else None
                 if after is None:
-                    keys[place] = keys[-1]
+                    keys[index] = keys[-1]
                     keys.pop()
             if after is None:
                 del self.content[key]

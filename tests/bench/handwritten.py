@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("root")
     parser.add_argument("tables", type=json.loads)
     parser.add_argument("--plain", action="store_true", help="records without embedded schema")
-    given = parser.parse_args()
+    options = parser.parse_args()
     spark = (
         SparkSession.builder.appName("by hand")
         .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
@@ -74,9 +74,9 @@ def main() -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("WARN")
-    latest = _latest(_changes(spark, given.bootstrap, given.ranges, given.plain))
-    if len(given.tables) == 1:
-        _merge(spark, latest.drop("table"), f"{given.root}/{given.tables[0]}")
+    latest = _latest(_changes(spark, options.bootstrap, options.ranges, options.plain))
+    if len(options.tables) == 1:
+        _merge(spark, latest.drop("table"), f"{options.root}/{options.tables[0]}")
     else:
         latest.persist().createOrReplaceGlobalTempView("latest")
 
@@ -88,11 +88,11 @@ def main() -> None:
                 sessions.own = spark.newSession()
             session = sessions.own
             source = session.table("global_temp.latest").where(F.col("table") == table).drop("table")
-            _merge(session, source, f"{given.root}/{table}")
+            _merge(session, source, f"{options.root}/{table}")
 
         latest.count()
         with ThreadPoolExecutor(4) as pool:
-            list(pool.map(one, given.tables))
+            list(pool.map(one, options.tables))
     spark.stop()
 
 

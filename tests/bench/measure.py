@@ -93,7 +93,7 @@ def measure(
 
 
 class _Tree:
-    """Looks at the descendants of this process until told to stop."""
+    """Look at the descendants of this process until it is stopped."""
 
     def __init__(self) -> None:
         self.peak = self.resident = 0

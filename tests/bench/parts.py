@@ -27,13 +27,13 @@ def main() -> None:
         decode = verbs.add_parser(verb)
         decode.add_argument("job", type=Path)
         decode.add_argument("records", type=int)
-    given = parser.parse_args()
+    options = parser.parse_args()
     shut_out_pandas()  # as the engines do
-    document = json.loads(given.job.read_text(encoding="utf-8"))
-    if given.verb == "land":
-        print(json.dumps(_land(document, given.root)))
+    document = json.loads(options.job.read_text(encoding="utf-8"))
+    if options.verb == "land":
+        print(json.dumps(_land(document, options.root)))
     else:
-        print(json.dumps(_decode(document, given.records, plain=given.verb == "plain")))
+        print(json.dumps(_decode(document, options.records, plain=options.verb == "plain")))
 
 
 def _land(document: dict, root: str) -> dict:

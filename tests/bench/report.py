@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the bench says: its progress, the table for people, the ratios, and which of the design's targets were met."""
+"""Report the bench: its progress, the table for people, the ratios, and which of the design's targets were met."""
 
 from __future__ import annotations
 
@@ -28,25 +28,31 @@ class Target:
     """
 
     text: str
-    found: float | None
+    measured: float | None
     limit: float
     at_least: bool = False
     unit: str = "x"
 
     @property
     def met(self) -> bool | None:
-        if self.found is None:
+        if self.measured is None:
             return None
-        return self.found >= self.limit if self.at_least else self.found <= self.limit
+        return self.measured >= self.limit if self.at_least else self.measured <= self.limit
 
     def line(self) -> str:
         sign = "≥" if self.at_least else "≤"
         said = {None: "not run", True: "met", False: "NOT met"}[self.met]
-        result = "–" if self.found is None else f"{self.found:.2f} {self.unit}"
+        result = "–" if self.measured is None else f"{self.measured:.2f} {self.unit}"
         return f"  {said:8} {self.text:68} {result:>14}  (target {sign} {self.limit:g} {self.unit})"
 
     def document(self) -> dict[str, Any]:
-        return {"text": self.text, "found": self.found, "limit": self.limit, "at_least": self.at_least, "met": self.met}
+        return {
+            "text": self.text,
+            "measured": self.measured,
+            "limit": self.limit,
+            "at_least": self.at_least,
+            "met": self.met,
+        }
 
 
 class Figures:

@@ -24,23 +24,23 @@ from tests.bench.report import Cell, Figures, say, table, targets
 
 
 class Rounds:
-    """What contestants gave, case by case.
+    """Collect the figures of contestants, case by case.
 
     known: processes whose CPU time is neither a contestant's nor foreign: the broker.
     """
 
-    def __init__(self, given: argparse.Namespace, folder: Path, known: Sequence[int]) -> None:
-        self._given, self._folder, self._known = given, folder, known
+    def __init__(self, options: argparse.Namespace, folder: Path, known: Sequence[int]) -> None:
+        self._options, self._folder, self._known = options, folder, known
         self.cells: list[Cell] = []
         self._warm = False
 
-    def wanted(self, case: str) -> bool:
-        """Whether the options choose a case."""
-        parts = [part.strip() for part in self._given.only.split(";") if part.strip()]
+    def selects(self, case: str) -> bool:
+        """Return whether the options select a case."""
+        parts = [part.strip() for part in self._options.only.split(";") if part.strip()]
         return not parts or any(part in case for part in parts)
 
-    def _chosen(self, who: Contestant) -> bool:
-        parts = [part.strip() for part in self._given.who.split(";") if part.strip()]
+    def _takes(self, who: Contestant) -> bool:
+        parts = [part.strip() for part in self._options.who.split(";") if part.strip()]
         return not parts or any(part in who.name for part in parts)
 
     def warm_up(self, spark: Ours) -> None:
@@ -52,7 +52,7 @@ class Rounds:
         imports = "import confluent_kafka, msgspec, pyspark.daemon, pyspark.sql.functions, pyspark.worker"
         self._run([sys.executable, "-c", imports], {})
         for who in (spark, spark, Inline(spark.arena)):  # the second start of Spark keeps its classes
-            if not self._chosen(who):
+            if not self._takes(who):
                 continue
             who.fresh()
             with self._turn(who.spark):
@@ -65,7 +65,7 @@ class Rounds:
 
         stored: rows that its only table gets in addition.
         """
-        if not self._chosen(who):
+        if not self._takes(who):
             return False
         if not any(self.cells_of(who)) or not who.root.exists():
             who.fresh()
@@ -99,13 +99,13 @@ class Rounds:
         prepare: brings a contestant into the state that the case begins with.
         check: compares a contestant's tables in another way than by all their rows; says what is wrong.
         """
-        everybody = [who for who in everybody if self._chosen(who) and self.wanted(case)]
+        everybody = [who for who in everybody if self._takes(who) and self.selects(case)]
         truth = expected() if expected and everybody else None
         runs: dict[str, list[Measured]] = {who.name: [] for who in everybody}
         equal: dict[str, bool | None] = {who.name: None for who in everybody}
         failed: dict[str, str] = {}
         with self._turn(any(who.spark for who in everybody)):
-            for number in range(self._given.rounds):
+            for number in range(self._options.rounds):
                 for who in everybody if number % 2 == 0 else everybody[::-1]:
                     if who.name in failed:
                         continue
@@ -140,10 +140,10 @@ class Rounds:
 
     @contextlib.contextmanager
     def _turn(self, spark: bool) -> Iterator[None]:
-        if not spark or self._given.lock is None:
+        if not spark or self._options.lock is None:
             yield
             return
-        with self._given.lock.open("a") as file:
+        with self._options.lock.open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
@@ -165,17 +165,17 @@ class Rounds:
         return ""
 
     def _write(self) -> None:
-        given = {name: value for name, value in vars(self._given).items() if isinstance(value, int | str | list)}
+        options = {name: value for name, value in vars(self._options).items() if isinstance(value, int | str | list)}
         machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()}
         result = [target.document() for target in targets(Figures(self.cells))]
         commit = subprocess.run(
             ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False
         ).stdout.strip()
-        document = {"commit": commit, "options": given, "machine": machine, "cells": self.cells, "targets": result}
-        self._given.json.parent.mkdir(parents=True, exist_ok=True)
-        self._given.json.write_text(json.dumps(document, indent=1, ensure_ascii=False))
+        document = {"commit": commit, "options": options, "machine": machine, "cells": self.cells, "targets": result}
+        self._options.json.parent.mkdir(parents=True, exist_ok=True)
+        self._options.json.write_text(json.dumps(document, indent=1, ensure_ascii=False))
 
-    def tell(self) -> int:
+    def report(self) -> int:
         """Print what was measured; 1 if that is nothing, or something failed or gave other tables."""
         if not self.cells:
             say("nothing was measured")
@@ -184,7 +184,7 @@ class Rounds:
         print("\nTargets (ratios within this run; least of the rounds):")
         for target in targets(Figures(self.cells)):
             print(target.line())
-        print(f"\nFigures: {self._given.json}")
+        print(f"\nFigures: {self._options.json}")
         return int(any(cell["failed"] or cell["equal"] is False for cell in self.cells))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bench's tables: their names and topics, their structure, and how Debezium tells of it.
+"""The bench's tables: their names and topics, their structure, and how Debezium describes it.
 
 The structure is written by hand in three forms (DDL, embedded schema, Arrow), none derived from the code under
 measurement.
@@ -149,7 +149,7 @@ def key_schema(prefix: str) -> str:
 
 
 def creation(table: str, number: int) -> bytes:
-    """Return the value of the schema topic's record of a table's creation, as a snapshot tells it.
+    """Return the value of the schema topic's record of a table's creation, as a snapshot states it.
 
     number: of the table; each was created a little later than the one before.
     """
@@ -163,10 +163,10 @@ def creation(table: str, number: int) -> bytes:
         {
             "name": name, "jdbcType": jdbc, "nativeType": None, "typeName": kind, "typeExpression": kind,
             "charsetName": "utf8mb4" if kind == "VARCHAR" else None, "length": length, "scale": scale,
-            "position": place, "optional": optional, "autoIncremented": False, "generated": False, "comment": None,
+            "position": position, "optional": optional, "autoIncremented": False, "generated": False, "comment": None,
             "defaultValueExpression": None, "enumValues": None,
         }
-        for place, (name, jdbc, kind, length, scale, optional) in enumerate(_COLUMNS, 1)
+        for position, (name, jdbc, kind, length, scale, optional) in enumerate(_COLUMNS, 1)
     ]  # fmt: skip
     structure = {"defaultCharsetName": "utf8mb4", "primaryKeyColumnNames": ["id"], "columns": columns, "comment": None}
     payload = {

@@ -48,10 +48,10 @@ def test_positions_rise_in_every_partition() -> None:
         if record.value is None:
             continue
         source = json.loads(record.value)["source"]
-        place = source["file"], source["pos"], source["row"]
-        assert place > last.get((record.topic, record.partition), ("", 0, 0))
-        last[record.topic, record.partition] = place
-        seen.add(place)
+        position = source["file"], source["pos"], source["row"]
+        assert position > last.get((record.topic, record.partition), ("", 0, 0))
+        last[record.topic, record.partition] = position
+        seen.add(position)
     assert len(seen) == 3_000
     assert len(last) == 6
 
@@ -114,13 +114,13 @@ def test_descendants_count_even_when_nobody_waits_for_them() -> None:
     program = (
         "import subprocess, sys, signal\n"
         f"subprocess.run([sys.executable, '-c', {child!r}])\n"
-        "print('out'); print('told', file=sys.stderr)\n"
+        "print('out'); print('note', file=sys.stderr)\n"
         f"{_BURN.format(0.2)}"
     )
     actual = measure([sys.executable, "-c", program])
     assert actual.code == 0
     assert actual.output == "out\n"
-    assert [line for _, line in actual.lines] == ["told"]
+    assert [line for _, line in actual.lines] == ["note"]
     assert 0.8 <= actual.cpu < 2.5
     assert actual.cpu_seen <= actual.cpu + 0.05
     assert actual.processes >= 2
@@ -167,6 +167,6 @@ def test_targets_are_reckoned_from_cells() -> None:
     actual = {target.text: target for target in targets(Figures(cells))}
     assert actual["one table, empty: hand-written against ours, wall"].met
     assert actual["one table, empty: hand-written against ours, cpu"].met is False
-    assert actual["marginal rate, 12 columns, with embedded schema"].found == 125
+    assert actual["marginal rate, 12 columns, with embedded schema"].measured == 125
     assert actual["empty batch, wall"].met is None
     assert "2.5 x" in table(cells)

@@ -35,7 +35,7 @@ def _without_images(envelope: Any) -> dict[str, Any]:
     }
 
 
-def _within(found: Any, told: Any) -> bool:
-    if isinstance(found, dict):
-        return all(_within(member, told[name]) for name, member in found.items())
-    return bool(found == told)
+def _within(part: Any, whole: Any) -> bool:
+    if isinstance(part, dict):
+        return all(_within(member, whole[name]) for name, member in part.items())
+    return bool(part == whole)
