@@ -407,14 +407,14 @@ def _begin(
         inside = {**record, "position": in_generation(position, number)}
         if (later is None or time is None or time <= later) and not _known_of(number, shown, log).is_other(inside):
             break
+    others = [begin.before for begin in reached.next if begin.generation == number]
     if reached.position and position < reached.position:
         known, before = reached.position, reached.time
     else:  # what earlier batches and other partitions of this one show of the log before
         ended = [newest for far, newest in reached.landed if position < far and _is_newer(time, newest)]
-        before = max([one for one in (reached.newest, reached.time, *ended) if one is not None], default=None)
+        before = _newest_of([reached.newest, reached.time, *ended, *others])
     if before is None:
-        others = [begin.before for begin in reached.next if begin.generation == number and begin.before is not None]
-        before = max(others, default=None)
+        before = _newest_of(others)
     return Begin(
         partition_key,
         number,
@@ -666,6 +666,10 @@ def _file(position: str) -> int:
 
 def _newest(one: int | None, other: int | None) -> int | None:
     return other if one is None else one if other is None else max(one, other)
+
+
+def _newest_of(times: Iterable[int | None]) -> int | None:
+    return max((time for time in times if time is not None), default=None)
 
 
 def _is_newer(one: int | None, other: int | None) -> bool:

@@ -108,6 +108,18 @@ def test_partitions_that_come_later_begin_where_their_own_records_show_it(script
     assert {(7, "y"), (8, "z")} <= set(script.rows("shop", "t") or ())
 
 
+def test_a_partition_that_shows_the_new_log_by_its_time_alone_leaves_old_records_alone(log: Log, lake: Path) -> None:
+    script = Script(log, lake, schema_topic=TOPIC)
+    script.send(create(), at(9, 7, 1, "a", partition=1))
+    script.sync()
+    script.send(at(9, 8, 1, "b"), at(11, 22, 1, "c"), at(10, 24, 1, "d"), at(12, 42, 1, "e"))
+    script.send(at(9, 13, 2, "b", partition=1), at(10, 19, 2, "c", partition=1), at(12, 23, 2, "d", partition=1))
+    script.send(at(11, 39, 3, "a", partition=2), at(10, 34, 4, "a", partition=3))
+    first = question(script)
+    assert script.sync(new_generation=first).new_generations == [first]
+    assert script.rows("shop", "t") == {(1, "e"): 1, (2, "d"): 1, (3, "a"): 1, (4, "a"): 1}
+
+
 def test_records_of_the_new_log_that_were_read_before_it_showed(log: Log, lake: Path) -> None:
     script = Script(log, lake, schema_topic=TOPIC)
     script.send(create(), at(7, 10, 1, "a"))
