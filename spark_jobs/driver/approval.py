@@ -9,8 +9,8 @@ from typing import Any
 
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import NEW_GENERATION, DataError
-from spark_jobs.driver.generations import Begin
 from spark_jobs.lake.batch_log import BatchLog
+from spark_jobs.lake.begins import Begin
 
 _SHOWN = 5
 

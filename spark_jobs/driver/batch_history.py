@@ -12,7 +12,7 @@ from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.model.clock_position import reaches
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
-from spark_jobs.driver.source_log import SourceLog
+from spark_jobs.driver.generations import Generations
 from spark_jobs.lake.batch_log import StoredResult
 from spark_jobs.lake.change_log import Manifest
 from spark_jobs.lake.layout import batch_document
@@ -35,9 +35,9 @@ class History:
         """Return the schema changes that were read but were too late for the batches so far."""
         return list(self.result(self.earlier[-1]).result.deferred) if self.earlier else []
 
-    def source_log(self) -> SourceLog:
-        """Return what the earlier batches show of the source's log."""
-        return SourceLog.from_document(self.result(self.earlier[-1]).source_log if self.earlier else ())
+    def generations(self) -> Generations:
+        """Return the generations of the source's log that the earlier batches show."""
+        return Generations.from_document(self.result(self.earlier[-1]).source_log if self.earlier else ())
 
     def settled(self) -> list[dict[str, Any]]:
         """Return documents of the quarantined records that operators settled (``Settled``)."""

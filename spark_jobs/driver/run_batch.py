@@ -19,17 +19,18 @@ from airflow_provider_cdc.core.model.status import ApplyStatus, ResultStatus, Ta
 from airflow_provider_cdc.core.plan.chunks import group_chunks
 from spark_jobs.driver.approval import demand_approval, refuse_unclear
 from spark_jobs.driver.batch_history import History, history_of
-from spark_jobs.driver.generations import Begin
+from spark_jobs.driver.generations import Generations, has_times
 from spark_jobs.driver.log_retention import is_expired
+from spark_jobs.driver.new_begins import new_begins
 from spark_jobs.driver.parent_tables import with_tables_below
 from spark_jobs.driver.parking import as_cdc_error
 from spark_jobs.driver.quarantine_entries import carry_out
 from spark_jobs.driver.replay import REPLAYED, with_replay
 from spark_jobs.driver.schema_changes import due, observed
-from spark_jobs.driver.source_log import SourceLog, has_times, new_begins
 from spark_jobs.driver.table_planning import ApplyPlan, ApplyPlanner
 from spark_jobs.driver.table_states import state_after, still_parked, unowned
 from spark_jobs.lake.batch_log import BatchLog, StoredResult, UnfitRow
+from spark_jobs.lake.begins import Begin
 from spark_jobs.lake.change_log import LandReport, Manifest, changes_by_table, merged
 from spark_jobs.lake.layout import staged_folder
 from spark_jobs.lake.scratch import lake_of
@@ -88,7 +89,7 @@ def _carry_out(
     history.newest_position()  # the lake is the one that earlier batches were written to, or nothing is done
     if open_format(job.format, job.format_options).order == "clock":
         job = replace(job, clocks=history.clocks())
-    job = replace(job, begins=[list(begin) for begin in history.source_log().begins()])
+    job = replace(job, begins=[list(begin) for begin in history.generations().begins()])
     clock = {"land": time.monotonic()}
     landed = log.manifest(job)
     if landed is None:
@@ -101,7 +102,7 @@ def _carry_out(
         landed = with_replay(job.replay, landed, history, expired)
         log.replace_manifest(job, landed)
         say(f"replay: {landed.changes.get(REPLAYED, 0)} rows of the change log")
-    landed, source_log = _in_generations(job, secrets, run, say, storage, log, landed, history)
+    landed, generations = _in_generations(job, secrets, run, say, storage, log, landed, history)
     clock["apply"] = time.monotonic()
     _check_budget(job, landed)
     result, unfit = _apply(job, secrets, run, say, storage, landed, session, history)
@@ -118,7 +119,7 @@ def _carry_out(
         max((time for time in times if time is not None), default=None),
         max([*(group.max_position for group in groups), history.newest_position()]),
         landed.clocks,
-        source_log.after(landed).document(),
+        generations.after(landed).document(),
         unfit,
         [*history.settled(), *(shallow_document(one) for one in landed.settled)],
     )
@@ -134,27 +135,27 @@ def _in_generations(
     log: BatchLog,
     landed: Manifest,
     history: History,
-) -> tuple[Manifest, SourceLog]:
-    """Return what was landed with the generations that begin in it, and the source's log with them.
+) -> tuple[Manifest, Generations]:
+    """Return what was landed with the generations that begin in it, and all generations with them.
 
     :raises DataError: ``source.new_generation``, one begins that nobody approved; ``source.generation_unclear``, the
         records do not show which are of it.
     """
     as_landed, known = landed, [*job.schema_changes, *history.deferred()]
-    source_log = history.source_log().with_begins(Begin(*begin) for begin in landed.begins)
-    if (late := source_log.read_late(landed)) is not None:
+    generations = history.generations().with_begins(Begin(*begin) for begin in landed.begins)
+    if (late := generations.read_late(landed)) is not None:
         refuse_unclear(*late)
-    while begins := new_begins(landed, source_log, storage):
-        refuse_unclear(begins[0].name, source_log.read_early(begins), timed=has_times(landed))
-        approved = demand_approval(job, begins, len(source_log.generations) - 1, log, say)
-        source_log = source_log.with_begins(begins)
-        every = source_log.begins()
+    while begins := new_begins(landed, generations, storage):
+        refuse_unclear(begins[0].name, generations.read_early(begins), timed=has_times(landed))
+        approved = demand_approval(job, begins, generations.newest, log, say)
+        generations = generations.with_begins(begins)
+        every = generations.begins()
         landed = renumbered(landed, every, begins, storage, run, partial(write_again, job, secrets, every))
         landed.restated = [*landed.restated, *restated(known, begins)]
         landed.new_generations = [*landed.new_generations, *approved]
     if landed is not as_landed:
         log.replace_manifest(job, landed)
-    return landed, source_log
+    return landed, generations
 
 
 def _land(

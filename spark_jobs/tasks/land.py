@@ -23,11 +23,11 @@ from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import is_clock_position, is_stale
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.timeline.timeline import server_of
-from spark_jobs.driver.generations import Begin, Begins
-from spark_jobs.driver.source_log import Stretches
+from spark_jobs.lake.begins import Begin, Begins
 from spark_jobs.lake.change_log import LandReport, LogWriter, Unreadable, merged
 from spark_jobs.lake.layout import log_folder
 from spark_jobs.lake.scratch import lake_of
+from spark_jobs.lake.stretches import Stretches
 from spark_jobs.readers.segment_reader import read_segments
 from spark_jobs.readers.task_reader import read_chunks
 from spark_jobs.workers.malloc import keep_memory

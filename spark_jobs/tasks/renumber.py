@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from airflow_provider_cdc.core.model.position import in_generation
-from spark_jobs.driver.generations import Begin, Begins
-from spark_jobs.driver.source_log import Stretches
+from spark_jobs.lake.begins import Begin, Begins
 from spark_jobs.lake.change_log import LandReport, LogWriter, Manifest, RowGroup, read_groups
 from spark_jobs.lake.layout import log_folder
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.storage import Storage
+from spark_jobs.lake.stretches import Stretches
 
 _MARKS = ("topic", "partition", "offset", "index", "kind", "op", "position", "source_time", "transaction_id")
 Run = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]

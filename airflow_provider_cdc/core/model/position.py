@@ -41,6 +41,11 @@ def generation_of(position: str) -> int:
     return int(position[:GENERATION_DIGITS])
 
 
+def file_of(position: str) -> int:
+    """Return the number of the binlog file of a position; 0 where it has none."""
+    return int(position[GENERATION_DIGITS + 1 :][:FILE_DIGITS] or 0)
+
+
 def in_generation(position: str, generation: int) -> str:
     """Return the same position in another generation of the log."""
     return f"{generation:0{GENERATION_DIGITS}d}{position[GENERATION_DIGITS:]}"

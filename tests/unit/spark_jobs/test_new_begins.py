@@ -13,12 +13,14 @@ import pytest
 
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from airflow_provider_cdc.core.model.position import binlog_position
-from spark_jobs.driver import source_log
 from spark_jobs.driver.approval import NewGenerationError
-from spark_jobs.driver.generations import Begin
-from spark_jobs.driver.source_log import SourceLog, Stretches, greatest_gtids, new_begins
+from spark_jobs.driver.generations import Generations
+from spark_jobs.driver.new_begins import new_begins
+from spark_jobs.lake import stretches
+from spark_jobs.lake.begins import Begin
 from spark_jobs.lake.change_log import LandReport, LogWriter
 from spark_jobs.lake.storage import Storage
+from spark_jobs.lake.stretches import Stretches, greatest_gtids
 
 A, B = "861d4b0d-e67c-11f1-beee-02fc00000001", "8900a153-e67c-11f1-9de0-02fc00000001"
 
@@ -38,7 +40,7 @@ class Pipeline:
     """Lands batches of one topic and asks after each what it shows."""
 
     def __init__(self, root: Path) -> None:
-        self.storage, self.log, self.seq = Storage(str(root), {}), SourceLog(), 0
+        self.storage, self.log, self.seq = Storage(str(root), {}), Generations(), 0
         self.offsets: dict[int, int] = {}
 
     def batch(self, partitions: dict[int, Sequence[At]], pieces: int = 1) -> list[Begin]:
@@ -50,7 +52,7 @@ class Pipeline:
             for start in range(0, len(records), size or 1):
                 self._land(landed, partition, records[start : start + size])
         seen = new_begins(landed, self.log, self.storage)
-        self.log = SourceLog.from_document(self.log.after(landed).document())
+        self.log = Generations.from_document(self.log.after(landed).document())
         return seen
 
     def _land(self, landed: LandReport, partition: int, records: Sequence[At]) -> None:
@@ -177,7 +179,7 @@ def test_a_statement_of_the_schema_topic(pipeline: Pipeline) -> None:
 
 
 def test_more_falls_than_a_task_shows(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_log, "_STRETCHES", 3)
+    monkeypatch.setattr(stretches, "_STRETCHES", 3)
     old = log(A, 1, 20)
     repeated = [record for i in range(2, 20) for record in old[i - 2 : i]]
     assert not pipeline.batch({0: [*old, *repeated]})

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from airflow_provider_cdc.core.model.position import binlog_position, generation_of
-from spark_jobs.driver.generations import Begin, Begins
+from spark_jobs.lake.begins import Begin, Begins
 
 SECOND = 1_000_000
 

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recognise that the source's log began again: after a failover or RESET MASTER later changes have lower positions.
+
+The stretches of a batch are compared with the marks of the batches before (:class:`_Known`). Only a stretch that may
+hold another log is read record by record (:func:`new_begins`). The first record of that log is the **begin** of the
+next generation in its partition.
+
+A record that is sent again has been read before: neither its GTID nor its source time is newer than what its partition
+has shown. A record with a lower position than its partition has shown, and with a GTID number or a source time that was
+never seen, is of another log. This holds for replicas that commit out of order (a partition keeps the order of the
+log), for several servers in one log, and for partitions that are read to different offsets. Across partitions, a GTID
+stands files before a lower number of its stream only in another log.
+
+Once a log is known to have ended, less is needed to tell its records apart from those of the next: a partition may be
+read less far than others, or have been silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.model.gtid import parse_gtid
+from airflow_provider_cdc.core.model.position import file_of, generation_of, in_generation
+from spark_jobs.driver.generations import (
+    Generations,
+    Shown,
+    by_generation,
+    far_below,
+    highest_of_each,
+    newest_of,
+)
+from spark_jobs.lake.begins import Begin
+from spark_jobs.lake.change_log import LandReport, read_groups
+from spark_jobs.lake.storage import Storage
+from spark_jobs.lake.stretches import RECORD_COLUMNS, Stretch, record_documents
+
+_ANY = "~"  # above every position
+
+
+def new_begins(landed: LandReport, generations: Generations, storage: Storage) -> list[Begin]:
+    """Return the first record of each partition that is of a later generation than the partition is in.
+
+    A generation one above the newest is a new log. A partition that goes on to a third log shows that in turn, once the
+    second is part of ``generations``.
+
+    :param landed: positions have the generations that are part of ``generations``.
+    :param generations: after the batches before, with those of the batch's first records that were found so far.
+    """
+    shown = by_generation(landed)
+    doubtful = list(_doubtful(shown, generations))
+    begins: dict[str, Begin] = {}
+    if doubtful:
+        records = _records(landed, storage, doubtful)
+        for known, stretch in doubtful:
+            if stretch.partition_key not in begins:
+                inside = [
+                    record
+                    for record in records.get(stretch.partition_key, ())
+                    if stretch.start <= record["offset"] <= stretch.end
+                    and generation_of(record["position"]) == generation_of(stretch.high)
+                    and record["position"] < known.below(stretch)
+                ]
+                first = known.first_of(inside)
+                if first is not None:
+                    begins[stretch.partition_key] = _begin(stretch.partition_key, *first, known, generations, shown)
+    for begin in _statements_of_snapshots(landed, generations, list(begins.values())):
+        if begin.partition_key not in begins or begin.offset < begins[begin.partition_key].offset:
+            begins[begin.partition_key] = begin
+    return [begins[partition_key] for partition_key in sorted(begins)]
+
+
+def _doubtful(shown: Mapping[int, Shown], generations: Generations) -> Iterator[tuple[_Known, Stretch]]:
+    """Return the stretches that have to be looked at record by record, with what was known before each."""
+    for number in range(len(generations.all)):
+        base = _known_of(number, shown, generations)
+        marks = generations.all[number].marks
+        partitions: dict[str, list[Stretch]] = {}
+        for stretch in shown.get(number, Shown()).stretches:
+            if generations.current(stretch.partition_key) == number:
+                partitions.setdefault(stretch.partition_key, []).append(stretch)
+        for partition_key, stretches in sorted(partitions.items()):
+            mark = marks.of(partition_key)
+            known = replace(base, position=mark.position, time=mark.time, highest=mark.gtids)
+            for stretch in sorted(stretches, key=lambda stretch: stretch.start):
+                if known.may_show(stretch):
+                    yield known, stretch
+                known = known.with_stretch(stretch)
+
+
+def _known_of(number: int, shown: Mapping[int, Shown], generations: Generations) -> _Known:
+    """Return what is known of a generation without what one partition shows."""
+    marks, batch = generations.all[number].marks, shown.get(number, Shown())
+    after = marks.after(batch)
+    landed = [(one.high, one.time) for one in batch.stretches if one.time is not None]
+    if after.description is not None:
+        landed.append(after.description)
+    return _Known(
+        position="",
+        time=None,
+        highest={},
+        gtids=marks.gtids,
+        first={stream: (number_seen, far_below(at)) for stream, (number_seen, at) in after.first_gtids.items()},
+        far=far_below(marks.timed),
+        newest=marks.newest,
+        landed=[(far, time) for high, time in landed if (far := far_below(high))],
+        next=[begin for one in generations.all[number + 1 :] for begin in one.begins.values()],
+    )
+
+
+def _begin(
+    partition_key: str,
+    record: dict[str, Any],
+    highest: str,
+    reached: _Known,
+    generations: Generations,
+    shown: Mapping[int, Shown],
+) -> Begin:
+    """Return the begin of the generation that a record is of, which is not of the one that its partition is in.
+
+    :param highest: highest position that the record is below of.
+    :param reached: what was known before the record's stretch.
+    """
+    position, time = record["position"], record["source_time"]
+    number = _generation_of_other(record, generations, shown)
+    others = [begin.before for begin in reached.next if begin.generation == number]
+    if reached.position and position < reached.position:
+        known, before = reached.position, reached.time
+    else:
+        # what earlier batches and other partitions of this one show of the log before
+        ended = [newest for far, newest in reached.landed if position < far and _is_newer(time, newest)]
+        known, before = highest, newest_of([reached.newest, reached.time, *ended, *others])
+    if before is None:
+        before = newest_of(others)
+    return Begin(
+        partition_key,
+        number,
+        record["offset"],
+        in_generation(position, number),
+        known,
+        time,
+        before,
+        record["transaction_id"],
+    )
+
+
+def _generation_of_other(record: dict[str, Any], generations: Generations, shown: Mapping[int, Shown]) -> int:
+    """Return the first later generation that a record may be of; one above the newest if it fits none."""
+    time = record["source_time"]
+    for number in range(generation_of(record["position"]) + 1, len(generations.all)):
+        later = generations.all[number + 1].since if number < generations.newest else None
+        ended_before = later is not None and time is not None and time > later
+        inside = {**record, "position": in_generation(record["position"], number)}
+        if not ended_before and not _known_of(number, shown, generations).is_other(inside):
+            return number
+    return len(generations.all)
+
+
+def _statements_of_snapshots(landed: LandReport, generations: Generations, new: Sequence[Begin]) -> Iterator[Begin]:
+    """Return the first statement of each partition that is of a snapshot whose rows are of a later generation.
+
+    A snapshot's statements show nothing themselves: one that only recovers structures describes an older position, too.
+    """
+    begins = sorted([*generations.begins(), *new], key=lambda begin: begin.generation, reverse=True)
+    for statement in landed.statements:
+        position, time = statement["position"], statement["source_time"]
+        if statement["op"] != "snapshot" or position is None:
+            continue
+        begin = next((begin for begin in begins if begin.follows(position, time)), None)
+        partition_key = f"{statement['topic']}/{statement['partition']}"
+        if begin is not None and generations.begins_behind(partition_key, begin.generation, statement["offset"]):
+            position = in_generation(position, begin.generation)
+            yield begin._replace(partition_key=partition_key, offset=statement["offset"], position=position, time=time)
+
+
+@dataclass(slots=True)
+class _Known:
+    """Marks that records of one partition are compared with, and where other generations begin.
+
+    :param position: highest position of the partition; ``time`` its newest source time.
+    :param highest: stream of GTIDs -> highest position in the partition.
+    :param gtids: stream of GTIDs -> greatest number of earlier batches and of this partition.
+    :param first: stream of GTIDs -> a number below which no later one stands, and the position files before that.
+    :param far: positions below are files below the highest position that earlier batches have a source time of.
+    :param newest: newest source time of earlier batches.
+    :param landed: of the batch's stretches the position files before their end, and their newest source time; and of
+        the highest description.
+    :param next: where later logs begin.
+    """
+
+    position: str
+    time: int | None
+    highest: Mapping[str, str]
+    gtids: Mapping[str, int]
+    first: dict[str, tuple[int, str]]
+    far: str
+    newest: int | None
+    landed: Sequence[tuple[str, int]] = ()
+    next: Sequence[Begin] = ()
+
+    def with_stretch(self, stretch: Stretch) -> _Known:
+        """Return what is known after a stretch."""
+        return replace(
+            self,
+            position=max(self.position, stretch.high),
+            time=newest_of([self.time, stretch.time]),
+            highest=highest_of_each(self.highest, {stream: high for stream, (_, high) in stretch.gtids.items()}),
+            gtids=highest_of_each(self.gtids, {stream: number for stream, (number, _) in stretch.gtids.items()}),
+        )
+
+    def below(self, stretch: Stretch) -> str:
+        """Return the position below which records of a stretch are to be looked at one by one."""
+        if self._is_of_next(stretch.low, stretch.time, _numbers(stretch)):
+            return _ANY
+        far = (self.first[stream][1] for stream in stretch.gtids if stream in self.first)
+        landed = (far for far, time in self.landed if _is_newer(stretch.time, time))
+        return max(self.position, self.far, stretch.high if stretch.falls else "", *far, *landed)
+
+    def may_show(self, stretch: Stretch) -> bool:
+        """Return whether a stretch may hold records of another log."""
+        if any(self._is_before_first(stream, number, stretch.low) for stream, (number, _) in stretch.gtids.items()):
+            return True
+        if self._is_of_next(stretch.low, stretch.time, _numbers(stretch)) or self._is_far(stretch.low, stretch.time):
+            return True
+        if not (stretch.falls or stretch.low < self.position or stretch.low < self.far):
+            return False
+        newer = _is_newer(stretch.time, self.time) or _is_newer(stretch.time, self.newest)
+        return newer or stretch.falls or any(n > self.gtids.get(stream, -1) for stream, (n, _) in stretch.gtids.items())
+
+    def _is_before_first(self, stream: str, number: int, position: str) -> bool:
+        """Return whether a GTID stands files before a lower number of its stream."""
+        first, far = self.first.get(stream, (number, ""))
+        return number > first and position < far
+
+    def _is_of_next(self, position: str, time: int | None, gtids: Mapping[str, int]) -> bool:
+        """Return whether a record is of a later log, which is known to have begun."""
+        return any(begin.precedes(position, time, gtids) for begin in self.next)
+
+    def is_other(self, record: dict[str, Any]) -> bool:
+        """Return whether a record is of another log than the records of all partitions."""
+        position, time, gtid = record["position"], record["source_time"], parse_gtid(record["transaction_id"])
+        return self._is_far(position, time) or (
+            gtid is not None and self._is_before_first(gtid.stream, gtid.number, position)
+        )
+
+    def _is_far(self, position: str, time: int | None) -> bool:
+        """Return whether a record stands files below others that are older."""
+        if position < self.far and _is_newer(time, self.newest):
+            return True
+        return any(position < far and _is_newer(time, other) for far, other in self.landed)
+
+    def first_of(self, records: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], str] | None:
+        """Return the first of a stretch's records, in offset order, that is of another log, and the position known."""
+        position, time, highest, gtids = self.position, self.time, dict(self.highest), dict(self.gtids)
+        for record in records:
+            at, record_time = record["position"], record["source_time"]
+            gtid = parse_gtid(record["transaction_id"])
+            unseen = gtid is not None and gtid.number > gtids.get(gtid.stream, -1)
+            # records of several servers that one tool reads, as shards are, may overtake each other
+            reached = position if gtid is None else highest.get(gtid.stream, position)
+            is_load = record["op"] == "snapshot" and file_of(at) == 0  # before the log, whenever it is sent
+            if not is_load and (
+                (at < reached and (unseen or _is_newer(record_time, time)))
+                or self.is_other(record)
+                or self._is_of_next(at, record_time, {} if gtid is None else {gtid.stream: gtid.number})
+            ):
+                fars = [far for far, time in self.landed if _is_newer(record_time, time)]
+                return record, max([reached, self.far, *(far for _, far in self.first.values()), *fars])
+            position, time = max(position, at), newest_of([time, record_time])
+            if gtid is not None:
+                gtids[gtid.stream] = max(gtid.number, gtids.get(gtid.stream, 0))
+                highest[gtid.stream] = max(at, highest.get(gtid.stream, ""))
+        return None
+
+
+def _records(
+    landed: LandReport, storage: Storage, doubtful: list[tuple[_Known, Stretch]]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the records, by partition and in offset order, that stand as low as those in doubt."""
+    below = max(known.below(stretch) for known, stretch in doubtful)
+    low = min(stretch.low for _, stretch in doubtful)
+    partition_keys = {stretch.partition_key for _, stretch in doubtful}
+    partitions = pa.array(sorted({stretch.partition for _, stretch in doubtful}), pa.int32())
+    candidates = [record for record in landed.statements if record["op"] != "snapshot"]
+    for group in landed.groups:
+        if group.database and group.min_position < below and group.max_position >= low:
+            rows = read_groups(storage, [group], RECORD_COLUMNS)
+            mine = pc.is_in(rows.column("partition"), partitions)
+            candidates += record_documents(rows.filter(pc.and_(mine, pc.less(rows.column("position"), below))))
+    by_partition: dict[str, list[dict[str, Any]]] = {}
+    for record in sorted(candidates, key=lambda record: (record["offset"], record["index"])):
+        partition_key = f"{record['topic']}/{record['partition']}"
+        if partition_key in partition_keys and record["position"] is not None:
+            by_partition.setdefault(partition_key, []).append(record)
+    return by_partition
+
+
+def _numbers(stretch: Stretch) -> dict[str, int]:
+    return {stream: number for stream, (number, _) in stretch.gtids.items()}
+
+
+def _is_newer(one: int | None, other: int | None) -> bool:
+    return one is not None and other is not None and one > other
