@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read a table's changes from the change log, with those of earlier batches that they may repeat."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.apply.clock_order import next_to_copies, order_unknown, rows_of_name, unordered_with
+from airflow_provider_cdc.core.apply.repeated_rows import SENT_COLUMNS, with_sending, without_repeats_across
+from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS
+from airflow_provider_cdc.core.apply.row_copies import identities
+from airflow_provider_cdc.core.apply.row_sets import group_numbers
+from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Format
+from airflow_provider_cdc.core.model.clock_position import latest_unordered
+from airflow_provider_cdc.core.timeline.barriers import barriers
+from airflow_provider_cdc.core.timeline.timeline import TableTimeline
+from spark_jobs.lake.change_log import RowGroup, StoredImages, read_groups, read_without_images, without_settled
+from spark_jobs.lake.storage import Storage
+from spark_jobs.tasks.table_task import ApplyTask, Span
+
+
+class TableChanges:
+    """The changes of the spans of one task.
+
+    :param timeline: of the table.
+    :param truncates: whether TRUNCATE empties the table.
+    :ivar first: topic, partition and offset of the first record that was read.
+    """
+
+    def __init__(
+        self, storage: Storage, task: ApplyTask, timeline: TableTimeline, wire: Format, *, truncates: bool
+    ) -> None:
+        self._storage, self._task, self._timeline, self._wire = storage, task, timeline, wire
+        self._by_clock = wire.order == "clock"
+        self._truncates = truncates
+        self.first: dict[str, Any] = {}
+
+    def read(self, images: dict[str, StoredImages] | None) -> tuple[pa.Table, pa.Table | None]:
+        """Return the changes to resolve, and those applied before that late ones have to be compared with.
+
+        :param images: takes where the images are stored, which are not read then.
+        """
+        task = self._task
+        fresh = self.of(task.spans, images)
+        before = self._applied_from(task.late_from) if task.late_from is not None and task.context else None
+        older = None
+        if self._by_clock:
+            # what late rows are compared with may repeat rows from before them too
+            older = self._maybe_repeated(fresh if before is None else pa.concat_tables([fresh, before]))
+            fresh, before = _not_older(fresh), None if before is None else _not_older(before)
+        if before is None:
+            return fresh, older
+        # newest per key over old and new changes: what was applied wins again where it is newer; without a key a row
+        # counts each time, so there only changes that were not applied yet may come in
+        again = before.filter(
+            pc.or_(self._in_keyed_version(before), pc.equal(before.column("op").cast(pa.string()), "truncate"))
+        )
+        keyed = self._in_keyed_version(fresh)
+        counted = self._without_replayed(fresh)
+        unknown = _unknown(counted.filter(pc.invert(self._in_keyed_version(counted))), before, self._wire)
+        if older is not None:
+            again = pa.concat_tables([again, older.filter(pc.less(older.column("position"), task.late_from))])
+        return pa.concat_tables([fresh.filter(keyed), unknown]), again
+
+    def _without_replayed(self, fresh: pa.Table) -> pa.Table:
+        """Return the changes without those of row groups that the table holds: some rows look all alike.
+
+        :param fresh: the changes of all spans.
+        """
+        applied = {(group.file, group.row_group) for span in self._task.context for group in span.groups}
+        spans = []
+        for span in self._task.spans:
+            groups = [group for group in span.groups if (group.file, group.row_group) not in applied]
+            spans.append(replace(span, groups=groups))
+        if all(len(new.groups) == len(span.groups) for new, span in zip(spans, self._task.spans, strict=True)):
+            return fresh
+        rows = self.of([span for span in spans if span.groups])
+        return _not_older(rows) if self._by_clock else rows
+
+    def _applied_from(self, late_from: str) -> pa.Table:
+        """Return the applied changes to compare late ones with; where a clock orders, those before are marked older."""
+        rows = self.of(self._task.context)
+        before = pc.less(rows.column("position"), late_from)
+        if not self._by_clock:
+            return rows.filter(pc.invert(before))
+        older = pc.or_(rows.column("older"), before)
+        return rows.set_column(rows.schema.get_field_index("older"), "older", older)
+
+    def _maybe_repeated(self, rows: pa.Table) -> pa.Table | None:
+        """Return the rows of earlier batches that fresh ones may repeat, and those behind them; None without any.
+
+        Rows before a change of the key's columns cannot be repeated behind it.
+        """
+        fresh = rows.column("source").filter(pc.invert(rows.column("older")))
+        oldest = pc.min(fresh.filter(pc.greater_equal(fresh, 0))).as_py()
+        older = self._older_once(rows)
+        alike = older.column("position").filter(pc.greater_equal(older.column("source"), oldest if oldest else 0))
+        if oldest is None or not len(alike) or self._task.base is None:
+            return None
+        applied = self._task.base.applied_position
+        positions = [self._timeline.versions[index].position for index in barriers(self._timeline.versions)]
+        begins = max([pc.min(alike).as_py(), *(position for position in positions if position <= applied)])
+        older = older.filter(pc.and_(self._in_keyed_version(older), pc.greater_equal(older.column("position"), begins)))
+        return older if older.num_rows else None
+
+    def _older_once(self, rows: pa.Table) -> pa.Table:
+        """Return the rows marked as older, each once and none that is also a fresh one: several spans may read it."""
+        older = rows.filter(rows.column("older"))
+        if len(self._task.spans) + len(self._task.context) == 1 or not older.num_rows:
+            return older
+        both = pa.concat_tables([_not_older(rows), older])
+        records = group_numbers([both.column(name) for name in ("topic", "partition", "offset", "index")])
+        first = np.unique(records, return_index=True)[1]
+        return both.take(pa.array(np.sort(first[first >= both.num_rows - older.num_rows])))
+
+    def _in_keyed_version(self, rows: pa.Table) -> pa.ChunkedArray:
+        keyed = pa.chunked_array([pa.repeat(bool(self._timeline.versions[0].schema.key), rows.num_rows)])
+        for version in self._timeline.versions[1:]:
+            since = pc.greater_equal(rows.column("position"), version.position)
+            keyed = pc.if_else(since, bool(version.schema.key), keyed)
+        return keyed
+
+    def of(self, spans: list[Span], images: dict[str, StoredImages] | None = None) -> pa.Table:
+        """Return the changes of some spans.
+
+        :param images: takes where the images are stored, which are not read then.
+        """
+        tables, sent = [], self._task.snapshot_sent
+        columns = [*RESOLVE_COLUMNS, *(SENT_COLUMNS if self._by_clock else ["kafka_time"] if sent else [])]
+        for span in spans:
+            read = self._read_groups(span.groups, columns, images)
+            if self._by_clock:
+                tables.append(self._of_table(self._with_older(read, span, columns), span))
+                continue
+            rows = _between(read, span)
+            tables.append(self._without_broken_off(rows) if sent else rows)
+        if not tables:
+            return self._no_changes()
+        rows = pa.concat_tables(tables).unify_dictionaries()
+        if rows.num_rows and not self.first:
+            self.first = rows.slice(0, 1).select(["topic", "partition", "offset"]).to_pylist()[0]
+        return rows
+
+    def _read_groups(
+        self, groups: list[RowGroup], columns: list[str], images: dict[str, StoredImages] | None = None
+    ) -> pa.Table:
+        """Return the rows of row groups without those that operators replaced or discarded."""
+        before_of = self._before_of()
+
+        def read(some: list[RowGroup]) -> pa.Table:
+            if images is None:
+                return read_groups(self._storage, some, columns, before_of=before_of)
+            return read_without_images(self._storage, some, columns, images, before_of=before_of)
+
+        settled = self._task.settled
+        if not settled:
+            return read(groups)
+        files = sorted({group.file for group in groups})
+        tables = [without_settled(read([g for g in groups if g.file == file]), file, settled) for file in files]
+        return pa.concat_tables(tables, promote_options="permissive")
+
+    def _no_changes(self) -> pa.Table:
+        none = CHANGE_SCHEMA.empty_table()
+        topic = none.schema.get_field_index("topic")
+        none = none.set_column(topic, "topic", none.column(topic).dictionary_encode())  # as the change log is read
+        if self._by_clock:
+            return _marked(none.select([*RESOLVE_COLUMNS, *SENT_COLUMNS]), older=False)
+        return none.select(RESOLVE_COLUMNS)
+
+    def _without_broken_off(self, rows: pa.Table) -> pa.Table:
+        """Leave out rows of the snapshot's earlier attempts at the same position."""
+        older = pc.less(rows.column("kafka_time").cast(pa.int64()), self._task.snapshot_sent)
+        there = pc.equal(rows.column("position"), self._task.snapshot_position)
+        snapshot = pc.equal(rows.column("op").cast(pa.string()), "snapshot")
+        broken = pc.fill_null(pc.and_(pc.and_(snapshot, there), older), False)
+        return rows.filter(pc.invert(broken)).drop_columns(["kafka_time"])
+
+    def _with_older(self, newer: pa.Table, span: Span, columns: list[str]) -> pa.Table:
+        """Return a span's rows with those of earlier batches that they may repeat, marked as older."""
+        tables = [_marked(newer, older=False)]
+        for groups, late in ((span.older, False), (span.late, True)):
+            if groups:
+                older = self._read_groups(groups, columns)
+                tables.append(_marked(older, older=True, late=late))
+        return pa.concat_tables(tables).unify_dictionaries()
+
+    def _of_table(self, rows: pa.Table, span: Span) -> pa.Table:
+        """Return the rows of a span's groups that mean this table, where a clock orders them.
+
+        :raises DataError: only the order of changes of one instant would show it.
+        """
+        timeline = self._timeline
+        rows = next_to_copies(rows, timeline.copies)
+        clears = timeline.clears if self._truncates else []
+        boundaries = {span.start, *clears, *(version.position for version in timeline.versions)}
+        for boundary in sorted(boundaries - {""}):
+            if boundary >= span.start and (span.end is None or boundary < span.end):
+                behind = pc.greater_equal(rows.column("position"), boundary).to_numpy(zero_copy_only=False)
+                if boundary == span.start:  # what the clock cannot order with it becomes the table's, too
+                    behind |= unordered_with(boundary, rows.column("position"))
+                rows = without_repeats_across(rows, behind, str(timeline.last_name))
+        begun = latest_unordered(max([span.start, *timeline.copies.get(span.start, ())]))
+        groups = [*span.groups, *span.older, *span.late]
+        if span.end is None and all(group.min_position >= begun for group in groups):
+            return rows
+        own = rows_of_name(rows, span.start, span.end, span.others)
+        if own is None:
+            raise order_unknown(timeline, "rows, and statements that give their name to another table,")
+        return own
+
+    def _before_of(self) -> list[str] | None:
+        """Return the operations whose image before counts: updates name their key a second time in many formats."""
+        keyed = all(version.schema.key for version in self._timeline.versions)
+        return ["delete"] if keyed and not self._wire.updates_move_keys and not self._wire.partial_images else None
+
+
+def _between(rows: pa.Table, span: Span) -> pa.Table:
+    if span.start and any(group.min_position < span.start for group in span.groups):
+        rows = rows.filter(pc.greater_equal(rows.column("position"), span.start))
+    if span.end is not None and any(group.max_position >= span.end for group in span.groups):
+        rows = rows.filter(pc.less(rows.column("position"), span.end))
+    return rows
+
+
+def _marked(rows: pa.Table, *, older: bool, late: bool = False) -> pa.Table:
+    """Return rows of a format ordered by clock with the columns that repeats are recognised by."""
+    rows = with_sending(rows)
+    for name, mark in (("older", older), ("late", late)):
+        rows = rows.append_column(name, pa.chunked_array([pa.repeat(mark, rows.num_rows)]))
+    return rows
+
+
+def _not_older(rows: pa.Table) -> pa.Table:
+    return rows.filter(pc.invert(rows.column("older")))
+
+
+def _unknown(fresh: pa.Table, before: pa.Table, wire: Format) -> pa.Table:
+    """Return the fresh rows of a table without key that were not applied before: sent again, they would count twice."""
+    numbers = identities(pa.concat_tables([fresh, before]).unify_dictionaries(), wire)
+    again = pa.array(np.isin(numbers[: fresh.num_rows], numbers[fresh.num_rows :]))
+    if wire.snapshot_rows == "numbered":  # else copies of snapshot rows look like the others
+        return fresh.filter(pc.invert(again))
+    snapshot = pc.equal(fresh.column("op").cast(pa.string()), "snapshot")
+    return fresh.filter(pc.or_(pc.invert(again), snapshot))
