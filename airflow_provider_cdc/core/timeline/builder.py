@@ -16,8 +16,9 @@ from airflow_provider_cdc.core.ddl.parser import is_mysql, parse
 from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.faults import summary
-from airflow_provider_cdc.core.model.clock_position import is_clock_position, one_instant
+from airflow_provider_cdc.core.model.clock_position import one_instant
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
+from airflow_provider_cdc.core.timeline.change_order import copies_of, in_source_order
 from airflow_provider_cdc.core.timeline.table_builder import TableBuilder
 from airflow_provider_cdc.core.timeline.timeline import (
     Block,
@@ -26,8 +27,6 @@ from airflow_provider_cdc.core.timeline.timeline import (
     SchemaVersion,
     TableTimeline,
     Timeline,
-    order_of_sending,
-    sent_apart,
 )
 from airflow_provider_cdc.core.timeline.unordered import REASON, TWICE, Effect, effect_of, in_doubt, still_near
 
@@ -532,15 +531,8 @@ def build_timeline(changes: Iterable[SchemaChange], server: Server | None = None
     """
     server = server or Server()
     changes = list(changes)
-    builder = TimelineBuilder(server, _copies(changes))
-    changes = _first_sent(change for change in changes if change.copy_of is None)
-    if server.lower_case_names:
-        changes = [_in_lower_case(change) for change in changes]
-    seen: set[tuple[Any, ...]] = set()
-    for position, _, change in sorted(_with_positions(changes), key=lambda item: item[:2]):
-        if change.identity in seen:
-            continue
-        seen.add(change.identity)
+    builder = TimelineBuilder(server, copies_of(changes))
+    for position, change in in_source_order(changes, server):
         if change.snapshot is None:
             builder.apply(change)
         else:
@@ -552,53 +544,8 @@ def build_timeline(changes: Iterable[SchemaChange], server: Server | None = None
     return builder.timeline
 
 
-def _copies(changes: Iterable[SchemaChange]) -> dict[str, list[str]]:
-    """Map the position of each statement to the positions of its copies."""
-    copies_of: dict[str, set[str]] = {}
-    for change in changes:
-        if change.copy_of is not None:
-            copies_of.setdefault(change.copy_of, set()).add(change.position)
-    return {position: sorted(copies) for position, copies in copies_of.items()}
-
-
-def _first_sent(changes: Iterable[SchemaChange]) -> list[SchemaChange]:
-    """Remove statements that a tool sent again long after others of the same source time and text.
-
-    If the first one arrives late, earlier batches took a later one for it.
-    """
-    first_sent: list[SchemaChange] = []
-    sent: dict[tuple[Any, ...], list[SchemaChange]] = {}
-    for change in sorted(changes, key=order_of_sending):
-        if change.statement and is_clock_position(change.position):
-            earlier = sent.setdefault((change.time, change.database, change.statement), [])
-            if earlier and all(sent_apart(change, other) for other in earlier):
-                continue
-            earlier.append(change)
-        first_sent.append(change)
-    return first_sent
-
-
-def _with_positions(changes: Iterable[SchemaChange]) -> list[tuple[str, int, SchemaChange]]:
-    """Return (position where it begins to hold, order, change).
-
-    A snapshot that only recovers structures has an older position than statements that were streamed before it, and
-    its text includes their effect (recorded: snapshot.mode=recovery).
-    """
-    positioned, newest = [], ""
-    for change in sorted(changes, key=lambda change: change.order):
-        if change.statement:
-            newest = max(newest, change.position)
-        positioned.append((change.position if change.snapshot is None else newest, change.order, change))
-    return positioned
-
-
 def _lower(name: TableName) -> TableName:
     return TableName(name.database.lower(), name.table.lower())
-
-
-def _in_lower_case(change: SchemaChange) -> SchemaChange:
-    structure = tuple((database.lower(), table.lower(), schema) for database, table, schema in change.structure)
-    return replace(change, database=change.database.lower(), structure=structure)
 
 
 def _structure(change: SchemaChange, name: TableName) -> TableSchema | None:
