@@ -23,7 +23,6 @@ from spark_jobs.driver.generations import Generations, has_times
 from spark_jobs.driver.log_retention import is_expired
 from spark_jobs.driver.new_begins import new_begins
 from spark_jobs.driver.parent_tables import with_tables_below
-from spark_jobs.driver.parking import as_cdc_error
 from spark_jobs.driver.quarantine_entries import carry_out
 from spark_jobs.driver.replay import REPLAYED, with_replay
 from spark_jobs.driver.schema_changes import due, observed
@@ -41,6 +40,7 @@ from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.tasks.apply import apply
 from spark_jobs.tasks.empty_table import empty_location
 from spark_jobs.tasks.land import demand_same_topics, land_chunks
+from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.renumber import renumbered, restated, write_again
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
 

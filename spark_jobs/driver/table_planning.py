@@ -24,11 +24,11 @@ from airflow_provider_cdc.core.timeline.timeline import Block, SchemaChange, Tab
 from spark_jobs.driver.base_states import BaseStates, groups_by_name
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.parent_tables import parents, rows_changed, waits_above
-from spark_jobs.driver.parking import as_cdc_error
 from spark_jobs.driver.quarantine import Quarantine
 from spark_jobs.driver.unsettled import may_go_on, set_aside, waiting
 from spark_jobs.lake.change_log import Manifest, RowGroup
 from spark_jobs.lake.storage import table_location
+from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.table_task import ApplyTask, Span
 
 _NEWEST = "~"  # behind every position

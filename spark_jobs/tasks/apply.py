@@ -26,7 +26,6 @@ from airflow_provider_cdc.core.model.status import ApplyStatus
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
-from spark_jobs.driver.parking import as_cdc_error
 from spark_jobs.lake import pending_deletes
 from spark_jobs.lake.change_log import StoredImages
 from spark_jobs.lake.layout import begun_file
@@ -38,6 +37,7 @@ from spark_jobs.sinks.delta.table import Commit, DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 from spark_jobs.tasks.committed_state import committed_state
 from spark_jobs.tasks.foreign_keys import ForeignKeys
+from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.table_changes import TableChanges
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
 from spark_jobs.workers.malloc import keep_memory

@@ -8,9 +8,9 @@ import pyarrow as pa
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance, TableState
 from airflow_provider_cdc.core.errors import Transient, UnavailableError
 from airflow_provider_cdc.core.faults import may_be_caught
-from spark_jobs.driver.parking import as_cdc_error
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.tasks.parking import as_cdc_error
 
 _TRIES = 3
 _CHECKPOINT_AFTER = 10  # versions

@@ -115,6 +115,19 @@ def test_tasks_are_plain_functions_without_spark() -> None:
     none_of(one for one in imports_below("spark_jobs/tasks") if one.within("pyspark"))
 
 
+@pytest.mark.parametrize(
+    ("folder", "never"),
+    [
+        ("spark_jobs/lake", ("driver", "tasks", "sinks", "readers", "workers")),
+        ("spark_jobs/sinks", ("driver", "tasks", "readers", "workers")),
+        ("spark_jobs/readers", ("driver", "sinks", "workers")),
+        ("spark_jobs/tasks", ("driver",)),
+    ],
+)
+def test_the_rooms_of_the_spark_side_lie_in_layers(folder: str, never: tuple[str, ...]) -> None:
+    none_of(one for one in imports_below(folder) if one.within(*(f"spark_jobs.{room}" for room in never)))
+
+
 def test_the_airflow_side_loads_no_data_library_on_import() -> None:
     heavy = ("pyspark", "pandas", "pyarrow", "confluent_kafka", "deltalake")
     none_of(one for one in airflow_side() if one.at_module_level and one.within(*heavy))
