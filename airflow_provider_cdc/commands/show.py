@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_cdc.commands.output import DONE, guarded, print_json, print_table
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import TableState
-from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.core.printable import printable
+from airflow_provider_cdc.core.table_locations import owners_of_locations, precedence
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.formats.contract import Format
@@ -154,23 +154,15 @@ def _print_formats(documents: list[dict[str, Any]]) -> None:
 
 def table_documents(states: Iterable[TableState]) -> list[dict[str, Any]]:
     """Return one document for each table name: that of the table which has the name now."""
-    newest: dict[tuple[str, str], TableState] = {}
     states = list(states)
-    owners: dict[str, TableState] = {}
-    for state in sorted(states, key=_rank):  # a renamed table may still name a location that another table has now
-        if state.state != TableStatus.DROPPED:
-            owners[state.location] = state
+    newest: dict[tuple[str, str], TableState] = {}
     for state in states:
         name = (state.database, state.table)
-        if name not in newest or _rank(state) > _rank(newest[name]):
+        if name not in newest or precedence(state) > precedence(newest[name]):
             newest[name] = state
+    owners = owners_of_locations(states)
     current = [newest[name] for name in sorted(newest)]
-    return [_document(state, owners.get(state.location, state) is state) for state in current]
-
-
-def _rank(state: TableState) -> tuple[bool, bool, str, int]:
-    alive = state.state != TableStatus.DROPPED
-    return alive, state.state == TableStatus.OK, state.applied_position, state.applied_seq
+    return [_document(state, owners.get(state.location, state.table_id) == state.table_id) for state in current]
 
 
 def _document(state: TableState, owns_location: bool) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from airflow_provider_cdc.core.ledger.owner import TASK_COLUMNS
 from airflow_provider_cdc.core.ledger.records import time_text
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.printable import printable
+from airflow_provider_cdc.core.table_locations import owners_of_locations
 from airflow_provider_cdc.plugins.column_changes import column_changes
 from airflow_provider_cdc.plugins.statement_text import statement_text
 
@@ -381,7 +382,20 @@ def tables(
     query = select(_tables.table_id, _tables.seq, _tables.document)
     selected = connection.execute(query.where(_tables.pipeline == pipeline, _tables.table_id.in_(shown)))
     rows = {row.table_id: row for row in selected}
-    return {"tables": [_table(rows[table_id]) for table_id in shown], "total": len(ids)}
+    selected_rows = [rows[table_id] for table_id in shown]
+    owners = _owners(connection, pipeline, [row.document for row in selected_rows])
+    return {"tables": [_table(row, owners) for row in selected_rows], "total": len(ids)}
+
+
+def _owners(connection: Connection, pipeline: str, documents: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return which tables have the locations that unsettled tables name: after a rename another table may."""
+    named = {document["location"] for document in documents if document["state"] in _UNSETTLED}
+    if not named:
+        return {}
+    query = select(_tables.document).where(
+        _tables.pipeline == pipeline, _tables.document["location"].as_string().in_(sorted(named))
+    )
+    return owners_of_locations(TableState.from_document(document) for document in connection.execute(query).scalars())
 
 
 _ORDER = (TableStatus.PARKED, TableStatus.WAITING, TableStatus.OK, TableStatus.DROPPED)
@@ -395,8 +409,15 @@ def _literally(search: str) -> str:
     return search.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def _table(row: Any) -> Document:
-    return {"id": row.table_id, "changed_seq": row.seq, **_table_state(row.document)}
+def _table(row: Any, owners: Mapping[str, str]) -> Document:
+    """Return the shown members of a table.
+
+    :param owners: location -> id of the table that has it, where another than the table itself may.
+    """
+    shown = {"id": row.table_id, "changed_seq": row.seq, **_table_state(row.document)}
+    if owners.get(row.document["location"], row.table_id) != row.table_id:
+        shown |= {"location": None, "version": None}
+    return shown
 
 
 def _table_state(document: Mapping[str, Any]) -> Document:

@@ -35,8 +35,11 @@ def columns(*names: str) -> TableSchema:
 
 def state(table: str, status: TableStatus = TableStatus.OK, **members: Any) -> TableState:
     location = f"/lake/shop/{table}" if table.isidentifier() else "/lake/shop/x"
-    values = {"version": 3, "applied_position": "binlog.000007:1234", "schema": columns("id", "name").document()}
-    return TableState(f"shop.{table}", "shop", table, location, state=status, **{**values, **members})
+    values = {
+        "location": location, "version": 3, "applied_position": "binlog.000007:1234",
+        "schema": columns("id", "name").document(),
+    }  # fmt: skip
+    return TableState(f"shop.{table}", "shop", table, state=status, **{**values, **members})
 
 
 def batch(

@@ -108,6 +108,21 @@ def test_tables_come_parked_first_and_can_be_filtered(filled: Database) -> None:
     assert ids(search="%") == [] and ids(search="\\") == [] and ids(search="_") == []
 
 
+def test_a_parked_table_has_no_location_that_another_table_took_over(url: str) -> None:  # noqa: F811
+    ledger = Ledger(url)
+    location = state("orders").location
+    batch(ledger, "shop", sync_run(8), [state("orders_old", TableStatus.PARKED, location=location)])
+
+    def locations() -> list[tuple[str, str | None, int | None]]:
+        with Database(url, read_only=True).reading() as connection:
+            page = queries.tables(connection, "shop", state=None, search="", offset=0, limit=50)
+            return [(line["table"], line["location"], line["version"]) for line in page["tables"]]
+
+    assert locations() == [("orders_old", location, 3)]  # its rows lie there until the other table begins
+    batch(ledger, "shop", sync_run(9), [state("orders", version=4)])
+    assert locations() == [("orders_old", None, None), ("orders", location, 4)]
+
+
 def test_a_tables_history_shows_states_and_columns(filled: Database) -> None:
     with filled.reading() as connection:
         page = queries.table_history(connection, "shop", "shop.orders", before=None, limit=50)
