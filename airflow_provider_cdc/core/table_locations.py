@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tell which table has a location: a renamed table may still name one that another table has taken over."""
+"""State which table has a location: a renamed table may still name one that another table has taken over."""
 
 from __future__ import annotations
 
