@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.operators.doctor import CdcDoctorOperator
     from airflow_provider_cdc.operators.maintain import CdcMaintainOperator
     from airflow_provider_cdc.operators.plan import CdcPlanOperator
+    from airflow_provider_cdc.operators.rebuild import CdcRebuildOperator
     from airflow_provider_cdc.operators.replay import CdcReplayOperator
     from airflow_provider_cdc.operators.sync import CdcSyncOperator
     from airflow_provider_cdc.operators.table_state import CdcTableStateOperator
@@ -61,6 +62,7 @@ _HOMES = {
     "CdcDoctorOperator": "airflow_provider_cdc.operators.doctor",
     "CdcMaintainOperator": "airflow_provider_cdc.operators.maintain",
     "CdcPlanOperator": "airflow_provider_cdc.operators.plan",
+    "CdcRebuildOperator": "airflow_provider_cdc.operators.rebuild",
     "CdcReplayOperator": "airflow_provider_cdc.operators.replay",
     "CdcDag": "airflow_provider_cdc.task_group",
     "cdc_task_group": "airflow_provider_cdc.task_group",
@@ -104,6 +106,7 @@ __all__ = [
     "CdcPipeline",
     "CdcPipelineLink",
     "CdcPlanOperator",
+    "CdcRebuildOperator",
     "CdcReceivedSensor",
     "CdcReplayOperator",
     "CdcRetryPolicy",

@@ -152,6 +152,20 @@ _EXPLAIN = Argument(
     {"action": "store_true", "help": "also land and resolve it, and show what it would do; nothing is committed"},
 )
 _PLAN = (_PIPELINE, _UNTIL, _EXPLAIN, _JSON)
+_REBUILD = (
+    _PIPELINE,
+    Argument(("tables",), {"nargs": "+", "metavar": "DATABASE.TABLE", "help": "a table to rebuild, may be several"}),
+    Argument(
+        ("--from",),
+        {
+            "dest": "source",
+            "choices": ("change_log",),
+            "default": "change_log",
+            "help": "where the rows come from; the change log has all since the table's last snapshot or its creation",
+        },
+    ),
+    _JSON,
+)
 _HISTORY = Argument(
     ("--history",),
     {"action": "store_true", "help": "show schema versions with their statements, and all states with their reasons"},
@@ -200,6 +214,12 @@ VERBS = (
         "sync:replay",
         "apply rows of the change log again; where a table has a newer change of the same key, that one wins",
         _REPLAY,
+    ),
+    Verb(
+        "rebuild",
+        "sync:rebuild",
+        "make tables again from the change log, in one commit each, whatever lies at their locations",
+        _REBUILD,
     ),
     Verb(
         "quarantine",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.documents import Decision, JobDocument, Replay, TableState
+from airflow_provider_cdc.core.documents import Decision, JobDocument, Rebuild, Replay, TableState
 from airflow_provider_cdc.core.ledger import Batch, Ledger
 from airflow_provider_cdc.core.ledger.records import offsets_document
 from airflow_provider_cdc.core.model.offsets import OffsetRange
@@ -26,6 +26,7 @@ class JobMaker:
     :param new_generation: record with which a new log of the source may begin.
     :param recreated: topics that were made again since the batch was planned.
     :param replay: rows that the batch takes again.
+    :param rebuild: tables that the batch rebuilds.
     :param decision: what the batch carries out for an operator.
     """
 
@@ -37,6 +38,7 @@ class JobMaker:
     new_generation: str = ""
     recreated: list[str] = field(default_factory=list)
     replay: Replay | None = None
+    rebuild: Rebuild | None = None
     decision: Decision | None = None
 
     def make(self) -> tuple[JobDocument, dict[str, dict[str, str]]]:
@@ -79,6 +81,7 @@ class JobMaker:
             recreated=self.recreated,
             new_generation=self.new_generation,
             replay=self.replay,
+            rebuild=self.rebuild,
             decision=self.decision,
         )
         return job, secrets

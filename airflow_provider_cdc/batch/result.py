@@ -170,7 +170,7 @@ def published(
         report.error = result.error
         return report
     after = {**before, **{state.table_id: state for state in result.states}}
-    by_name = _by_name(result.states)
+    by_name = {**_by_name(before.values()), **_by_name(result.states)}
     report.tables = [_table(line, by_name.get((line.database, line.table))) for line in result.tables]
     report.phases, report.cut = result.seconds, _cut(after.values())
     report.statements = [text[:_SHOWN_TEXT] for text in result.statements[:_SHOWN]]
@@ -226,7 +226,7 @@ def _cut(states: Iterable[TableState]) -> dict[str, Any]:
 def _table(line: TableLine, state: TableState | None) -> TableResult:
     result = TableResult(line.database, line.table, line.action, line.upserts, line.deletes)
     if state is not None:
-        result.state, result.version, result.reason = state.state, state.version, state.reason
+        result.state, result.version, result.reason = state.state, state.version, line.reason or state.reason
     return result
 
 

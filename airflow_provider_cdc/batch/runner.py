@@ -30,7 +30,7 @@ from airflow_provider_cdc.batch.result import (
 from airflow_provider_cdc.batch.source_log import held, open_log
 from airflow_provider_cdc.batch.unsettled import Unsettled
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.documents import Decision, JobDocument, Replay, Result, TableState
+from airflow_provider_cdc.core.documents import Decision, JobDocument, Rebuild, Replay, Result, TableState
 from airflow_provider_cdc.core.errors import (
     LOG_LOST,
     NEW_GENERATION,
@@ -41,7 +41,7 @@ from airflow_provider_cdc.core.errors import (
     UnavailableError,
 )
 from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger, Owner
-from airflow_provider_cdc.core.model.status import ResultStatus
+from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.engine import EngineTask, Stopper
 from airflow_provider_cdc.hooks.connections import ledger_url
 
@@ -136,6 +136,22 @@ def run_replay(pipeline: CdcPipeline, replay: Replay, **course: Any) -> BatchRes
     return _run_order(pipeline, replay=replay, **course)
 
 
+def run_rebuild(pipeline: CdcPipeline, rebuild: Rebuild, **course: Any) -> BatchResult:
+    """Make tables again from all that the change log has of them, each in one commit, whatever lies at their locations.
+
+    The batch reads nothing new; an unfinished one is finished first. Readers see the rows of before until the commit. A
+    table that cannot be rebuilt stays as it is; its line of the result says why, and the status is ``parked``.
+
+    :param rebuild: which tables.
+    :param course: ``say``, ``kill`` and ``owner`` as of :func:`run_batch`.
+    :raises ConfigurationError: it names a table that the pipeline does not have.
+    :raises BusyError: another holder has the pipeline's lease; names it.
+    """
+    states = table_states(Ledger(ledger_url(pipeline.ledger)), pipeline.name).values()
+    _demand_tables(rebuild.tables, [state for state in states if state.state != TableStatus.DROPPED and state.location])
+    return _run_order(pipeline, rebuild=rebuild, **course)
+
+
 def run_decision(pipeline: CdcPipeline, decision: Decision, **course: Any) -> BatchResult:
     """Carry out a decision about quarantined records, in a batch that reads nothing new, or in the unfinished one.
 
@@ -149,6 +165,7 @@ def _run_order(
     pipeline: CdcPipeline,
     *,
     replay: Replay | None = None,
+    rebuild: Rebuild | None = None,
     decision: Decision | None = None,
     say: Say = print,
     kill: Stopper | None = None,
@@ -170,7 +187,7 @@ def _run_order(
             run = _Run(pipeline, ledger, lease, batch, log.client_config(), say, stopper)
             run.documents.decision = decision
             if left_over is None:
-                run.documents.replay = replay
+                run.documents.replay, run.documents.rebuild = replay, rebuild
             else:
                 run.documents.recreated = made_again(log, batch, pipeline.source.heartbeat_topic)
             outcome = run.carry_out()

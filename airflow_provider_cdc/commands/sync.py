@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run ``sync``, ``replay`` and ``plan``: run one batch, of old rows again, or show what it would read."""
+"""Run ``sync``, ``replay``, ``rebuild`` and ``plan``: run one batch, of old rows again, or show what it would read."""
 
 from __future__ import annotations
 
@@ -49,6 +49,20 @@ def replay(args: Namespace) -> int:
         pipeline = CdcPipeline.from_yaml(args.pipeline)
         since, until = (None if time is None else _micros(time) for time in (args.since, args.until))
         return run_batch_and_print(args, partial(run_replay, pipeline, Replay(args.tables, since, until)))
+
+    return guarded(work, as_json=args.json)
+
+
+def rebuild(args: Namespace) -> int:
+    """Make tables again from the change log."""
+
+    def work() -> int:
+        from airflow_provider_cdc.batch.runner import run_rebuild
+        from airflow_provider_cdc.core.documents import Rebuild
+
+        return run_batch_and_print(
+            args, partial(run_rebuild, CdcPipeline.from_yaml(args.pipeline), Rebuild(args.tables))
+        )
 
     return guarded(work, as_json=args.json)
 

@@ -42,6 +42,7 @@ class TableState:
     :param code: stable error code behind ``reason``, where an error is the reason.
     :param tried_with: digest of the configuration that a parked table was last tried with.
     :param seen_version: version that the location of a parked table had when it was last tried.
+    :param rebuilt_seq: batch that last rebuilt the table, 0 for none: versions of the table before it mean nothing now.
     """
 
     table_id: str
@@ -65,6 +66,7 @@ class TableState:
     code: str = ""
     tried_with: str = ""
     seen_version: int | None = None
+    rebuilt_seq: int = 0
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -100,6 +102,16 @@ class Replay:
             return False
         late = self.since is not None and newest is not None and newest < self.since
         return not late and not (self.until is not None and oldest is not None and oldest >= self.until)
+
+
+@dataclass(slots=True)
+class Rebuild:
+    """Tables that a batch resolves from all that the change log has of them, whatever lies at their locations.
+
+    :param tables: ``database.table`` of each.
+    """
+
+    tables: list[str]
 
 
 class DecisionAction(StrEnum):
@@ -260,6 +272,7 @@ class JobDocument:
     :param new_generation: ``topic/partition:offset`` of the record with which a generation may begin; empty for none.
     :param reader: where tasks read records: ``kafka``, or ``segments`` of the lake.
     :param replay: rows that the batch takes again, in addition to its records.
+    :param rebuild: tables that the batch rebuilds.
     :param decision: what an operator decided about quarantined records; the batch carries it out.
     :param scratch: local folder that takes all that the job writes: it only shows what the batch would do.
     :param maintenance: the job only maintains the tables in ``states``.
@@ -295,6 +308,7 @@ class JobDocument:
     new_generation: str = ""
     reader: str = "kafka"
     replay: Replay | None = None
+    rebuild: Rebuild | None = None
     decision: Decision | None = None
     look: Look | None = None
     maintenance: Maintenance | None = None
@@ -318,7 +332,7 @@ class JobDocument:
 
     def _orders(self) -> list[tuple[str, Any]]:
         """Return what the job is to do instead of, or in addition to, reading records."""
-        return [(name, getattr(self, name)) for name in ("replay", "decision", "look", "maintenance")]
+        return [(name, getattr(self, name)) for name in ("replay", "rebuild", "decision", "look", "maintenance")]
 
     @staticmethod
     def from_document(data: dict[str, Any]) -> JobDocument:
@@ -334,6 +348,7 @@ class JobDocument:
             "tables": TableRules.from_document(data["tables"]),
             "states": [TableState.from_document(state) for state in data["states"]],
             "replay": Replay(**data["replay"]) if data.get("replay") is not None else None,
+            "rebuild": Rebuild(**data["rebuild"]) if data.get("rebuild") is not None else None,
             "decision": Decision.from_document(data["decision"]) if data.get("decision") is not None else None,
             "look": Look(**data["look"]) if data.get("look") is not None else None,
             "maintenance": Maintenance(**data["maintenance"]) if data.get("maintenance") is not None else None,
@@ -376,7 +391,7 @@ class Result:
     :param deferred: schema changes that were read already but are later than the request.
     :param new_generations: ``topic/partition:offset`` of the first record of each generation that was approved with
         this batch.
-    :param replayed: the batch took the rows again that its job names, or carried out its decision.
+    :param replayed: the batch took the rows again that its job names, rebuilt its tables, or carried out its decision.
     :param row_changes: of a preview the row changes by ``database.table`` and operation.
     :param unfit: of a preview the rows that do not fit: table, topic, partition, offset, column, reason.
     :param maintained: of a job that only maintains the tables: each of them.

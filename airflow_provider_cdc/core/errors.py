@@ -119,6 +119,10 @@ LOG_LOST = {"kafka.offsets_expired", "kafka.end_beyond_log", "kafka.topic_recrea
 """Codes of a :class:`SourceError` at landing: Kafka no longer has the records of the batch's range."""
 
 
+REBUILD = "rebuild it from the change log with `airflow-cdc rebuild PIPELINE.yaml DATABASE.TABLE`"
+"""End of a hint: the change log has what a table's location has lost."""
+
+
 class SinkError(Terminal, CdcError):
     """A table differs from the state in the ledger, or was not created by this project."""
 

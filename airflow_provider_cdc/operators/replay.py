@@ -7,22 +7,16 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowFailException
-
 from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant
 from airflow_provider_cdc.core.documents import Replay
-from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
-from airflow_provider_cdc.core.printable import printable
-from airflow_provider_cdc.engine.task import Stopper
-from airflow_provider_cdc.operators.pipeline import PipelineOperator, airflow_error, airflow_errors, task_try
+from airflow_provider_cdc.operators.repair import RepairOperator
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow_provider_cdc.batch.result import BatchResult
+    from airflow_provider_cdc.core.config import CdcPipeline
 
-_SHOWN = 50
 
-
-class CdcReplayOperator(PipelineOperator):
+class CdcReplayOperator(RepairOperator):
     """Apply rows of the change log again, in a batch that reads nothing new; no table moves backwards.
 
     It fails with retry while another run works on the pipeline, and without retry where a table is parked.
@@ -34,7 +28,6 @@ class CdcReplayOperator(PipelineOperator):
     """
 
     template_fields: Sequence[str] = ("pipeline", "tables", "since", "until")
-    ui_color = "#fef3c7"
 
     def __init__(
         self,
@@ -49,34 +42,15 @@ class CdcReplayOperator(PipelineOperator):
         self.tables = tables
         self.since = since
         self.until = until
-        self._stopper = Stopper()
 
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Run the batch and return the small result."""
+    def _run(self, pipeline: CdcPipeline, **course: Any) -> BatchResult:
         from airflow_provider_cdc.batch.runner import run_replay
-        from airflow_provider_cdc.operators.sync import small
 
-        with airflow_errors():
-            pipeline = self.configured(context)
-            since, until = (_micros(as_instant(time, name)) for time, name in self._times())
-            replay = Replay(list(self.tables), since, until)
-            result = run_replay(pipeline, replay, say=self._say, kill=self._stopper, owner=task_try(context))
-        if result.error is not None:
-            raise airflow_error(result.error)
-        if result.status == ResultStatus.PARKED:
-            parked = result.describe_unsettled(TableStatus.PARKED, _SHOWN)
-            raise AirflowFailException(printable(f"batch {result.seq} is committed, but tables are parked: {parked}"))
-        return small(result, _SHOWN)
+        since, until = (_micros(as_instant(time, name)) for time, name in self._times())
+        return run_replay(pipeline, Replay(list(self.tables), since, until), **course)
 
     def _times(self) -> list[tuple[object, str]]:
         return [(self.since, "since"), (self.until, "until")]
-
-    def on_kill(self) -> None:
-        """Stop the engine."""
-        self._stopper("the task was killed")
-
-    def _say(self, line: str) -> None:
-        self.log.info("%s", printable(line))
 
 
 def _micros(instant: datetime | None) -> int | None:

@@ -136,7 +136,7 @@ class BaseStates:
                 break
             # the older state may lack rows that have to pass barriers of their own: look again from there
             back_to = min([*late, back_to] if back_to is not None else late)
-            base = self._rewind(timeline, back_to)
+            base = self._rewind(timeline, back_to, base.rebuilt_seq)
             every = _since(begins[0], [*self._earlier_spans(timeline, base), *spans])
         newest = max(begins, *self._snapshots(timeline, every))
         if newest > _snapshot_of(base):
@@ -202,15 +202,19 @@ class BaseStates:
         unknown = begun or (self._announced and timeline.versions[0].position)
         return ("", 0) if unknown else (position, 0)
 
-    def _rewind(self, timeline: TableTimeline, back_to: str) -> TableState | None:
-        """Return the newest state from before a position such that every batch after it can be read again."""
+    def _rewind(self, timeline: TableTimeline, back_to: str, rebuilt_seq: int) -> TableState | None:
+        """Return the newest state from before a position such that every batch after it can be read again.
+
+        :param rebuilt_seq: batch that last rebuilt the table: the versions before it may be gone.
+        """
         first = self._seq
         for seq in self._history.since(earliest_unordered(back_to)):
             spans = self._spans(timeline, groups_by_name(self._history.manifest(seq)))
             if any(reaches(group.max_position, back_to) for span in spans for group in span.groups):
                 first = seq
                 break
-        return self._history.state_before(timeline, back_to, first, partial(self._is_whole, timeline))
+        seqs = range(rebuilt_seq, first)
+        return self._history.state_before(timeline, back_to, seqs, partial(self._is_whole, timeline))
 
     def _is_whole(self, timeline: TableTimeline, state: TableState) -> bool:
         """Return whether a state holds all rows of its batches: some may have come before the DDL that names them."""

@@ -94,15 +94,16 @@ class History:
         return seqs[::-1]
 
     def state_before(
-        self, timeline: TableTimeline, position: str, before_seq: int, whole: Callable[[TableState], bool]
+        self, timeline: TableTimeline, position: str, seqs: range, whole: Callable[[TableState], bool]
     ) -> TableState | None:
-        """Return a table's newest state, of batches before ``before_seq``, that holds nothing from a position on.
+        """Return a table's newest state, of some batches, that holds nothing from a position on.
 
         A state made before a late schema change became known is none to go back to.
 
+        :param seqs: the batches.
         :param whole: says whether a state holds all that its batches have of the table, as it is known now.
         """
-        for seq in reversed([seq for seq in self.earlier if seq < before_seq]):
+        for seq in reversed([seq for seq in self.earlier if seq in seqs]):
             for state in self.result(seq).result.states:
                 if state.table_id != timeline.table_id or state.version is None or state.applied_seq != seq:
                     continue

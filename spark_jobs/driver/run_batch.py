@@ -27,7 +27,7 @@ from spark_jobs.driver.quarantine_entries import carry_out
 from spark_jobs.driver.replay import REPLAYED, with_replay
 from spark_jobs.driver.schema_changes import due, observed
 from spark_jobs.driver.table_planning import ApplyPlan, ApplyPlanner
-from spark_jobs.driver.table_states import state_after, still_parked, unowned
+from spark_jobs.driver.table_states import failed_rebuild, states_after, still_parked, unowned
 from spark_jobs.lake.batch_log import BatchLog, StoredResult, UnfitRow
 from spark_jobs.lake.begins import Begin
 from spark_jobs.lake.change_log import LandReport, Manifest, changes_by_table, merged
@@ -109,7 +109,7 @@ def _carry_out(
     if job.scratch:
         result.row_changes = changes_by_table(storage, landed)
         result.unfit = [shallow_document(row) for row in unfit]
-    result.replayed = job.replay is not None or job.decision is not None
+    result.replayed = any(order is not None for order in (job.replay, job.rebuild, job.decision))
     end = time.monotonic()
     result.seconds = {"land": round(clock["apply"] - clock["land"], 3), "apply": round(end - clock["apply"], 3)}
     groups = [group for group in landed.groups if group.database]
@@ -237,9 +237,7 @@ def _apply(
     if session is not None:
         _commit_staged(job, session, storage, plan.tasks, reports)
     _demand_answers(reports)
-    states = [
-        state_after(job, task, reports[task.table_id], planner.states.get(task.table_id)) for task in plan.tasks
-    ] + plan.settled
+    states = states_after(job, plan.tasks, reports, planner.states) + plan.settled
     states = with_tables_below(planner.now, job.states, states, planner.referring())
     for left in plan.to_empty:
         report = reports.get(left.table_id)
@@ -264,9 +262,11 @@ def _apply(
     states += unowned(job, plan)
     result.states = states
     result.tables = [_line(task, reports[task.table_id]) for task in plan.tasks]
-    if any(state.state == TableStatus.PARKED for state in [*states, *still_parked(job, states)]):
+    not_rebuilt = [task for task in plan.tasks if failed_rebuild(job, task, reports[task.table_id])]
+    if not_rebuilt or any(s.state == TableStatus.PARKED for s in [*states, *still_parked(job, states)]):
         result.status = ResultStatus.PARKED
-    return result, [row for task in plan.tasks for row in _unfit(task, reports[task.table_id])]
+    done = [task for task in plan.tasks if task not in not_rebuilt]
+    return result, [row for task in done for row in _unfit(task, reports[task.table_id])]
 
 
 def _unfit(task: ApplyTask, report: ApplyReport) -> list[UnfitRow]:

@@ -157,7 +157,7 @@ class ApplyPlanner:
         aside = self._unclear.get(timeline.last_name) or self._quarantine.exceeded(timeline, state)
         touched = bool(spans) or state is None or changed_at is not None or self._is_new(timeline, state)
         touched = touched or (self._checks_references(timeline) and self._starts.removes(timeline))
-        touched = touched or aside is not None or self._quarantine.settles(timeline)
+        touched = touched or aside is not None or self._quarantine.settles(timeline) or self._rebuilds(timeline)
         touched = touched or (timeline.dropped_at is None and bool(self._starts.applied_repeats(timeline, state)))
         behind = state is not None and state.applied_seq < self._job.seq and may_go_on(self._job, state)
         if not touched and not behind:
@@ -265,7 +265,9 @@ class ApplyPlanner:
         self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
     ) -> ApplyTask:
         name = timeline.last_name
-        start = self._starts.start(timeline, state, spans, changed_at)
+        rebuilds = self._rebuilds(timeline)
+        known = self.states.get(timeline.table_id)
+        start = self._starts.start(timeline, None if rebuilds else state, spans, None if rebuilds else changed_at)
         late_from, context = self._starts.context(timeline, start.base, start.spans)
         location = table_location(self._job.sink_root, name.database, name.table)
         return ApplyTask(
@@ -284,6 +286,7 @@ class ApplyPlanner:
             0 if state is None else state.applied_seq,
             *start.snapshot,
             self._quarantine.settled,
+            self._job.seq if rebuilds else 0 if known is None else known.rebuilt_seq,
         )
 
     def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:
@@ -302,13 +305,21 @@ class ApplyPlanner:
         changed_at = self._starts.first_difference(task.table_id, held)
         return self._task(timeline, held, self._starts.spans(timeline), changed_at)
 
+    def _rebuilds(self, timeline: TableTimeline) -> bool:
+        """Return whether the batch resolves a table from all that the change log has of it."""
+        asked = self._job.rebuild
+        return asked is not None and timeline.dropped_at is None and str(timeline.last_name) in asked.tables
+
     def _is_new(self, timeline: TableTimeline, state: TableState | None) -> bool:
         was = self._was.tables.get(timeline.table_id)
         return state is None or was is None or was.events() != timeline.events()
 
     def _expected(self, location: str) -> int | None:
+        """Return the newest version that a table of ours made at a location; a rebuild may have begun them again."""
+        here = [state for state in self.states.values() if state.location == location and state.version is not None]
+        since = max((state.rebuilt_seq for state in here), default=0)
         return max(
-            (s.version for s in self.states.values() if s.location == location and s.version is not None), default=None
+            (state.version for state in here if state.applied_seq >= since and state.version is not None), default=None
         )
 
     def _dropped(self, timeline: TableTimeline, state: TableState | None) -> TableState:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from airflow_provider_cdc.core.documents import JobDocument, TableState
@@ -14,8 +14,31 @@ from spark_jobs.driver.unsettled import set_aside, waiting
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
 
 
+def states_after(
+    job: JobDocument,
+    tasks: Sequence[ApplyTask],
+    reports: Mapping[str, ApplyReport],
+    before: Mapping[str, TableState],
+) -> list[TableState]:
+    """Return the tables' states after their tasks; a table whose rebuild failed stays as it was.
+
+    :param reports: by table id.
+    :param before: the states before the batch, by table id.
+    """
+    return [
+        state_after(job, task, reports[task.table_id], before.get(task.table_id))
+        for task in tasks
+        if task.table_id not in before or not failed_rebuild(job, task, reports[task.table_id])
+    ]
+
+
+def failed_rebuild(job: JobDocument, task: ApplyTask, report: ApplyReport) -> bool:
+    """Return whether a table was to be rebuilt and was not."""
+    return task.rebuilt_seq == job.seq and report.status in (ApplyStatus.WAITING, ApplyStatus.PARKED)
+
+
 def state_after(job: JobDocument, task: ApplyTask, report: ApplyReport, old: TableState | None) -> TableState:
-    """Return the table's state after its task.
+    """Return a table's state after its task.
 
     :param old: its state before the batch.
     """

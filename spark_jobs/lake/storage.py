@@ -109,7 +109,7 @@ class Storage:
                 "log.missing",
                 "a file of the change log is gone",
                 where={"path": f"{self.root}/{name}"},
-                hint="restore the lake's _cdc folder; without it, rebuild the tables that need the file",
+                hint="restore the lake's _cdc folder; without it, take a new snapshot of the tables that need the file",
             ) from None
         except OSError as error:
             raise UnavailableError(

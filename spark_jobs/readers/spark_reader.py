@@ -173,7 +173,7 @@ def _explained(error: Exception, job: JobDocument) -> Exception:
             "kafka.offsets_expired",
             "Kafka does not have the range's offsets",
             where=where,
-            hint="raise the topic's retention; the records are lost, so rebuild the pipeline's tables",
+            hint="raise the topic's retention; the records are lost: take a new snapshot",
         )
     if "UnknownTopicOrPartition" in text:
         return SourceError("kafka.topic_unknown", "a topic or partition does not exist", where=where)

@@ -256,7 +256,7 @@ class _Reading:
                     "kafka.end_beyond_log",
                     f"the log ends at {message.offset()}, before the range",
                     where=where,
-                    hint="the topic lost records or was created again: rebuild the pipeline's tables, or run "
+                    hint="the topic lost records or was created again: take a new snapshot, or run "
                     "`airflow-cdc sync --accept-loss` once to go on with what is left",
                 )
             return True

@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps
 from airflow_provider_cdc.core.documents import JobDocument, TableState
-from airflow_provider_cdc.core.errors import CdcError, SinkError, UnavailableError
+from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.core.faults import course, may_be_caught
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableSchema
@@ -123,6 +123,7 @@ class _Table:
         if job.scratch:
             self._writer = self._preview
         self._truncates = self._policy.on_truncate == "apply"
+        self._rebuilds = task.rebuilt_seq == job.seq
         self._changes = TableChanges(self._storage, task, self._timeline, self._format, truncates=self._truncates)
 
     @property
@@ -135,7 +136,9 @@ class _Table:
         target = DeltaLocation(task.location, self._options)
         self.seen_version = target.version
         done = target.applied(self._app)
-        if done is not None and done > task.applied_seq:
+        # what lies there is no reason not to rebuild it, unless it is this rebuild, or what came after
+        held_from = self._job.seq if self._rebuilds else task.applied_seq + 1
+        if done is not None and done >= held_from:
             return self._held(target, done)
         self._guard(target)
         base_schema = TableSchema.from_document(task.base.schema) if task.base and task.base.schema else None
@@ -247,7 +250,7 @@ class _Table:
                 "sink.commit_unknown",
                 "the table holds a batch that is not known as applied, and the batch's commit is no longer readable",
                 where=where,
-                hint="keep delta.logRetentionDuration longer than the time between batches; rebuild the table",
+                hint=f"{REBUILD}; keep delta.logRetentionDuration longer than the time between batches",
             )
         state = replace(TableState.from_document(facts["state"]), version=target.version)
         if done < self._job.seq:
@@ -260,10 +263,8 @@ class _Table:
         task = self._task
         where = {"table": f"{task.database}.{task.table}", "location": task.location}
         if not target.exists:
-            if task.expected is not None:
-                raise SinkError(
-                    "sink.missing", "the table is gone", where=where, hint="restore it, or rebuild the table"
-                )
+            if task.expected is not None and not self._rebuilds:
+                raise SinkError("sink.missing", "the table is gone", where=where, hint=f"restore it, or {REBUILD}")
             # a process that dies while it makes a table leaves files without a log: they are ours if we began there
             holds_files = self._storage.holds_files(task.location[len(self._storage.root) + 1 :])
             if holds_files and self._storage.read_json(self._begun) != {"location": task.location}:
@@ -276,12 +277,11 @@ class _Table:
             return
         if task.expected is None:
             if not target.is_ours(f"cdc/{self._job.pipeline}/"):
-                raise SinkError(
-                    "sink.not_ours",
-                    "a Delta table that this pipeline did not make lies there",
-                    where=where,
-                    hint="move it away",
-                )
+                raise self._not_ours(where)
+            return
+        if self._rebuilds:
+            if target.applied(self._app) is None and not target.is_ours(f"cdc/{self._job.pipeline}/"):
+                raise self._not_ours(where)
             return
         other = target.foreign_commit(task.expected)
         if other is not None and target.holds_same(DeltaLocation(task.location, self._options, task.expected)):
@@ -293,6 +293,11 @@ class _Table:
                 where={**where, "expected_version": task.expected, "found_version": target.version},
                 hint="restore the table to the expected version, then run again",
             )
+
+    @staticmethod
+    def _not_ours(where: dict[str, Any]) -> SinkError:
+        text = "a Delta table that this pipeline did not make lies there"
+        return SinkError("sink.not_ours", text, where=where, hint="move it away")
 
     def _commit(
         self, target: DeltaLocation, base_schema: TableSchema | None, plan: MergePlan

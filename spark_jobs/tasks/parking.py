@@ -6,7 +6,7 @@ from __future__ import annotations
 import errno
 from typing import Any
 
-from airflow_provider_cdc.core.errors import CdcError, DataError, SinkError, UnavailableError, out_of_memory
+from airflow_provider_cdc.core.errors import REBUILD, CdcError, DataError, SinkError, UnavailableError, out_of_memory
 from airflow_provider_cdc.core.faults import summary
 
 # what a file system answers for good, whatever it is asked again
@@ -36,7 +36,7 @@ def _of_files(error: OSError, where: dict[str, Any]) -> CdcError:
             "sink.file_missing",
             f"a file that the table needs cannot be had: {reason}",
             where=where,
-            hint="restore the file, or rebuild the table",
+            hint=f"restore the file, or {REBUILD}",
         )
     return UnavailableError(
         "sink.unavailable",

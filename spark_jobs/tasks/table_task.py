@@ -60,6 +60,7 @@ class ApplyTask:
     :param rewind_to: position that the table had to go back behind, None without a late schema change.
     :param parents: tables whose deletes may have changed rows of this one without row events.
     :param settled: records of which operators decided that what was landed of them counts no more.
+    :param rebuilt_seq: batch that last rebuilt the table, this one included, 0 for none.
     :param applied_seq: newest batch that the table holds as far as the driver knows; the table itself knows better.
     """
 
@@ -79,6 +80,7 @@ class ApplyTask:
     snapshot_position: str = ""
     snapshot_sent: int = 0
     settled: list[Settled] = field(default_factory=list)
+    rebuilt_seq: int = 0
 
     @property
     def rows(self) -> int:

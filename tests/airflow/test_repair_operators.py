@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators that replay rows and maintain tables, as a task's process runs them."""
+"""The operators that replay rows, rebuild and maintain tables, as a task's process runs them."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from airflow_provider_cdc import CdcMaintainOperator, CdcPlanOperator, CdcReplayOperator
+from airflow_provider_cdc import CdcMaintainOperator, CdcPlanOperator, CdcRebuildOperator, CdcReplayOperator
 from airflow_provider_cdc.core.ledger import Ledger
 
 from .shop import Shop, demand_data, feed, rows, until
@@ -63,6 +64,22 @@ def test_rows_are_replayed_and_tables_maintained(shop: Shop) -> None:
     done = run(CdcMaintainOperator(task_id="maintain", pipeline=file))
     assert {line["table"] for line in done["tables"]} >= {"shop.customers", "shop.orders"}
     assert (done["busy"], done["log"]["files"]) == (None, 0)
+    assert sorted(map(str, rows(shop.lake, "shop", "customers"))) == before
+
+
+def test_a_deleted_table_is_rebuilt_and_one_that_cannot_be_fails_the_task(shop: Shop) -> None:
+    file = str(shop.file())
+    assert shop.run("sync").code == 0
+    before = sorted(map(str, rows(shop.lake, "shop", "customers")))
+    shutil.rmtree(shop.lake / "shop" / "customers")
+    done = run(CdcRebuildOperator(task_id="rebuild", pipeline=file, tables=["shop.customers"]))
+    assert [(table["table"], table["action"]) for table in done["tables"]] == [("customers", "create")]
+    assert sorted(map(str, rows(shop.lake, "shop", "customers"))) == before
+
+    for rows_file in (shop.lake / "_cdc" / "shop" / "log" / "00000001").glob("*.parquet"):
+        rows_file.unlink()
+    with pytest.raises(AirflowFailException, match=r"shop\.customers: \[log\.missing\]"):
+        run(CdcRebuildOperator(task_id="rebuild", pipeline=file, tables=["shop.customers"]))
     assert sorted(map(str, rows(shop.lake, "shop", "customers"))) == before
 
 

@@ -26,7 +26,7 @@ def order_unknown(timeline: TableTimeline, what: str) -> DataError:
         "apply.order_unknown",
         f"{what} are of one instant of the tool's clock, and records carry no order",
         where={"table": str(timeline.last_name)},
-        hint="rebuild the table; let the tool write to one partition, or choose a format with positions",
+        hint="take a new snapshot of the table; let the tool write to one partition, or choose a format with positions",
     )
 
 

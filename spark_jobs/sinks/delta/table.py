@@ -17,7 +17,7 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder, Schema, Transa
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
-from airflow_provider_cdc.core.errors import CdcError, SinkError, UnavailableError
+from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.core.faults import may_be_caught
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.data_files import DataFiles
@@ -102,9 +102,8 @@ class DeltaLocation:
     def table(self) -> DeltaTable:
         """The opened table."""
         if self._table is None:
-            raise SinkError(
-                "sink.missing", "the table is gone", where={"location": self.location}, hint="rebuild the table"
-            )
+            where = {"location": self.location}
+            raise SinkError("sink.missing", "the table is gone", where=where, hint=f"restore it, or {REBUILD}")
         return self._table
 
     def newest_version(self) -> int:
@@ -323,7 +322,7 @@ class DeltaLocation:
                 "sink.unreadable",
                 f"the table's rows cannot be read: {_first_line(error)}",
                 where={"location": self.location, "version": self.version},
-                hint="restore the damaged file, or rebuild the table",
+                hint=f"restore the damaged file, or {REBUILD}",
             ) from error
 
     def _guarded(self, action: Callable[[], Any]) -> None:
@@ -358,7 +357,7 @@ class DeltaLocation:
                 "sink.refused",
                 f"Delta refuses the commit: {_first_line(error)}",
                 where={"location": self.location},
-                hint="nothing of it is visible; see the table's files and its columns, or rebuild the table",
+                hint=f"nothing of it is visible; see the table's files and its columns, or {REBUILD}",
             ) from error
 
     def _missing(self, error: BaseException) -> SinkError:
@@ -366,7 +365,7 @@ class DeltaLocation:
             "sink.file_missing",
             f"a file of the table is missing: {_first_line(error)}",
             where={"location": self.location, "version": self.version},
-            hint="restore the file and run again, or rebuild the table",
+            hint=f"restore the file and run again, or {REBUILD}",
         )
 
     def _failed(self, code: str, text: str, error: BaseException) -> UnavailableError:

@@ -141,6 +141,15 @@ def test_a_table_without_a_state_before_a_late_alter_is_resolved_from_nothing() 
     assert plan.read == ["t-110.parquet", "t-141.parquet", "t-210.parquet"]
 
 
+def test_a_rebuilt_table_goes_back_to_no_state_before_the_rebuild() -> None:
+    """Its location may have been made again, with versions that begin at 0: those of older states are others."""
+    earlier, _ = two_batches()
+    rebuilt = replace(applied([CREATE], "t", seq=3, pos=190, version=0), rebuilt_seq=3)
+    plan = Planned(rebuilt, [rows("t", 210, 220)], read=[statement(150, ADD)], earlier=[*earlier, Batch([], [rebuilt])])
+    assert (plan.start.back_to, plan.start.base) == (position(150), None)
+    assert plan.read == ["t-110.parquet", "t-141.parquet", "t-210.parquet"]
+
+
 def test_an_alter_behind_all_applied_rows_is_not_late() -> None:
     earlier, states = two_batches()
     plan = Planned(states[1], [rows("t", 210, 220)], read=[statement(200, ADD)], earlier=earlier)

@@ -89,5 +89,5 @@ def _unknown(reason: str, old: ColumnType, new: ColumnType) -> DataError:
         "values.conversion_unknown",
         f"the result of a type change is not certain: {reason}",
         where={"from": str(old), "to": str(new)},
-        hint="rebuild the table from the source",
+        hint="take a new snapshot of the table",
     )

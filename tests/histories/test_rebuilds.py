@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random histories in which tables are damaged or deleted between the batches and rebuilt: they end equal."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from airflow_provider_cdc.core.documents import JobDocument, Rebuild, TableState
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from spark_jobs.lake.storage import table_location
+from tests.histories.cases import case_of
+from tests.histories.ddl_statements import Alter, ChangeColumn, Create, Place
+from tests.histories.log import Crash, CrashError, Log
+from tests.histories.run import Case, Replay, described
+from tests.histories.source import Picture, Structure
+from tests.histories.test_reproductions import KEYED, KEYLESS, T, rows
+from tests.histories.tools import TOOLS, Style
+
+SEEDS = range(600, 612)
+
+
+class WithRebuilds(Replay):
+    """Damages and rebuilds tables after each batch: the batch numbers in between are the rebuilds'.
+
+    A table that cannot be rebuilt stays as it is and is rebuilt after the next batch.
+
+    :ivar rebuilt: tables that were rebuilt.
+    :ivar damaged: by table id why a damaged table is not rebuilt yet.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.rebuilt = 0
+        self.damaged: dict[str, str] = {}
+
+    def _batch(self, number: int, chunks: list[OffsetRange], picture: Picture | None) -> list[str]:
+        problems = super()._batch(3 * number, chunks, None)
+        if problems or not self._seqs:
+            return problems
+        operator = random.Random(f"{self.case.seed} {number} rebuild")
+        alive = sorted(table_id for table_id, state in self.states.items() if self._is_alive(state))
+        picked = operator.sample(alive, operator.randint(0, len(alive)))
+        for table_id in picked:
+            self._damage(operator, self.states[table_id])
+        self.damaged = {table_id: reason for table_id, reason in self.damaged.items() if table_id in alive}
+        tables = sorted({*picked, *self.damaged})
+        if tables:
+            self._rebuild(operator, 3 * number + 1, tables)
+        if self._done != {where: len(orders) for where, orders in self._orders.items()}:
+            return [] if picture is None or self.damaged else self._differences(picture)
+        named = {table_id: self.states[table_id].table for table_id in self.damaged}
+        unnamed = [i for i, reason in self.damaged.items() if not any(code in reason for code in self._tool.parks)]
+        problems = [f"{named[table_id]} is not rebuilt: {self.damaged[table_id]}" for table_id in unnamed]
+        differences = [] if picture is None else self._differences(picture)
+        return problems + [item for item in differences if not any(name in item for name in named.values())]
+
+    @staticmethod
+    def _is_alive(state: TableState) -> bool:
+        return state.state != "dropped" and bool(state.location)
+
+    def _damage(self, operator: random.Random, state: TableState) -> None:
+        location = Path(table_location(str(self.root), state.database, state.table))
+        what = operator.choice(("untouched", "deleted", "changed"))
+        if what == "untouched" or not (location / "_delta_log").is_dir():
+            return
+        self.story.append(f"    {state.database}.{state.table} is {what}")
+        self.damaged[state.table_id] = "not tried"
+        if what == "deleted":
+            shutil.rmtree(location)
+        else:
+            DeltaTable(str(location)).delete()
+
+    def _rebuild(self, operator: random.Random, seq: int, tables: list[str]) -> None:
+        if operator.random() < 0.4 and self._dies(operator, seq, tables) and operator.random() < 0.5:
+            self._finish(seq, ())  # another request finishes the batch, and knows nothing of the rebuild
+            seq += 1
+        self._finish(seq, tables)
+
+    def _dies(self, operator: random.Random, seq: int, tables: list[str]) -> bool:
+        """Let a rebuild die; return whether it did."""
+        crash = Crash(operator.choice(("manifest", "commit", "result")), 1, operator.random() < 0.5)
+        self.log.arm(crash)
+        try:
+            self._sync(self._rebuild_job(seq, tables))
+        except CrashError:
+            self.story.append(f"    the rebuild of {tables} died: {crash}")
+            return True
+        return False
+
+    def _finish(self, seq: int, tables: Sequence[str]) -> None:
+        names = {f"{self.states[i].database}.{self.states[i].table}": i for i in tables}
+        self.story.append(f"    batch {seq} rebuilds {list(names)}")
+        self.log.arm(None)
+        result = self._sync(self._rebuild_job(seq, tables))
+        self._take_over(seq, result.document())
+        self._backups.append((self._seqs, self._schema, self.states))
+        lines = {f"{line.database}.{line.table}": line for line in result.tables}
+        for name, table_id in names.items():
+            if name in lines and lines[name].status in ("committed", "repeated"):
+                self.damaged.pop(table_id, None)
+                self.rebuilt += 1
+            else:
+                reason = lines[name].reason if name in lines else self.states[table_id].reason
+                self.story.append(f"    {name} is not rebuilt: {reason}")
+                if table_id in self.damaged:
+                    self.damaged[table_id] = reason
+
+    def _rebuild_job(self, seq: int, tables: Sequence[str]) -> JobDocument:
+        names = [f"{self.states[i].database}.{self.states[i].table}" for i in tables]
+        job = replace(self._job(seq, []), rebuild=Rebuild(names) if tables else None)
+        return JobDocument.from_document(job.document())
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_rebuilt_tables_equal_the_model_and_go_on(name: str, log: Log, lake: Path) -> None:
+    rebuilt = 0
+    for seed in SEEDS:
+        history = WithRebuilds(case_of(name, seed, sizes=(5, 8)), log, lake)
+        problems = history.run()
+        assert not problems, described(history.case, history.story, problems)
+        rebuilt += history.rebuilt
+    assert rebuilt > 0
+
+
+class _Deleted(Replay):
+    """Deletes the table after batch 2 and rebuilds it in a batch of its own."""
+
+    def _batch(self, number: int, chunks: list[OffsetRange], picture: Picture | None) -> list[str]:
+        problems = super()._batch(2 * number, chunks, picture)
+        if number == 2:
+            shutil.rmtree(self.root / "shop" / "t")
+            result = self._sync(replace(self._job(5, []), rebuild=Rebuild(["shop.t"])))
+            assert [(line.status, line.action, line.upserts) for line in result.tables] == [("committed", "create", 2)]
+            self._take_over(5, result.document())
+        return problems
+
+
+@pytest.mark.parametrize("structure", [KEYED, KEYLESS], ids=["keyed", "keyless"])
+def test_a_late_alter_takes_a_rebuilt_table_back_behind_its_rebuild(structure: Structure, log: Log, lake: Path) -> None:
+    move = Alter(T, (ChangeColumn("b", "b", location=Place(first=True)),))
+    statements = (Create(T, structure), rows(1), move, rows(2), rows(3))
+    ends = ({"/0": 2, ".shop.t/0": 1}, {".shop.t/0": 2}, {".shop.t/0": 3})
+    history = _Deleted(Case(0, statements, Style(partitions=1), ends=ends), log, lake)
+    problems = history.run()
+    assert not problems, described(history.case, history.story, problems)

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verb ``rebuild``: tables are made again from the change log, whatever happened at their locations."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.system.pipeline_site import PipelineSite
+from tests.system.verdict import unequal
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def ground(request: pytest.FixtureRequest) -> PipelineSite:
+    """Return a pipeline whose tables hold the shop's first phase."""
+    topics: PipelineSite = request.getfixturevalue("shop")
+    assert topics.site.sync().code == 0
+    return topics
+
+
+def test_tables_that_are_deleted_or_changed_by_others_are_made_again(ground: PipelineSite) -> None:
+    shutil.rmtree(ground.site.location("customers"))
+    DeltaTable(str(ground.site.location("orders"))).delete()
+    ground.feed(1)
+    parked = ground.site.sync()
+    reasons = {line["table"]: line["reason"] for line in parked.json["parked"]}
+    assert set(reasons) == {"customers", "orders"}
+    assert "[sink.missing]" in reasons["customers"] and "airflow-cdc rebuild" in reasons["customers"]
+    assert "[sink.changed_by_other]" in reasons["orders"]
+
+    one = ground.site.launch("rebuild", "shop.customers").answer()
+    assert one.code == 3, "shop.orders is parked still"
+    actions = {line["table"]: (line["action"], line["state"]) for line in one.json["tables"]}
+    assert actions == {"customers": ("create", "ok"), "orders": ("", "parked")}
+    done = ground.site.launch("rebuild", "shop.orders", "shop.customers").answer()
+    assert (done.code, done.json["status"], done.json["records"]) == (0, "done", 0), done.err
+    assert {line["table"]: line["action"] for line in done.json["tables"]} == {
+        "customers": "overwrite",
+        "orders": "overwrite",
+    }
+    assert unequal(ground.site, 1) == {}
+
+    ground.feed(2)
+    after = ground.site.sync()
+    assert (after.code, after.json["parked"]) == (0, []), after.err
+    assert unequal(ground.site, 2) == {}
+
+
+@contextmanager
+def reading(location: Path) -> Iterator[list[int]]:
+    """Count the rows of a table again and again while the block runs."""
+    counts: list[int] = []
+    ended = threading.Event()
+
+    def read() -> None:
+        while not ended.is_set():
+            counts.append(DeltaTable(str(location)).to_pyarrow_table().num_rows)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        yield counts
+    finally:
+        ended.set()
+        reader.join()
+
+
+def test_readers_see_all_rows_while_a_table_is_made_again(ground: PipelineSite) -> None:
+    location = ground.site.location("customers")
+    before = DeltaTable(str(location))
+    with reading(location) as counts:
+        done = ground.site.launch("rebuild", "shop.customers", "--from", "change_log").answer()
+    assert done.code == 0, done.err
+    assert DeltaTable(str(location)).version() == before.version() + 1
+    assert set(counts) == {before.to_pyarrow_table().num_rows}
+    assert unequal(ground.site, 0) == {}
+
+
+def test_a_table_whose_rows_left_the_change_log_stays_as_it_is(ground: PipelineSite) -> None:
+    version = DeltaTable(str(ground.site.location("customers"))).version()
+    for file in ground.site.log(1).glob("*.parquet"):
+        file.unlink()
+    failed = ground.site.launch("rebuild", "shop.customers").answer()
+    assert (failed.code, failed.json["status"]) == (3, "parked"), failed.err
+    (line,) = failed.json["tables"]
+    assert (line["table"], line["state"], line["action"]) == ("customers", "ok", "")
+    assert "[log.missing]" in line["reason"]
+    assert ground.site.tables()["customers"]["state"] == "ok"
+    assert DeltaTable(str(ground.site.location("customers"))).version() == version
+
+    ground.feed(1)
+    after = ground.site.sync()
+    assert (after.code, after.json["status"]) == (0, "done"), after.err
+    assert unequal(ground.site, 1) == {}
+
+
+def test_a_table_that_is_not_there_is_a_problem_of_the_command(ground: PipelineSite) -> None:
+    refused = ground.site.launch("rebuild", "shop.custmers").answer()
+    assert refused.code == 2
+    assert json.loads(refused.out)["error"]["code"] == "configuration"
+    assert "did you mean 'shop.customers'?" in refused.err
+    assert len(ground.site.batches()) == 1
