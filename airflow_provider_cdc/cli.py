@@ -159,9 +159,19 @@ _REBUILD = (
         ("--from",),
         {
             "dest": "source",
-            "choices": ("change_log",),
+            "choices": ("change_log", "snapshot"),
             "default": "change_log",
-            "help": "where the rows come from; the change log has all since the table's last snapshot or its creation",
+            "help": "change_log: all rows since the table was created or its last full snapshot (default); "
+            "snapshot: those since an ad hoc snapshot of the whole table, which Debezium calls incremental or blocking",
+        },
+    ),
+    Argument(
+        ("--since",),
+        {
+            "type": _instant,
+            "metavar": "ISO",
+            "help": "of a snapshot: a time shortly before it was asked for; default: it came after the rows became "
+            "unknown",
         },
     ),
     _JSON,

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import ConfigurationError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 PipelineLike = CdcPipeline | Mapping[str, Any] | str | Path
 
@@ -63,3 +65,8 @@ def as_instant(value: object, name: str = "until") -> datetime | None:
     if not isinstance(value, datetime):
         raise ConfigurationError([f"{name}: expected a time or ISO text, got {type(value).__name__}"])
     return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+def as_micros(instant: datetime | None) -> int | None:
+    """Return a time in microseconds since the epoch, None for None."""
+    return None if instant is None else (instant - _EPOCH) // timedelta(microseconds=1)

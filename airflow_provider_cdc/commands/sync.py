@@ -7,10 +7,10 @@ import signal
 import sys
 from argparse import Namespace
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_cdc.batch.arguments import as_micros
 from airflow_provider_cdc.commands.output import (
     AGAIN,
     DATA,
@@ -47,7 +47,7 @@ def replay(args: Namespace) -> int:
         from airflow_provider_cdc.core.documents import Replay
 
         pipeline = CdcPipeline.from_yaml(args.pipeline)
-        since, until = (None if time is None else _micros(time) for time in (args.since, args.until))
+        since, until = (as_micros(time) for time in (args.since, args.until))
         return run_batch_and_print(args, partial(run_replay, pipeline, Replay(args.tables, since, until)))
 
     return guarded(work, as_json=args.json)
@@ -58,17 +58,12 @@ def rebuild(args: Namespace) -> int:
 
     def work() -> int:
         from airflow_provider_cdc.batch.runner import run_rebuild
-        from airflow_provider_cdc.core.documents import Rebuild
+        from airflow_provider_cdc.core.documents import Rebuild, RebuildSource
 
-        return run_batch_and_print(
-            args, partial(run_rebuild, CdcPipeline.from_yaml(args.pipeline), Rebuild(args.tables))
-        )
+        order = Rebuild(args.tables, RebuildSource(args.source), as_micros(args.since))
+        return run_batch_and_print(args, partial(run_rebuild, CdcPipeline.from_yaml(args.pipeline), order))
 
     return guarded(work, as_json=args.json)
-
-
-def _micros(instant: datetime) -> int:
-    return (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 def run_and_print(args: Namespace, pipeline: CdcPipeline, **request: Any) -> int:

@@ -104,14 +104,31 @@ class Replay:
         return not late and not (self.until is not None and oldest is not None and oldest >= self.until)
 
 
+class RebuildSource(StrEnum):
+    """Say where the rows of a rebuilt table begin: with the table, or its last full snapshot; or with an ad hoc one."""
+
+    CHANGE_LOG = "change_log"
+    SNAPSHOT = "snapshot"
+
+
 @dataclass(slots=True)
 class Rebuild:
-    """Tables that a batch resolves from all that the change log has of them, whatever lies at their locations.
+    """Tables that a batch resolves from the change log alone, whatever lies at their locations.
 
     :param tables: ``database.table`` of each.
+    :param source: where their rows begin.
+    :param since: source time at which the ad hoc snapshot was asked for, in microseconds since the epoch; None for the
+        one that came after the rows became unknown.
     """
 
     tables: list[str]
+    source: RebuildSource = RebuildSource.CHANGE_LOG
+    since: int | None = None
+
+    @staticmethod
+    def from_document(data: Mapping[str, Any]) -> Rebuild:
+        """Return the dataclass that a document describes."""
+        return Rebuild(**{**data, "source": RebuildSource(data["source"])})
 
 
 class DecisionAction(StrEnum):
@@ -348,7 +365,7 @@ class JobDocument:
             "tables": TableRules.from_document(data["tables"]),
             "states": [TableState.from_document(state) for state in data["states"]],
             "replay": Replay(**data["replay"]) if data.get("replay") is not None else None,
-            "rebuild": Rebuild(**data["rebuild"]) if data.get("rebuild") is not None else None,
+            "rebuild": Rebuild.from_document(data["rebuild"]) if data.get("rebuild") is not None else None,
             "decision": Decision.from_document(data["decision"]) if data.get("decision") is not None else None,
             "look": Look(**data["look"]) if data.get("look") is not None else None,
             "maintenance": Maintenance(**data["maintenance"]) if data.get("maintenance") is not None else None,

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.batch.arguments import PipelineLike
-from airflow_provider_cdc.core.documents import Rebuild
+from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant, as_micros
+from airflow_provider_cdc.core.documents import Rebuild, RebuildSource
+from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.operators.repair import RepairOperator
 
 if TYPE_CHECKING:
@@ -23,15 +25,32 @@ class CdcRebuildOperator(RepairOperator):
 
     :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file. (templated)
     :param tables: ``database.table`` of each. (templated)
+    :param source: ``change_log``, all rows since a table was created or its last full snapshot; or ``snapshot``, those
+        since an ad hoc snapshot of the whole table. (templated)
+    :param since: of a snapshot a time shortly before it was asked for, a time or ISO text; None for the one that came
+        after the rows became unknown. (templated)
     """
 
-    template_fields: Sequence[str] = ("pipeline", "tables")
+    template_fields: Sequence[str] = ("pipeline", "tables", "source", "since")
 
-    def __init__(self, *, pipeline: PipelineLike, tables: Sequence[str], **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        pipeline: PipelineLike,
+        tables: Sequence[str],
+        source: str = RebuildSource.CHANGE_LOG,
+        since: str | datetime | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(pipeline=pipeline, **kwargs)
         self.tables = tables
+        self.source = source
+        self.since = since
 
     def _run(self, pipeline: CdcPipeline, **course: Any) -> BatchResult:
         from airflow_provider_cdc.batch.runner import run_rebuild
 
-        return run_rebuild(pipeline, Rebuild(list(self.tables)), **course)
+        if self.source not in set(RebuildSource):
+            raise ConfigurationError([f"source is {self.source!r}, not one of {', '.join(RebuildSource)}"])
+        since = as_micros(as_instant(self.since, "since"))
+        return run_rebuild(pipeline, Rebuild(list(self.tables), RebuildSource(self.source), since), **course)

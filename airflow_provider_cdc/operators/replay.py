@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant
+from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant, as_micros
 from airflow_provider_cdc.core.documents import Replay
 from airflow_provider_cdc.operators.repair import RepairOperator
 
@@ -46,12 +46,8 @@ class CdcReplayOperator(RepairOperator):
     def _run(self, pipeline: CdcPipeline, **course: Any) -> BatchResult:
         from airflow_provider_cdc.batch.runner import run_replay
 
-        since, until = (_micros(as_instant(time, name)) for time, name in self._times())
+        since, until = (as_micros(as_instant(time, name)) for time, name in self._times())
         return run_replay(pipeline, Replay(list(self.tables), since, until), **course)
 
     def _times(self) -> list[tuple[object, str]]:
         return [(self.since, "since"), (self.until, "until")]
-
-
-def _micros(instant: datetime | None) -> int | None:
-    return None if instant is None else (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)

@@ -71,7 +71,7 @@ class BaseStates:
 
     def clears(self, timeline: TableTimeline, since: str, spans: list[Span]) -> list[str]:
         """Return where rows of the log say TRUNCATE, at the earliest at a position."""
-        earlier = self._spans_of(timeline, self._history.since(since))
+        earlier = self.spans_of(timeline, self._history.since(since))
         return [
             position
             for span in [*earlier, *spans]
@@ -90,7 +90,7 @@ class BaseStates:
             for parent in parents(self._now, reference):
                 unseen = [*self._unseen(timeline, parent, base), *self.spans(parent)]
                 fresh = removing(_since(begin, unseen), reference)
-                earlier = removing(_since(begin, self._spans_of(parent, again)), reference)
+                earlier = removing(_since(begin, self.spans_of(parent, again)), reference)
                 if fresh or earlier:
                     result.append(ParentTable(reference.document(), parent.document(), fresh, earlier))
         return result
@@ -106,10 +106,11 @@ class BaseStates:
     def _unseen(self, timeline: TableTimeline, parent: TableTimeline, base: TableState | None) -> list[Span]:
         """Return what batches that a table's state does not hold have of its parent."""
         if base is not None:
-            return self._spans_of(parent, (seq for seq in self._history.earlier if seq > base.applied_seq))
-        return self._spans_of(parent, self._history.since(timeline.versions[0].position))
+            return self.spans_of(parent, (seq for seq in self._history.earlier if seq > base.applied_seq))
+        return self.spans_of(parent, self._history.since(timeline.versions[0].position))
 
-    def _spans_of(self, timeline: TableTimeline, seqs: Iterable[int]) -> list[Span]:
+    def spans_of(self, timeline: TableTimeline, seqs: Iterable[int]) -> list[Span]:
+        """Return what earlier batches hold of a table."""
         return [span for seq in seqs for span in self._spans(timeline, groups_by_name(self._history.manifest(seq)))]
 
     def earlier_groups(self, name: TableName, position: str) -> list[RowGroup]:
@@ -121,11 +122,19 @@ class BaseStates:
         return earlier
 
     def start(
-        self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
+        self,
+        timeline: TableTimeline,
+        state: TableState | None,
+        spans: list[Span],
+        changed_at: str | None,
+        begins: tuple[str, int] | None = None,
     ) -> Start:
-        """Return from where the table is resolved."""
+        """Return from where the table is resolved.
+
+        :param begins: position and Kafka's time of the snapshot that the content begins with; None for the state's.
+        """
         base = state if state is not None and state.version is not None else None
-        begins = _snapshot_of(base)
+        begins = snapshot_of(base) if begins is None else begins
         every = _since(begins[0], [*self._earlier_spans(timeline, base), *spans])
         back_to: str | None = None
         while base is not None:
@@ -139,9 +148,9 @@ class BaseStates:
             base = self._rewind(timeline, back_to, base.rebuilt_seq)
             every = _since(begins[0], [*self._earlier_spans(timeline, base), *spans])
         newest = max(begins, *self._snapshots(timeline, every))
-        if newest > _snapshot_of(base):
+        if newest > snapshot_of(base):
             # the content begins with this snapshot: what was before it counts no more
-            earlier = self._spans_of(timeline, self._history.since(newest[0]))
+            earlier = self.spans_of(timeline, self._history.since(newest[0]))
             base, every = None, _since(newest[0], [*earlier, *spans])
         return Start(base, back_to, [self._with_older(span) for span in _once(every)], newest)
 
@@ -232,7 +241,7 @@ class BaseStates:
             seqs: Iterable[int] = (seq for seq in self._history.earlier if seq > base.applied_seq)
         else:
             seqs = self._history.since(earliest_unordered(timeline.versions[0].position))
-        return self._spans_of(timeline, seqs)
+        return self.spans_of(timeline, seqs)
 
     def context(
         self, timeline: TableTimeline, base: TableState | None, spans: list[Span]
@@ -272,7 +281,7 @@ class BaseStates:
                 continue
             newest = max(group.max_source_time or oldest for group in before)
             applied = (seq for seq in self._history.since_source_time(oldest) if seq <= state.applied_seq)
-            for span in self._spans_of(timeline, applied):
+            for span in self.spans_of(timeline, applied):
                 if span.start == start and name == TableName(span.groups[0].database, span.groups[0].table):
                     repeats += [g for g in span.groups if g.min_source_time is not None and g.min_source_time <= newest]
         return repeats
@@ -339,7 +348,7 @@ class BaseStates:
         """Return whether an applied batch holds rows of a snapshot."""
         applied = [seq for seq in self._history.since(position) if seq <= applied_seq]
         snapshots = (
-            item for span in self._spans_of(timeline, applied) for group in span.groups for item in group.snapshots
+            item for span in self.spans_of(timeline, applied) for group in span.groups for item in group.snapshots
         )
         return any(begin == position and newest >= sent for begin, newest in snapshots)
 
@@ -384,7 +393,8 @@ def groups_by_name(manifest: Manifest) -> dict[TableName, list[RowGroup]]:
     return result
 
 
-def _snapshot_of(state: TableState | None) -> tuple[str, int]:
+def snapshot_of(state: TableState | None) -> tuple[str, int]:
+    """Return position and Kafka's time of the snapshot that a state's rows begin with, ("", 0) without one."""
     return ("", 0) if state is None else (state.snapshot_position, state.snapshot_sent)
 
 

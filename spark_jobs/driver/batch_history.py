@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
+
+import pyarrow as pa
 
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import SinkError
@@ -14,7 +16,7 @@ from airflow_provider_cdc.core.model.clock_position import reaches
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from spark_jobs.driver.generations import Generations
 from spark_jobs.lake.batch_log import StoredResult
-from spark_jobs.lake.change_log import Manifest
+from spark_jobs.lake.change_log import Manifest, RowGroup, read_groups
 from spark_jobs.lake.layout import batch_document
 from spark_jobs.lake.storage import Storage
 
@@ -25,11 +27,13 @@ class History:
 
     :param manifest: gives a batch's manifest.
     :param result: gives a batch's result.
+    :param rows: reads columns of row groups.
     """
 
     earlier: Sequence[int]
     manifest: Callable[[int], Manifest]
     result: Callable[[int], StoredResult]
+    rows: Callable[[Sequence[RowGroup], Sequence[str]], pa.Table]
 
     def deferred(self) -> list[dict[str, Any]]:
         """Return the schema changes that were read but were too late for the batches so far."""
@@ -139,4 +143,4 @@ def history_of(job: JobDocument, storage: Storage) -> History:
     def manifest(seq: int) -> Manifest:
         return Manifest.from_document(document(seq, "manifest"))
 
-    return History(job.earlier, manifest, result)
+    return History(job.earlier, manifest, result, partial(read_groups, storage))

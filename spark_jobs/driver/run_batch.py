@@ -261,9 +261,13 @@ def _apply(
             result.lossy[reason] = result.lossy.get(reason, 0) + count
     states += unowned(job, plan)
     result.states = states
-    result.tables = [_line(task, reports[task.table_id]) for task in plan.tasks]
+    result.tables = [_line(task, reports[task.table_id]) for task in plan.tasks] + plan.not_rebuilt
     not_rebuilt = [task for task in plan.tasks if failed_rebuild(job, task, reports[task.table_id])]
-    if not_rebuilt or any(s.state == TableStatus.PARKED for s in [*states, *still_parked(job, states)]):
+    if (
+        not_rebuilt
+        or plan.not_rebuilt
+        or any(s.state == TableStatus.PARKED for s in [*states, *still_parked(job, states)])
+    ):
         result.status = ResultStatus.PARKED
     done = [task for task in plan.tasks if task not in not_rebuilt]
     return result, [row for task in done for row in _unfit(task, reports[task.table_id])]

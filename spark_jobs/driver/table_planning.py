@@ -11,17 +11,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from airflow_provider_cdc.core.ddl.server import Server
-from airflow_provider_cdc.core.documents import JobDocument, TableState
+from airflow_provider_cdc.core.documents import JobDocument, RebuildSource, TableLine, TableState
 from airflow_provider_cdc.core.errors import Transient
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import one_instant
 from airflow_provider_cdc.core.model.schema import TableName
-from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.core.model.status import ApplyStatus, TableStatus
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.new_changes import new_changes
 from airflow_provider_cdc.core.timeline.stated import stated_changes
 from airflow_provider_cdc.core.timeline.timeline import Block, SchemaChange, TableTimeline
-from spark_jobs.driver.base_states import BaseStates, groups_by_name
+from spark_jobs.driver.ad_hoc_snapshots import first_row
+from spark_jobs.driver.base_states import BaseStates, groups_by_name, snapshot_of
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.parent_tables import parents, rows_changed, waits_above
 from spark_jobs.driver.quarantine import Quarantine
@@ -69,6 +70,7 @@ class ApplyPlan:
     :param never_reached: states with a location whose name a table had only while it was parked or waiting: emptied
         also if the table does not go on.
     :param settled: states that change without a task (dropped, blocked, waiting).
+    :param not_rebuilt: tables that stay as they are because they cannot be rebuilt, with the reasons.
     :param unowned: names with rows or unreadable records where no known table has the name.
     """
 
@@ -77,6 +79,7 @@ class ApplyPlan:
     never_reached: list[TableState] = field(default_factory=list)
     settled: list[TableState] = field(default_factory=list)
     unowned: list[Unowned] = field(default_factory=list)
+    not_rebuilt: list[TableLine] = field(default_factory=list)
 
 
 class ApplyPlanner:
@@ -105,6 +108,7 @@ class ApplyPlanner:
         self.now = build_timeline([*known, *self.fresh], server) if self.fresh else self._was
         self.states = {state.table_id: state for state in job.states}  # as known before the batch
         self._by_name = groups_by_name(manifest)
+        self._history = history
         announced = job.schema_topic is not None
         self._starts = BaseStates(self._was, self.now, job.seq, self._by_name, history, announced)
         self._quarantine = Quarantine(job, self._rules, self.now, manifest, history)
@@ -172,7 +176,8 @@ class ApplyPlanner:
             nameless = self._nameless(timeline, state) if reason is None else self._parked(timeline, state, reason)
             plan.settled.append(nameless)
             return
-        unknown = self._unknown(timeline, state, spans, changed_at)
+        begins = self._rebuilt_from(timeline, state)
+        unknown = self._unknown(timeline, state, spans, changed_at, begins)
         if unknown is not None:
             plan.settled.append(self._parked(timeline, state, f"needs rebuild: {unknown}"))
             return
@@ -182,7 +187,7 @@ class ApplyPlanner:
         if aside is not None:
             plan.settled.append(self._parked(timeline, state, aside))
             return
-        plan.tasks.append(self._task(timeline, state, spans, changed_at))
+        plan.tasks.append(self._task(timeline, state, spans, changed_at, begins))
 
     def _drop(self, plan: ApplyPlan, timeline: TableTimeline, state: TableState | None) -> None:
         """Settle a dropped table, and have its location emptied where the policy says so."""
@@ -203,11 +208,18 @@ class ApplyPlanner:
         return [i for i, timeline in self.now.tables.items() if self._checks_references(timeline)]
 
     def _unknown(
-        self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
+        self,
+        timeline: TableTimeline,
+        state: TableState | None,
+        spans: list[Span],
+        changed_at: str | None,
+        begins: tuple[str, int] | None,
     ) -> Block | None:
         """Return the change that leaves the table unknown.
 
         A later TRUNCATE, also one that came as a row, or a later snapshot with rows of the table ends that.
+
+        :param begins: of a table that is rebuilt the snapshot that its content begins with.
         """
         if not timeline.blocked:
             return None
@@ -219,10 +231,13 @@ class ApplyPlanner:
         if first is None:
             return None
         clears = self._starts.clears(timeline, first.position, spans)
+        truncates = policy.on_truncate == "apply"
+        if begins is not None and begins > snapshot_of(state):
+            # an ad hoc snapshot does not state the columns
+            columns = next((block for block in timeline.blocked if block.columns and block not in settled), None)
+            return columns or timeline.unknown_since(clears, settled=settled, truncates=truncates, snapshot=begins[0])
         snapshot, _ = self._starts.start(timeline, state, spans, changed_at).snapshot
-        return timeline.unknown_since(
-            clears, settled=settled, truncates=policy.on_truncate == "apply", snapshot=snapshot
-        )
+        return timeline.unknown_since(clears, settled=settled, truncates=truncates, snapshot=snapshot)
 
     def _lacks_rows_above(
         self, timeline: TableTimeline, state: TableState, spans: list[Span], changed_at: str | None
@@ -257,17 +272,31 @@ class ApplyPlanner:
             if isinstance(error, Transient):
                 raise
             cdc_error = as_cdc_error(error, {"table": str(timeline.last_name)})
+            if self._rebuilds(timeline):
+                line = TableLine(*timeline.last_name, ApplyStatus.PARKED, reason=str(cdc_error))
+                plan.not_rebuilt.append(line)
+                return
             plan.settled.append(
                 self._parked(timeline, self.states.get(timeline.table_id), str(cdc_error), cdc_error.code)
             )
 
     def _task(
-        self, timeline: TableTimeline, state: TableState | None, spans: list[Span], changed_at: str | None
+        self,
+        timeline: TableTimeline,
+        state: TableState | None,
+        spans: list[Span],
+        changed_at: str | None,
+        begins: tuple[str, int] | None = None,
     ) -> ApplyTask:
+        """Return the task of a table.
+
+        :param begins: of a table that is rebuilt the snapshot that its content begins with.
+        """
         name = timeline.last_name
-        rebuilds = self._rebuilds(timeline)
         known = self.states.get(timeline.table_id)
-        start = self._starts.start(timeline, None if rebuilds else state, spans, None if rebuilds else changed_at)
+        if begins is not None:
+            state = changed_at = None
+        start = self._starts.start(timeline, state, spans, changed_at, begins)
         late_from, context = self._starts.context(timeline, start.base, start.spans)
         location = table_location(self._job.sink_root, name.database, name.table)
         return ApplyTask(
@@ -286,7 +315,7 @@ class ApplyPlanner:
             0 if state is None else state.applied_seq,
             *start.snapshot,
             self._quarantine.settled,
-            self._job.seq if rebuilds else 0 if known is None else known.rebuilt_seq,
+            self._job.seq if begins is not None else 0 if known is None else known.rebuilt_seq,
         )
 
     def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:
@@ -306,9 +335,21 @@ class ApplyPlanner:
         return self._task(timeline, held, self._starts.spans(timeline), changed_at)
 
     def _rebuilds(self, timeline: TableTimeline) -> bool:
-        """Return whether the batch resolves a table from all that the change log has of it."""
+        """Return whether the batch resolves a table from the change log alone."""
         asked = self._job.rebuild
         return asked is not None and timeline.dropped_at is None and str(timeline.last_name) in asked.tables
+
+    def _rebuilt_from(self, timeline: TableTimeline, state: TableState | None) -> tuple[str, int] | None:
+        """Return the snapshot that the content of a rebuilt table begins with, None of a table that is not rebuilt.
+
+        :raises DataError: there is none to rebuild it from.
+        """
+        asked = self._job.rebuild
+        if asked is None or not self._rebuilds(timeline):
+            return None
+        if asked.source == RebuildSource.SNAPSHOT:
+            return first_row(timeline, state, self._starts, self._history, asked.since), 0
+        return snapshot_of(state)
 
     def _is_new(self, timeline: TableTimeline, state: TableState | None) -> bool:
         was = self._was.tables.get(timeline.table_id)

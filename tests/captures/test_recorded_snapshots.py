@@ -6,12 +6,14 @@ The records are read from memory: the broker has its part in ``test_captures.py`
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
 import pytest
 
-from tests.captures.in_memory import DATA, checkpoints, pipeline, rising, wrong_tables
+from airflow_provider_cdc.core.documents import Rebuild, RebuildSource
+from tests.captures.in_memory import DATA, checkpoints, pipeline, records, rising, wrong_tables
 from tests.histories.log import Log
 from tests.histories.scripted import Script
 
@@ -68,3 +70,47 @@ def test_ad_hoc_snapshots_of_a_table_without_key_add_no_rows(log: Log, tmp_path:
         compare(INCREMENTAL, script, truth)
     assert passed_over == 4  # one for each chunk, as the capture's own account says
     assert script.states_of("shop", "part") == ["parked"]
+
+
+TABLES_WITHOUT_ROWS = ["shop.child", "shop.part"]
+
+
+def rebuild(script: Script, since: int | None = None) -> dict[str, str]:
+    """Rebuild the two tables whose rows the log lost from an ad hoc snapshot; return why one is not."""
+    result = script.sync(rebuild=Rebuild(TABLES_WITHOUT_ROWS, RebuildSource.SNAPSHOT, since))
+    assert {f"{line.database}.{line.table}" for line in result.tables} == set(TABLES_WITHOUT_ROWS)
+    return {line.table: line.reason for line in result.tables if line.status != "committed"}
+
+
+def test_an_incremental_snapshot_makes_lost_rows_known_again(log: Log, tmp_path: Path) -> None:
+    script = pipeline(INCREMENTAL, log, tmp_path)
+    for number, (truth, ends) in enumerate(checkpoints(INCREMENTAL)):
+        script.sync(ends)
+        if number == 2:
+            assert script.states_of("shop", "child") == script.states_of("shop", "part") == ["parked"]
+            reasons = rebuild(script)
+            assert all("[rebuild.no_snapshot]" in reasons[table] for table in ("child", "part")), reasons
+        elif number == 3:
+            assert rebuild(script) == {}
+        if number >= 3:
+            assert wrong_tables(script, truth) == []
+    script.sync()
+    assert wrong_tables(script, DATA / INCREMENTAL / "source_final.jsonl.xz") == []
+
+
+@pytest.mark.parametrize("cuts", [1, 3])
+def test_a_blocking_snapshot_makes_lost_rows_known_again(cuts: int, log: Log, tmp_path: Path) -> None:
+    script = pipeline(INCREMENTAL, log, tmp_path)
+    started = [
+        notification["timestamp"]
+        for record in records(INCREMENTAL)
+        if record.topic.endswith(".notifications") and record.value is not None
+        for notification in [json.loads(record.value)["payload"]]
+        if (notification["aggregate_type"], notification["type"]) == ("Initial Snapshot", "STARTED")
+    ]
+    for number in range(1, cuts + 1):
+        ends = {where: len(all_) * number // cuts for where, all_ in log.partitions.items()}
+        script.sync(rising(ends, script.ends))
+    # its rows have the time of the transaction that asked for it, in whole seconds
+    assert rebuild(script, max(started) // 1_000 * 1_000_000) == {}
+    assert wrong_tables(script, DATA / INCREMENTAL / "source_final.jsonl.xz") == []

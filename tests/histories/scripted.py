@@ -12,7 +12,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
-from airflow_provider_cdc.core.documents import JobDocument, Result, TableState
+from airflow_provider_cdc.core.documents import JobDocument, Rebuild, Result, TableState
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.driver.run_batch import sync
 from spark_jobs.lake.storage import table_location
@@ -51,8 +51,16 @@ class Script:
         for record in records:
             self.log.partitions.setdefault((record.topic, record.partition), []).append(record)
 
-    def sync(self, ends: dict[Partition, int] | None = None, *, new_generation: str = "") -> Result:
-        """Carry out one batch: up to these offsets, or everything that is not held."""
+    def sync(
+        self,
+        ends: dict[Partition, int] | None = None,
+        *,
+        new_generation: str = "",
+        rebuild: Rebuild | None = None,
+    ) -> Result:
+        """Carry out one batch: up to these offsets, or everything that is not held; a rebuild reads nothing new."""
+        if rebuild is not None:
+            ends = self.ends
         if ends is None:
             ends = {where: len(records) for where, records in self.log.partitions.items() if where not in self.held}
         chunks = [OffsetRange(*where, self.ends.get(where, 0), end) for where, end in ends.items()]
@@ -73,6 +81,7 @@ class Script:
             self.schema_changes,
             list(self.states.values()),
             new_generation=new_generation,
+            rebuild=rebuild,
         )
         result = sync(JobDocument.from_document(json.loads(json.dumps(job.document()))), {}, inline, lambda line: None)
         self.ends.update(ends)

@@ -103,6 +103,16 @@ def test_a_table_whose_rows_left_the_change_log_stays_as_it_is(ground: PipelineS
     assert unequal(ground.site, 1) == {}
 
 
+def test_without_an_ad_hoc_snapshot_a_table_stays_as_it_is(ground: PipelineSite) -> None:
+    for options in ([], ["--since", "2020-01-01T00:00:00Z"]):
+        failed = ground.site.launch("rebuild", "shop.customers", "--from", "snapshot", *options).answer()
+        assert (failed.code, failed.json["status"], failed.json["parked"]) == (3, "parked", []), failed.err
+        (line,) = failed.json["tables"]
+        assert (line["table"], line["state"]) == ("customers", "ok")
+        assert "[rebuild.no_snapshot]" in line["reason"] and "run sync" in line["reason"]
+    assert unequal(ground.site, 0) == {}
+
+
 def test_a_table_that_is_not_there_is_a_problem_of_the_command(ground: PipelineSite) -> None:
     refused = ground.site.launch("rebuild", "shop.custmers").answer()
     assert refused.code == 2

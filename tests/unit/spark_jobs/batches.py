@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow as pa
+
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.documents import JobDocument, Result, TableState
 from airflow_provider_cdc.core.model.schema import TableName
@@ -122,8 +124,11 @@ class Batch:
     states: Sequence[TableState] = field(default_factory=list)
 
 
-def history_of(batches: Sequence[Batch]) -> History:
-    """Return batches numbered from 1."""
+def history_of(batches: Sequence[Batch], contents: Mapping[str, pa.Table] | None = None) -> History:
+    """Return batches numbered from 1.
+
+    :param contents: rows of files.
+    """
     newest, reached = "", []
     for batch in batches:
         newest = max([newest, *(group.max_position for group in batch.groups)])
@@ -133,7 +138,12 @@ def history_of(batches: Sequence[Batch]) -> History:
         left = Result("pipeline", seq, ResultStatus.DONE, states=list(batches[seq - 1].states))
         return StoredResult(left, max_position=reached[seq - 1])
 
-    return History(range(1, len(batches) + 1), lambda seq: Manifest(list(batches[seq - 1].groups), seq=seq), result)
+    def rows_of(groups: Sequence[RowGroup], columns: Sequence[str]) -> pa.Table:
+        return pa.concat_tables([(contents or {})[group.file] for group in groups]).select(list(columns))
+
+    return History(
+        range(1, len(batches) + 1), lambda seq: Manifest(list(batches[seq - 1].groups), seq=seq), result, rows_of
+    )
 
 
 def job_of(

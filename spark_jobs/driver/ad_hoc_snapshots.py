@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find the ad hoc snapshot in the log that a table is rebuilt from.
+
+An ad hoc snapshot, incremental or blocking, writes rows while changes are streamed and removes none. After one of the
+whole table that was asked for at a position, keys without any record from there on are gone at the source (recorded:
+Debezium 3.5). No record says where it was asked for: it is taken to begin with its first row.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.errors import DataError, SinkError
+from airflow_provider_cdc.core.timeline.timeline import TableTimeline
+from spark_jobs.driver.base_states import BaseStates
+from spark_jobs.driver.batch_history import History
+from spark_jobs.tasks.table_task import Span
+
+_COLUMNS = ("op", "position", "source_time")
+
+
+def first_row(
+    timeline: TableTimeline, state: TableState | None, starts: BaseStates, history: History, since: int | None
+) -> str:
+    """Return the position of the first row of the ad hoc snapshot to rebuild a table from.
+
+    :param since: source time in microseconds since the epoch at which the snapshot was asked for. Without it the
+        snapshot is the one whose first row came after the table's rows became unknown.
+    :raises DataError: ``rebuild.no_key``; ``rebuild.no_snapshot``; ``rebuild.snapshot_unclear``, it is not certain that
+        the whole snapshot came after the rows became unknown.
+    """
+    where = {"table": str(timeline.last_name)}
+    bound = _unknown_since(timeline, state)
+    rows = _rows(timeline, starts, history, bound if since is None else None, since)
+    if since is None:
+        later = rows.filter(pc.greater(rows.column("position"), bound))
+        if 0 < later.num_rows < rows.num_rows:
+            raise DataError(
+                "rebuild.snapshot_unclear",
+                "rows of an ad hoc snapshot came before the table's rows became unknown, and others after that",
+                where=where,
+                hint="state with --since when the snapshot was asked for",
+            )
+    else:
+        later = rows.filter(pc.greater_equal(rows.column("source_time").cast(pa.int64()), since))
+    if not later.num_rows:
+        raise DataError(
+            "rebuild.no_snapshot",
+            "the change log has no rows of an ad hoc snapshot of the table that came "
+            + ("after its rows became unknown" if since is None else "at that time or later"),
+            where=where,
+            hint="let the connector take one of the whole table, run sync until its rows are read, then run this again",
+        )
+    first: str = pc.min(later.column("position")).as_py()
+    if any(not version.schema.key for version in timeline.versions[timeline.version_at(first) :]):
+        raise DataError(
+            "rebuild.no_key",
+            "a table that has or had no key since an ad hoc snapshot cannot be rebuilt from it: its rows look like those "
+            "that are already there",
+            where=where,
+            hint="TRUNCATE the table and load it again, or take a full snapshot",
+        )
+    return first
+
+
+def _unknown_since(timeline: TableTimeline, state: TableState | None) -> str:
+    """Return the newest position at which the rows may have become unknown, as far as that is known."""
+    applied = "" if state is None else state.applied_position
+    return max([applied, timeline.versions[0].position, *(block.position for block in timeline.blocked)])
+
+
+def _rows(
+    timeline: TableTimeline, starts: BaseStates, history: History, bound: str | None, since: int | None
+) -> pa.Table:
+    """Return position and source time of the ad hoc snapshots' rows in the change log, as far back as it reaches.
+
+    :param bound: position from which on batches are needed; ``since`` a source time. One of them is None.
+    """
+    full = {timeline.versions[0].position, *(position for position, _ in timeline.snapshots)}
+    needed = set(history.since(bound) if bound is not None else history.since_source_time(since or 0))
+    tables = []
+    for seq in reversed(history.earlier):
+        try:
+            tables += [_of_span(span, history, full) for span in starts.spans_of(timeline, [seq])]
+        except SinkError as error:
+            if error.code != "retention.log_expired" or seq in needed:
+                raise
+            break
+    none = pa.table({"position": pa.array([], pa.string()), "source_time": pa.array([], pa.timestamp("us", "UTC"))})
+    return pa.concat_tables([none, *tables])
+
+
+def _of_span(span: Span, history: History, full: set[str]) -> pa.Table:
+    rows = history.rows(span.groups, _COLUMNS)
+    ops, positions = rows.column("op").cast(pa.string()), rows.column("position").cast(pa.string())
+    announced = pc.is_in(positions, pa.array(sorted(full), pa.string()))
+    ad_hoc = pc.or_(pc.equal(ops, "incremental"), pc.and_(pc.equal(ops, "snapshot"), pc.invert(announced)))
+    inside = pc.greater_equal(positions, span.start)
+    if span.end is not None:
+        inside = pc.and_(inside, pc.less(positions, span.end))
+    times = rows.column("source_time").cast(pa.timestamp("us", "UTC"))
+    return pa.table({"position": positions, "source_time": times}).filter(pc.and_(ad_hoc, inside))
