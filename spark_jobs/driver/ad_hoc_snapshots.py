@@ -57,8 +57,8 @@ def first_row(
     if any(not version.schema.key for version in timeline.versions[timeline.version_at(first) :]):
         raise DataError(
             "rebuild.no_key",
-            "a table that has or had no key since an ad hoc snapshot cannot be rebuilt from it: its rows look like those "
-            "that are already there",
+            "a table that has or had no key since an ad hoc snapshot cannot be rebuilt from it: its rows look like "
+            "those that are already there",
             where=where,
             hint="TRUNCATE the table and load it again, or take a full snapshot",
         )
