@@ -21,6 +21,10 @@ from spark_jobs.lake.layout import batch_document
 from spark_jobs.lake.storage import Storage
 
 
+def _no_rows(groups: Sequence[RowGroup], columns: Sequence[str]) -> pa.Table:
+    raise NotImplementedError("this history is of documents alone")
+
+
 @dataclass(slots=True)
 class History:
     """The batches before this one, read only as far as needed.
@@ -33,7 +37,7 @@ class History:
     earlier: Sequence[int]
     manifest: Callable[[int], Manifest]
     result: Callable[[int], StoredResult]
-    rows: Callable[[Sequence[RowGroup], Sequence[str]], pa.Table]
+    rows: Callable[[Sequence[RowGroup], Sequence[str]], pa.Table] = _no_rows
 
     def deferred(self) -> list[dict[str, Any]]:
         """Return the schema changes that were read but were too late for the batches so far."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rows of ad hoc snapshots a table may be rebuilt from."""
+"""Rows of ad hoc snapshots that a table may be rebuilt from."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from airflow_provider_cdc.core.errors import SinkError
@@ -19,10 +18,7 @@ def history(**results: dict[str, Any]) -> History:
     seqs = [int(name[1:]) for name in results]
     ended = {"pipeline": "p", "seq": 0, "status": "done"}
     return History(
-        seqs,
-        lambda seq: Manifest(seq=seq),
-        lambda seq: StoredResult.from_document({**ended, **results[f"b{seq}"]}),
-        lambda groups, columns: pa.table({}),
+        seqs, lambda seq: Manifest(seq=seq), lambda seq: StoredResult.from_document({**ended, **results[f"b{seq}"]})
     )
 
 
