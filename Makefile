@@ -56,9 +56,9 @@ endef
 test: setup ## run all tests (ARGS go to pytest)
 	$(BIN)/python -m pytest --quiet --numprocesses=2 --no-loadscope-reorder --durations=15 $(ARGS)
 
-histories: setup ## random histories of all formats against a model (N=10000 SEED=0 FORMAT=canal-json JOBS=2)
+histories: setup ## random histories of all formats against a model (N=10000 SEED=0 FORMAT=canal-json JOBS=2 OPERATORS=1)
 	$(BIN)/python -m tests.histories $(if $(N),--cases $(N)) $(if $(SEED),--seed $(SEED)) $(if $(FORMAT),--format $(FORMAT)) \
-	  $(if $(JOBS),--jobs $(JOBS)) $(ARGS)
+	  $(if $(JOBS),--jobs $(JOBS)) $(if $(OPERATORS),--operators) $(ARGS)
 
 faults: setup ## random histories through the command line with a fault in each batch (N=100 FIRST=0)
 	$(BIN)/python -m tests.faults $(if $(N),--rounds $(N)) $(if $(FIRST),--first $(FIRST)) $(ARGS)

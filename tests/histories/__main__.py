@@ -20,14 +20,14 @@ from tests.histories.tools import TOOLS
 BAD = ("waiting", "wrong")
 
 
-def results(work: Sequence[tuple[str, range]], jobs: int) -> Iterator[Line]:
+def results(work: Sequence[tuple[str, range]], jobs: int, *, operators: bool) -> Iterator[Line]:
     """Yield what came of each chunk."""
     if jobs == 1:
-        yield from (run(name, seeds) for name, seeds in work)
+        yield from (run(name, seeds, operators=operators) for name, seeds in work)
         return
     # Arrow's threads do not survive a fork
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        for future in as_completed([pool.submit(run, name, seeds) for name, seeds in work]):
+        for future in as_completed([pool.submit(run, name, seeds, operators=operators) for name, seeds in work]):
             yield future.result()
 
 
@@ -54,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="first seed of each format (default 0)")
     parser.add_argument("--format", action="append", choices=sorted(TOOLS), help="only this format; may be repeated")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default 2)")
+    help_text = "let operators replay, rebuild and remove old rows between the batches"
+    parser.add_argument("--operators", action="store_true", help=help_text)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--failures", type=Path, help="folder for failed cases (default: a new temporary one)")
     options = parser.parse_args(arguments)
@@ -61,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = None
     lines = {name: Line(name) for name in names}
     work, started = chunks(names, options.cases, options.seed), time.monotonic()
-    for number, line in enumerate(results(work, options.jobs), 1):
+    for number, line in enumerate(results(work, options.jobs, operators=options.operators), 1):
         lines[line.format].add(line)
         print(f"\r{number}/{len(work)} chunks, {time.monotonic() - started:.0f} s ", end="", file=sys.stderr)
         for seed, failure in line.failures.items():

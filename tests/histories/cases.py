@@ -94,14 +94,16 @@ def judge(
     run_tasks: Runner = inline,
     before_run: Callable[[Partitions], None] | None = None,
     seconds: float = 20.0,
+    kind: type[Replay] = Replay,
 ) -> Verdict:
     """Replay a case.
 
     :param seconds: time to make one that fails smaller.
+    :param kind: how it is replayed.
     """
 
     def replay(one: Case) -> tuple[Replay, list[str]]:
-        attempt = Replay(one, log, root, run_tasks, before_run)
+        attempt = kind(one, log, root, run_tasks, before_run)
         return attempt, attempt.run()
 
     count = len(case.statements)

@@ -12,7 +12,9 @@ import pytest
 
 from tests.histories.cases import case_of, judge
 from tests.histories.log import Log
+from tests.histories.operators import Operated
 from tests.histories.place import lake_folder
+from tests.histories.run import Replay
 
 CHUNK = 20  # cases of one format that a process takes at a time
 SHRINK_SECONDS = 30.0
@@ -43,14 +45,19 @@ class Line:
         self.failures |= other.failures
 
 
-def run(name: str, seeds: Sequence[int]) -> Line:
-    """Run the cases of these seeds in this process."""
+def run(name: str, seeds: Sequence[int], *, operators: bool = False) -> Line:
+    """Run the cases of these seeds in this process.
+
+    :param operators: whether operators act between the batches.
+    """
     line, log = Line(name), Log()
     started = time.monotonic()
     with pytest.MonkeyPatch.context() as patch, lake_folder() as lake:
         log.install(patch)
         for seed in seeds:
-            verdict = judge(case_of(name, seed), log, lake, seconds=SHRINK_SECONDS)
+            verdict = judge(
+                case_of(name, seed), log, lake, seconds=SHRINK_SECONDS, kind=Operated if operators else Replay
+            )
             line.verdicts[verdict.kind] += 1
             line.codes.update(verdict.parked)
             line.statements += verdict.statements

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from airflow_provider_cdc.core.ddl.server import Server
@@ -11,6 +13,7 @@ from airflow_provider_cdc.core.formats.registry import format_names, open_format
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableName, TableSchema
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline
+from tests.unit.core.apply.test_schema_mapping import carried
 
 LOWER, EXACT = Server(lower_case_names=True), Server(lower_case_names=False)
 ON, OFF = Server(explicit_timestamps=True), Server(explicit_timestamps=False)
@@ -107,6 +110,18 @@ def test_stored_rows_get_the_implicit_default(before: str, definition: str, off:
     unknown = table(None, *statements)
     assert bool(unknown.blocked) == (on != off)
     assert all("source.options.explicit_defaults_for_timestamp" in block.reason for block in unknown.blocked)
+
+
+def test_stored_rows_have_the_time_of_the_alter_in_a_timestamp_that_is_implicitly_now() -> None:
+    """The second statement runs at second 2. A stored NULL or zero date is NULL in the lake."""
+    for server, statement, value in (
+        (OFF, "ADD n TIMESTAMP", datetime(1970, 1, 1, 0, 0, 2, tzinfo=UTC)),
+        (ON, "ADD n TIMESTAMP", None),
+        (OFF, "ADD t TIMESTAMP, ADD n TIMESTAMP", None),
+    ):
+        built = table(server, "CREATE TABLE orders (a INT)", f"ALTER TABLE orders {statement}")
+        (row,) = carried(built, {"a": 7})
+        assert (row["a"], row["n"]) == (7, value)
 
 
 def test_a_timestamp_is_not_null_where_nothing_is_stated() -> None:

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables equal the model whatever operators did between the batches, or say why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.histories.cases import case_of
+from tests.histories.log import Log
+from tests.histories.operators import Operated
+from tests.histories.run import described
+from tests.histories.tools import TOOLS
+
+SEEDS = range(700, 706)
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_no_table_is_wrong_after_replays_rebuilds_and_retention(name: str, log: Log, lake: Path) -> None:
+    acts = 0
+    for seed in SEEDS:
+        history = Operated(case_of(name, seed, sizes=(5, 8)), log, lake)
+        problems = history.run()
+        assert not problems, described(history.case, history.story, problems)
+        acts += history.replayed + history.rebuilt + history.removed
+    assert acts > 0
