@@ -11,14 +11,29 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import DataError, SinkError
+from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from spark_jobs.driver.base_states import BaseStates
 from spark_jobs.driver.batch_history import History
 from spark_jobs.tasks.table_task import Span
 
 _COLUMNS = ("op", "position", "source_time")
+
+
+def demand_ad_hoc_snapshots(job: JobDocument) -> None:
+    """Refuse a format that has no ad hoc snapshots.
+
+    :raises DataError: ``rebuild.no_snapshot``.
+    """
+    if "ad_hoc_snapshots" not in open_format(job.format, job.format_options).carries:
+        raise DataError(
+            "rebuild.no_snapshot",
+            f"the format {job.format} has no ad hoc snapshots",
+            where={"pipeline": job.pipeline},
+            hint="TRUNCATE the table and load it again, or take a full snapshot",
+        )
 
 
 def first_row(

@@ -21,7 +21,7 @@ from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.new_changes import new_changes
 from airflow_provider_cdc.core.timeline.stated import stated_changes
 from airflow_provider_cdc.core.timeline.timeline import Block, SchemaChange, TableTimeline
-from spark_jobs.driver.ad_hoc_snapshots import first_row
+from spark_jobs.driver.ad_hoc_snapshots import demand_ad_hoc_snapshots, first_row
 from spark_jobs.driver.base_states import BaseStates, groups_by_name, snapshot_of
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.parent_tables import parents, rows_changed, waits_above
@@ -348,6 +348,7 @@ class ApplyPlanner:
         if asked is None or not self._rebuilds(timeline):
             return None
         if asked.source == RebuildSource.SNAPSHOT:
+            demand_ad_hoc_snapshots(self._job)
             return first_row(timeline, state, self._starts, self._history, asked.since), 0
         return snapshot_of(state)
 

@@ -119,7 +119,8 @@ class Format(Protocol):
     ``name`` is what a pipeline states, ``summary`` one line for people.
     ``order`` is ``exact`` where records carry positions of the source's log, ``clock`` where they carry none: then
     ``position`` is null in what :meth:`decode` gives, and landing makes one of tool time, partition and offset.
-    ``carries`` names what the format has: ``rows``, ``ddl``, ``progress``, ``transactions``, ``types``.
+    ``carries`` names what the format has: ``rows``, ``ddl``, ``progress``, ``transactions``, ``types``,
+    ``ad_hoc_snapshots`` (of a table, on request, with positions among its changes).
     """
 
     name: str

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -11,13 +12,14 @@ import pytest
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import DataError, SinkError
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
-from spark_jobs.driver.ad_hoc_snapshots import first_row
+from spark_jobs.driver.ad_hoc_snapshots import demand_ad_hoc_snapshots, first_row
 from spark_jobs.driver.base_states import BaseStates
 from spark_jobs.lake.change_log import RowGroup
 from tests.unit.spark_jobs.batches import (
     Batch,
     applied,
     history_of,
+    job_of,
     position,
     rows,
     statement,
@@ -110,3 +112,11 @@ def test_batches_that_left_the_change_log_matter_only_where_they_are_needed() ->
     assert first_row(table_of(known, "t"), None, _starts(known, history), history, None) == position(180)
     with pytest.raises(SinkError):
         first_row(table_of([CREATE], "t"), None, _starts([CREATE], history), history, None)
+
+
+@pytest.mark.parametrize("name", ["dtle-json", "canal-protobuf", "drs-json", "oms-default"])
+def test_other_formats_have_no_ad_hoc_snapshots(name: str) -> None:
+    with pytest.raises(DataError) as caught:
+        demand_ad_hoc_snapshots(replace(job_of(), format=name, format_options={}))
+    assert caught.value.code == "rebuild.no_snapshot"
+    assert name in str(caught.value)

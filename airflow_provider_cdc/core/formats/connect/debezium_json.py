@@ -87,7 +87,7 @@ class WireFormat:
     name = "debezium-json"
     summary = "Debezium JSON (MySQL, MariaDB), with or without embedded schema"
     order = "exact"
-    carries = frozenset({"rows", "ddl", "progress", "transactions", "types"})
+    carries = frozenset({"rows", "ddl", "progress", "transactions", "types", "ad_hoc_snapshots"})
     updates_move_keys = False  # a moved key is a delete and an insert (docs/wire/debezium-dtle.md B1)
     ddl_among_rows = False
     splits_partitions = True
