@@ -170,8 +170,7 @@ _REBUILD = (
         {
             "type": _instant,
             "metavar": "ISO",
-            "help": "of a snapshot: a time shortly before it was asked for; default: it came after the rows became "
-            "unknown",
+            "help": "of a snapshot: a time shortly before it was asked for; default: after the rows became unknown",
         },
     ),
     _JSON,

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find the ad hoc snapshot in the log that a table is rebuilt from.
+"""Find the position from which an ad hoc snapshot in the log, and the changes around it, state all rows of a table.
 
 An ad hoc snapshot, incremental or blocking, writes rows while changes are streamed and removes none. After one of the
 whole table that was asked for at a position, keys without any record from there on are gone at the source (recorded:
-Debezium 3.5). No record says where it was asked for: it is taken to begin with its first row.
+Debezium 3.5). The position is in no record: it is before the snapshot's first row, because a chunk leaves out keys that
+changed while it was read.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from spark_jobs.driver.batch_history import History
 from spark_jobs.tasks.table_task import Span
 
 _COLUMNS = ("op", "position", "source_time")
+_SCHEMA = pa.schema([("position", pa.string()), ("source_time", pa.timestamp("us", "UTC")), ("ad_hoc", pa.bool_())])
 
 
 def demand_ad_hoc_snapshots(job: JobDocument) -> None:
@@ -39,28 +41,22 @@ def demand_ad_hoc_snapshots(job: JobDocument) -> None:
 def first_row(
     timeline: TableTimeline, state: TableState | None, starts: BaseStates, history: History, since: int | None
 ) -> str:
-    """Return the position of the first row of the ad hoc snapshot to rebuild a table from.
+    """Return the position of the first row that came after an ad hoc snapshot was asked for, or shortly before that.
 
-    :param since: source time in microseconds since the epoch at which the snapshot was asked for. Without it the
-        snapshot is the one whose first row came after the table's rows became unknown.
-    :raises DataError: ``rebuild.no_key``; ``rebuild.no_snapshot``; ``rebuild.snapshot_unclear``, it is not certain that
-        the whole snapshot came after the rows became unknown.
+    :param since: source time in microseconds since the epoch, shortly before the snapshot was asked for. Without it the
+        snapshot was asked for after the table's rows became unknown.
+    :raises DataError: ``rebuild.no_key``; ``rebuild.no_snapshot``; ``rebuild.snapshot_unclear``, a snapshot was running
+        when the rows became unknown.
     """
     where = {"table": str(timeline.last_name)}
     bound = _unknown_since(timeline, state)
     rows = _rows(timeline, starts, history, bound if since is None else None, since)
     if since is None:
-        later = rows.filter(pc.greater(rows.column("position"), bound))
-        if 0 < later.num_rows < rows.num_rows:
-            raise DataError(
-                "rebuild.snapshot_unclear",
-                "rows of an ad hoc snapshot came before the table's rows became unknown, and others after that",
-                where=where,
-                hint="state with --since when the snapshot was asked for",
-            )
+        later = pc.greater(rows.column("position"), bound)
     else:
-        later = rows.filter(pc.greater_equal(rows.column("source_time").cast(pa.int64()), since))
-    if not later.num_rows:
+        later = pc.greater_equal(rows.column("source_time").cast(pa.int64()), since)
+    ad_hoc = rows.column("ad_hoc")
+    if not pc.any(pc.and_(ad_hoc, later), min_count=0).as_py():
         raise DataError(
             "rebuild.no_snapshot",
             "the change log has no rows of an ad hoc snapshot of the table that came "
@@ -68,7 +64,14 @@ def first_row(
             where=where,
             hint="let the connector take one of the whole table, run sync until its rows are read, then run this again",
         )
-    first: str = pc.min(later.column("position")).as_py()
+    if since is None and pc.any(pc.and_(ad_hoc, pc.invert(later)), min_count=0).as_py():
+        raise DataError(
+            "rebuild.snapshot_unclear",
+            "rows of an ad hoc snapshot came before the table's rows became unknown, and others after that",
+            where=where,
+            hint="state with --since a time shortly before the snapshot was asked for",
+        )
+    first: str = pc.min(rows.filter(later).column("position")).as_py()
     if any(not version.schema.key for version in timeline.versions[timeline.version_at(first) :]):
         raise DataError(
             "rebuild.no_key",
@@ -89,7 +92,7 @@ def _unknown_since(timeline: TableTimeline, state: TableState | None) -> str:
 def _rows(
     timeline: TableTimeline, starts: BaseStates, history: History, bound: str | None, since: int | None
 ) -> pa.Table:
-    """Return position and source time of the ad hoc snapshots' rows in the change log, as far back as it reaches.
+    """Return a table's rows in the change log, as far back as it reaches, and which are of ad hoc snapshots.
 
     :param bound: position from which on batches are needed; ``since`` a source time. One of them is None.
     """
@@ -103,8 +106,7 @@ def _rows(
             if error.code != "retention.log_expired" or seq in needed:
                 raise
             break
-    none = pa.table({"position": pa.array([], pa.string()), "source_time": pa.array([], pa.timestamp("us", "UTC"))})
-    return pa.concat_tables([none, *tables])
+    return pa.concat_tables([_SCHEMA.empty_table(), *tables])
 
 
 def _of_span(span: Span, history: History, full: set[str]) -> pa.Table:
@@ -115,5 +117,4 @@ def _of_span(span: Span, history: History, full: set[str]) -> pa.Table:
     inside = pc.greater_equal(positions, span.start)
     if span.end is not None:
         inside = pc.and_(inside, pc.less(positions, span.end))
-    times = rows.column("source_time").cast(pa.timestamp("us", "UTC"))
-    return pa.table({"position": positions, "source_time": times}).filter(pc.and_(ad_hoc, inside))
+    return pa.table([positions, rows.column("source_time"), ad_hoc], names=_SCHEMA.names).cast(_SCHEMA).filter(inside)
