@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.documents import JobDocument, RebuildSource, TableLine, TableState
 from airflow_provider_cdc.core.errors import Transient
@@ -26,6 +27,7 @@ from spark_jobs.driver.base_states import BaseStates, groups_by_name, snapshot_o
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.parent_tables import parents, rows_changed, waits_above
 from spark_jobs.driver.quarantine import Quarantine
+from spark_jobs.driver.refused_changes import demand_allowed
 from spark_jobs.driver.unsettled import may_go_on, set_aside, waiting
 from spark_jobs.lake.change_log import Manifest, RowGroup
 from spark_jobs.lake.storage import table_location
@@ -115,7 +117,11 @@ class ApplyPlanner:
         self._unclear = unclear
 
     def plan(self) -> ApplyPlan:
-        """Return what is to be done."""
+        """Return what is to be done.
+
+        :raises DataError: ``apply.change_refused``.
+        """
+        demand_allowed(self._was, self.now, self._starts, self._policy_of)
         plan = ApplyPlan()
         for table_id, timeline in self.now.tables.items():
             if self._is_selected(timeline.last_name):
@@ -141,7 +147,7 @@ class ApplyPlanner:
     def _replaced(self, plan: ApplyPlan, state: TableState) -> TableState:
         """Settle a table that a late schema change showed to be another one: what lies at its name was never there."""
         name = TableName(state.database, state.table)
-        keeps = self._rules.policy(name, self._job.policy).on_drop_table == "keep"
+        keeps = self._rules.policy(name, self._job.policy).on_drop_table != "apply"
         of_that_name = [timeline for timeline in self.now.tables.values() if timeline.last_name == name]
         if state.version is not None and not (of_that_name and keeps) and state.location not in self._live():
             plan.to_empty.append(state)
@@ -231,7 +237,7 @@ class ApplyPlanner:
         if first is None:
             return None
         clears = self._starts.clears(timeline, first.position, spans)
-        truncates = policy.on_truncate == "apply"
+        truncates = policy.on_truncate != "ignore"
         if begins is not None and begins > snapshot_of(state):
             # an ad hoc snapshot does not state the columns
             columns = next((block for block in timeline.blocked if block.columns and block not in settled), None)
@@ -499,6 +505,9 @@ class ApplyPlanner:
         if any(start <= position < end or one_instant(start, position) for start, end in doubts):
             return True
         return any(one_instant(start, position) for start, _ in self.now.spans(name))
+
+    def _policy_of(self, name: TableName) -> RunPolicy | None:
+        return self._rules.policy(name, self._job.policy) if self._is_selected(name) else None
 
     def _is_selected(self, name: TableName) -> bool:
         return self._rules.selects(name)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_cdc.core.documents import TableState
-from airflow_provider_cdc.core.errors import SinkError, UnavailableError
+from airflow_provider_cdc.core.errors import DataError, SinkError, UnavailableError
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from spark_jobs.driver.table_planning import ApplyPlan, ApplyPlanner
@@ -182,6 +182,41 @@ def test_a_later_truncate_does_not_help_where_the_policy_ignores_it() -> None:
     read = [NUMBERED, statement(300, "TRUNCATE TABLE t")]
     plan = planned(rows("t", 210, 220), read=read, policy={"on_truncate": "ignore"})
     assert (plan.tasks, settled(plan)["t"][0]) == ([], "parked")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("DROP TABLE t", "on_drop_table", "DROP TABLE of a table whose on_drop_table is fail"),
+        ("DROP DATABASE shop", "on_drop_table", "DROP TABLE of a table whose on_drop_table is fail"),
+        ("TRUNCATE TABLE t", "on_truncate", "TRUNCATE TABLE of a table whose on_truncate is fail"),
+    ],
+)
+def test_a_statement_that_the_table_refuses_fails_the_batch(text: str, kind: str, message: str) -> None:
+    read = [statement(200, text)]
+    with pytest.raises(DataError, match=message) as raised:
+        planned(rows("u", 210, 220), read=read, tables={"shop.t": {kind: "fail"}})
+    assert (raised.value.code, raised.value.where["table"]) == ("apply.change_refused", "shop.t")
+    planned(rows("u", 210, 220), read=read, policy={kind: "fail"}, tables={"shop.t": {kind: "apply"}, **OTHERS[kind]})
+
+
+# DROP DATABASE drops u, too
+OTHERS: dict[str, dict[str, Any]] = {"on_drop_table": {"shop.u": {"on_drop_table": "keep"}}, "on_truncate": {}}
+
+
+def test_a_truncate_that_came_as_a_row_is_refused_once() -> None:
+    with pytest.raises(DataError, match="TRUNCATE TABLE of a table whose on_truncate is fail"):
+        planned(rows("t", 210, 220, truncates=[215]), policy={"on_truncate": "fail"})
+    known = [T, U, statement(150, "TRUNCATE TABLE u"), statement(160, "DROP TABLE u")]
+    states = [applied(known, "t", seq=1, pos=190, version=3)]
+    refuse = {"on_truncate": "fail", "on_drop_table": "fail"}
+    assert names(planned(rows("t", 210, 220), known=known, states=states, policy=refuse).tasks) == ["t"]
+
+
+def test_a_refused_statement_of_a_table_that_is_not_selected_fails_nothing() -> None:
+    read = [statement(200, "DROP TABLE t")]
+    plan = planned(rows("u", 210, 220), read=read, policy={"on_drop_table": "fail"}, tables={"include": ["shop.u"]})
+    assert names(plan.tasks) == ["u"]
 
 
 def test_a_table_with_more_unreadable_records_than_its_limit_is_parked() -> None:
