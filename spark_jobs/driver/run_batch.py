@@ -27,7 +27,7 @@ from spark_jobs.driver.quarantine_entries import carry_out
 from spark_jobs.driver.replay import REPLAYED, with_replay
 from spark_jobs.driver.schema_changes import due, observed
 from spark_jobs.driver.table_planning import ApplyPlan, ApplyPlanner
-from spark_jobs.driver.table_states import failed_rebuild, states_after, still_parked, unowned
+from spark_jobs.driver.table_states import displaced, failed_rebuild, states_after, still_parked, unowned
 from spark_jobs.lake.batch_log import BatchLog, StoredResult, UnfitRow
 from spark_jobs.lake.begins import Begin
 from spark_jobs.lake.change_log import LandReport, Manifest, changes_by_table, merged
@@ -259,7 +259,7 @@ def _apply(
     for report in reports.values():
         for reason, count in report.lossy.items():
             result.lossy[reason] = result.lossy.get(reason, 0) + count
-    states += unowned(job, plan)
+    states = displaced(job, [*states, *unowned(job, plan)])
     result.states = states
     result.tables = [_line(task, reports[task.table_id]) for task in plan.tasks] + plan.not_rebuilt
     not_rebuilt = [task for task in plan.tasks if failed_rebuild(job, task, reports[task.table_id])]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.model.schema import TableName
-from airflow_provider_cdc.core.model.status import ApplyStatus
+from airflow_provider_cdc.core.model.status import ApplyStatus, TableStatus
 from spark_jobs.driver.table_planning import ApplyPlan, is_waiting_name, unowned_id
 from spark_jobs.driver.unsettled import set_aside, waiting
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
@@ -30,6 +30,22 @@ def states_after(
         for task in tasks
         if task.table_id not in before or not failed_rebuild(job, task, reports[task.table_id])
     ]
+
+
+def displaced(job: JobDocument, states: Sequence[TableState]) -> list[TableState]:
+    """Return states without the versions of dropped tables at whose locations a rebuild may have made a table again.
+
+    :param states: what the batch leaves; those that it does not touch are added where they change.
+    """
+    before = {state.table_id: state.rebuilt_seq for state in job.states}
+    rebuilt = {s.location: s.table_id for s in states if s.rebuilt_seq > before.get(s.table_id, 0)}
+    after = {state.table_id: state for state in (*job.states, *states)}
+    gone = {
+        table_id: replace(state, version=None)
+        for table_id, state in after.items()
+        if state.state == TableStatus.DROPPED and rebuilt.get(state.location, table_id) != table_id
+    }
+    return [*(state for state in states if state.table_id not in gone), *gone.values()]
 
 
 def failed_rebuild(job: JobDocument, task: ApplyTask, report: ApplyReport) -> bool:

@@ -371,14 +371,18 @@ class _Table:
         """Return the rows that the result starts from; with keys those that may have one of them."""
         base = self._task.base
         assert base is not None and base.version is not None
+        # all that the change log has, from the beginning
+        gone = RewindNeeded("apply.version_gone", "the version to go back to is gone")
         try:
-            return DeltaLocation(base.location, self._options, base.version).rows(keys)
+            location = DeltaLocation(base.location, self._options, base.version)
+            done = location.applied(self._app)
+            if done is None or done > base.applied_seq:
+                raise gone  # the location was made again since, for this table or another one
+            return location.rows(keys)
         except SinkError:
             if self._task.rewind_to is None:
                 raise
-            # that version is gone: all that the change log has, from the beginning
-            text = "the version to go back to is gone"
-            raise RewindNeeded("apply.version_gone", text) from None
+            raise gone from None
 
 
 def _same_layout(old: TableSchema | None, new: TableSchema, options: TypeOptions) -> bool:
