@@ -14,6 +14,7 @@ from airflow_provider_cdc.core.errors import DataError, SinkError
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from spark_jobs.driver.ad_hoc_snapshots import demand_ad_hoc_snapshots, first_row
 from spark_jobs.driver.base_states import BaseStates
+from spark_jobs.driver.batch_history import History
 from spark_jobs.lake.change_log import RowGroup
 from tests.unit.spark_jobs.batches import (
     Batch,
@@ -49,9 +50,9 @@ def _content(batch: Rows) -> pa.Table:
     return pa.table({"op": [op for op, _ in batch], "position": [position(p) for _, p in batch], "source_time": times})
 
 
-def _starts(known: Sequence[SchemaChange], history: object) -> BaseStates:
+def _starts(known: Sequence[SchemaChange], history: History) -> BaseStates:
     now, _ = timelines(known)
-    return BaseStates(now, now, 9, {}, history, True)  # type: ignore[arg-type]
+    return BaseStates(now, now, 9, {}, history, True)
 
 
 def test_all_rows_count_that_came_after_the_rows_became_unknown() -> None:
