@@ -40,6 +40,8 @@ class Operated(WithRebuilds, WithReplays):
                     self._damage_and_rebuild(operator, seq, damages=not self.removed)
                 case "shorten" if not self.damaged:
                     self._shorten(operator)
+        if self.damaged or any(state.code.startswith("sink.") for state in self.states.values()):
+            self._damage_and_rebuild(operator, _EACH * number + 9, damages=False)
         return [*problems, *self._verdict(picture)]
 
     def _shorten(self, operator: random.Random) -> None:

@@ -58,7 +58,9 @@ class WithRebuilds(Replay):
         for table_id in picked if damages else ():
             self._damage(operator, self.states[table_id])
         self.damaged = {table_id: reason for table_id, reason in self.damaged.items() if table_id in alive}
-        tables = sorted({*picked, *self.damaged})
+        # a damaged location may be that of another table by now, or of one that a late statement showed to be another
+        missing = [table_id for table_id in alive if self.states[table_id].code.startswith("sink.")]
+        tables = sorted({*picked, *self.damaged, *missing})
         if tables:
             self._rebuild(operator, seq, tables)
 
