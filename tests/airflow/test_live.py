@@ -54,9 +54,9 @@ start, end = (datetime.fromisoformat(os.environ[name]) for name in ("FIRST", "LA
 args = dict(start_date=start, end_date=end, catchup=False)
 sync = dict(task_id="sync", deferrable=True, poll_interval=10, lease_wait=timedelta(hours=1))
 hourly = CronDataIntervalTimetable("@hourly", timezone="UTC")
-for name in ("exact", "cover", "backwards"):
+for name in ("exact", "cover", "backwards", "broken"):
     with DAG(name, schedule=hourly, **args):
-        window = dict(window="exact", after="{{ data_interval_start }}") if name == "exact" else {}
+        window = {} if name in ("cover", "backwards") else dict(window="exact", after="{{ data_interval_start }}")
         CdcSyncOperator(pipeline=Path(os.environ["PIPELINES"], f"{name}.yaml"), **window, **sync)
 with DAG("killed", schedule="@once", start_date=start):
     CdcSyncOperator(pipeline=Path(os.environ["PIPELINES"], "killed.yaml"), until="now", retries=1,
@@ -97,8 +97,11 @@ def live(postgres: Postgres, folder: Path) -> Iterator[LiveAirflow]:
     _copy_examples(folder / "dags")
     with Broker() as broker:
         fill(broker)
-        for pipeline in ("exact", "cover", "backwards", "killed", "events", "asks"):
+        for pipeline in ("exact", "cover", "backwards", "killed", "events", "asks", "broken"):
             write_pipeline(folder, broker, pipeline)
+        broken = folder / "broken.yaml"
+        broken.rename(folder / "broken.yaml.right")
+        broken.write_text("name: broken")
         environment = {
             **Shop(folder, {"bootstrap.servers": broker.bootstrap}).env(),
             "PIPELINES": str(folder),
@@ -160,7 +163,8 @@ def done(live: LiveAirflow) -> LiveAirflow:
     os.kill(_parent(_engine_of(live, "killed")), signal.SIGKILL)
     for name in COVERING:
         live.backfill(name, START.isoformat(), last(), *(["--run-backwards"] if name == "backwards" else []))
-    live.backfill("exact", START.isoformat(), last())
+    for name in ("exact", "broken"):
+        live.backfill(name, START.isoformat(), last())
     return live
 
 
@@ -214,6 +218,19 @@ def test_windows_that_were_done_are_done_again_without_a_new_batch(done: LiveAir
     tasks = done.wait_for_tasks("exact", WINDOWS, since=1)
     assert [(state, tries) for _, state, tries in tasks] == [("success", 2)] * WINDOWS, done.log
     assert batches(folder, "exact") == before
+
+
+def test_windows_that_failed_are_run_again_in_order(done: LiveAirflow, folder: Path) -> None:
+    failed = done.wait_for_tasks("broken", WINDOWS)
+    assert {state for _, state, _ in failed} == {"failed"}, done.log
+    (folder / "broken.yaml.right").rename(folder / "broken.yaml")
+    done.backfill("broken", START.isoformat(), last(), "--reprocess-behavior", "failed")
+    tasks = done.wait_for_tasks("broken", WINDOWS, since=1)
+    assert [(state, tries) for _, state, tries in tasks] == [("success", 2)] * WINDOWS, done.log
+    assert [batch.until for batch in batches(folder, "broken")] == [
+        START + hour * HOUR for hour in range(1, WINDOWS + 1)
+    ]
+    assert things(folder, "broken") == list(range(WINDOWS))
 
 
 def _engine_of(live: LiveAirflow, pipeline: str) -> int:

@@ -70,13 +70,17 @@ class Engines:
         self._thread.start()
 
     def of(self, pipeline: str) -> list[int]:
-        """Return the engines of a pipeline, parents first: their command names its folder."""
+        """Return the engines of a pipeline, parents first: their command names its folder.
+
+        The script and the launcher that spark-submit begins with are left out: they turn into the driver's JVM.
+        """
         pids = []
         for name in filter(str.isdigit, os.listdir("/proc")):
             words = processes.command(int(name))
             # The job of a batch is next to a ledger that is a file, else in a temporary folder.
             folder = "/airflow-cdc-job-" if pipeline == "ledger" else f"/{self._mark}/{pipeline}/"
-            if "launch/run.py" in words and folder in words and not words.startswith("bash"):
+            started = not words.startswith("bash") and "org.apache.spark.launcher.Main" not in words
+            if "launch/run.py" in words and folder in words and started:
                 pids.append(int(name))
         return sorted(pids)
 
