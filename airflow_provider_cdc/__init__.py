@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.assets import cdc_asset
-    from airflow_provider_cdc.checks import Freshness, NoParked, RowCount
+    from airflow_provider_cdc.checks import Freshness, NoParked, QuarantineBelow, RowCount, SourceEquals
     from airflow_provider_cdc.core.config import CanalSource, CdcPipeline, DeltaSink, KafkaSource, RunPolicy, TableRules
     from airflow_provider_cdc.hooks.canal import CanalHook
     from airflow_provider_cdc.hooks.canal_targets import KafkaTarget, LandingFolder
@@ -68,7 +68,9 @@ _HOMES = {
     "cdc_task_group": "airflow_provider_cdc.task_group",
     "Freshness": "airflow_provider_cdc.checks",
     "NoParked": "airflow_provider_cdc.checks",
+    "QuarantineBelow": "airflow_provider_cdc.checks",
     "RowCount": "airflow_provider_cdc.checks",
+    "SourceEquals": "airflow_provider_cdc.checks",
     "CdcSyncOperator": "airflow_provider_cdc.operators.sync",
     "CdcAppliedSensor": "airflow_provider_cdc.sensors.applied",
     "CdcHealthSensor": "airflow_provider_cdc.sensors.health",
@@ -121,8 +123,10 @@ __all__ = [
     "KafkaTarget",
     "LandingFolder",
     "NoParked",
+    "QuarantineBelow",
     "RowCount",
     "RunPolicy",
+    "SourceEquals",
     "TableRules",
     "__version__",
     "cdc_asset",

@@ -1,19 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check a pipeline's tables after a batch: row counts against the source, age, parked tables."""
+"""Check a pipeline's tables after a batch: rows against the source, age, parked tables, quarantine."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import TableState
-from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
+from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, UnavailableError
+from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.source_sample import (
+    SampleComparison,
+    compare,
+    newest_value,
+    quoting,
+    sample_rows,
+    source_rows,
+)
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWN = 50
@@ -68,46 +82,53 @@ class CheckedTables:
         sink = self.pipeline.sink
         return {**storage_options(sink.storage_connection), **sink.storage_options} or None
 
-    def rows_of(self, state: TableState) -> int:
-        """Return the number of rows that a table has in its version of the last batch.
+    @contextmanager
+    def version_of(self, state: TableState) -> Iterator[DeltaTable]:
+        """Open a table in its version of the last batch.
 
-        :raises UnavailableError: it cannot be read.
+        :raises UnavailableError: it cannot be read, inside the block as well.
         """
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
 
         try:
-            table = DeltaTable(state.location, version=state.version, storage_options=self._storage)
-            return int(table.count())
+            yield DeltaTable(state.location, version=state.version, storage_options=self._storage)
         except (DeltaError, OSError) as error:
-            where = {"table": f"{state.database}.{state.table}", "version": state.version}
+            where = {"table": _name(state), "version": state.version}
             raise UnavailableError(
                 "check.table_unreadable", f"the table cannot be read: {type(error).__name__}", where=where,
                 hint="check the location of the table; then run again",
             ) from None  # fmt: skip
 
-    def rows_at_source(self, state: TableState) -> int:
-        """Return the number of rows that a table has at the source now.
+    @contextmanager
+    def source_of(self, state: TableState, check: str) -> Iterator[tuple[Any, str]]:
+        """Return the hook of the source and the quoted name of a table there.
 
+        :param check: name of the check that asks.
         :raises ConfigurationError: there is no connection to the source.
-        :raises UnavailableError: the source does not answer.
+        :raises UnavailableError: the source does not answer, inside the block as well.
         """
         if self.source is None:
-            raise ConfigurationError(["source_conn_id: RowCount compares with the source and needs its connection"])
-        mark = "`" if getattr(self.source, "conn_type", "") == "mysql" else '"'
-        name = ".".join(_quoted(part, mark) for part in (state.database, state.table))
+            raise ConfigurationError([f"source_conn_id: {check} compares with the source and needs its connection"])
         try:
-            return int(self.source.get_first(f"SELECT count(*) FROM {name}")[0])
+            yield self.source, ".".join(map(quoting(self.source), (state.database, state.table)))
+        except CdcError:
+            raise
         except Exception as error:  # each driver has its own errors, whose texts may hold the connection
             raise UnavailableError(
-                "check.source_unreadable", f"the source does not count its rows: {type(error).__name__}",
-                where={"table": f"{state.database}.{state.table}"},
+                "check.source_unreadable", f"the source cannot be read: {type(error).__name__}",
+                where={"table": _name(state)},
                 hint="check source_conn_id, and that its user may read the table; then run again",
             ) from None  # fmt: skip
 
+    def quarantined(self) -> dict[str, int]:
+        """Return how many records of each table wait in the quarantine; the name is empty where a record has none."""
+        from airflow_provider_cdc.batch.quarantine import open_entries
 
-def _quoted(name: str, mark: str) -> str:
-    return f"{mark}{name.replace(mark, mark * 2)}{mark}"
+        names = {_name(state) for state in self.states}
+        waiting = {(entry.record, f"{entry.database}.{entry.table}" if entry.table else "")
+                   for entry in open_entries(self.pipeline)}  # fmt: skip
+        return dict(Counter(name for _, name in waiting if not name or name in names))
 
 
 class Check(ABC):
@@ -166,11 +187,86 @@ class RowCount(Check):
         different = {}
         counted = [state for state in tables.states if state.version is not None]
         for state in counted:
-            here, there = tables.rows_of(state), tables.rows_at_source(state)
+            with tables.version_of(state) as table:
+                here = int(table.count())
+            with tables.source_of(state, "RowCount") as (source, name):
+                there = int(source.get_first(f"SELECT count(*) FROM {name}")[0])
             if abs(here - there) > self.tolerance:
                 different[_name(state)] = f"{_name(state)}: {here} rows, {there} at the source"
         seen = "; ".join(list(different.values())[:_SHOWN]) or f"{len(counted)} tables agree"
         return CheckResult("row_count", not different, seen, f"at most {self.tolerance} apart", list(different))
+
+
+@dataclass(frozen=True)
+class QuarantineBelow(Check):
+    """Fewer records than a number wait in the quarantine, of the tables that are checked or of no known table.
+
+    :param number: 1 accepts none.
+    """
+
+    number: int = 1
+
+    def run(self, tables: CheckedTables) -> CheckResult:
+        """Return whether it holds."""
+        waiting = tables.quarantined()
+        total, names = sum(waiting.values()), sorted(filter(None, waiting))
+        passed = total < self.number
+        seen = f"{total} records" + (f" of {', '.join(names[:_SHOWN])}" if names else "")
+        return CheckResult("quarantine_below", passed, seen, f"fewer than {self.number}", [] if passed else names)
+
+
+@dataclass(frozen=True)
+class SourceEquals(Check):
+    """Random rows of each table are as at the source.
+
+    The source is read now, the tables at their last batch. Name the ``changed_column`` of busy tables, or allow for
+    what happens in between with ``tolerance``. Use ``RowCount`` to see rows that a table lacks. Tables without key are
+    left out. The result names columns, never values. The session of the connection has to use UTC where a table has
+    TIMESTAMP columns.
+
+    :param sample: rows of each table, at most.
+    :param columns: names of the columns to compare; all of them without.
+    :param changed_column: column that the source sets with each change of a row; rows that changed since the newest one
+        in the table are left out.
+    :param tolerance: rows of a table that may differ.
+    """
+
+    sample: int = 1000
+    columns: Sequence[str] = ()
+    changed_column: str | None = None
+    tolerance: int = 0
+
+    def run(self, tables: CheckedTables) -> CheckResult:
+        """Return whether it holds."""
+        results = {}
+        for state in tables.states:
+            schema = None if state.schema is None else TableSchema.from_document(state.schema)
+            if state.version is not None and schema is not None and schema.key:
+                results[_name(state)] = self._compare(tables, state, schema)
+        wrong = {name: result for name, result in results.items() if result.wrong > self.tolerance}
+        seen = "; ".join([f"{name}: {result}" for name, result in wrong.items()][:_SHOWN])
+        if not wrong:
+            compared = sum(result.compared for result in results.values())
+            since = sum(result.changed_since for result in results.values())
+            seen = f"{compared} rows of {len(results)} tables agree, {since} changed since"
+        return CheckResult("source_equals", not wrong, seen, f"at most {self.tolerance} rows differ", list(wrong))
+
+    def _compare(self, tables: CheckedTables, state: TableState, schema: TableSchema) -> SampleComparison:
+        key = [column.name for column in schema.key_columns]
+        columns = [column.name for column in schema.columns]
+        absent = [name for name in (*self.columns, *filter(None, [self.changed_column])) if name not in columns]
+        if absent:
+            raise ConfigurationError([f"SourceEquals: {_name(state)} has no column {', '.join(absent)}"])
+        compared = [name for name in self.columns or columns if name not in key]
+        changed = [] if self.changed_column is None or self.changed_column in compared else [self.changed_column]
+        with tables.version_of(state) as table:
+            mine = sample_rows(table, [*key, *compared], self.sample, state.applied_seq)
+            newest = None if self.changed_column is None else newest_value(table, self.changed_column)
+        keys = [tuple(row[name] for name in key) for row in mine]
+        with tables.source_of(state, "SourceEquals") as (source, name):
+            theirs = source_rows(source, name, key, [*compared, *changed], keys)
+        json_columns = {column.name for column in schema.columns if column.type.name == "json"}
+        return compare(mine, theirs, key, compared, json_columns, self.changed_column, newest)
 
 
 def _name(state: TableState) -> str:

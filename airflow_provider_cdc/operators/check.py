@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 class CdcCheckOperator(PipelineOperator):
     """Run checks on a pipeline's tables, and fail with all that do not pass.
 
-    It reads the ledger, the tables and, for ``RowCount``, the source. Each result is in XCom, without values of rows.
+    It reads the ledger, the tables and, for ``RowCount`` and ``SourceEquals``, the source. Each result is in XCom,
+    without values of rows.
 
     :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file. (templated)
-    :param checks: ``NoParked()``, ``Freshness(max_age)``, ``RowCount(tolerance)``, or a class of your own.
+    :param checks: ``NoParked()``, ``Freshness(max_age)``, ``RowCount(tolerance)``, ``SourceEquals(sample)``,
+        ``QuarantineBelow(number)``, or a class of your own.
     :param tables: names as ``database.table``; all tables of the pipeline without them. (templated)
     :param source_conn_id: connection of the source database, of any type with a SQL hook. (templated)
     :param on_failure: ``fail`` the task without retry, or ``warn`` in the log.

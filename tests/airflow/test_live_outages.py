@@ -77,8 +77,7 @@ class Engines:
         pids = []
         for name in filter(str.isdigit, os.listdir("/proc")):
             words = processes.command(int(name))
-            # The job of a batch is next to a ledger that is a file, else in a temporary folder.
-            folder = "/airflow-cdc-job-" if pipeline == "ledger" else f"/{self._mark}/{pipeline}/"
+            folder = f"/{self._mark}/{pipeline}/"
             started = not words.startswith("bash") and "org.apache.spark.launcher.Main" not in words
             if "launch/run.py" in words and folder in words and started:
                 pids.append(int(name))

@@ -12,6 +12,10 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_cdc.batch.result import table_states
+from airflow_provider_cdc.checks import CheckedTables, CheckResult, QuarantineBelow
+from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.ledger import Ledger
 from tests.airflow.shop import Answer
 from tests.airflow.shop import rows as stored
 from tests.cross_format.events import Row
@@ -69,6 +73,14 @@ def repaired(ground: Ground, change: Callable[[bytes], bytes]) -> str:
     return str(file)
 
 
+def below(ground: Ground, number: int, *tables: str) -> CheckResult:
+    """Check that fewer records than a number wait, of some tables or of all."""
+    pipeline = CdcPipeline.from_yaml(ground.site.file())
+    states = table_states(Ledger(pipeline.ledger), pipeline.name).values()
+    checked = CheckedTables(pipeline, [state for state in states if not tables or state.table in tables])
+    return QuarantineBelow(number).run(checked)
+
+
 def stale(ground: Ground) -> dict[str, int]:
     tables = ground.site.launch("tables").answer().json
     return {table["table"]: table["stale_rows"] for table in tables}
@@ -97,6 +109,8 @@ def test_a_repaired_record_goes_to_its_own_position_and_its_table_goes_on(ground
     assert (entry["topic"], entry["partition"], entry["offset"]) == (f"{ground.topic}.rows", 0, 1)
     assert entry["bytes"] > 0
     assert stale(ground) == {"sick": 1, "t0": 0}
+    assert (below(ground, 1).tables, below(ground, 1).seen) == (["shop.sick"], "1 records of shop.sick")
+    assert below(ground, 2).passed and below(ground, 1, "t0").passed
     (shown,) = quarantine(ground, "show", "--record", f"{ground.topic}.rows/0:1").json
     assert "second" in shown["value"]
 
@@ -108,6 +122,7 @@ def test_a_repaired_record_goes_to_its_own_position_and_its_table_goes_on(ground
     assert rows(ground.site.lake, "shop", "sick") == [{"id": 1, "v": "newer"}, {"id": 2, "v": "second"}]
     assert waiting(ground) == []
     assert stale(ground) == {"sick": 0, "t0": 0}
+    assert below(ground, 1).passed
     (settled,) = waiting(ground, "--all")
     assert (settled["decision"]["action"], settled["decision"]["by"]) == ("replay", "ann")
     assert ground.site.sync().code == 0
