@@ -62,7 +62,7 @@ class Source(DbApiHook):
     """A hook of common.sql over a connection."""
 
     conn_name_attr = "conn_id"
-    placeholder = "%s"  # the property looks into the connection, which is none of Airflow's here
+    placeholder = "%s"  # the property looks into the connection, which Airflow does not have here
 
     def __init__(self, conninfo: str) -> None:
         super().__init__()
