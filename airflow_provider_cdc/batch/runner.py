@@ -58,6 +58,7 @@ def run_batch(
     accept_loss: bool = False,
     new_generation: str = "",
     on_start: Callable[[Batch], None] | None = None,
+    on_application: Callable[[str], None] = lambda application_id: None,
 ) -> BatchResult:
     """Plan, run and publish a batch; the same request again returns its stored result.
 
@@ -71,6 +72,7 @@ def run_batch(
     :param new_generation: ``topic/partition:offset`` of the record with which a new log of the source may begin, as
         ``source.new_generation`` names it.
     :param on_start: is called with each batch before its engine starts.
+    :param on_application: takes the id of each Spark application as soon as it runs.
     :raises BusyError: another holder has the pipeline's lease; names it.
     :raises CdcError: with a hint; nothing was committed.
     """
@@ -102,6 +104,7 @@ def run_batch(
                     return _already_done(ledger, batch, started)
                 until = None
             run = _Run(pipeline, ledger, lease, batch, log.client_config(), say, stopper, new_generation)
+            run.on_application = on_application
             if left_over is not None and batch.seq == left_over.seq:
                 run.documents.recreated = made_again(log, batch, pipeline.source.heartbeat_topic)
             if on_start is not None:
@@ -233,6 +236,7 @@ class _Run:
     """One planned batch on its way through an engine.
 
     :ivar documents: makes its job document.
+    :ivar on_application: takes the id of its Spark application.
     """
 
     def __init__(
@@ -249,6 +253,7 @@ class _Run:
         self._pipeline, self._ledger, self._lease, self._batch = pipeline, ledger, lease, batch
         self._say, self._stopper = say, stopper
         self._states = table_states(ledger, pipeline.name)
+        self.on_application: Callable[[str], None] = lambda application_id: None
         self.documents = JobMaker(pipeline, ledger, batch, kafka, self._states, new_generation)
 
     def carry_out(self) -> Result:
@@ -325,6 +330,14 @@ class _Run:
 
     # ---- engine
 
+    def _started_application(self, application_id: str) -> None:
+        """Record and report the Spark application; the batch does not depend on it."""
+        try:
+            self._ledger.started_application(self._lease, self._batch.seq, application_id)
+        except CdcError as error:
+            self._say(f"the id of the Spark application is not in the ledger: {error.message}")
+        self.on_application(application_id)
+
     def _engine(self, job: JobDocument, secrets: dict[str, dict[str, str]], folder: Path, scratch: Path) -> Result:
         from airflow_provider_cdc.engine.payload import payload
 
@@ -332,7 +345,9 @@ class _Run:
         paths[1].unlink(missing_ok=True)
         paths[0].write_text(json.dumps(job.document()), encoding="utf-8")
         name = f"{job.pipeline} {job.seq}"
-        task = EngineTask(*paths, secrets, payload(), name, scratch, self._say, self._stopper, job.session)
+        task = EngineTask(
+            *paths, secrets, payload(), name, scratch, self._say, self._stopper, job.session, self._started_application
+        )
         if self._pipeline.policy.engine == "inline":
             from airflow_provider_cdc.engine.inline import run_inline
 

@@ -8,6 +8,7 @@ import importlib.util
 import json
 import logging
 import os
+import re
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -31,6 +32,9 @@ from airflow_provider_cdc.hooks.connections import SparkTarget, mask, spark_targ
 
 # The driver lives for seconds: the optimising compiler and a parallel collector would cost more than they gain.
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+
+# The driver's first line; a driver in a cluster writes it to the cluster's log.
+_APPLICATION = re.compile(r"Spark application ([\w.-]+)")
 
 _LOGGING = """\
 rootLogger.level = warn
@@ -65,6 +69,8 @@ def run_spark(task: EngineTask, settings: SparkSettings) -> Result:
     def forward(line: str) -> None:
         last.append(line)
         task.say(line)
+        if (started := _APPLICATION.fullmatch(line)) is not None:
+            task.on_application(started[1])
 
     properties = None
     if cluster:

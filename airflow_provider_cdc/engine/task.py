@@ -80,6 +80,7 @@ class EngineTask:
     :param scratch: folder that is removed after the batch.
     :param say: takes one line of progress.
     :param session: the batch needs the jars of the Spark reader or the Spark writer.
+    :param on_application: takes the id of the Spark application as soon as it runs.
     """
 
     job: Path
@@ -91,6 +92,7 @@ class EngineTask:
     say: Callable[[str], None]
     stopper: Stopper
     session: bool = False
+    on_application: Callable[[str], None] = lambda application_id: None
 
     def environment(self, **more: str) -> dict[str, str]:
         """Return the environment of a process that runs this task."""

@@ -235,6 +235,7 @@ class CdcSyncOperator(PipelineOperator):
                 accept_loss=self.accept_loss,
                 new_generation=self.new_generation or "",
                 on_start=on_start,
+                on_application=partial(self._show_application, context),
             )
 
     def _show_batch(self, context: Context, seq: int | None) -> None:
@@ -244,6 +245,11 @@ class CdcSyncOperator(PipelineOperator):
         self.batch_seq = seq
         context["ti"].xcom_push("batch_seq", seq)
         push_link(CdcBatchLink(), self, context)
+
+    def _show_application(self, context: Context, application_id: str) -> None:
+        """Name the Spark application in XCom while it runs."""
+        if "ti" in context:
+            context["ti"].xcom_push("spark_application_id", application_id)
 
     # ---- waiting
 

@@ -315,6 +315,7 @@ def _batch(row: Any, dag_ids: Collection[str]) -> Document:
         "started_at": row.started_at,
         "committed_at": row.committed_at,
         "engine": batch.engine,
+        "application_id": None if batch.application_id is None else printable(batch.application_id),
         "run": _run(row, dag_ids),
         "tables": len(changed),
         "parked": len(stored.get("parked") or ()),

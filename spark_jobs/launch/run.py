@@ -78,6 +78,7 @@ def _spark(job: Any) -> _Engine:
         conf.setIfMissing("spark.sql.shuffle.partitions", str(max(4, 2 * job.parallelism)))
     context = SparkContext.getOrCreate(conf)
     context.setLogLevel("WARN")
+    _say(f"Spark application {context.applicationId}")
 
     def run(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         if not items:

@@ -124,10 +124,10 @@ class LiveAirflow:
         query = "SELECT task_id, state FROM task_instance WHERE dag_id = %s ORDER BY start_date NULLS FIRST"
         return {task: str(state) for task, state in self._query(query, dag)}
 
-    def value(self, dag: str, task: str) -> Any:
-        """Return what a task returned last."""
-        query = "SELECT value FROM xcom WHERE dag_id = %s AND task_id = %s AND key = 'return_value'"
-        return self._query(f"{query} ORDER BY timestamp DESC LIMIT 1", dag, task)[0][0]
+    def value(self, dag: str, task: str, key: str = "return_value") -> Any:
+        """Return what a task returned last, or what else it has in XCom."""
+        query = "SELECT value FROM xcom WHERE dag_id = %s AND task_id = %s AND key = %s"
+        return self._query(f"{query} ORDER BY timestamp DESC LIMIT 1", dag, task, key)[0][0]
 
     def tasks(self, dag: str) -> list[tuple[str, str, int]]:
         """Return run id, state and number of the last try of every task instance of a DAG, by logical date."""

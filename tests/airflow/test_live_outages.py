@@ -206,4 +206,8 @@ def test_a_run_ends_well_with_one_retry(
     assert things(folder, name) == list(range(WINDOWS))
     if name != "ledger":
         assert len(batches(folder, name)) == 1
+    if name == "jvm":
+        (batch,) = batches(folder, name)
+        assert batch.application_id is not None
+        assert batch.application_id == live.value(name, "sync", "spark_application_id")
     assert engines.most[name] == 1, "two engines of one pipeline ran at a time"

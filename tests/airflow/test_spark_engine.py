@@ -13,6 +13,7 @@ import pytest
 
 from airflow_provider_cdc.core.config import SparkSettings
 from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.ledger import Ledger
 from airflow_provider_cdc.engine import EngineTask, Stopper
 from airflow_provider_cdc.engine.payload import payload
 from airflow_provider_cdc.engine.spark import _conf, _properties_file, local_cores, run_spark
@@ -82,6 +83,9 @@ def test_a_batch_on_spark_equals_the_inline_one_and_shows_no_secret(filled: Brok
     assert any("spark-submit" in line or "SparkSubmit" in line for line in arguments)
     assert [line for line in arguments if secret in line] == []
     assert secret not in out + err
+    (batch,) = Ledger(f"sqlite:///{shop.ledger}").batches("shop")
+    assert batch.application_id is not None and batch.application_id.startswith("local-")
+    assert f"Spark application {batch.application_id}" in err
     assert [f for f in shop.folder.rglob("*") if f.is_file() and secret.encode() in f.read_bytes()] == []
     for table in ("customers", "orders", "page_views"):
         mine, theirs = (rows(side.lake, "shop", table) for side in (shop, inline))

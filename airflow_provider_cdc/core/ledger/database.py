@@ -287,7 +287,7 @@ def _create(connection: Connection) -> None:
     version = connection.execute(select(schema.versions.c.version)).scalar()
     if version is None:
         _mark(connection)
-    elif version in (1, 2, 3):
+    elif version < schema.VERSION:
         _upgrade(connection, version)
     elif version != schema.VERSION:
         raise ConfigurationError(

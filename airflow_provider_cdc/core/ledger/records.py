@@ -30,6 +30,7 @@ class Batch:
     :param lost: records that Kafka deleted before any batch read them: ``topic``, ``partition``, ``start`` and ``end``.
     :param task: the Airflow task that worked on it last; None of a command line.
     :param engine: the engine that was started last, at ``started_at``.
+    :param application_id: id of its Spark application; None before it runs, and of the inline engine.
     """
 
     pipeline: str
@@ -46,6 +47,7 @@ class Batch:
     lost: list[dict[str, Any]] = field(default_factory=list)
     task: TaskTry | None = None
     engine: str | None = None
+    application_id: str | None = None
     started_at: datetime | None = None
 
     @property
@@ -79,6 +81,7 @@ class Batch:
             "lost": self.lost,
             **TaskTry.columns_of(self.task),
             "engine": self.engine,
+            "application_id": self.application_id,
             "started_at": time_text(self.started_at),
         }
 
@@ -100,6 +103,7 @@ class Batch:
             lost=data["lost"] or [],
             task=TaskTry.from_columns(data),
             engine=data.get("engine"),
+            application_id=data.get("application_id"),
             started_at=parse_time(data.get("started_at")),
         )
 

@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = 4
+VERSION = 5
 """Version of these tables. Older tables are upgraded; newer ones are rejected."""
 
 metadata = MetaData()
@@ -77,6 +77,7 @@ batches = Table(
     Column("lost", _DOCUMENT),
     *_task_columns(),  # who worked on it last
     Column("engine", String(20)),  # None of a batch without records, which starts none
+    Column("application_id", Text),  # of the Spark application that was started last
     Column("started_at", _TIME),
     CheckConstraint("status IN ('planned', 'committed', 'abandoned')", name="cdc_batches_status"),
     ForeignKeyConstraint(["pipeline"], ["cdc_pipelines.name"], name="cdc_batches_pipeline"),

@@ -260,7 +260,19 @@ class Ledger:
         with self._database.writing() as connection:
             rows.fence(connection, lease)
             values = {**TaskTry.columns_of(lease.owner), "engine": engine, "started_at": time_text(now(connection))}
-            connection.execute(update(schema.batches).where(*mine).values(**values))
+            connection.execute(update(schema.batches).where(*mine).values(**values, application_id=None))
+
+    def started_application(self, lease: Lease, seq: int, application_id: str) -> None:
+        """Record the Spark application that a planned batch runs as.
+
+        :raises BusyError: the lease is lost.
+        """
+        lease.check()
+        c = schema.batches.c
+        mine = (c.pipeline == lease.pipeline, c.seq == seq, c.status == BatchStatus.PLANNED)
+        with self._database.writing() as connection:
+            rows.fence(connection, lease)
+            connection.execute(update(schema.batches).where(*mine).values(application_id=application_id))
 
     def commit(
         self,
