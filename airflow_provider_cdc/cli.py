@@ -179,6 +179,21 @@ _HISTORY = Argument(
     ("--history",),
     {"action": "store_true", "help": "show schema versions with their statements, and all states with their reasons"},
 )
+_APPROVE = (
+    _PIPELINE,
+    Argument(
+        ("table",),
+        {
+            "nargs": "?",
+            "metavar": "DATABASE.TABLE",
+            "help": "carry out the oldest schema change that this table waits for; default: show what waits",
+        },
+    ),
+    Argument(("--deny",), {"action": "store_true", "help": "leave the change of the table out"}),
+    Argument(("--by",), {"metavar": "NAME", "help": "who decides; default: user and host"}),
+    _NEW_GENERATION,
+    _JSON,
+)
 _QUARANTINE = (
     _PIPELINE,
     Argument(
@@ -215,8 +230,9 @@ VERBS = (
     Verb(
         "approve",
         "approve:approve",
-        "show what waits for an approval; with --new-generation accept the source's new log and finish the batch",
-        (_PIPELINE, _NEW_GENERATION, _JSON),
+        "show what waits for an approval; decide about a schema change of a table; with --new-generation accept the "
+        "source's new log and finish the batch",
+        _APPROVE,
     ),
     Verb(
         "replay",
@@ -259,7 +275,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     :param arguments: without the program's name; those of the process if None.
     """
-    args = _parser().parse_args(arguments)
+    parser = _parser()
+    args, left = parser.parse_known_args(arguments)
+    if len(left) == 1 and not left[0].startswith("-") and getattr(args, "table", "") is None:
+        args.table = left.pop()  # argparse takes an optional name only where no option stands before it
+    if left:
+        parser.error(f"unrecognized arguments: {' '.join(left)}")
     return int(_function(args.verb.home)(args))
 
 

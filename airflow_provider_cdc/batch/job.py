@@ -28,6 +28,7 @@ class JobMaker:
     :param replay: rows that the batch takes again.
     :param rebuild: tables that the batch rebuilds.
     :param decision: what the batch carries out for an operator.
+    :param approval: what an operator decided about a schema change (document of ``AskedChange``).
     """
 
     pipeline: CdcPipeline
@@ -40,6 +41,7 @@ class JobMaker:
     replay: Replay | None = None
     rebuild: Rebuild | None = None
     decision: Decision | None = None
+    approval: dict[str, Any] | None = None
 
     def make(self) -> tuple[JobDocument, dict[str, dict[str, str]]]:
         """Return the job document, and the secrets that go with it another way."""
@@ -83,6 +85,7 @@ class JobMaker:
             replay=self.replay,
             rebuild=self.rebuild,
             decision=self.decision,
+            approval=self.approval,
         )
         return job, secrets
 

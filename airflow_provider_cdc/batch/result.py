@@ -83,6 +83,7 @@ class BatchResult:
     :param seconds: duration of the whole request; ``phases`` of the engine's parts.
     :param cut: position and time that the tables have reached, and whether all of them have.
     :param parked: tables that are parked now; ``waiting`` those that wait for a schema change.
+    :param asked_changes: schema changes that the batch asks about or decides.
     :param lost: records that Kafka deleted before they were read.
     :param error: why the batch failed; ``Transient`` where the same batch may succeed later.
     :param repeated: the batch was committed by an earlier request.
@@ -103,6 +104,7 @@ class BatchResult:
     parked: list[UnsettledTable] | None = None
     waiting: list[UnsettledTable] | None = None
     new_generations: list[str] | None = None
+    asked_changes: list[dict[str, Any]] | None = None
     lossy: dict[str, int] | None = None
     quarantine: list[dict[str, Any]] | None = None
     lost: list[dict[str, Any]] | None = None
@@ -178,6 +180,7 @@ def published(
     if report.status == ResultStatus.DONE and report.waiting:
         report.status = ResultStatus.WAITING
     report.new_generations = result.new_generations or None
+    report.asked_changes = result.asked_changes or None
     report.lossy = result.lossy or None
     report.quarantine = result.quarantine[:_SHOWN] or None
     return report

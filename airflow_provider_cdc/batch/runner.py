@@ -42,6 +42,7 @@ from airflow_provider_cdc.core.errors import (
 )
 from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger, Owner
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
+from airflow_provider_cdc.core.timeline.asked_changes import AskedChange
 from airflow_provider_cdc.engine import EngineTask, Stopper
 from airflow_provider_cdc.hooks.connections import ledger_url
 
@@ -164,12 +165,22 @@ def run_decision(pipeline: CdcPipeline, decision: Decision, **course: Any) -> Ba
     return _run_order(pipeline, decision=decision, **course)
 
 
+def run_approval(pipeline: CdcPipeline, approval: AskedChange, **course: Any) -> BatchResult:
+    """Decide about a schema change that a table waits for, in a batch that reads nothing new; see ``batch.approvals``.
+
+    :param course: ``say``, ``kill`` and ``owner`` as of :func:`run_batch`.
+    :raises BusyError: another holder has the pipeline's lease; names it.
+    """
+    return _run_order(pipeline, approval=approval, **course)
+
+
 def _run_order(
     pipeline: CdcPipeline,
     *,
     replay: Replay | None = None,
     rebuild: Rebuild | None = None,
     decision: Decision | None = None,
+    approval: AskedChange | None = None,
     say: Say = print,
     kill: Stopper | None = None,
     owner: Owner | None = None,
@@ -191,6 +202,7 @@ def _run_order(
             run.documents.decision = decision
             if left_over is None:
                 run.documents.replay, run.documents.rebuild = replay, rebuild
+                run.documents.approval = None if approval is None else approval.document()
             else:
                 run.documents.recreated = made_again(log, batch, pipeline.source.heartbeat_topic)
             outcome = run.carry_out()

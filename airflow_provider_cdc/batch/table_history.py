@@ -3,42 +3,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from airflow_provider_cdc.batch.approvals import asked_changes
 from airflow_provider_cdc.batch.coming_ddl import kind_of
 from airflow_provider_cdc.core.config import CdcPipeline, RunPolicy
 from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.ledger import Batch, Ledger
 from airflow_provider_cdc.core.ledger.records import time_text
 from airflow_provider_cdc.core.model.schema import TableName
+from airflow_provider_cdc.core.timeline.asked_changes import (
+    ON_DROP_TABLE,
+    ON_TRUNCATE,
+    Answer,
+    AskedChange,
+    AskedChanges,
+)
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.stated import stated_changes
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EVENTS = {ON_DROP_TABLE: "drop", ON_TRUNCATE: "truncate"}
 
 
 def table_history(pipeline: CdcPipeline, ledger: Ledger) -> list[dict[str, Any]]:
     """Return the history of every table that the pipeline ever had, also of dropped ones, by name.
 
     ``versions`` are the schema versions, each with the statement that made it and its kind; ``events`` what else
-    happened to the table. Both have ``position``, ``time``, ``statement`` and ``policy``: what the pipeline does about
-    it. ``states`` have ``state``, ``reason``, ``since``, the batch and who ran it.
+    happened to the table. Both have ``position``, ``time``, ``statement`` and ``policy``: what was done about it, or
+    ``ask``; then ``detail`` says what was decided, by whom and when. ``states`` have ``state``, ``reason``, ``since``,
+    the batch and who ran it.
     """
     changes = [
         *stated_changes(pipeline.tables),
         *(SchemaChange.from_document(_without_id(document)) for document in ledger.schema_changes(pipeline.name)),
     ]
     at = {change.position: change for change in reversed(changes) if change.copy_of is None}
-    timeline = build_timeline(changes, Server.of(pipeline.source.options))
     batches = {batch.seq: batch for batch in ledger.batches(pipeline.name)}
+    asked = asked_changes(list(batches.values()))
+    timeline = build_timeline(changes, Server.of(pipeline.source.options), AskedChanges(asked))
+    emptied = {i for i, state in ledger.tables(pipeline.name).items() if state["version"] is None}
     tables = []
     for table_id, table in timeline.tables.items():
         name = table.last_name
         if pipeline.tables.selects(name):
-            document = _structure(table, at, pipeline.tables.policy(name, pipeline.policy))
+            mine = [item for item in asked if timeline.owner(item.name, item.position) == table_id]
+            mine += [item for item in asked if (item.position, item.name) in _drops(table)]
+            policy = pipeline.tables.policy(name, pipeline.policy)
+            document = _structure(table, at, policy, mine, emptied=table_id in emptied)
             tables.append({**document, "states": _past_states(ledger, pipeline.name, table_id, batches)})
     known = {table_id for table_id, table in timeline.tables.items() if pipeline.tables.selects(table.last_name)}
     for table_id, present in ledger.tables(pipeline.name).items():
@@ -52,10 +67,24 @@ def _without_id(document: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name != "id"}
 
 
-def _structure(table: TableTimeline, at: Mapping[str, SchemaChange], policy: RunPolicy) -> dict[str, Any]:
+def _drops(table: TableTimeline) -> set[tuple[str, TableName]]:
+    """Return position of the DROP of a table, with its name, as a set of one or none."""
+    return set() if table.dropped_at is None else {(table.dropped_at, table.last_name)}
+
+
+def _structure(
+    table: TableTimeline,
+    at: Mapping[str, SchemaChange],
+    policy: RunPolicy,
+    asked: Sequence[AskedChange],
+    *,
+    emptied: bool,
+) -> dict[str, Any]:
     """Return the schema versions and other events of one table.
 
     :param at: schema changes by position.
+    :param asked: changes of the table that its policy asked about.
+    :param emptied: its location holds nothing of it.
     """
     versions = []
     for version in table.versions:
@@ -67,11 +96,17 @@ def _structure(table: TableTimeline, at: Mapping[str, SchemaChange], policy: Run
         kind = None if change is None or not change.statement else str(kind_of(change.statement, change.dialect))
         versions.append({**_origin(version.position, at), "kind": kind, "policy": "apply", "columns": columns})
     events: list[tuple[str, str, str, str | None]] = [
-        ("truncate", position, policy.on_truncate, None) for position in table.clears
+        ("truncate", position, _taken(policy.on_truncate, "apply"), None)
+        for position in table.clears
+        if not any(item.position == position for item in asked)
     ]
+    events += [(_EVENTS[item.policy], item.position, "ask", _decided(item)) for item in asked]
     events += [
-        ("drop", position, policy.on_drop_table, None) if name is None else ("rename", position, "apply", str(name))
+        ("drop", position, _taken(policy.on_drop_table, "apply" if emptied else "keep"), None)
+        if name is None
+        else ("rename", position, "apply", str(name))
         for position, name in table.names[1:]
+        if name is not None or not any(item.position == position for item in asked)
     ]
     events += [("unknown", block.position, "park", block.reason) for block in table.blocked]
     name: TableName = table.last_name
@@ -84,6 +119,18 @@ def _structure(table: TableTimeline, at: Mapping[str, SchemaChange], policy: Run
             for event, position, answer, detail in sorted(events, key=lambda item: item[1])
         ],
     }
+
+
+def _taken(policy: str, otherwise: str) -> str:
+    """Return what was done about a change that a batch took without asking: with ``fail`` another value was stated."""
+    return otherwise if policy in ("fail", "ask") else policy
+
+
+def _decided(item: AskedChange) -> str:
+    """Return what was decided about a change, by whom and when."""
+    if item.answer == Answer.OPEN:
+        return "waits for a decision"
+    return f"{'approved' if item.answer == Answer.APPLY else 'denied'} by {item.by} at {item.at}"
 
 
 def _origin(position: str, at: Mapping[str, SchemaChange]) -> dict[str, Any]:

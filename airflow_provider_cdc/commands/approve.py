@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run ``approve``: accept a new log of the source after an operator has seen where it begins and what follows."""
+"""Run ``approve``: decide about schema changes that tables wait for, and accept a new log of the source."""
 
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_cdc.batch.approvals import asked_changes, decide
 from airflow_provider_cdc.batch.result import refusal, stored_result
 from airflow_provider_cdc.commands.output import DONE, guarded, print_json, print_table
-from airflow_provider_cdc.commands.sync import run_and_print
+from airflow_provider_cdc.commands.sync import run_and_print, run_batch_and_print
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.errors import NEW_GENERATION, DataError
+from airflow_provider_cdc.core.errors import NEW_GENERATION, ConfigurationError, DataError
+from airflow_provider_cdc.core.printable import printable
+from airflow_provider_cdc.core.timeline.asked_changes import Answer, AskedChange
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.ledger import Ledger
@@ -32,7 +37,10 @@ def approve(args: Namespace) -> int:
         from airflow_provider_cdc.core.ledger import Ledger
         from airflow_provider_cdc.hooks.connections import ledger_url
 
+        _demand_one_purpose(args)
         pipeline = CdcPipeline.from_yaml(args.pipeline)
+        if args.table is not None:
+            return _decide(args, pipeline)
         ledger = Ledger(ledger_url(pipeline.ledger))
         batch = _approved_with(ledger, pipeline.name).get(args.new_generation)
         if batch is not None:
@@ -41,11 +49,28 @@ def approve(args: Namespace) -> int:
             return DONE
         question = _question(ledger, pipeline.name)
         if args.new_generation is None:
-            return _show(args, pipeline.name, question)
+            waiting = [item for item in asked_changes(ledger.batches(pipeline.name)) if item.answer == Answer.OPEN]
+            return _show(args, pipeline.name, question, waiting)
         _demand(args, pipeline.name, question)
         return run_and_print(args, pipeline, new_generation=question[0])
 
     return guarded(work, as_json=args.json)
+
+
+def _demand_one_purpose(args: Namespace) -> None:
+    """Reject options that do not belong together.
+
+    :raises ConfigurationError: names them.
+    """
+    if args.table is not None and args.new_generation is not None:
+        raise ConfigurationError(["approve: name either a table or --new-generation"])
+    if args.table is None and (args.deny or args.by):
+        raise ConfigurationError(["approve: --deny and --by need the table, as database.table"])
+
+
+def _decide(args: Namespace, pipeline: CdcPipeline) -> int:
+    """Approve or deny what a table waits for, and print the batch that carries it out."""
+    return run_batch_and_print(args, partial(decide, pipeline, args.table, deny=args.deny, by=args.by or ""))
 
 
 def _approved_with(ledger: Ledger, name: str) -> dict[str, int]:
@@ -69,14 +94,29 @@ def _question(ledger: Ledger, name: str) -> tuple[str, list[dict[str, Any]]]:
     return f"{first['topic']}/{first['partition']}:{first['offset']}", records
 
 
-def _show(args: Namespace, name: str, question: tuple[str, list[dict[str, Any]]]) -> int:
-    """Print what waits for an approval."""
+def _show(
+    args: Namespace, name: str, question: tuple[str, list[dict[str, Any]]], waiting: Sequence[AskedChange]
+) -> int:
+    """Print what waits for an approval.
+
+    :param waiting: schema changes.
+    """
     record, records = question
     if args.json:
-        print_json({"pipeline": name, "new_generation": record or None, "first_records": records})
-    elif not records:
+        changes = [item.document() for item in waiting]
+        print_json(
+            {"pipeline": name, "new_generation": record or None, "first_records": records, "asked_changes": changes}
+        )
+        return DONE
+    if not records and not waiting:
         print(f"{name}: nothing waits for an approval")
-    else:
+    if waiting:
+        lines = [(str(item.name), item.position, item.policy, item.statement) for item in waiting]
+        print_table(("table", "position", "policy", "statement"), lines)
+        print()
+        for table in dict.fromkeys(str(item.name) for item in waiting):
+            print(printable(f"airflow-cdc approve {args.pipeline} {table}    # with --deny it is left out"))
+    if records:
         print(f"{name}: the source's log began again\n")
         heads = ("topic", "partition", "offset", "source time", "position", "seen before", "GTID")
         members = ("topic", "partition", "offset", "source_time", "position", "seen_before", "gtid")

@@ -291,6 +291,7 @@ class JobDocument:
     :param replay: rows that the batch takes again, in addition to its records.
     :param rebuild: tables that the batch rebuilds.
     :param decision: what an operator decided about quarantined records; the batch carries it out.
+    :param approval: what an operator decided about a schema change (document of ``AskedChange``).
     :param scratch: local folder that takes all that the job writes: it only shows what the batch would do.
     :param maintenance: the job only maintains the tables in ``states``.
     :param look: the job only reads the quarantine of the batches ``earlier``.
@@ -327,6 +328,7 @@ class JobDocument:
     replay: Replay | None = None
     rebuild: Rebuild | None = None
     decision: Decision | None = None
+    approval: dict[str, Any] | None = None
     look: Look | None = None
     maintenance: Maintenance | None = None
     scratch: str = ""
@@ -408,7 +410,9 @@ class Result:
     :param deferred: schema changes that were read already but are later than the request.
     :param new_generations: ``topic/partition:offset`` of the first record of each generation that was approved with
         this batch.
-    :param replayed: the batch took the rows again that its job names, rebuilt its tables, or carried out its decision.
+    :param asked_changes: schema changes that the batch asks about or decides (documents of ``AskedChange``).
+    :param replayed: the batch took the rows again that its job names, rebuilt its tables, or carried out its decision
+        or approval.
     :param row_changes: of a preview the row changes by ``database.table`` and operation.
     :param unfit: of a preview the rows that do not fit: table, topic, partition, offset, column, reason.
     :param maintained: of a job that only maintains the tables: each of them.
@@ -435,6 +439,7 @@ class Result:
     seconds: dict[str, float] = field(default_factory=dict)
     new_generations: list[str] = field(default_factory=list)
     lake_batches: list[dict[str, Any]] = field(default_factory=list)
+    asked_changes: list[dict[str, Any]] = field(default_factory=list)
     replayed: bool = False
     entries: list[QuarantineEntry] = field(default_factory=list)
     row_changes: dict[str, dict[str, int]] = field(default_factory=dict)

@@ -78,6 +78,7 @@ class BaseStates:
             for group in span.groups
             for position in group.clears
             if position >= max(span.start, since) and (span.end is None or position < span.end)
+            if position not in timeline.denied
         ]
 
     def parents(self, timeline: TableTimeline, start: Start) -> list[ParentTable]:
@@ -138,7 +139,7 @@ class BaseStates:
         every = _since(begins[0], [*self._earlier_spans(timeline, base), *spans])
         back_to: str | None = None
         while base is not None:
-            late = [*self._late_clears(every, base), *self._late_barriers(timeline, every, base)]
+            late = [*self._late_clears(timeline, every, base), *self._late_barriers(timeline, every, base)]
             if changed_at is not None and back_to is None:
                 late.append(changed_at)
             if not late:
@@ -313,9 +314,9 @@ class BaseStates:
         """Return the last position that a statement has on any partition: up to there rows may be older."""
         return None if position is None else max([position, *self._now.copies.get(position, ())])
 
-    def _late_clears(self, spans: list[Span], base: TableState) -> list[str]:
+    def _late_clears(self, timeline: TableTimeline, spans: list[Span], base: TableState) -> list[str]:
         clears = [p for span in spans for group in span.groups for p in group.clears]
-        return [position for position in clears if position <= base.applied_position]
+        return [p for p in clears if p <= base.applied_position and p not in timeline.denied]
 
     def _late_barriers(self, timeline: TableTimeline, spans: list[Span], base: TableState) -> list[str]:
         """Return applied barriers that rows arriving now should have met: their key was another one then."""

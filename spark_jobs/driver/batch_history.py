@@ -13,6 +13,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.model.clock_position import reaches
+from airflow_provider_cdc.core.timeline.asked_changes import AskedChange
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from spark_jobs.driver.generations import Generations
 from spark_jobs.lake.batch_log import StoredResult
@@ -50,6 +51,10 @@ class History:
     def settled(self) -> list[dict[str, Any]]:
         """Return documents of the quarantined records that operators settled (``Settled``)."""
         return list(self.result(self.earlier[-1]).settled) if self.earlier else []
+
+    def asked(self) -> list[AskedChange]:
+        """Return the schema changes that the policy of a table asked about, with what was decided."""
+        return [AskedChange.from_document(one) for one in self.result(self.earlier[-1]).asked] if self.earlier else []
 
     def newest_position(self) -> str:
         """Return the newest position of all earlier batches."""

@@ -17,6 +17,7 @@ from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.model.status import ApplyStatus, ResultStatus, TableStatus
 from airflow_provider_cdc.core.plan.chunks import group_chunks
+from airflow_provider_cdc.core.timeline.asked_changes import AskedChange
 from spark_jobs.driver.approval import demand_approval, refuse_unclear
 from spark_jobs.driver.batch_history import History, history_of
 from spark_jobs.driver.generations import Generations, has_times
@@ -97,6 +98,9 @@ def _carry_out(
     if job.decision is not None:
         landed = carry_out(job, job.decision, landed, storage, secrets, say)
         log.replace_manifest(job, landed)
+    if job.approval is not None and job.approval not in landed.approvals:
+        landed.approvals = [*landed.approvals, job.approval]
+        log.replace_manifest(job, landed)
     if job.replay is not None:
         expired = partial(is_expired, storage, job.pipeline)
         landed = with_replay(job.replay, landed, history, expired)
@@ -105,11 +109,11 @@ def _carry_out(
     landed, generations = _in_generations(job, secrets, run, say, storage, log, landed, history)
     clock["apply"] = time.monotonic()
     _check_budget(job, landed)
-    result, unfit = _apply(job, secrets, run, say, storage, landed, session, history)
+    result, unfit, asked = _apply(job, secrets, run, say, storage, landed, session, history)
     if job.scratch:
         result.row_changes = changes_by_table(storage, landed)
         result.unfit = [shallow_document(row) for row in unfit]
-    result.replayed = any(order is not None for order in (job.replay, job.rebuild, job.decision))
+    result.replayed = any(order is not None for order in (job.replay, job.rebuild, job.decision, job.approval))
     end = time.monotonic()
     result.seconds = {"land": round(clock["apply"] - clock["land"], 3), "apply": round(end - clock["apply"], 3)}
     groups = [group for group in landed.groups if group.database]
@@ -122,6 +126,7 @@ def _carry_out(
         generations.after(landed).document(),
         unfit,
         [*history.settled(), *(shallow_document(one) for one in landed.settled)],
+        [item.document() for item in asked],
     )
     return log.write_result(job, stored).result
 
@@ -224,8 +229,8 @@ def _apply(
     landed: Manifest,
     session: SparkSession | None,
     history: History,
-) -> tuple[Result, list[UnfitRow]]:
-    """Apply what was landed; return the result, and the rows that do not fit their columns."""
+) -> tuple[Result, list[UnfitRow], list[AskedChange]]:
+    """Apply what was landed; return the result, the rows that do not fit their columns, and all changes asked about."""
     read = [*history.deferred(), *landed.schema_changes, *landed.restated]
     fresh, later = due(job, read)
     seen, unclear = observed(job, landed)
@@ -251,6 +256,7 @@ def _apply(
     result.schema_changes = len(news)
     result.new_schema_changes = [change.document() for change in planner.fresh]
     result.deferred = later
+    result.asked_changes = [item.document() for item in planner.asked.news()]
     result.new_generations = landed.new_generations
     result.statements = [change.statement for change in news if change.statement]
     failures = [failure for report in reports.values() for failure in report.failures]
@@ -270,7 +276,8 @@ def _apply(
     ):
         result.status = ResultStatus.PARKED
     done = [task for task in plan.tasks if task not in not_rebuilt]
-    return result, [row for task in done for row in _unfit(task, reports[task.table_id])]
+    unfit = [row for task in done for row in _unfit(task, reports[task.table_id])]
+    return result, unfit, planner.asked.every()
 
 
 def _unfit(task: ApplyTask, report: ApplyReport) -> list[UnfitRow]:

@@ -18,11 +18,13 @@ from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import one_instant
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.model.status import ApplyStatus, TableStatus
+from airflow_provider_cdc.core.timeline.asked_changes import ON_DROP_TABLE, AskedChanges
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.new_changes import new_changes
 from airflow_provider_cdc.core.timeline.stated import stated_changes
 from airflow_provider_cdc.core.timeline.timeline import Block, SchemaChange, TableTimeline
 from spark_jobs.driver.ad_hoc_snapshots import demand_ad_hoc_snapshots, first_row
+from spark_jobs.driver.asked_changes import approval_required, asked_changes
 from spark_jobs.driver.base_states import BaseStates, groups_by_name, snapshot_of
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.parent_tables import parents, rows_changed, waits_above
@@ -106,10 +108,12 @@ class ApplyPlanner:
         server = Server.of(job.format_options)
         self._exact = open_format(job.format, job.format_options).order == "exact"
         self.fresh = new_changes(known, read, observed, exact=self._exact, server=server)
-        self._was = build_timeline(known, server)
-        self.now = build_timeline([*known, *self.fresh], server) if self.fresh else self._was
-        self.states = {state.table_id: state for state in job.states}  # as known before the batch
+        self._was = build_timeline(known, server, AskedChanges(history.asked()))
         self._by_name = groups_by_name(manifest)
+        self.asked = asked_changes(job, self._by_name, self.fresh, manifest.approvals, history)
+        new = self.fresh or self.asked.news()
+        self.now = build_timeline([*known, *self.fresh], server, self.asked) if new else self._was
+        self.states = {state.table_id: state for state in job.states}  # as known before the batch
         self._history = history
         announced = job.schema_topic is not None
         self._starts = BaseStates(self._was, self.now, job.seq, self._by_name, history, announced)
@@ -174,6 +178,10 @@ class ApplyPlanner:
             if state is not None and state.state == TableStatus.OK and state.notes != timeline.notes:
                 plan.settled.append(replace(state, notes=timeline.notes))
             return
+        if timeline.asked:
+            error = approval_required(timeline, self.asked)
+            plan.settled.append(self._parked(timeline, state, str(error), error.code))
+            return
         if timeline.dropped_at is not None:
             self._drop(plan, timeline, state)
             return
@@ -199,7 +207,10 @@ class ApplyPlanner:
         """Settle a dropped table, and have its location emptied where the policy says so."""
         dropped = self._dropped(timeline, state)
         policy = self._rules.policy(timeline.last_name, self._job.policy)
-        if policy.on_drop_table == "apply" and dropped.version is not None:
+        empties = policy.on_drop_table == "apply"
+        if policy.on_drop_table == "ask" and timeline.dropped_at is not None:
+            empties = self.asked.is_approved(timeline.dropped_at, timeline.last_name, ON_DROP_TABLE)
+        if empties and dropped.version is not None:
             plan.to_empty.append(dropped)
             dropped = replace(dropped, version=None)  # emptied once: what lies there later is not this table's
         plan.settled.append(dropped)

@@ -77,6 +77,7 @@ class StoredResult:
     :param source_log: the source's log after the batch (document of ``SourceLog``).
     :param unfit: rows of this batch that do not fit their columns.
     :param settled: documents of the quarantined records that this batch and all before settled (``Settled``).
+    :param asked: documents of the schema changes that this batch and all before asked about (``AskedChange``).
     """
 
     result: Result
@@ -86,6 +87,7 @@ class StoredResult:
     source_log: list[dict[str, Any]] = field(default_factory=list)
     unfit: list[UnfitRow] = field(default_factory=list)
     settled: list[dict[str, Any]] = field(default_factory=list)
+    asked: list[dict[str, Any]] = field(default_factory=list)
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -100,7 +102,7 @@ class StoredResult:
         return StoredResult(Result.from_document(data), unfit=unfit, **own)
 
 
-_ONLY_THE_LAKE = ("newest_source_time", "max_position", "clocks", "source_log", "settled")
+_ONLY_THE_LAKE = ("newest_source_time", "max_position", "clocks", "source_log", "settled", "asked")
 
 
 def read_range(job: JobDocument) -> dict[str, list[int]]:

@@ -165,6 +165,7 @@ class Manifest(LandReport):
     :param restated: schema changes of earlier batches that belong to a generation which begins in this one.
     :param new_generations: ``topic/partition:offset`` of the first record of each generation that was approved.
     :param settled: quarantined records that the batch replays or discards.
+    :param approvals: what operators decided with the batch about schema changes (documents of ``AskedChange``).
     """
 
     seq: int = 0
@@ -172,6 +173,7 @@ class Manifest(LandReport):
     restated: list[dict[str, Any]] = field(default_factory=list)
     new_generations: list[str] = field(default_factory=list)
     settled: list[Settled] = field(default_factory=list)
+    approvals: list[dict[str, Any]] = field(default_factory=list)
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""

@@ -113,6 +113,7 @@ class ForeignKeys:
             for group in span.groups
             for position in group.clears
             if position >= span.start and (span.end is None or position < span.end)
+            if position not in self._timeline.denied
         ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.documents import JobDocument, Rebuild, Result, TableState
 from airflow_provider_cdc.core.model.offsets import OffsetRange
+from airflow_provider_cdc.core.timeline.asked_changes import Answer, AskedChange, newest_answers
 from spark_jobs.driver.run_batch import sync
 from spark_jobs.lake.storage import table_location
 from tests.histories.log import Log
@@ -45,6 +46,7 @@ class Script:
     schema_changes: list[dict[str, Any]] = field(default_factory=list)
     seqs: list[int] = field(default_factory=list)
     minutes: int = 0
+    asked: list[dict[str, Any]] = field(default_factory=list)
 
     def send(self, *records: Record) -> None:
         """Append records to their partitions."""
@@ -57,9 +59,13 @@ class Script:
         *,
         new_generation: str = "",
         rebuild: Rebuild | None = None,
+        approval: AskedChange | None = None,
     ) -> Result:
-        """Carry out one batch: up to these offsets, or everything that is not held; a rebuild reads nothing new."""
-        if rebuild is not None:
+        """Carry out one batch: up to these offsets, or everything that is not held.
+
+        A rebuild and a decision about a schema change read nothing new.
+        """
+        if rebuild is not None or approval is not None:
             ends = self.ends
         if ends is None:
             ends = {where: len(records) for where, records in self.log.partitions.items() if where not in self.held}
@@ -82,13 +88,23 @@ class Script:
             list(self.states.values()),
             new_generation=new_generation,
             rebuild=rebuild,
+            approval=None if approval is None else approval.document(),
         )
         result = sync(JobDocument.from_document(json.loads(json.dumps(job.document()))), {}, inline, lambda line: None)
         self.ends.update(ends)
         self.seqs.append(result.seq)
         self.schema_changes = self.schema_changes + result.new_schema_changes
         self.states.update({state.table_id: state for state in result.states})
+        self.asked += result.asked_changes
         return result
+
+    def waiting(self, table: str) -> list[AskedChange]:
+        """Return the schema changes of a table of ``shop`` that wait for a decision, by position."""
+        return [i for i in newest_answers(self.asked) if i.table == table and i.answer == Answer.OPEN]
+
+    def decide(self, table: str, answer: Answer, by: str = "ann") -> Result:
+        """Decide about the oldest change that a table waits for."""
+        return self.sync(approval=replace(self.waiting(table)[0], answer=answer, by=by, at="2026-01-02T00:00:00+00:00"))
 
     def rows(self, database: str, table: str) -> Counter[tuple[Any, ...]] | None:
         """Return what lies at a table's location, None when nothing does."""

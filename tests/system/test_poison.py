@@ -86,13 +86,21 @@ class Ground:
     topic: str
 
     def send(self, story: Story) -> None:
-        names = {name: f"{self.topic}.{name}" for name in ("rows", "schema")}
-        for name in names.values():
-            self.broker.create_topic(name, 1, {"message.timestamp.after.max.ms": str(2**63 - 1)})
+        for name in ("rows", "schema"):
+            self.broker.create_topic(f"{self.topic}.{name}", 1, {"message.timestamp.after.max.ms": str(2**63 - 1)})
+        self.append(story)
+
+    def append(self, story: Story) -> None:
+        """Send a story's messages to the topics, which are there."""
         producer = Producer({"bootstrap.servers": self.broker.bootstrap})
         for message, time in story.messages:
             producer.produce(
-                names[message.topic], message.value, message.key, 0, timestamp=time, headers=list(message.headers)
+                f"{self.topic}.{message.topic}",
+                message.value,
+                message.key,
+                0,
+                timestamp=time,
+                headers=list(message.headers),
             )
         assert producer.flush(60) == 0
 

@@ -146,7 +146,7 @@ def versions_of(rows: pa.Table, timeline: TableTimeline) -> IntArray:
 
 def _last_clear(rows: pa.Table, timeline: TableTimeline) -> str | None:
     truncates = rows.filter(pc.equal(rows.column("op").cast(pa.string()), "truncate")).column("position").to_pylist()
-    return max([*truncates, *timeline.clears], default=None)
+    return max([*(p for p in truncates if p not in timeline.denied), *timeline.clears], default=None)
 
 
 def _keyed(

@@ -19,8 +19,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "reader": ("auto", "task", "spark"),
     "writer": ("auto", "task", "spark"),
     "on_cascade": ("park", "ignore"),
-    "on_drop_table": ("keep", "apply", "fail"),
-    "on_truncate": ("apply", "ignore", "fail"),
+    "on_drop_table": ("keep", "apply", "fail", "ask"),
+    "on_truncate": ("apply", "ignore", "fail", "ask"),
     "zero_dates": ("null", "text"),
 }
 
@@ -35,8 +35,9 @@ class RunPolicy:
     :param quarantine_limit: records of one table that a batch may quarantine before the table is parked; the same
         limit holds for its rows that do not fit, and for records of an unknown table, beyond which the batch fails.
     :param on_cascade: ``park`` a table whose rows a foreign key changed without row events, or ``ignore`` that.
-    :param on_drop_table: ``keep`` the content and mark it dropped, ``apply`` (empty it), or ``fail`` the batch.
-    :param on_truncate: ``apply``, ``ignore``, or ``fail`` the batch.
+    :param on_drop_table: ``keep`` the content and mark it dropped, ``apply`` (empty it), ``fail`` the batch, or
+        ``ask``: park the table until somebody decides.
+    :param on_truncate: ``apply``, ``ignore``, ``fail`` the batch, or ``ask``.
     :param ddl_grace_seconds: seconds that a table waits for a schema change its rows announce, before it is parked.
     :param chunk_records: records one landing task reads.
     :param apply_bytes: bytes of row images of one table that a task holds at once; more are converted and written in

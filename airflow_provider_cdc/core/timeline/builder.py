@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.faults import summary
 from airflow_provider_cdc.core.model.clock_position import one_instant
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
+from airflow_provider_cdc.core.timeline.asked_changes import ON_DROP_TABLE, ON_TRUNCATE, Answer, AskedChanges
 from airflow_provider_cdc.core.timeline.change_order import copies_of, in_source_order
 from airflow_provider_cdc.core.timeline.table_builder import TableBuilder
 from airflow_provider_cdc.core.timeline.timeline import (
@@ -39,8 +40,10 @@ _VERSIONED = (
 class TimelineBuilder:
     """Apply schema changes one after the other, and hold the state of all tables after them."""
 
-    def __init__(self, server: Server, copies: dict[str, list[str]] | None = None) -> None:
-        self._server = server
+    def __init__(
+        self, server: Server, copies: dict[str, list[str]] | None = None, asked: AskedChanges | None = None
+    ) -> None:
+        self._server, self._asked = server, asked or AskedChanges()
         self.timeline = Timeline(copies=copies or {})
         self._open: dict[TableName, str] = {}  # name -> id of the table that has it now
         self._working: dict[str, TableBuilder] = {}  # id -> columns, key and indexes now
@@ -50,6 +53,7 @@ class TimelineBuilder:
         self._undescribed: dict[str, tuple[str, dict[TableName, str]]] = {}
         self._rows_only: list[SchemaChange] = []  # structures observed in rows, until the next statement is known
         self._doubtful_since: dict[TableName, str] = {}
+        self._not_dropped: set[TableName] = set()  # names whose DROP TABLE is left out
         self._near: list[Effect] = []  # the last statements that the clock may not order with the next one
 
     def apply(self, change: SchemaChange) -> None:
@@ -176,6 +180,16 @@ class TimelineBuilder:
             positions = dict.fromkeys(position for position, _ in table.events())
             table.copies = {p: self.timeline.copies[p] for p in positions if p in self.timeline.copies}
 
+    def note_asked(self) -> None:
+        """Record for each table the changes that wait for a decision, and those that were denied."""
+        for item in self._asked.every():
+            owner = self.timeline.owner(item.name, item.position)
+            table = None if owner is None else self.timeline.tables[owner]
+            if table is not None and item.answer == Answer.OPEN:
+                table.asked.append(item.position)
+            elif table is not None and item.answer == Answer.DENY:
+                table.denied.append(item.position)
+
     def _statement(self, change: SchemaChange, item: ddl.Statement) -> None:
         match item:
             case ddl.CreateTable(temporary=False):
@@ -184,10 +198,10 @@ class TimelineBuilder:
                 self._alter(change, item)
             case ddl.DropTable(temporary=False):
                 for name in item.names:
-                    self._drop(change, self._full(name, change))
+                    self._drop_if_approved(change, self._full(name, change))
             case ddl.TruncateTable():
                 table_id = self._named(change, self._full(item.name, change))
-                if table_id:
+                if table_id and self._approved(change, self._full(item.name, change), ON_TRUNCATE):
                     self.timeline.tables[table_id].clears.append(change.position)
                     if item.cascade:
                         self._block_emptied(change, self._full(item.name, change))
@@ -199,7 +213,7 @@ class TimelineBuilder:
                     self._rename(change, full, TableName(self._case(item.new_name), full.table))
             case ddl.DropDatabase():
                 for full in [full for full in self._open if full.database == self._case(item.database)]:
-                    self._drop(change, full)
+                    self._drop_if_approved(change, full)
             case _:
                 pass
 
@@ -243,10 +257,9 @@ class TimelineBuilder:
 
     def _create(self, change: SchemaChange, item: ddl.CreateTable) -> None:
         name = self._full(item.name, change)
-        if name in self._open:
-            if item.if_not_exists or not item.or_replace:
-                return
-            self._drop(change, name)
+        stays = item.if_not_exists or not item.or_replace
+        if name in self._open and (stays or not self._drop_if_approved(change, name)):
+            return
         known = _structure(change, name)
         working = TableBuilder(change.position, self._server)
         if item.like is not None and (source := self._open.get(self._full(item.like, change))):
@@ -302,11 +315,27 @@ class TimelineBuilder:
             self.timeline.tables[table_id].names.append((change.position, None))
             self._own(change, name, None)
 
+    def _drop_if_approved(self, change: SchemaChange, name: TableName) -> bool:
+        """Drop a table unless nobody has approved that; return whether no table has the name any more."""
+        if name in self._open and not self._approved(change, name, ON_DROP_TABLE):
+            self._not_dropped.add(name)
+            return False
+        self._not_dropped.discard(name)
+        self._drop(change, name)
+        return True
+
+    def _approved(self, change: SchemaChange, name: TableName, policy: str) -> bool:
+        """Return whether a change of a table that exists is carried out; it may wait for a decision, or be denied."""
+        return self._asked.answer(change.position, name, policy, change.statement) == Answer.APPLY
+
     def _rename(self, change: SchemaChange, old: TableName, new: TableName) -> None:
         table_id = self._named(change, old)
         if table_id is None:
             self._discover(change, new)
             return
+        if new in self._open and new in self._not_dropped:
+            # the rows at that name stay there, so this table's rows have nowhere to go
+            self._block_columns(change, old, f"it took the name of {new}, whose DROP TABLE is not approved")
         if new in self._open and new != old:
             self._block_columns(
                 change, new, "apply.schema_missing: another table took its name, and no statement says why"
@@ -524,14 +553,17 @@ class TimelineBuilder:
                 self._block_columns(change, name, reason)
 
 
-def build_timeline(changes: Iterable[SchemaChange], server: Server | None = None) -> Timeline:
+def build_timeline(
+    changes: Iterable[SchemaChange], server: Server | None = None, asked: AskedChanges | None = None
+) -> Timeline:
     """Build a timeline from schema changes in any order, with repeats.
 
     :param server: settings of the source's server, None if they are not known.
+    :param asked: changes that wait for a decision or have one, to which new ones are added.
     """
     server = server or Server()
     changes = list(changes)
-    builder = TimelineBuilder(server, copies_of(changes))
+    builder = TimelineBuilder(server, copies_of(changes), asked)
     for position, change in in_source_order(changes, server):
         if change.snapshot is None:
             builder.apply(change)
@@ -541,6 +573,7 @@ def build_timeline(changes: Iterable[SchemaChange], server: Server | None = None
     builder.take_rows()
     builder.note_undescribed()
     builder.note_copies()
+    builder.note_asked()
     return builder.timeline
 
 

@@ -190,6 +190,8 @@ class TableTimeline:
     :param references: foreign keys by which its rows change without row events.
     :param snapshots: (position, Kafka's time in milliseconds) of snapshots that began after the table was known.
     :param copies: position of a statement -> positions of its copies on other partitions.
+    :param asked: positions of changes that wait for a decision.
+    :param denied: positions of changes that were denied: they are left out.
     """
 
     table_id: str
@@ -202,6 +204,8 @@ class TableTimeline:
     references: list[Reference] = field(default_factory=list)
     snapshots: list[tuple[str, int]] = field(default_factory=list)
     copies: dict[str, list[str]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    denied: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> TableName | None:
@@ -255,6 +259,8 @@ class TableTimeline:
             *((block.position, f"blocked {block.reason}") for block in self.blocked),
             *((item.position, f"references {item.columns}") for item in self.references),
             *((position, f"copy {copy}") for position, copies in self.copies.items() for copy in copies),
+            *((position, "asked") for position in self.asked),
+            *((position, "denied") for position in self.denied),
         ]
 
     def mark(self, position: str) -> str:
@@ -275,6 +281,8 @@ class TableTimeline:
             "references": [item.document() for item in self.references],
             "snapshots": self.snapshots,
             "copies": self.copies,
+            "asked": self.asked,
+            "denied": self.denied,
         }
 
     @staticmethod
@@ -291,6 +299,8 @@ class TableTimeline:
             [Reference.from_document(item) for item in data["references"]],
             [(position, sent) for position, sent in data["snapshots"]],
             {position: list(copies) for position, copies in data["copies"].items()},
+            list(data["asked"]),
+            list(data["denied"]),
         )
 
 

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableName, TableSchema
+from airflow_provider_cdc.core.timeline.asked_changes import Answer, AskedChange, AskedChanges
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
 
@@ -185,3 +187,82 @@ def test_without_a_session_database_a_name_that_several_tables_have_blocks_them(
     timeline = build_timeline([*created, SchemaChange("c", 0, "", "RENAME TABLE rb TO c.moved")])
     assert all(table.blocked for table in timeline.tables.values())
     assert len(timeline.tables) == 2
+
+
+# ---- changes that a policy asks about
+
+
+def asking(*statements: str, answer: Answer | None = None, fresh: bool = True) -> tuple[Timeline, list[AskedChange]]:
+    """Return a timeline and what is asked, after each question got an answer."""
+    positions = {change.position for change in changes(*statements)} if fresh else set()
+    asked = AskedChanges(asks=lambda name, policy: name == T, fresh=positions)
+    built = build_timeline(changes(*statements), asked=asked)
+    if answer is None:
+        return built, asked.every()
+    known = [replace(item, answer=answer) for item in asked.every()]
+    return build_timeline(changes(*statements), asked=AskedChanges(known)), known
+
+
+CREATE = "CREATE TABLE t (a INT PRIMARY KEY)", "CREATE TABLE u (a INT PRIMARY KEY)"
+
+
+def test_a_truncate_that_waits_is_left_out_and_named() -> None:
+    built, asked = asking(*CREATE, "TRUNCATE TABLE t", "TRUNCATE TABLE u")
+    assert [(item.position, item.table, item.policy, item.answer) for item in asked] == [
+        ("03", "t", "on_truncate", Answer.OPEN)
+    ]
+    assert (only(built).clears, only(built).asked, only(built).denied) == ([], ["03"], [])
+    assert (only(built, U).clears, only(built, U).asked) == (["04"], [])
+
+
+@pytest.mark.parametrize(("answer", "clears", "denied"), [(Answer.APPLY, ["03"], []), (Answer.DENY, [], ["03"])])
+def test_a_truncate_is_carried_out_or_left_out_as_decided(answer: Answer, clears: list[str], denied: list[str]) -> None:
+    built, _ = asking(*CREATE, "TRUNCATE TABLE t", answer=answer)
+    assert (only(built).clears, only(built).asked, only(built).denied) == (clears, [], denied)
+
+
+@pytest.mark.parametrize("statement", ["DROP TABLE t, u", "DROP DATABASE shop", "CREATE OR REPLACE TABLE t (b INT)"])
+@pytest.mark.parametrize("answer", [None, Answer.DENY])
+def test_a_table_whose_drop_is_not_approved_keeps_name_and_columns(statement: str, answer: Answer | None) -> None:
+    built, asked = asking(*CREATE, statement, "CREATE TABLE t (c INT)", answer=answer)
+    table = only(built)
+    assert (names(table), table.name, table.dropped_at) == (["a"], T, None)
+    assert [(item.table, item.policy) for item in asked] == [("t", "on_drop_table")]
+    assert (table.asked, table.denied) == ((["03"], []) if answer is None else ([], ["03"]))
+
+
+def test_an_approved_drop_is_as_any_other() -> None:
+    statements = (*CREATE, "DROP TABLE t", "CREATE TABLE t (c INT)")
+    built, _ = asking(*statements, answer=Answer.APPLY)
+    assert built == timeline(*statements)
+
+
+def test_what_an_earlier_batch_took_is_not_asked_about() -> None:
+    built, asked = asking(*CREATE, "TRUNCATE TABLE t", "DROP TABLE t", fresh=False)
+    assert asked == []
+    assert built == timeline(*CREATE, "TRUNCATE TABLE t", "DROP TABLE t")
+
+
+@pytest.mark.parametrize("answer", [None, Answer.DENY])
+def test_a_table_that_takes_the_name_of_one_whose_drop_is_not_approved_is_unknown(answer: Answer | None) -> None:
+    built, _ = asking(*CREATE, "DROP TABLE t", "RENAME TABLE u TO t", answer=answer)
+    assert only(built).blocked[0].reason == "it took the name of shop.t, whose DROP TABLE is not approved"
+    assert only(built).blocked[0].columns
+
+
+def test_documents_of_a_timeline_have_what_is_asked_and_denied() -> None:
+    for answer in (None, Answer.DENY):
+        table = only(asking(*CREATE, "TRUNCATE TABLE t", answer=answer)[0])
+        assert TableTimeline.from_document(table.document()) == table
+
+
+def test_only_a_denied_change_is_decided_again() -> None:
+    _, (item,) = asking(*CREATE, "TRUNCATE TABLE t")
+    for first, second, last in (
+        (Answer.DENY, Answer.APPLY, Answer.APPLY),
+        (Answer.APPLY, Answer.DENY, Answer.APPLY),
+    ):
+        asked = AskedChanges([item])
+        for answer in (first, second):
+            asked.decide(replace(item, answer=answer, by="ann", at="now"))
+        assert asked.every() == [replace(item, answer=last, by="ann", at="now")]

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ask about schema changes whose policy is ``ask``, and take what was decided about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from airflow_provider_cdc.core.documents import JobDocument
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.model.schema import TableName
+from airflow_provider_cdc.core.printable import printable
+from airflow_provider_cdc.core.timeline.asked_changes import ON_TRUNCATE, Answer, AskedChange, AskedChanges
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline
+from spark_jobs.driver.batch_history import History
+from spark_jobs.lake.change_log import RowGroup
+
+_SHOWN_TEXT = 200  # characters of a statement
+
+
+def asked_changes(
+    job: JobDocument,
+    groups: Mapping[TableName, Sequence[RowGroup]],
+    fresh: Sequence[SchemaChange],
+    approvals: Sequence[Mapping[str, Any]],
+    history: History,
+) -> AskedChanges:
+    """Return the changes that were asked about, with the decisions of this batch and the TRUNCATEs that its rows show.
+
+    What statements of the batch do is added when they are put onto the timeline.
+
+    :param groups: what the batch holds, by table.
+    :param fresh: schema changes that are new in the batch.
+    :param approvals: decisions of operators in this batch.
+    """
+
+    def value(name: TableName, policy: str) -> str:
+        return str(getattr(job.tables.policy(name, job.policy), policy)) if job.tables.selects(name) else ""
+
+    def asks(name: TableName, policy: str) -> bool:
+        return value(name, policy) == "ask"
+
+    asked = AskedChanges(history.asked(), asks, {change.position for change in fresh})
+    for document in approvals:
+        asked.decide(AskedChange.from_document(document))
+    asked.settle(value, job.created_at)
+    for name, position in _new_clears(groups, history):
+        if asks(name, ON_TRUNCATE):
+            asked.ask(AskedChange(position, *name, ON_TRUNCATE, "TRUNCATE TABLE"))
+    return asked
+
+
+def _new_clears(groups: Mapping[TableName, Sequence[RowGroup]], history: History) -> Iterator[tuple[TableName, str]]:
+    """Yield table and position of the TRUNCATEs that rows of a batch show, without those that came before."""
+    for name, mine in groups.items():
+        for position in sorted({position for group in mine for position in group.clears}):
+            earlier = (group for seq in history.since(position) for group in history.manifest(seq).groups)
+            if not any(TableName(g.database, g.table) == name and position in g.clears for g in earlier):
+                yield name, position
+
+
+def approval_required(timeline: TableTimeline, asked: AskedChanges) -> DataError:
+    """Return why a table is parked: the oldest of its changes that wait for a decision."""
+    names = {name for _, name in timeline.names}
+    position = min(timeline.asked)
+    item = next(
+        one for one in asked.every() if one.position == position and one.name in names and one.answer == Answer.OPEN
+    )
+    command = f"airflow-cdc approve PIPELINE.yaml {item.name}"
+    return DataError(
+        "apply.approval_required",
+        f"{item.policy} is ask: {printable(' '.join(item.statement.split()))[:_SHOWN_TEXT]}",
+        where={"table": str(item.name), "position": position},
+        hint=f"`{command}` carries it out, with --deny it is left out",
+    )

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verb ``approve`` for a table: a TRUNCATE or DROP TABLE waits, is approved or denied, and is in the history."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.cross_format.debezium_json_writer import Writer
+from tests.cross_format.events import Ddl
+from tests.services.broker import Broker
+from tests.system.site import Site
+from tests.system.test_poison import PLAIN, Ground, Story
+
+pytestmark = pytest.mark.system
+
+
+def ids(site: Site, table: str) -> list[int]:
+    return sorted(DeltaTable(str(site.location(table))).to_pyarrow_table().column("id").to_pylist())
+
+
+def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(kafka: Broker, tmp_path: Path) -> None:
+    site = Site(tmp_path, {"bootstrap.servers": kafka.bootstrap})
+    site.changes["source"] = {"topics": ["ask.rows"], "schema_topic": "ask.schema", "heartbeat_topic": None}
+    site.changes["policy"] = {**site.changes.get("policy", {}), "on_truncate": "ask", "on_drop_table": "ask"}
+    ground = Ground(site, kafka, "ask")
+    story = Story(Writer())
+    for table in ("t", "u", "v"):
+        story.create(table)
+        story.insert(table)
+    ground.send(story)
+    assert site.sync().code == 0
+    story.messages.clear()
+    for table in ("t", "u"):
+        story.record(Ddl(f"TRUNCATE TABLE `{table}`", "shop", table, PLAIN))
+        story.insert(table, PLAIN, id=2, v="two")
+    story.record(Ddl("DROP TABLE `v`", "shop", "v", None))
+    ground.append(story)
+
+    parked = site.sync()
+    assert (parked.code, parked.json["status"]) == (3, "parked")
+    assert {table["table"]: table["reason"].split(" ")[0] for table in parked.json["parked"]} == dict.fromkeys(
+        "tuv", "[apply.approval_required]"
+    )
+    assert [ids(site, table) for table in "tuv"] == [[1], [1], [1]]
+    waiting = site.launch("approve").answer()
+    assert (waiting.code, [item["table"] for item in waiting.json["asked_changes"]]) == (0, ["t", "u", "v"])
+    people = site.run("approve")
+    assert f"airflow-cdc approve {site.file()} shop.t" in people.out
+    for table in parked.json["parked"]:
+        assert f"`airflow-cdc approve PIPELINE.yaml shop.{table['table']}`" in table["reason"]
+
+    approved = site.launch("approve", "shop.t", "--by", "ann").answer()
+    assert (approved.code, approved.json["asked_changes"][0]["by"]) == (3, "ann"), approved.err  # u and v still wait
+    assert ids(site, "t") == [2]
+    denied = site.launch("approve", "shop.u", "--deny", "--by", "bob").answer()
+    assert denied.code == 3, denied.err
+    assert ids(site, "u") == [1, 2]
+    assert site.launch("approve", "shop.v").answer().code == 0
+    assert ids(site, "v") == []
+    nothing = site.launch("approve", "shop.t", "--deny").answer()
+    assert (nothing.code, nothing.json["error"]["code"]) == (3, "approve.nothing_waits")
+    assert site.launch("approve", "--deny").answer().code == 2
+
+    site.ledger.unlink()
+    assert site.sync().code == 0
+    history = {table["table"]: table for table in site.launch("tables", "--history").answer().json}
+    for table, event, words in (
+        ("t", "truncate", "approved by ann at "),
+        ("u", "truncate", "denied by bob at "),
+        ("v", "drop", "approved by airflow-cdc of "),
+    ):
+        (line,) = history[table]["events"]
+        assert (line["event"], line["policy"]) == (event, "ask")
+        assert line["detail"].startswith(words)
+        assert line["statement"]
+    for table, expected in (("t", [2]), ("u", [1, 2])):
+        assert site.launch("rebuild", f"shop.{table}").answer().code == 0
+        assert ids(site, table) == expected
