@@ -38,7 +38,7 @@ def decide(pipeline: CdcPipeline, table: str, *, deny: bool = False, by: str = "
     :raises DataError: ``approve.nothing_waits``.
     """
     asked = asked_changes(Ledger(ledger_url(pipeline.ledger)).batches(pipeline.name))
-    item = _chosen([one for one in asked if str(one.name) == table], deny)
+    item = _change_to_decide([one for one in asked if str(one.name) == table], deny)
     if item is None:
         names = dict.fromkeys(str(one.name) for one in asked if one.answer == Answer.OPEN)
         raise DataError(
@@ -52,7 +52,7 @@ def decide(pipeline: CdcPipeline, table: str, *, deny: bool = False, by: str = "
     return run_approval(pipeline, replace(item, answer=answer, by=by or this_process(), at=at), **course)
 
 
-def _chosen(asked: Sequence[AskedChange], deny: bool) -> AskedChange | None:
+def _change_to_decide(asked: Sequence[AskedChange], deny: bool) -> AskedChange | None:
     """Return the change that a decision is about, None without one."""
     waiting = [one for one in asked if one.answer == Answer.OPEN]
     if waiting or deny:

@@ -9,6 +9,7 @@ from typing import Any
 
 from airflow_provider_cdc.batch.approvals import asked_changes
 from airflow_provider_cdc.batch.coming_ddl import kind_of
+from airflow_provider_cdc.batch.result import table_states
 from airflow_provider_cdc.core.config import CdcPipeline, RunPolicy
 from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.ledger import Batch, Ledger
@@ -45,7 +46,7 @@ def table_history(pipeline: CdcPipeline, ledger: Ledger) -> list[dict[str, Any]]
     batches = {batch.seq: batch for batch in ledger.batches(pipeline.name)}
     asked = asked_changes(list(batches.values()))
     timeline = build_timeline(changes, Server.of(pipeline.source.options), AskedChanges(asked))
-    emptied = {i for i, state in ledger.tables(pipeline.name).items() if state["version"] is None}
+    emptied = {i for i, state in table_states(ledger, pipeline.name).items() if state.version is None}
     tables = []
     for table_id, table in timeline.tables.items():
         name = table.last_name
