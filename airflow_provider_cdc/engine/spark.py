@@ -12,6 +12,7 @@ import re
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,8 @@ def run_spark(task: EngineTask, settings: SparkSettings) -> Result:
     """
     target = spark_target(settings.connection)
     cluster = _check_target(target)
+    if target.secret is not None:
+        task = replace(task, secrets={**task.secrets, "spark": {"spark.authenticate.secret": target.secret}})
     environment = task.environment(**_programs(settings, target))
     if _in_one_process(target):
         environment["PYTHONPATH"] = os.pathsep.join(

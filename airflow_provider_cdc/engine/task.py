@@ -75,7 +75,7 @@ class EngineTask:
 
     :param job: path of the job document.
     :param result: path of the result document.
-    :param secrets: ``{"kafka": {...}, "storage": {...}}``; handed over in the environment only.
+    :param secrets: ``{"kafka": {...}, "storage": {...}, "spark": {...}}``; handed over in the environment only.
     :param name: name of pipeline and batch, for messages.
     :param scratch: folder that is removed after the batch.
     :param say: takes one line of progress.

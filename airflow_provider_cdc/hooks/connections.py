@@ -51,11 +51,13 @@ class SparkTarget:
     :param master: Spark's master URL.
     :param deploy_mode: ``client`` or ``cluster``; None leaves it to Spark.
     :param extra: further settings of the connection, allow-listed.
+    :param secret: the cluster's ``spark.authenticate.secret``; None leaves it to Spark.
     """
 
     master: str
     deploy_mode: str | None
     extra: dict[str, str]
+    secret: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -340,7 +342,8 @@ def spark_target(conn_id: str | None) -> SparkTarget:
     if deploy_mode not in (None, "client", "cluster"):
         raise ConfigurationError([f"connection {conn_id}: deploy-mode {deploy_mode!r} is neither client nor cluster"])
     mask(extra.get("keytab"))
-    return SparkTarget(master, deploy_mode, extra)
+    mask(conn.password)
+    return SparkTarget(master, deploy_mode, extra, conn.password or None)
 
 
 def _master(conn: Connection | EnvironmentConnection) -> str:

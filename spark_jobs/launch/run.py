@@ -28,6 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     with open(options.job, encoding="utf-8") as file:
         job = JobDocument.from_document(json.load(file))
     secrets = json.loads(os.environ.pop(SECRETS_VARIABLE, "{}"))
+    spark_secrets = secrets.pop("spark", {})
     if not job.session:
         shut_out_pandas()
     from spark_jobs.driver.maintenance import maintain
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     from spark_jobs.driver.run_batch import failed, sync  # has arrays made: only now
     from spark_jobs.workers.encryption import demand_encryption
 
-    run, stop, session, conf = _inline() if options.inline else _spark(job)
+    run, stop, session, conf = _inline() if options.inline else _spark(job, spark_secrets)
     try:
         demand_encryption(conf, secrets)
         if job.look is not None:
@@ -64,14 +65,18 @@ def _inline() -> _Engine:
     return (lambda function, items: [function(item) for item in items]), (lambda: None), None, {"spark.master": "local"}
 
 
-def _spark(job: Any) -> _Engine:
-    """Start Spark's bare context: rows never cross to the JVM; only the Spark reader and writer need a session."""
+def _spark(job: Any, secrets: dict[str, str]) -> _Engine:
+    """Start Spark's bare context: rows never cross to the JVM; only the Spark reader and writer need a session.
+
+    :param secrets: properties that no argument may hold.
+    """
     from spark_jobs.workers.module_path import prefer_installed
 
     prefer_installed()
     from pyspark import SparkConf, SparkContext
 
     conf = SparkConf().setIfMissing("spark.app.name", f"airflow-cdc {job.pipeline} {job.seq}")
+    conf.setAll(list(secrets.items()))
     if job.session:
         conf.setIfMissing("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
         conf.setIfMissing("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import pickle
+import socket
 import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.core.errors import CdcError, ConfigurationError
 
 
 class _Refused:
@@ -34,6 +35,20 @@ def _caught(pickled: bytes, pandas: bool, item: Any) -> tuple[bool, Any]:
         return True, pickle.loads(pickled)(item)
     except CdcError as error:
         return False, error
+    except ModuleNotFoundError as error:
+        return False, _package_missing(error)
+
+
+def _package_missing(error: ModuleNotFoundError) -> CdcError:
+    """Return the error of an executor whose Python lacks a package; trying again would find the same Python."""
+    missing = ConfigurationError(
+        [f"spark: {sys.executable} on {socket.gethostname()}, which runs the executors' tasks, lacks {error.name}"]
+    )
+    missing.hint = (
+        "install airflow-provider-cdc[spark] there, or name a Python that has it in spark.python or, for the executors "
+        "alone, in spark.conf as spark.pyspark.python"
+    )
+    return missing
 
 
 def carried(function: Callable[[Any], Any], *, pandas: bool = True) -> Callable[[Any], tuple[bool, Any]]:

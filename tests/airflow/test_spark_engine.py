@@ -93,17 +93,6 @@ def test_a_batch_on_spark_equals_the_inline_one_and_shows_no_secret(filled: Brok
 
 
 @pytest.mark.spark
-def test_the_payload_is_enough_for_executors_of_their_own(filled: Broker, tmp_path: Path) -> None:
-    """Executors of a cluster are processes of their own: what is not in the zip is not there."""
-    shop = Shop(tmp_path, {"bootstrap.servers": filled.bootstrap})
-    shop.changes = {"policy": {"engine": "spark"}, "spark": {"connection": "own"}}
-    shop.environment = {"AIRFLOW_CONN_OWN": '{"conn_type": "spark", "host": "local-cluster[2,1,1024]"}'}
-    done = shop.run("sync", "--json")
-    assert done.code == 0, done.err
-    assert done.json["changes"]["snapshot"] == 491
-
-
-@pytest.mark.spark
 def test_spark_goes_with_its_command(filled: Broker, tmp_path: Path) -> None:
     shop = Shop(tmp_path, {"bootstrap.servers": filled.bootstrap}, {"policy": {"engine": "spark"}})
     process = shop.start("sync")
