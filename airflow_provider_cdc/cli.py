@@ -173,6 +173,13 @@ _REBUILD = (
             "help": "of a snapshot: a time shortly before it was asked for; default: after the rows became unknown",
         },
     ),
+    Argument(
+        ("--signal",),
+        {
+            "action": "store_true",
+            "help": "rebuild nothing: ask Debezium for an incremental snapshot, through source.signal_topic",
+        },
+    ),
     _JSON,
 )
 _HISTORY = Argument(

@@ -136,7 +136,7 @@ def run_replay(pipeline: CdcPipeline, replay: Replay, **course: Any) -> BatchRes
     :raises ConfigurationError: it names a table that the pipeline does not have.
     :raises BusyError: another holder has the pipeline's lease; names it.
     """
-    _demand_tables(replay.tables, table_states(Ledger(ledger_url(pipeline.ledger)), pipeline.name).values())
+    demand_tables(replay.tables, table_states(Ledger(ledger_url(pipeline.ledger)), pipeline.name).values())
     return _run_order(pipeline, replay=replay, **course)
 
 
@@ -152,7 +152,7 @@ def run_rebuild(pipeline: CdcPipeline, rebuild: Rebuild, **course: Any) -> Batch
     :raises BusyError: another holder has the pipeline's lease; names it.
     """
     states = table_states(Ledger(ledger_url(pipeline.ledger)), pipeline.name).values()
-    _demand_tables(rebuild.tables, [state for state in states if state.state != TableStatus.DROPPED and state.location])
+    demand_tables(rebuild.tables, [state for state in states if state.state != TableStatus.DROPPED and state.location])
     return _run_order(pipeline, rebuild=rebuild, **course)
 
 
@@ -215,7 +215,7 @@ def _run_order(
             say(f"batch {batch.seq} was left over and is finished; continuing with what was asked for")
 
 
-def _demand_tables(names: Sequence[str], states: Iterable[TableState]) -> None:
+def demand_tables(names: Sequence[str], states: Iterable[TableState]) -> None:
     """Reject names that are not of tables of the pipeline.
 
     :raises ConfigurationError: names all of them.

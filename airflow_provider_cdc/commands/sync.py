@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 from argparse import Namespace
@@ -54,9 +55,11 @@ def replay(args: Namespace) -> int:
 
 
 def rebuild(args: Namespace) -> int:
-    """Make tables again from the change log."""
+    """Make tables again from the change log, or ask the source for a snapshot to make them from."""
 
     def work() -> int:
+        if args.signal:
+            return _signal(args)
         from airflow_provider_cdc.batch.runner import run_rebuild
         from airflow_provider_cdc.core.documents import Rebuild, RebuildSource
 
@@ -64,6 +67,23 @@ def rebuild(args: Namespace) -> int:
         return run_batch_and_print(args, partial(run_rebuild, CdcPipeline.from_yaml(args.pipeline), order))
 
     return guarded(work, as_json=args.json)
+
+
+def _signal(args: Namespace) -> int:
+    """Ask for a snapshot, and say what comes next."""
+    from airflow_provider_cdc.batch.snapshot_signal import signal_snapshot
+
+    sent = signal_snapshot(CdcPipeline.from_yaml(args.pipeline), args.tables)
+    document = sent.document()
+    if args.json:
+        print_json(document)
+        return DONE
+    words = " ".join(map(shlex.quote, [str(args.pipeline), *args.tables]))
+    print(f"asked the connector for an incremental snapshot through {sent.topic}")
+    print("when it has reported the end (TABLE_SCAN_COMPLETED), run")
+    print(f"  airflow-cdc sync {shlex.quote(str(args.pipeline))}")
+    print(f"  airflow-cdc rebuild {words} --from snapshot --since {document['since']}")
+    return DONE
 
 
 def run_and_print(args: Namespace, pipeline: CdcPipeline, **request: Any) -> int:

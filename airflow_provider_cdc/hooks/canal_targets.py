@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from airflow_provider_cdc.core.errors import SourceError, UnavailableError
 from airflow_provider_cdc.core.lake.segments import Packet, SegmentLog
 from airflow_provider_cdc.hooks.canal_frames import batch_of
 
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
 
 RECORD_BYTES = 900_000
 """Bytes above which a packet becomes several records: brokers take 1 MiB by default."""
-
-_PARTITION = 0  # one partition: the order of the source
-_REFUSED = {"MSG_SIZE_TOO_LARGE", "TOPIC_AUTHORIZATION_FAILED", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"}
 
 
 @dataclass(frozen=True)
@@ -39,59 +35,15 @@ class KafkaTarget:
 
         :raises ConfigurationError: the connection cannot be used.
         """
-        from confluent_kafka import Producer
+        from airflow_provider_cdc.hooks.kafka_writer import KafkaWriter
 
-        from airflow_provider_cdc.hooks.kafka_log import KafkaLog
-
-        config = KafkaLog(self.connection).client_config()
-        settings = {"acks": "all", "enable.idempotence": True, "delivery.timeout.ms": int(self.timeout * 1000)}
-        producer = Producer({**config, **settings, "log_level": 3})
+        hint = "check the brokers, then run again; the Canal server sends what was not acknowledged"
+        writer = KafkaWriter(self.topic, self.connection, self.timeout, hint)
 
         def store(packets: Sequence[Packet]) -> None:
-            self._write(producer, packets)
+            writer.write((None, record) for packet in packets for record in records_of(packet.data))
 
         return store
-
-    def _write(self, producer: Any, packets: Sequence[Packet]) -> None:
-        """Write packets and wait until Kafka confirmed all of them."""
-        from confluent_kafka import KafkaException
-
-        problems: list[Any] = []
-
-        def note(problem: Any, record: Any) -> None:
-            if problem is not None:
-                problems.append(problem)
-
-        try:
-            for packet in packets:
-                for record in records_of(packet.data):
-                    producer.produce(self.topic, record, partition=_PARTITION, on_delivery=note)
-                producer.poll(0)
-            left = producer.flush(self.timeout)
-        except KafkaException as error:
-            raise self._problem(error.args[0]) from None
-        except BufferError:
-            raise self._lost("the producer's queue is full") from None
-        if problems:
-            raise self._problem(problems[0])
-        if left:
-            raise self._lost(f"{left} records were not confirmed in {self.timeout:g} s")
-
-    def _problem(self, problem: Any) -> SourceError | UnavailableError:
-        if problem.name() in _REFUSED:
-            return SourceError(
-                "kafka.record_refused",
-                f"Kafka refuses a record: {problem.name()}",
-                where={"topic": self.topic, "connection": self.connection},
-                hint="raise the topic's max.message.bytes and message.max.bytes, or grant Write; nothing of it was "
-                "acknowledged",
-            )
-        return self._lost(f"Kafka did not take a record: {problem.name()}")
-
-    def _lost(self, text: str) -> UnavailableError:
-        where = {"topic": self.topic, "connection": self.connection}
-        hint = "check the brokers, then run again; the Canal server sends what was not acknowledged"
-        return UnavailableError("kafka.unavailable", text, where=where, hint=hint)
 
 
 @dataclass(frozen=True)

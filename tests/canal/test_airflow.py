@@ -25,6 +25,7 @@ from airflow_provider_cdc.core.formats.generated.canal_entry_pb2 import Entry
 from airflow_provider_cdc.core.formats.generated.canal_packet_pb2 import Messages, Packet
 from airflow_provider_cdc.core.lake.segments import SegmentLog
 from airflow_provider_cdc.hooks import canal_targets
+from airflow_provider_cdc.hooks.kafka_writer import KafkaWriter
 from airflow_provider_cdc.watch.looks import Looks
 from airflow_provider_cdc.watch.received import ReceivedCondition
 from tests.canal.recorded_session import entries, pipeline
@@ -208,14 +209,14 @@ def test_the_drain_acknowledges_only_what_kafka_confirmed(
     assert canal.done == 0
 
     def crashing(store: Callable[..., None]) -> Callable[..., None]:
-        def stored_then_dead(self: KafkaTarget, *rest: Any) -> None:
+        def stored_then_dead(self: KafkaWriter, *rest: Any) -> None:
             store(self, *rest)
             raise KeyboardInterrupt
 
         return stored_then_dead
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(KafkaTarget, "_write", crashing(KafkaTarget._write))
+        patch.setattr(KafkaWriter, "write", crashing(KafkaWriter.write))
         drain(KafkaTarget("canal.drained", "kafka_drain"))
     assert canal.done == 0
     monkeypatch.setattr(canal_targets, "RECORD_BYTES", 300)  # so that packets are cut

@@ -8,9 +8,12 @@ import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from deltalake import DeltaTable
 
 from tests.system.pipeline_site import PipelineSite
@@ -119,3 +122,35 @@ def test_a_table_that_is_not_there_is_a_problem_of_the_command(ground: PipelineS
     assert json.loads(refused.out)["error"]["code"] == "configuration"
     assert "did you mean 'shop.customers'?" in refused.err
     assert len(ground.site.batches()) == 1
+
+
+def test_a_signal_asks_the_connector_for_an_incremental_snapshot(ground: PipelineSite) -> None:
+    topic = f"{ground.prefix}.signals"
+    ground.site.changes["source"]["signal_topic"] = topic
+    missing = ground.site.launch("rebuild", "shop.orders", "--signal").answer()
+    assert (missing.code, missing.json["error"]["code"]) == (2, "kafka.topic_unknown"), missing.out
+    ground.broker.create_topic(topic, 1)
+    before = datetime.now(UTC)
+    sent = ground.site.launch("rebuild", "shop.orders", "shop.customers", "--signal").answer()
+    assert sent.code == 0, sent.err
+    assert (sent.json["topic"], sent.json["tables"]) == (topic, ["shop.orders", "shop.customers"])
+    assert before - timedelta(seconds=10) < datetime.fromisoformat(sent.json["since"]) < datetime.now(UTC)
+    (record,) = _records(ground, topic)
+    assert record.key() == ground.prefix.encode()
+    assert json.loads(record.value()) == {
+        "type": "execute-snapshot",
+        "data": {"data-collections": [r"shop\.orders", r"shop\.customers"], "type": "INCREMENTAL"},
+    }
+    unknown = ground.site.launch("rebuild", "shop.order", "--signal").answer()
+    assert unknown.code == 2 and "did you mean 'shop.orders'" in unknown.json["error"]["message"]
+    assert len(_records(ground, topic)) == 1, "nothing was sent for a table that is not known"
+    assert ground.site.sync().code == 0, "signals are not read"
+
+
+def _records(ground: PipelineSite, topic: str) -> list[Any]:
+    consumer = Consumer({"bootstrap.servers": ground.broker.bootstrap, "group.id": "signals"})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=60)
+    records = consumer.consume(end, timeout=60)
+    consumer.close()
+    return list(records)

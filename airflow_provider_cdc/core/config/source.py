@@ -23,6 +23,7 @@ class KafkaSource:
     :param connection: Airflow connection of type ``kafka``; addresses and secrets live there only.
     :param schema_topic: topic with the schema changes, if they do not travel with the rows.
     :param heartbeat_topic: topic whose records prove progress while tables are idle.
+    :param signal_topic: topic from which the connector takes signals (Debezium's ``signal.kafka.topic``).
     :param options: options of the format; no secrets.
     """
 
@@ -31,6 +32,7 @@ class KafkaSource:
     connection: str = "kafka_default"
     schema_topic: str | None = None
     heartbeat_topic: str | None = None
+    signal_topic: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
     reader: ClassVar[str] = "kafka"
@@ -40,12 +42,14 @@ class KafkaSource:
         self._check_topics(checks)
         checks.text("format", self.format)
         checks.connection("connection", self.connection)
-        for name in ("schema_topic", "heartbeat_topic"):
+        for name in ("schema_topic", "heartbeat_topic", "signal_topic"):
             value = getattr(self, name)
             if checks.text(name, value, optional=True) and not _TOPIC.fullmatch(value):
                 checks.problem(name, f"{value!r} is not a topic name")
         if self.schema_topic is not None and self.schema_topic == self.heartbeat_topic:
             checks.problem("heartbeat_topic", "is the schema topic too")
+        if self.signal_topic is not None and self.signal_topic in (self.schema_topic, self.heartbeat_topic):
+            checks.problem("signal_topic", "is the schema topic or the heartbeat topic too")
         checks.options("options", self.options, home="the connection named by source.connection")
         checks.raise_any()
         object.__setattr__(self, "options", _texts(self.options))
@@ -65,8 +69,8 @@ class KafkaSource:
                     checks.problem(f"topics[{index}]", f"{name!r} is not a topic name (a list holds no patterns)")
 
     def data_topics(self, existing: list[str]) -> list[str]:
-        """Return the topics among ``existing`` that carry rows, sorted; schema and heartbeat topic never do."""
-        special = {self.schema_topic, self.heartbeat_topic}
+        """Return the topics among ``existing`` that carry rows, sorted; the other topics of the source never do."""
+        special = {self.schema_topic, self.heartbeat_topic, self.signal_topic}
         if isinstance(self.topics, str):
             pattern = re.compile(self.topics)
             return sorted(name for name in existing if name not in special and pattern.fullmatch(name))
@@ -81,12 +85,13 @@ class KafkaSource:
             "connection": self.connection,
             "schema_topic": self.schema_topic,
             "heartbeat_topic": self.heartbeat_topic,
+            "signal_topic": self.signal_topic,
             "options": dict(self.options),
         }
 
     def deciding(self) -> dict[str, Any]:
         """Return the settings that decide the content of the tables."""
-        return {key: value for key, value in self.document().items() if key != "connection"}
+        return {key: value for key, value in self.document().items() if key not in ("connection", "signal_topic")}
 
 
 @dataclass(frozen=True)
