@@ -16,6 +16,7 @@ from airflow_provider_cdc.core.ledger import Batch, Ledger
 from airflow_provider_cdc.core.ledger.records import time_text
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.asked_changes import (
+    ON_DROP_COLUMN,
     ON_DROP_TABLE,
     ON_TRUNCATE,
     Answer,
@@ -27,7 +28,7 @@ from airflow_provider_cdc.core.timeline.stated import stated_changes
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_EVENTS = {ON_DROP_TABLE: "drop", ON_TRUNCATE: "truncate"}
+_EVENTS = {ON_DROP_COLUMN: "drop column", ON_DROP_TABLE: "drop", ON_TRUNCATE: "truncate"}
 
 
 def table_history(pipeline: CdcPipeline, ledger: Ledger) -> list[dict[str, Any]]:
@@ -101,7 +102,7 @@ def _structure(
         for position in table.clears
         if not any(item.position == position for item in asked)
     ]
-    events += [(_EVENTS[item.policy], item.position, "ask", _decided(item)) for item in asked]
+    events += [(_EVENTS[item.policy], item.position, _asked_by(item), _decided(item)) for item in asked]
     events += [
         ("drop", position, _taken(policy.on_drop_table, "apply" if emptied else "keep"), None)
         if name is None
@@ -125,6 +126,11 @@ def _structure(
 def _taken(policy: str, otherwise: str) -> str:
     """Return what was done about a change that a batch took without asking: with ``fail`` another value was stated."""
     return otherwise if policy in ("fail", "ask") else policy
+
+
+def _asked_by(item: AskedChange) -> str:
+    """Return the value of the policy that decided about a change, ``ask`` where a person did or has to."""
+    return item.by.rpartition(": ")[2] if item.by.startswith("policy ") else "ask"
 
 
 def _decided(item: AskedChange) -> str:

@@ -37,16 +37,12 @@ def asked_changes(
     def value(name: TableName, policy: str) -> str:
         return str(getattr(job.tables.policy(name, job.policy), policy)) if job.tables.selects(name) else ""
 
-    def asks(name: TableName, policy: str) -> bool:
-        return value(name, policy) == "ask"
-
-    asked = AskedChanges(history.asked(), asks, {change.position for change in fresh})
+    asked = AskedChanges(history.asked(), value, {change.position for change in fresh}, job.created_at)
     for document in approvals:
         asked.decide(AskedChange.from_document(document))
-    asked.settle(value, job.created_at)
+    asked.settle()
     for name, position in _new_clears(groups, history):
-        if asks(name, ON_TRUNCATE):
-            asked.ask(AskedChange(position, *name, ON_TRUNCATE, "TRUNCATE TABLE"))
+        asked.ask(AskedChange(position, *name, ON_TRUNCATE, "TRUNCATE TABLE"))
     return asked
 
 

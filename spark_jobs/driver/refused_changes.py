@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from airflow_provider_cdc.core.config import RunPolicy
@@ -14,7 +15,7 @@ from spark_jobs.driver.base_states import BaseStates
 
 
 class _Change(NamedTuple):
-    """Hold a change that removes all rows of a table.
+    """Hold a change that removes all rows of a table, or a column.
 
     :param policy: key of the policy that decides about it.
     """
@@ -28,7 +29,7 @@ class _Change(NamedTuple):
 def demand_allowed(
     was: Timeline, now: Timeline, starts: BaseStates, policy_of: Callable[[TableName], RunPolicy | None]
 ) -> None:
-    """Refuse a batch that drops or truncates a table with ``on_drop_table`` or ``on_truncate`` ``fail``.
+    """Refuse a batch that drops or truncates a table, or drops a column, where the policy of that is ``fail``.
 
     A change that an earlier batch took is allowed: a repeat of it, a replay and a rewind give what that batch gave.
 
@@ -43,10 +44,8 @@ def demand_allowed(
         policy = policy_of(table.last_name)
         if policy is None:
             continue
-        if policy.on_drop_table == "fail":
-            refused += [change for change in _of_statements(table) if change.policy == "on_drop_table"]
+        refused += [change for change in _of_statements(table) if getattr(policy, change.policy) == "fail"]
         if policy.on_truncate == "fail":
-            refused += [change for change in _of_statements(table) if change.policy == "on_truncate"]
             refused += _of_rows(table, starts)
     refused = sorted(change for change in refused if change not in known)
     if not refused:
@@ -62,7 +61,10 @@ def demand_allowed(
 
 
 def _of_statements(table: TableTimeline) -> Iterator[_Change]:
-    """Yield the TRUNCATEs and the DROP of a table that statements show."""
+    """Yield what statements removed from a table: its rows, the table, columns."""
+    for old, new in pairwise(table.versions):
+        if {column.id for column in old.schema.columns_in_rows} - {column.id for column in new.schema.columns}:
+            yield _Change(new.position, table.last_name, "DROP COLUMN", "on_drop_column")
     for position in table.clears:
         yield _Change(position, table.last_name, "TRUNCATE TABLE", "on_truncate")
     if table.dropped_at is not None:

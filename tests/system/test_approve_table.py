@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verb ``approve`` for a table: a TRUNCATE or DROP TABLE waits, is approved or denied, and is in the history."""
+"""The verb ``approve`` for a table: a change waits, is approved or denied, and is in the history with the decision."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from airflow_provider_cdc.core.model.schema import Column, TableSchema
 from tests.cross_format.debezium_json_writer import Writer
 from tests.cross_format.events import Ddl
 from tests.services.broker import Broker
 from tests.system.site import Site
-from tests.system.test_poison import PLAIN, Ground, Story
+from tests.system.test_poison import INT, PLAIN, Ground, Story
 
 pytestmark = pytest.mark.system
+
+
+NARROW = TableSchema((Column(1, "id", INT, False),), (1,))
 
 
 def ids(site: Site, table: str) -> list[int]:
@@ -25,9 +29,10 @@ def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(kafka: B
     site = Site(tmp_path, {"bootstrap.servers": kafka.bootstrap})
     site.changes["source"] = {"topics": ["ask.rows"], "schema_topic": "ask.schema", "heartbeat_topic": None}
     site.changes["policy"] = {**site.changes.get("policy", {}), "on_truncate": "ask", "on_drop_table": "ask"}
+    site.changes["tables"] = {"shop.w": {"on_drop_column": "keep"}}
     ground = Ground(site, kafka, "ask")
     story = Story(Writer())
-    for table in ("t", "u", "v"):
+    for table in ("t", "u", "v", "w"):
         story.create(table)
         story.insert(table)
     ground.send(story)
@@ -37,6 +42,8 @@ def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(kafka: B
         story.record(Ddl(f"TRUNCATE TABLE `{table}`", "shop", table, PLAIN))
         story.insert(table, PLAIN, id=2, v="two")
     story.record(Ddl("DROP TABLE `v`", "shop", "v", None))
+    story.record(Ddl("ALTER TABLE `w` DROP COLUMN `v`", "shop", "w", NARROW))
+    story.insert("w", NARROW, id=2)
     ground.append(story)
 
     parked = site.sync()
@@ -67,13 +74,14 @@ def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(kafka: B
     site.ledger.unlink()
     assert site.sync().code == 0
     history = {table["table"]: table for table in site.launch("tables", "--history").answer().json}
-    for table, event, words in (
-        ("t", "truncate", "approved by ann at "),
-        ("u", "truncate", "denied by bob at "),
-        ("v", "drop", "approved by airflow-cdc of "),
+    for table, event, policy, words in (
+        ("t", "truncate", "ask", "approved by ann at "),
+        ("u", "truncate", "ask", "denied by bob at "),
+        ("v", "drop", "ask", "approved by airflow-cdc of "),
+        ("w", "drop column", "keep", "denied by policy on_drop_column: keep at "),
     ):
         (line,) = history[table]["events"]
-        assert (line["event"], line["policy"]) == (event, "ask")
+        assert (line["event"], line["policy"]) == (event, policy)
         assert line["detail"].startswith(words)
         assert line["statement"]
     for table, expected in (("t", [2]), ("u", [1, 2])):

@@ -108,6 +108,7 @@ class Completion:
         self._typer, self._events, self._keys = typer, events, keys
         self._target, self._stored, self._applied = target, stored, applied
         self._chains = Chains(events)
+        self._dropped = {column.name for column in typer.timeline.versions[target].schema.columns if column.dropped}
         self._takings = np.flatnonzero(events.fills)  # of each row that takes a key the event, rows rising
 
     def completed(self, newest: TypedRows, tried: IntArray) -> pa.Table:
@@ -136,11 +137,14 @@ class Completion:
         good: BoolArray = np.ones(len(winners), bool)
         for name, value_nodes in nodes.items():
             value_rows = source[value_nodes]
-            for row_index in newest.row_indexes[good & (value_rows < 0)]:
-                self._typer.fail(int(row_index), name, UNKNOWN)
-            good &= value_rows >= 0
+            unknown: BoolArray = value_rows < 0
+            if name not in self._dropped:
+                for row_index in newest.row_indexes[good & unknown]:
+                    self._typer.fail(int(row_index), name, UNKNOWN)
+                good &= ~unknown
             values = pa.chunked_array([*known.column(name).chunks, *stored.column(name).chunks])
-            column = values.take(pa.array(np.maximum(value_rows, 0))) if len(values) else rows.column(name)
+            # of a column that only the target has, a row that is not there had no value
+            column = values.take(pa.array(value_rows, mask=unknown)) if len(values) else rows.column(name)
             rows = rows.set_column(rows.column_names.index(name), rows.schema.field(name), column)
         return rows if good.all() else rows.filter(pa.array(good))
 

@@ -154,7 +154,7 @@ def _keyed(
 ) -> MergeStep:
     schema, wire = typer.timeline.versions[last].schema, typer.wire
     applied = typer.flags("applied")
-    if wire.partial_images:
+    if wire.partial_images or len(schema.columns_in_rows) < len(schema.columns):
         # a key left twice would seem to have lost its row
         row_indexes, applied = without_copies(typer.changes, row_indexes, applied, wire)
     keys, event_rows, fills = _key_events(typer, row_indexes, last)

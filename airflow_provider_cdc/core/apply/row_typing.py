@@ -135,7 +135,8 @@ class RowTyper:
         return self.wire.infer(replace(said, key=()) if said.key is None and said.complete else said)
 
     def _fits(self, said: Description, version: int) -> bool:
-        names, known = set(said.names), {column.name for column in self.timeline.versions[version].schema.columns}
+        schema = self.timeline.versions[version].schema
+        names, known = set(said.names), {column.name for column in schema.columns_in_rows}
         return names == known if said.complete else names <= known
 
     def _has_earlier_key(self, said: Description, version: int) -> bool:
@@ -208,14 +209,31 @@ class RowTyper:
             mask = pa.array(keep)
             arrays, row_indexes = {i: values.filter(mask) for i, values in arrays.items()}, row_indexes[keep]
             absent = {i: lacks[keep] for i, lacks in absent.items()}
+        if key_of is None:
+            self._add_dropped(version, image, row_indexes, arrays, absent)
         rows = self.mapper.rows(arrays, len(row_indexes), version, target)
         if key_of is not None:
             rows = rows.select([c.name for c in key_of.key_columns])
         names = {i: column.name for i in absent if (column := target_schema.column(i)) and absent[i].any()}
         return TypedRows(rows, row_indexes, {name: absent[i] for i, name in names.items()})
 
+    def _add_dropped(
+        self,
+        version: int,
+        image: str,
+        row_indexes: np.ndarray,
+        arrays: dict[int, pa.Array],
+        absent: dict[int, np.ndarray],
+    ) -> None:
+        """Add the columns that only the target has: new rows have NULL, an update leaves the value as it is."""
+        for column in self.timeline.versions[version].schema.columns:
+            if column.dropped:
+                arrays[column.id] = pa.nulls(len(row_indexes), arrow_type(column.type, self.options))
+                if image == "after":
+                    absent[column.id] = self._ops_are("update", row_indexes)
+
     def _columns(self, version: int, key_of: TableSchema | None) -> list[Column]:
-        columns = self.timeline.versions[version].schema.columns
+        columns = self.timeline.versions[version].schema.columns_in_rows
         return [column for column in columns if key_of is None or column.id in key_of.key]
 
     def _images(self, row_indexes: np.ndarray, image: str) -> tuple[np.ndarray, Picked]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from airflow_provider_cdc.core.config.checks import Checks
 
 # Fields that change the content of tables; the others only change how fast or where the work is done.
-DECIDING = ("on_cascade", "on_drop_table", "on_truncate", "tinyint1_as_boolean", "zero_dates")
+DECIDING = ("on_cascade", "on_drop_column", "on_drop_table", "on_truncate", "tinyint1_as_boolean", "zero_dates")
 _POSITIVE = (
     "apply_bytes", "chunk_records", "land_deadline_seconds", "lease_seconds", "log_retention", "spark_writer_rows",
     "target_file_bytes",
@@ -19,6 +19,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "reader": ("auto", "task", "spark"),
     "writer": ("auto", "task", "spark"),
     "on_cascade": ("park", "ignore"),
+    "on_drop_column": ("apply", "keep", "fail", "ask"),
     "on_drop_table": ("keep", "apply", "fail", "ask"),
     "on_truncate": ("apply", "ignore", "fail", "ask"),
     "zero_dates": ("null", "text"),
@@ -35,6 +36,7 @@ class RunPolicy:
     :param quarantine_limit: records of one table that a batch may quarantine before the table is parked; the same
         limit holds for its rows that do not fit, and for records of an unknown table, beyond which the batch fails.
     :param on_cascade: ``park`` a table whose rows a foreign key changed without row events, or ``ignore`` that.
+    :param on_drop_column: ``apply``, ``keep`` the column and its values, ``fail`` the batch, or ``ask``.
     :param on_drop_table: ``keep`` the content and mark it dropped, ``apply`` (empty it), ``fail`` the batch, or
         ``ask``: park the table until somebody decides.
     :param on_truncate: ``apply``, ``ignore``, ``fail`` the batch, or ``ask``.
@@ -57,6 +59,7 @@ class RunPolicy:
     writer: str = "auto"
     quarantine_limit: int = 0
     on_cascade: str = "park"
+    on_drop_column: str = "apply"
     on_drop_table: str = "keep"
     on_truncate: str = "apply"
     ddl_grace_seconds: int = 300

@@ -26,6 +26,7 @@ class TableRule:
     writer: str | None = None
     quarantine_limit: int | None = None
     on_cascade: str | None = None
+    on_drop_column: str | None = None
     on_drop_table: str | None = None
     on_truncate: str | None = None
     tinyint1_as_boolean: bool | None = None

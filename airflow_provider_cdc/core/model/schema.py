@@ -83,6 +83,7 @@ class Column:
     """Hold one column of a table.
 
     :param id: stays the same over renames and type changes; a name that is dropped and added again gets a new one.
+    :param dropped: the source has dropped it, and the target keeps it: rows have no values of it any more.
     """
 
     id: int
@@ -92,6 +93,7 @@ class Column:
     default: Default | None = None
     generated: bool = False
     auto_increment: bool = False
+    dropped: bool = field(default=False, repr=False)  # texts of schemas are part of stored digests
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,11 @@ class TableSchema:
         lower = name.lower()
         folded = [column for column in self.columns if column.name.lower() == lower]
         return folded[-1] if folded else None
+
+    @property
+    def columns_in_rows(self) -> tuple[Column, ...]:
+        """The columns that rows have: without those that only the target keeps."""
+        return tuple(column for column in self.columns if not column.dropped)
 
     @property
     def key_columns(self) -> tuple[Column, ...]:
@@ -160,4 +167,5 @@ def _column_document(column: Column) -> dict[str, Any]:
         "default": None if default is None else {"kind": default.kind, "text": default.text},
         "generated": column.generated,
         "auto_increment": column.auto_increment,
+        **({"dropped": True} if column.dropped else {}),
     }

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hold the schema changes that the policy of a table asks about (``on_…: ask``), and what was decided about each."""
+"""Hold the schema changes that the policy of a table asks about (``on_…: ask``), and what was decided about each.
+
+What ``on_drop_column: keep`` decides is held in the same way: a column that stays does so whatever the policy is later.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 
 from airflow_provider_cdc.core.model.schema import TableName
 
-ON_DROP_TABLE, ON_TRUNCATE = "on_drop_table", "on_truncate"
+ON_DROP_COLUMN, ON_DROP_TABLE, ON_TRUNCATE = "on_drop_column", "on_drop_table", "on_truncate"
 
 
 class Answer(StrEnum):
@@ -75,32 +78,37 @@ class AskedChanges:
     """The changes that were asked about, which a batch adds to and answers.
 
     :param known: those of the batches before.
-    :param asks: returns whether the policy of a table asks about a change; None where nothing new is asked.
+    :param value_of: returns the value of a table's policy, empty where the pipeline does not select the table; None
+        where nothing new is asked.
     :param fresh: positions of the changes that are new in the batch: what an earlier batch took is not asked about.
+    :param at: time of what policies decide, ISO.
     """
 
     def __init__(
         self,
         known: Iterable[AskedChange] = (),
-        asks: Callable[[TableName, str], bool] | None = None,
+        value_of: Callable[[TableName, str], str] | None = None,
         fresh: Collection[str] = (),
+        at: str = "",
     ) -> None:
         self._known = {item.key: item for item in known}
         self._items = dict(self._known)
-        self._asks, self._fresh = asks, fresh
+        self._value_of, self._fresh, self._at = value_of or (lambda name, policy: ""), fresh, at
 
     def answer(self, position: str, name: TableName, policy: str, statement: str) -> Answer:
         """Return what was decided about a change; ask about a new one where the policy of its table says so."""
         item = AskedChange(position, *name, policy, statement)
-        if item.key not in self._items and (
-            self._asks is None or position not in self._fresh or not self._asks(name, policy)
-        ):
-            return Answer.APPLY
-        return self._items.setdefault(item.key, item).answer
+        if item.key not in self._items and position in self._fresh:
+            self.ask(item)
+        return self._items.get(item.key, replace(item, answer=Answer.APPLY)).answer
 
     def ask(self, item: AskedChange) -> None:
-        """Add a change that waits for a decision, unless it is known."""
-        self._items.setdefault(item.key, item)
+        """Add a new change that waits for a decision, or stays undone, where the policy of its table says so."""
+        value = self._value_of(item.name, item.policy)
+        if value == "ask":
+            self._items.setdefault(item.key, item)
+        elif (item.policy, value) == (ON_DROP_COLUMN, "keep"):
+            self._items.setdefault(item.key, self._by_policy(item, value))
 
     def decide(self, decision: AskedChange) -> None:
         """Take a decision about a known change: about one that waits, or the approval of one that was denied."""
@@ -108,15 +116,16 @@ class AskedChanges:
         if item is not None and item.answer != Answer.APPLY:
             self._items[item.key] = replace(item, answer=decision.answer, by=decision.by, at=decision.at)
 
-    def settle(self, value_of: Callable[[TableName, str], str], at: str) -> None:
-        """Let changes that wait be decided by a policy that does not ask about them any more.
-
-        :param value_of: returns the value of a table's policy; empty where the pipeline does not select the table.
-        """
+    def settle(self) -> None:
+        """Let changes that wait be decided by policies that do not ask about them any more."""
         for item in list(self._items.values()):
-            value = value_of(item.name, item.policy)
+            value = self._value_of(item.name, item.policy)
             if item.answer == Answer.OPEN and value not in ("", "ask"):
-                self.decide(replace(item, answer=Answer.APPLY, by=f"policy {item.policy}: {value}", at=at))
+                self.decide(self._by_policy(item, value))
+
+    def _by_policy(self, item: AskedChange, value: str) -> AskedChange:
+        answer = Answer.DENY if (item.policy, value) == (ON_DROP_COLUMN, "keep") else Answer.APPLY
+        return replace(item, answer=answer, by=f"policy {item.policy}: {value}", at=self._at)
 
     def every(self) -> list[AskedChange]:
         """Return all changes by position."""

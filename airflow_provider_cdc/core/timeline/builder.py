@@ -18,7 +18,13 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.faults import summary
 from airflow_provider_cdc.core.model.clock_position import one_instant
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
-from airflow_provider_cdc.core.timeline.asked_changes import ON_DROP_TABLE, ON_TRUNCATE, Answer, AskedChanges
+from airflow_provider_cdc.core.timeline.asked_changes import (
+    ON_DROP_COLUMN,
+    ON_DROP_TABLE,
+    ON_TRUNCATE,
+    Answer,
+    AskedChanges,
+)
 from airflow_provider_cdc.core.timeline.change_order import copies_of, in_source_order
 from airflow_provider_cdc.core.timeline.table_builder import TableBuilder
 from airflow_provider_cdc.core.timeline.timeline import (
@@ -377,12 +383,16 @@ class TimelineBuilder:
         if table_id is None:
             self._discover(change, target)
             return
+        drops = any(isinstance(action, ddl.DropColumn) for action in item.actions)
+        answer = self._asked.answer(change.position, name, ON_DROP_COLUMN, change.statement) if drops else Answer.APPLY
+        if answer == Answer.OPEN:
+            return
         working, known = self._working[table_id], _structure(change, target)
         was = working.expressions
         if item.ignore and working.may_merge_rows(item.actions):
             self._block(change, name, "ALTER IGNORE removed rows that a key makes equal without row events")
         try:
-            working.alter(item.actions, change.position)
+            working.alter(item.actions, change.position, retain=answer == Answer.DENY)
         except DataError as error:
             if known is None:
                 self._block_columns(change, name, str(error))
@@ -432,6 +442,8 @@ class TimelineBuilder:
             computed = []
         for column, why in unknown:
             self._block(change, name, f"the generated column {column.name!r} cannot be computed for stored rows: {why}")
+        if not schema.key and len(schema.columns_in_rows) < len(schema.columns):
+            self._block_columns(change, name, "columns that the source dropped cannot stay in a table without a key")
         if schema != before or computed:
             table.versions.append(SchemaVersion(change.position, schema, change.server, tuple(computed)))
         self._fill(change, table, name, before, schema)
@@ -587,7 +599,7 @@ def _structure(change: SchemaChange, name: TableName) -> TableSchema | None:
 
 def _shape(schema: TableSchema) -> Any:
     """Return the part of a structure to compare: without ids and defaults."""
-    columns = [(column.name, column.type, column.nullable) for column in schema.columns]
+    columns = [(column.name, column.type, column.nullable) for column in schema.columns_in_rows]
     return columns, [column.name for column in schema.key_columns]
 
 

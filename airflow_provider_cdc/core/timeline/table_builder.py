@@ -63,8 +63,8 @@ class TableBuilder:
 
     def copy_structure(self, other: TableBuilder) -> None:
         """Copy the structure of another table (CREATE TABLE ... LIKE) under new ids."""
-        ids = {column.id: self._id(column.name, self._position) for column in other.columns}
-        self.columns = [replace(column, id=ids[column.id]) for column in other.columns]
+        ids = {column.id: self._id(column.name, self._position) for column in other.columns if not column.dropped}
+        self.columns = [replace(column, id=ids[column.id]) for column in other.columns if column.id in ids]
         self.key = [ids[i] for i in other.key]
         self.unique = {name: [ids[i] for i in key] for name, key in other.unique.items()}
         self._any_scale = {ids[i] for i in other._any_scale if i in ids}
@@ -72,8 +72,13 @@ class TableBuilder:
         self._read_expressions()
 
     def adopt(self, known: TableSchema, position: str | None = None) -> None:
-        """Adopt names, order, types and key from the tool's own account; keep ids and the DDL text's defaults."""
+        """Adopt names, order, types and key from the tool's own account; keep ids and the DDL text's defaults.
+
+        Columns that the source dropped and the target keeps stay where they are.
+        """
         position = position or self._position
+        retained = [(index, column) for index, column in enumerate(self.columns) if column.dropped]
+        self.columns = [column for column in self.columns if not column.dropped]
         by_name = {column.name: column for column in self.columns}
         folded = {column.name.lower(): column for column in self.columns}
         columns = []
@@ -94,6 +99,9 @@ class TableBuilder:
                 )
         ids = {column.name: new.id for column, new in zip(known.columns, columns, strict=True)}
         self.columns = columns
+        for index, column in retained:
+            if column.name.lower() not in {new.name.lower() for new in columns}:
+                self.columns.insert(index, column)
         self.key = [ids[column.name] for column in known.key_columns]
         self.unique = {}  # the tool's key is the one that its messages use
 
@@ -109,19 +117,21 @@ class TableBuilder:
         self._stated = {i: text for i, text in expressions.items() if text and i not in self.expressions}
         self._read_expressions()
 
-    def alter(self, actions: Sequence[ddl.AlterAction], position: str) -> None:
+    def alter(self, actions: Sequence[ddl.AlterAction], position: str, *, retain: bool = False) -> None:
         """Apply the clauses of one statement, or none of them if one fails.
 
         Clauses name columns and keys as the server reads them: as they were before the statement. AFTER and the parts
         of added keys name the resulting columns.
 
-        :raises DataError: a clause names a column that does not exist.
+        :param retain: columns that the statement drops stay in the target, with the values that they have.
+        :raises DataError: a clause names a column that does not exist, or a key cannot do without a column.
         """
         before = list(self.columns), list(self.key), dict(self.unique), self.expressions
-        old_schema = TableSchema(tuple(self.columns))
+        old_schema = TableSchema(TableSchema(tuple(self.columns)).columns_in_rows)
         actions = [action for action in actions if not _skipped(action, old_schema)]
         try:
-            self._alter_columns(old_schema, actions)
+            self._make_room(actions)
+            self._alter_columns(old_schema, actions, retain)
             self._add_and_move_columns(actions, position)
             self._alter_keys(actions)
             self._promote_first_timestamp()
@@ -217,10 +227,29 @@ class TableBuilder:
                     pass
         return False
 
-    def _alter_columns(self, old_schema: TableSchema, actions: Sequence[ddl.AlterAction]) -> None:
+    def _make_room(self, actions: Sequence[ddl.AlterAction]) -> None:
+        """Give up the columns that only the target has where a statement gives their names to other columns."""
+        taken = {_new_name(action).lower() for action in actions}
+        self.columns = [c for c in self.columns if not c.dropped or c.name.lower() not in taken]
+
+    def _retain(self, column: Column) -> None:
+        """Let a column that the source drops stay in the target.
+
+        :raises DataError: it is part of the key.
+        """
+        if column.id in self.schema().key:
+            raise DataError("ddl.key_dropped", f"the column {column.name!r} is part of the key, so it cannot stay")
+        index = next(index for index, other in enumerate(self.columns) if other.id == column.id)
+        self._remove(column, with_keys=False)
+        stays = replace(column, nullable=True, default=None, generated=False, auto_increment=False, dropped=True)
+        self.columns.insert(index, stays)
+
+    def _alter_columns(self, old_schema: TableSchema, actions: Sequence[ddl.AlterAction], retain: bool) -> None:
         """Drop, change and rename columns of the schema before the statement."""
         for action in actions:
             match action:
+                case ddl.DropColumn() if retain:
+                    self._retain(_column(old_schema, action.name))
                 case ddl.DropColumn():
                     self._remove(_column(old_schema, action.name), action.with_keys)
                 case ddl.ModifyColumn():
@@ -235,7 +264,9 @@ class TableBuilder:
                     self._replace(column.id, default=default)
                 case ddl.ConvertCharset():
                     self.columns = [
-                        replace(c, type=replace(c.type, charset=action.charset)) if c.type.charset else c
+                        replace(c, type=replace(c.type, charset=action.charset))
+                        if c.type.charset and not c.dropped
+                        else c
                         for c in self.columns
                     ]
                 case _:
@@ -397,6 +428,16 @@ def _skipped(action: ddl.AlterAction, schema: TableSchema) -> bool:
         case ddl.ChangeColumn(if_exists=True):
             return schema.named(action.old_name) is None
     return False
+
+
+def _new_name(action: ddl.AlterAction) -> str:
+    """Return the name that a clause gives to a column, empty for other clauses."""
+    match action:
+        case ddl.AddColumn() | ddl.ChangeColumn():
+            return action.definition.name
+        case ddl.RenameColumn():
+            return action.new_name
+    return ""
 
 
 def _column(schema: TableSchema, name: str) -> Column:

@@ -192,10 +192,12 @@ def test_without_a_session_database_a_name_that_several_tables_have_blocks_them(
 # ---- changes that a policy asks about
 
 
-def asking(*statements: str, answer: Answer | None = None, fresh: bool = True) -> tuple[Timeline, list[AskedChange]]:
+def asking(
+    *statements: str, answer: Answer | None = None, fresh: bool = True, value: str = "ask"
+) -> tuple[Timeline, list[AskedChange]]:
     """Return a timeline and what is asked, after each question got an answer."""
     positions = {change.position for change in changes(*statements)} if fresh else set()
-    asked = AskedChanges(asks=lambda name, policy: name == T, fresh=positions)
+    asked = AskedChanges(value_of=lambda name, policy: value if name == T else "", fresh=positions, at="now")
     built = build_timeline(changes(*statements), asked=asked)
     if answer is None:
         return built, asked.every()
@@ -266,3 +268,29 @@ def test_only_a_denied_change_is_decided_again() -> None:
         for answer in (first, second):
             asked.decide(replace(item, answer=answer, by="ann", at="now"))
         assert asked.every() == [replace(item, answer=last, by="ann", at="now")]
+
+
+@pytest.mark.parametrize("value", ["ask", "keep"])
+def test_a_column_stays_where_its_drop_is_denied_or_the_policy_keeps_it(value: str) -> None:
+    create = "CREATE TABLE t (a INT PRIMARY KEY, b INT NOT NULL DEFAULT 3, c INT)"
+    answer = Answer.DENY if value == "ask" else None
+    built, asked = asking(create, "ALTER TABLE t DROP b, ADD d INT", answer=answer, value=value)
+    assert [(item.policy, item.answer) for item in asked] == [("on_drop_column", Answer.DENY)]
+    schema = only(built).schema
+    assert names(only(built)) == ["a", "b", "c", "d"]
+    assert [column.name for column in schema.columns_in_rows] == ["a", "c", "d"]
+    column = schema.named("b")
+    assert column is not None
+    assert (column.dropped, column.nullable, column.default) == (True, True, None)
+    assert TableSchema.from_document(schema.document()) == schema
+    assert column.id == only(built).versions[0].schema.named("b").id  # type: ignore[union-attr]
+
+
+def test_nothing_of_a_statement_that_waits_is_carried_out() -> None:
+    built, _ = asking(CREATE[0], "ALTER TABLE t DROP b, ADD d INT, RENAME TO u")
+    assert (names(only(built)), only(built).asked) == (["a"], ["02"])
+
+
+def test_texts_of_schemas_in_stored_digests_stay_as_they_were() -> None:
+    column = Column(1, "a", ColumnType("int"))
+    assert "dropped" not in str(TableSchema((column, replace(column, id=2, dropped=True))))
