@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random histories whose policies ask: operators approve and deny in random order, in the end all is approved."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_cdc.core.documents import JobDocument
+from airflow_provider_cdc.core.model.offsets import OffsetRange
+from airflow_provider_cdc.core.timeline.asked_changes import Answer, AskedChange
+from tests.histories.cases import case_of
+from tests.histories.log import Log
+from tests.histories.run import Replay, described
+from tests.histories.source import Picture
+from tests.histories.tools import TOOLS
+
+SEEDS = range(900, 908)
+_ASK = {"on_drop_column": "ask", "on_drop_table": "ask", "on_truncate": "ask"}
+_EACH = 100  # batch numbers from one batch to the next
+_AT = "2026-01-02T00:00:00+00:00"
+
+
+class WithApprovals(Replay):
+    """Decides about some of the changes that wait after each batch; before tables are compared, approves all.
+
+    :ivar decided: number of decisions.
+    """
+
+    decided = 0
+
+    def _job(self, number: int, chunks: list[OffsetRange]) -> JobDocument:
+        job = super()._job(number, chunks)
+        return replace(job, policy=replace(job.policy, **_ASK))
+
+    def _batch(self, number: int, chunks: list[OffsetRange], picture: Picture | None) -> list[str]:
+        problems = super()._batch(_EACH * number, chunks, None)
+        if problems or not self._seqs:
+            return problems
+        operator = random.Random(f"{self.case.seed} {number} approvals")
+        seqs = iter(range(_EACH * number + 1, _EACH * (number + 1)))
+        for _ in range(operator.randint(0, 4)):
+            self._decide_about_one(operator, next(seqs))
+        if picture is None:
+            return []
+        self._approve_all(operator, seqs)
+        return self._differences(picture)
+
+    def _decide_about_one(self, operator: random.Random, seq: int) -> None:
+        """Approve or deny one of the changes that wait."""
+        if waiting := self._asked_about(Answer.OPEN):
+            self._decide(seq, operator.choice(waiting), operator.choice((Answer.APPLY, Answer.DENY)))
+
+    def _approve_all(self, operator: random.Random, seqs: Iterator[int]) -> None:
+        """Approve what waits, and after all what was denied, in random order."""
+        while undone := [*self._asked_about(Answer.OPEN), *self._asked_about(Answer.DENY)]:
+            self._decide(next(seqs), operator.choice(undone), Answer.APPLY)
+
+    def _asked_about(self, answer: Answer) -> Sequence[AskedChange]:
+        """Return the changes with an answer, as the newest batch in the lake has them."""
+        result = self.root / "_cdc" / "histories" / "log" / f"{max(self._seqs):08d}" / "result.json"
+        asked = map(AskedChange.from_document, json.loads(result.read_text())["asked"])
+        return [item for item in asked if item.answer == answer]
+
+    def _decide(self, seq: int, item: AskedChange, answer: Answer) -> None:
+        self.story.append(f"    {answer}: {item.statement} of {item.name} at {item.position}")
+        self.log.arm(None)
+        decision = replace(item, answer=answer, by="an operator", at=_AT)
+        result = self._sync(replace(self._job(seq, []), approval=decision.document()))
+        self._take_over(seq, result.document())
+        self._backups.append((self._seqs, self._schema, self.states))
+        self.decided += 1
+
+
+@pytest.mark.parametrize("name", [name for name, tool in TOOLS.items() if "truncate" not in tool.lacks])
+def test_tables_are_equal_once_everything_is_approved(name: str, log: Log, lake: Path) -> None:
+    decided = 0
+    for seed in SEEDS:
+        history = WithApprovals(replace(case_of(name, seed, sizes=(5, 8)), on_drop="ask"), log, lake)
+        problems = history.run()
+        assert not problems, described(history.case, history.story, problems)
+        decided += history.decided
+    assert decided > 0
