@@ -29,6 +29,8 @@ _AT = "2026-01-02T00:00:00+00:00"
 class WithApprovals(Replay):
     """Decides about some of the changes that wait after each batch; before tables are compared, approves all.
 
+    Where ``on_drop`` of the case is ``ask``, the other policies ask too.
+
     :ivar decided: number of decisions.
     """
 
@@ -36,7 +38,7 @@ class WithApprovals(Replay):
 
     def _job(self, number: int, chunks: list[OffsetRange]) -> JobDocument:
         job = super()._job(number, chunks)
-        return replace(job, policy=replace(job.policy, **_ASK))
+        return replace(job, policy=replace(job.policy, **_ASK)) if self.case.on_drop == "ask" else job
 
     def _batch(self, number: int, chunks: list[OffsetRange], picture: Picture | None) -> list[str]:
         problems = super()._batch(_EACH * number, chunks, None)
