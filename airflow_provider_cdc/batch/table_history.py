@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.asked_changes import (
     ON_DROP_COLUMN,
     ON_DROP_TABLE,
+    ON_RENAME_COLUMN,
     ON_TRUNCATE,
     Answer,
     AskedChange,
@@ -28,7 +29,12 @@ from airflow_provider_cdc.core.timeline.stated import stated_changes
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_EVENTS = {ON_DROP_COLUMN: "drop column", ON_DROP_TABLE: "drop", ON_TRUNCATE: "truncate"}
+_EVENTS = {
+    ON_DROP_COLUMN: "drop column",
+    ON_DROP_TABLE: "drop",
+    ON_RENAME_COLUMN: "rename column",
+    ON_TRUNCATE: "truncate",
+}
 
 
 def table_history(pipeline: CdcPipeline, ledger: Ledger) -> list[dict[str, Any]]:

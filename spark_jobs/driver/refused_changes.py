@@ -29,7 +29,7 @@ class _Change(NamedTuple):
 def demand_allowed(
     was: Timeline, now: Timeline, starts: BaseStates, policy_of: Callable[[TableName], RunPolicy | None]
 ) -> None:
-    """Refuse a batch that drops or truncates a table, or drops a column, where the policy of that is ``fail``.
+    """Refuse a batch that drops or truncates a table, or drops or renames a column, where the policy is ``fail``.
 
     A change that an earlier batch took is allowed: a repeat of it, a replay and a rewind give what that batch gave.
 
@@ -61,10 +61,13 @@ def demand_allowed(
 
 
 def _of_statements(table: TableTimeline) -> Iterator[_Change]:
-    """Yield what statements removed from a table: its rows, the table, columns."""
+    """Yield what statements removed from a table, its rows, columns or itself, and the columns that they renamed."""
     for old, new in pairwise(table.versions):
         if {column.id for column in old.schema.columns_in_rows} - {column.id for column in new.schema.columns}:
             yield _Change(new.position, table.last_name, "DROP COLUMN", "on_drop_column")
+        names = {column.id: column.name.lower() for column in old.schema.columns_in_rows}
+        if any(names.get(column.id, column.name.lower()) != column.name.lower() for column in new.schema.columns):
+            yield _Change(new.position, table.last_name, "RENAME COLUMN", "on_rename_column")
     for position in table.clears:
         yield _Change(position, table.last_name, "TRUNCATE TABLE", "on_truncate")
     if table.dropped_at is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A dropped column stays in the table with ``on_drop_column: keep``, or waits for a decision with ``ask``."""
+"""A dropped or renamed column stays in the table with ``keep``, or the table waits for a decision with ``ask``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from airflow_provider_cdc.core.documents import Rebuild
 from airflow_provider_cdc.core.errors import DataError
@@ -227,3 +228,88 @@ def test_a_column_that_is_kept_where_a_clock_orders_rows(log: Log, lake: Path, b
     script.sync()
     assert [state.reason for state in script.states.values()] == [""]
     assert script.rows("shop", "t") == Counter({(1, 1, 1): 1, (2, 2, 21): 1, (5, 3, 3): 1, (4, None, 4): 1})
+
+
+# ---- renamed columns
+
+RENAMED = {"id": "int", "x": "int", "v": "int"}
+RENAMES = {
+    "rename": ddl("ALTER TABLE t RENAME COLUMN w TO x", 200, table="t"),
+    "change": ddl("ALTER TABLE t CHANGE w x INT NOT NULL DEFAULT 7", 200, table="t"),
+    "structure": ddl("ALTER TABLE t CHANGE w x INT", 200, table="t", columns=RENAMED, key=KEY),
+}
+WITH_X = insert(190, id=3, w=3, v=3), update(210, id=2, x=20, v=20), insert(230, id=4, x=4, v=4)
+BESIDE = Counter({(1, 1, None, 1): 1, (2, 2, 20, 20): 1, (3, 3, None, 3): 1, (4, None, 4, 4): 1})
+TAKEN_OVER = Counter({(1, 1, 1): 1, (2, 20, 20): 1, (3, 3, 3): 1, (4, 4, 4): 1})
+
+
+@pytest.mark.parametrize("clause", RENAMES)
+@pytest.mark.parametrize("together", [True, False])
+def test_the_old_column_stays_beside_the_new_one(script: Script, clause: str, together: bool) -> None:
+    script.policy = {"on_rename_column": "keep"}
+    script.send(RENAMES[clause], WITH_X[0])
+    if not together:
+        script.sync()
+    script.send(*WITH_X[1:])
+    script.sync()
+    assert columns(script) == ["id", "w", "x", "v"]
+    script.policy = {}
+    demand(script, BESIDE)
+
+
+@pytest.mark.parametrize("clause", RENAMES)
+@pytest.mark.parametrize(("answer", "expected"), [(Answer.APPLY, TAKEN_OVER), (Answer.DENY, BESIDE)])
+def test_a_rename_of_a_column_waits_for_a_decision(
+    script: Script, clause: str, answer: Answer, expected: Counter[Any]
+) -> None:
+    script.policy = {"on_rename_column": "ask"}
+    script.send(RENAMES[clause], *WITH_X)
+    script.sync()
+    assert state_of(script, "t") == ("parked", "apply.approval_required")
+    assert [item.policy for item in script.waiting("t")] == ["on_rename_column"]
+    assert script.rows("shop", "t") == BEFORE
+    decide_twice(script, answer)
+    demand(script, expected)
+
+
+def test_a_statement_that_two_policies_ask_about_waits_for_both(script: Script) -> None:
+    script.policy = {"on_rename_column": "ask", "on_drop_column": "ask"}
+    script.send(ddl("ALTER TABLE t DROP COLUMN v, RENAME COLUMN w TO x", 200, table="t"), insert(210, id=3, x=3))
+    script.sync()
+    assert [item.policy for item in script.waiting("t")] == ["on_drop_column", "on_rename_column"]
+    script.decide("t", Answer.DENY)
+    assert state_of(script, "t") == ("parked", "apply.approval_required")
+    script.decide("t", Answer.APPLY)
+    assert columns(script) == ["id", "x", "v"]
+    demand(script, Counter({(1, 1, 1): 1, (2, 2, 2): 1, (3, 3, None): 1}))
+
+
+def test_a_rename_of_a_column_is_refused_until_another_policy_is_stated(script: Script) -> None:
+    script.policy = {"on_rename_column": "fail"}
+    script.send(RENAMES["rename"], *WITH_X)
+    with pytest.raises(DataError, match="RENAME COLUMN of a table whose on_rename_column is fail"):
+        script.sync()
+    script.policy = {}
+    script.sync()
+    demand(script, TAKEN_OVER)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("ALTER TABLE t RENAME COLUMN id TO x", "is part of the key"),
+        ("ALTER TABLE t CHANGE w v INT, CHANGE v w INT", "another column has its name now"),
+    ],
+)
+def test_a_renamed_column_that_cannot_stay_parks_the_table(script: Script, text: str, reason: str) -> None:
+    script.policy = {"on_rename_column": "keep"}
+    script.send(ddl(text, 200, table="t"))
+    script.sync()
+    (state,) = script.states.values()
+    assert state.state == "parked"
+    assert reason in state.reason
+    assert script.rows("shop", "t") == BEFORE
+
+
+def columns(script: Script) -> list[str]:
+    return DeltaTable(str(script.root / "shop" / "t")).to_pyarrow_table().column_names

@@ -21,7 +21,7 @@ from tests.histories.source import Picture
 from tests.histories.tools import TOOLS
 
 SEEDS = range(900, 908)
-_ASK = {"on_drop_column": "ask", "on_drop_table": "ask", "on_truncate": "ask"}
+_ASK = dict.fromkeys(("on_drop_column", "on_drop_table", "on_rename_column", "on_truncate"), "ask")
 _EACH = 100  # batch numbers from one batch to the next
 _AT = "2026-01-02T00:00:00+00:00"
 

@@ -9,7 +9,15 @@ from typing import Any, Literal
 from airflow_provider_cdc.core.config.checks import Checks
 
 # Fields that change the content of tables; the others only change how fast or where the work is done.
-DECIDING = ("on_cascade", "on_drop_column", "on_drop_table", "on_truncate", "tinyint1_as_boolean", "zero_dates")
+DECIDING = (
+    "on_cascade",
+    "on_drop_column",
+    "on_drop_table",
+    "on_rename_column",
+    "on_truncate",
+    "tinyint1_as_boolean",
+    "zero_dates",
+)
 _POSITIVE = (
     "apply_bytes", "chunk_records", "land_deadline_seconds", "lease_seconds", "log_retention", "spark_writer_rows",
     "target_file_bytes",
@@ -21,6 +29,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "on_cascade": ("park", "ignore"),
     "on_drop_column": ("apply", "keep", "fail", "ask"),
     "on_drop_table": ("keep", "apply", "fail", "ask"),
+    "on_rename_column": ("apply", "keep", "fail", "ask"),
     "on_truncate": ("apply", "ignore", "fail", "ask"),
     "zero_dates": ("null", "text"),
 }
@@ -39,6 +48,7 @@ class RunPolicy:
     :param on_drop_column: ``apply``, ``keep`` the column and its values, ``fail`` the batch, or ``ask``.
     :param on_drop_table: ``keep`` the content and mark it dropped, ``apply`` (empty it), ``fail`` the batch, or
         ``ask``: park the table until somebody decides.
+    :param on_rename_column: ``apply``, ``keep`` the old column beside the new one, ``fail`` the batch, or ``ask``.
     :param on_truncate: ``apply``, ``ignore``, ``fail`` the batch, or ``ask``.
     :param ddl_grace_seconds: seconds that a table waits for a schema change its rows announce, before it is parked.
     :param chunk_records: records one landing task reads.
@@ -61,6 +71,7 @@ class RunPolicy:
     on_cascade: str = "park"
     on_drop_column: str = "apply"
     on_drop_table: str = "keep"
+    on_rename_column: str = "apply"
     on_truncate: str = "apply"
     ddl_grace_seconds: int = 300
     chunk_records: int = 250_000

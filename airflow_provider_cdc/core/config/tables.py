@@ -28,6 +28,7 @@ class TableRule:
     on_cascade: str | None = None
     on_drop_column: str | None = None
     on_drop_table: str | None = None
+    on_rename_column: str | None = None
     on_truncate: str | None = None
     tinyint1_as_boolean: bool | None = None
     zero_dates: str | None = None

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hold the schema changes that the policy of a table asks about (``on_…: ask``), and what was decided about each.
 
-What ``on_drop_column: keep`` decides is held in the same way: a column that stays does so whatever the policy is later.
+What ``on_drop_column: keep`` and ``on_rename_column: keep`` decide is held in the same way: a column that stays does so
+whatever the policy is later.
 """
 
 from __future__ import annotations
@@ -13,7 +14,11 @@ from typing import Any
 
 from airflow_provider_cdc.core.model.schema import TableName
 
-ON_DROP_COLUMN, ON_DROP_TABLE, ON_TRUNCATE = "on_drop_column", "on_drop_table", "on_truncate"
+ON_DROP_COLUMN, ON_DROP_TABLE = "on_drop_column", "on_drop_table"
+ON_RENAME_COLUMN, ON_TRUNCATE = "on_rename_column", "on_truncate"
+
+RETAINING = (ON_DROP_COLUMN, ON_RENAME_COLUMN)
+"""Policies whose value ``keep`` lets columns stay that the source does not have any more."""
 
 
 class Answer(StrEnum):
@@ -107,7 +112,7 @@ class AskedChanges:
         value = self._value_of(item.name, item.policy)
         if value == "ask":
             self._items.setdefault(item.key, item)
-        elif (item.policy, value) == (ON_DROP_COLUMN, "keep"):
+        elif item.policy in RETAINING and value == "keep":
             self._items.setdefault(item.key, self._by_policy(item, value))
 
     def decide(self, decision: AskedChange) -> None:
@@ -124,7 +129,7 @@ class AskedChanges:
                 self.decide(self._by_policy(item, value))
 
     def _by_policy(self, item: AskedChange, value: str) -> AskedChange:
-        answer = Answer.DENY if (item.policy, value) == (ON_DROP_COLUMN, "keep") else Answer.APPLY
+        answer = Answer.DENY if item.policy in RETAINING and value == "keep" else Answer.APPLY
         return replace(item, answer=answer, by=f"policy {item.policy}: {value}", at=self._at)
 
     def every(self) -> list[AskedChange]:

@@ -19,14 +19,13 @@ from airflow_provider_cdc.core.faults import summary
 from airflow_provider_cdc.core.model.clock_position import one_instant
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
 from airflow_provider_cdc.core.timeline.asked_changes import (
-    ON_DROP_COLUMN,
     ON_DROP_TABLE,
     ON_TRUNCATE,
     Answer,
     AskedChanges,
 )
 from airflow_provider_cdc.core.timeline.change_order import copies_of, in_source_order
-from airflow_provider_cdc.core.timeline.table_builder import TableBuilder
+from airflow_provider_cdc.core.timeline.table_builder import TableBuilder, policies_of
 from airflow_provider_cdc.core.timeline.timeline import (
     Block,
     Reference,
@@ -383,16 +382,16 @@ class TimelineBuilder:
         if table_id is None:
             self._discover(change, target)
             return
-        drops = any(isinstance(action, ddl.DropColumn) for action in item.actions)
-        answer = self._asked.answer(change.position, name, ON_DROP_COLUMN, change.statement) if drops else Answer.APPLY
-        if answer == Answer.OPEN:
+        concerned = policies_of(item.actions)
+        answers = {p: self._asked.answer(change.position, name, p, change.statement) for p in concerned}
+        if Answer.OPEN in answers.values():
             return
         working, known = self._working[table_id], _structure(change, target)
         was = working.expressions
         if item.ignore and working.may_merge_rows(item.actions):
             self._block(change, name, "ALTER IGNORE removed rows that a key makes equal without row events")
         try:
-            working.alter(item.actions, change.position, retain=answer == Answer.DENY)
+            working.alter(item.actions, change.position, denied=[p for p in answers if answers[p] == Answer.DENY])
         except DataError as error:
             if known is None:
                 self._block_columns(change, name, str(error))
@@ -518,7 +517,9 @@ class TimelineBuilder:
             if before.column(column.id) is not None:
                 continue
             default = column.default or Default("constant", None if column.nullable else column.type.implicit_default)
-            if column.auto_increment:
+            if column.id in self._working[table.table_id].without_fill:
+                default = Default("constant", None)
+            elif column.auto_increment:
                 self._block(change, name, f"AUTO_INCREMENT numbered the stored rows in {column.name!r}")
             elif column.generated:
                 default = Default("constant", None)

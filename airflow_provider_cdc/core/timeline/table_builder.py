@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from airflow_provider_cdc.core.ddl.generated import Expression, read_expression
 from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import Column, Default, TableName, TableSchema
+from airflow_provider_cdc.core.timeline.asked_changes import ON_DROP_COLUMN, ON_RENAME_COLUMN
 from airflow_provider_cdc.core.timeline.timeline import Reference
 
 _SERVERS_NAME = re.compile(r"_ibfk_(\d{1,9})\Z")
@@ -42,6 +43,7 @@ class TableBuilder:
             Reference
         ] = []  # references by which TRUNCATE ... CASCADE of the parent empties this table
         self._any_scale: set[int] = set()  # numbers that are stored as text
+        self.without_fill: set[int] = set()  # columns whose values of older rows are in a column that stays
 
     def schema(self) -> TableSchema:
         """Return the present schema; without a primary key, the first unique key over NOT NULL columns is the key."""
@@ -117,13 +119,13 @@ class TableBuilder:
         self._stated = {i: text for i, text in expressions.items() if text and i not in self.expressions}
         self._read_expressions()
 
-    def alter(self, actions: Sequence[ddl.AlterAction], position: str, *, retain: bool = False) -> None:
+    def alter(self, actions: Sequence[ddl.AlterAction], position: str, *, denied: Collection[str] = ()) -> None:
         """Apply the clauses of one statement, or none of them if one fails.
 
         Clauses name columns and keys as the server reads them: as they were before the statement. AFTER and the parts
         of added keys name the resulting columns.
 
-        :param retain: columns that the statement drops stay in the target, with the values that they have.
+        :param denied: policies of clauses that are denied: columns that these drop or rename stay in the target.
         :raises DataError: a clause names a column that does not exist, or a key cannot do without a column.
         """
         before = list(self.columns), list(self.key), dict(self.unique), self.expressions
@@ -131,7 +133,9 @@ class TableBuilder:
         actions = [action for action in actions if not _skipped(action, old_schema)]
         try:
             self._make_room(actions)
-            self._alter_columns(old_schema, actions, retain)
+            self._alter_columns(old_schema, actions, denied)
+            if ON_RENAME_COLUMN in denied:
+                self._separate_renamed(old_schema, actions, position)
             self._add_and_move_columns(actions, position)
             self._alter_keys(actions)
             self._promote_first_timestamp()
@@ -237,18 +241,45 @@ class TableBuilder:
 
         :raises DataError: it is part of the key.
         """
-        if column.id in self.schema().key:
-            raise DataError("ddl.key_dropped", f"the column {column.name!r} is part of the key, so it cannot stay")
+        self._demand_no_key(column)
         index = next(index for index, other in enumerate(self.columns) if other.id == column.id)
         self._remove(column, with_keys=False)
-        stays = replace(column, nullable=True, default=None, generated=False, auto_increment=False, dropped=True)
-        self.columns.insert(index, stays)
+        self.columns.insert(index, _only_in_target(column))
 
-    def _alter_columns(self, old_schema: TableSchema, actions: Sequence[ddl.AlterAction], retain: bool) -> None:
+    def _demand_no_key(self, column: Column) -> None:
+        if column.id in self.schema().key:
+            raise DataError("ddl.key_dropped", f"the column {column.name!r} is part of the key, so it cannot stay")
+
+    def _separate_renamed(self, old_schema: TableSchema, actions: Sequence[ddl.AlterAction], position: str) -> None:
+        """Make each renamed column a column of its own, and let the old one stay in the target.
+
+        :raises DataError: a column is part of a key, or its old name belongs to another column now.
+        """
+        for old_name, new_name in filter(None, map(_renamed, actions)):
+            old, new = _column(old_schema, old_name), self._get(new_name)
+            self._demand_no_key(old)
+            if self._find(old_name) is not None or any(old.id in known.columns for known in self.foreign.values()):
+                reason = (
+                    f"the column {old.name!r} cannot stay: a foreign key has it, or another column has its name now"
+                )
+                raise DataError("ddl.name_taken", reason)
+            own = self._id(new_name, position)
+            index = self.columns.index(new)
+            self.columns[index : index + 1] = [_only_in_target(old), replace(new, id=own)]
+            self.unique = {name: [own if i == old.id else i for i in key] for name, key in self.unique.items()}
+            self.without_fill.add(own)
+            for ids in (self._any_scale, self._updated):
+                ids.update([own] if old.id in ids else [])
+            self._stated = {own if i == old.id else i: text for i, text in self._stated.items()}
+            self.expressions = {own if i == old.id else i: item for i, item in self.expressions.items()}
+
+    def _alter_columns(
+        self, old_schema: TableSchema, actions: Sequence[ddl.AlterAction], denied: Collection[str]
+    ) -> None:
         """Drop, change and rename columns of the schema before the statement."""
         for action in actions:
             match action:
-                case ddl.DropColumn() if retain:
+                case ddl.DropColumn() if ON_DROP_COLUMN in denied:
                     self._retain(_column(old_schema, action.name))
                 case ddl.DropColumn():
                     self._remove(_column(old_schema, action.name), action.with_keys)
@@ -428,6 +459,30 @@ def _skipped(action: ddl.AlterAction, schema: TableSchema) -> bool:
         case ddl.ChangeColumn(if_exists=True):
             return schema.named(action.old_name) is None
     return False
+
+
+def policies_of(actions: Sequence[ddl.AlterAction]) -> list[str]:
+    """Return the policies that decide about clauses of a statement."""
+    drops = any(isinstance(action, ddl.DropColumn) for action in actions)
+    renames = any(map(_renamed, actions))
+    return [*([ON_DROP_COLUMN] if drops else []), *([ON_RENAME_COLUMN] if renames else [])]
+
+
+def _renamed(action: ddl.AlterAction) -> tuple[str, str] | None:
+    """Return the old and the new name of a column that a clause renames, None of others; case does not count."""
+    match action:
+        case ddl.RenameColumn():
+            names = action.old_name, action.new_name
+        case ddl.ChangeColumn():
+            names = action.old_name, action.definition.name
+        case _:
+            return None
+    return names if names[0].lower() != names[1].lower() else None
+
+
+def _only_in_target(column: Column) -> Column:
+    """Return a column as it is once the source does not have it any more."""
+    return replace(column, nullable=True, default=None, generated=False, auto_increment=False, dropped=True)
 
 
 def _new_name(action: ddl.AlterAction) -> str:

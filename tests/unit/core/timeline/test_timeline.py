@@ -294,3 +294,17 @@ def test_nothing_of_a_statement_that_waits_is_carried_out() -> None:
 def test_texts_of_schemas_in_stored_digests_stay_as_they_were() -> None:
     column = Column(1, "a", ColumnType("int"))
     assert "dropped" not in str(TableSchema((column, replace(column, id=2, dropped=True))))
+
+
+def test_a_renamed_column_stays_beside_the_new_one_where_the_policy_keeps_it() -> None:
+    create = "CREATE TABLE t (a INT PRIMARY KEY, b INT NOT NULL, c INT)"
+    built, asked = asking(create, "ALTER TABLE t CHANGE b d BIGINT NOT NULL DEFAULT 5 FIRST", value="keep")
+    assert [(item.policy, item.answer) for item in asked] == [("on_rename_column", Answer.DENY)]
+    table = only(built)
+    assert [(column.name, column.dropped) for column in table.schema.columns] == [
+        ("d", False), ("a", False), ("b", True), ("c", False)
+    ]  # fmt: skip
+    new, _, old, _ = table.schema.columns
+    assert old.id == table.versions[0].schema.columns[1].id
+    assert (old.type.name, new.type.name) == ("int", "bigint")
+    assert table.fills[new.id] == Default("constant", None)
