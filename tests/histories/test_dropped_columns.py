@@ -239,13 +239,13 @@ RENAMES = {
     "structure": ddl("ALTER TABLE t CHANGE w x INT", 200, table="t", columns=RENAMED, key=KEY),
 }
 WITH_X = insert(190, id=3, w=3, v=3), update(210, id=2, x=20, v=20), insert(230, id=4, x=4, v=4)
-BESIDE = Counter({(1, 1, None, 1): 1, (2, 2, 20, 20): 1, (3, 3, None, 3): 1, (4, None, 4, 4): 1})
+BOTH = Counter({(1, 1, None, 1): 1, (2, 2, 20, 20): 1, (3, 3, None, 3): 1, (4, None, 4, 4): 1})
 TAKEN_OVER = Counter({(1, 1, 1): 1, (2, 20, 20): 1, (3, 3, 3): 1, (4, 4, 4): 1})
 
 
 @pytest.mark.parametrize("clause", RENAMES)
 @pytest.mark.parametrize("together", [True, False])
-def test_the_old_column_stays_beside_the_new_one(script: Script, clause: str, together: bool) -> None:
+def test_the_old_column_stays_next_to_the_new_one(script: Script, clause: str, together: bool) -> None:
     script.policy = {"on_rename_column": "keep"}
     script.send(RENAMES[clause], WITH_X[0])
     if not together:
@@ -254,11 +254,11 @@ def test_the_old_column_stays_beside_the_new_one(script: Script, clause: str, to
     script.sync()
     assert columns(script) == ["id", "w", "x", "v"]
     script.policy = {}
-    demand(script, BESIDE)
+    demand(script, BOTH)
 
 
 @pytest.mark.parametrize("clause", RENAMES)
-@pytest.mark.parametrize(("answer", "expected"), [(Answer.APPLY, TAKEN_OVER), (Answer.DENY, BESIDE)])
+@pytest.mark.parametrize(("answer", "expected"), [(Answer.APPLY, TAKEN_OVER), (Answer.DENY, BOTH)])
 def test_a_rename_of_a_column_waits_for_a_decision(
     script: Script, clause: str, answer: Answer, expected: Counter[Any]
 ) -> None:

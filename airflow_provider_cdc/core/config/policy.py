@@ -48,7 +48,7 @@ class RunPolicy:
     :param on_drop_column: ``apply``, ``keep`` the column and its values, ``fail`` the batch, or ``ask``.
     :param on_drop_table: ``keep`` the content and mark it dropped, ``apply`` (empty it), ``fail`` the batch, or
         ``ask``: park the table until somebody decides.
-    :param on_rename_column: ``apply``, ``keep`` the old column beside the new one, ``fail`` the batch, or ``ask``.
+    :param on_rename_column: ``apply``, ``keep`` the old column next to the new one, ``fail`` the batch, or ``ask``.
     :param on_truncate: ``apply``, ``ignore``, ``fail`` the batch, or ``ask``.
     :param ddl_grace_seconds: seconds that a table waits for a schema change its rows announce, before it is parked.
     :param chunk_records: records one landing task reads.

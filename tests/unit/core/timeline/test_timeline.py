@@ -296,7 +296,7 @@ def test_texts_of_schemas_in_stored_digests_stay_as_they_were() -> None:
     assert "dropped" not in str(TableSchema((column, replace(column, id=2, dropped=True))))
 
 
-def test_a_renamed_column_stays_beside_the_new_one_where_the_policy_keeps_it() -> None:
+def test_a_renamed_column_stays_next_to_the_new_one_where_the_policy_keeps_it() -> None:
     create = "CREATE TABLE t (a INT PRIMARY KEY, b INT NOT NULL, c INT)"
     built, asked = asking(create, "ALTER TABLE t CHANGE b d BIGINT NOT NULL DEFAULT 5 FIRST", value="keep")
     assert [(item.policy, item.answer) for item in asked] == [("on_rename_column", Answer.DENY)]
