@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.hooks.pipeline import CdcHook
     from airflow_provider_cdc.links import CdcBatchLink, CdcPipelineLink
     from airflow_provider_cdc.notifier import CdcNotifier
+    from airflow_provider_cdc.operators.approve import CdcApproveOperator
     from airflow_provider_cdc.operators.canal import CanalDrainOperator
     from airflow_provider_cdc.operators.check import CdcCheckOperator
     from airflow_provider_cdc.operators.doctor import CdcDoctorOperator
@@ -59,6 +60,7 @@ _HOMES = {
     "CdcLedgerHook": "airflow_provider_cdc.hooks.ledger",
     "KafkaProgressHook": "airflow_provider_cdc.hooks.kafka",
     "CdcCheckOperator": "airflow_provider_cdc.operators.check",
+    "CdcApproveOperator": "airflow_provider_cdc.operators.approve",
     "CdcDoctorOperator": "airflow_provider_cdc.operators.doctor",
     "CdcMaintainOperator": "airflow_provider_cdc.operators.maintain",
     "CdcPlanOperator": "airflow_provider_cdc.operators.plan",
@@ -93,6 +95,7 @@ __all__ = [
     "CanalHook",
     "CanalSource",
     "CdcAppliedSensor",
+    "CdcApproveOperator",
     "CdcBatchLink",
     "CdcCheckOperator",
     "CdcDag",

@@ -22,6 +22,7 @@ from airflow_provider_cdc.core.errors import UnavailableError
 from airflow_provider_cdc.core.ledger import SYNC, Batch, Ledger
 from airflow_provider_cdc.core.model.status import BatchStatus, ResultStatus, TableStatus
 from airflow_provider_cdc.core.plan.ranges import Range
+from airflow_provider_cdc.core.timeline.asked_changes import Answer
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -35,7 +36,9 @@ def explain(
     until: datetime | None,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Return what a batch would do: ``tables``, ``ddl``, ``unfit`` rows, ``unreadable`` records, ``lossy``, ``error``.
+    """Return what a batch would do.
+
+    Members are ``tables``, ``asks``, ``ddl``, ``unfit`` rows, ``unreadable`` records, ``lossy``, ``error``.
 
     It runs in a process of this machine, whatever engine the pipeline has.
 
@@ -93,6 +96,7 @@ def _document(result: Result, before: Mapping[str, Any]) -> dict[str, Any]:
         "tables": tables,
         "parks": [table["table"] for table in tables if table["table"] in after and table["state"] == "parked"],
         "waits": [table["table"] for table in tables if table["table"] in after and table["state"] == "waiting"],
+        "asks": [item for item in result.asked_changes if item["answer"] == Answer.OPEN],
         "ddl": [_statement(change) for change in result.new_schema_changes if change.get("copy_of") is None],
         "unfit": unfit,
         "unreadable": [item for item in result.quarantine if "error_code" in item],

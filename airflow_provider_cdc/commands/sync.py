@@ -221,6 +221,10 @@ def _print_explained(explained: dict[str, Any]) -> None:
             ("DDL", "kind", "statement"),
             [(", ".join(change["tables"]), change["kind"], change["text"]) for change in explained["ddl"]],
         )
+    if explained["asks"]:
+        asked = [(f"{a['database']}.{a['table']}", a["policy"], a["statement"]) for a in explained["asks"]]
+        print()
+        print_table(("asks about", "policy", "statement"), asked)
     if explained["unfit"]:
         print()
         columns = ("table", "topic", "partition", "offset", "column", "reason")

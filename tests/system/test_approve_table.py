@@ -6,8 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from airflow.sdk.exceptions import AirflowFailException
 from deltalake import DeltaTable
 
+from airflow_provider_cdc import CdcApproveOperator
 from airflow_provider_cdc.core.model.schema import Column, TableSchema
 from tests.cross_format.debezium_json_writer import Writer
 from tests.cross_format.events import Ddl
@@ -25,7 +27,9 @@ def ids(site: Site, table: str) -> list[int]:
     return sorted(DeltaTable(str(site.location(table))).to_pyarrow_table().column("id").to_pylist())
 
 
-def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(kafka: Broker, tmp_path: Path) -> None:
+def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(
+    kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     site = Site(tmp_path, {"bootstrap.servers": kafka.bootstrap})
     site.changes["source"] = {"topics": ["ask.rows"], "schema_topic": "ask.schema", "heartbeat_topic": None}
     site.changes["policy"] = {**site.changes.get("policy", {}), "on_truncate": "ask", "on_drop_table": "ask"}
@@ -46,6 +50,12 @@ def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(kafka: B
     story.insert("w", NARROW, id=2)
     ground.append(story)
 
+    asks = site.launch("plan", "--explain").answer().json["explain"]["asks"]
+    assert [(item["table"], item["policy"], item["answer"]) for item in asks] == [
+        ("t", "on_truncate", "open"),
+        ("u", "on_truncate", "open"),
+        ("v", "on_drop_table", "open"),
+    ]
     parked = site.sync()
     assert (parked.code, parked.json["status"]) == (3, "parked")
     assert {table["table"]: table["reason"].split(" ")[0] for table in parked.json["parked"]} == dict.fromkeys(
@@ -65,10 +75,14 @@ def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(kafka: B
     denied = site.launch("approve", "shop.u", "--deny", "--by", "bob").answer()
     assert denied.code == 3, denied.err
     assert ids(site, "u") == [1, 2]
-    assert site.launch("approve", "shop.v").answer().code == 0
+    for name, value in site.env().items():
+        if name.startswith("AIRFLOW_CONN_"):
+            monkeypatch.setenv(name, value)
+    task = CdcApproveOperator(task_id="approve", pipeline=str(site.file()), table="shop.v", by="a DAG")
+    assert task.execute({})["status"] == "done"
+    with pytest.raises(AirflowFailException, match=r"approve\.nothing_waits"):
+        task.execute({})
     assert ids(site, "v") == []
-    nothing = site.launch("approve", "shop.t", "--deny").answer()
-    assert (nothing.code, nothing.json["error"]["code"]) == (3, "approve.nothing_waits")
     assert site.launch("approve", "--deny").answer().code == 2
 
     site.ledger.unlink()
@@ -77,13 +91,12 @@ def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(kafka: B
     for table, event, policy, words in (
         ("t", "truncate", "ask", "approved by ann at "),
         ("u", "truncate", "ask", "denied by bob at "),
-        ("v", "drop", "ask", "approved by airflow-cdc of "),
+        ("v", "drop", "ask", "approved by a DAG at "),
         ("w", "drop column", "keep", "denied by policy on_drop_column: keep at "),
     ):
         (line,) = history[table]["events"]
         assert (line["event"], line["policy"]) == (event, policy)
         assert line["detail"].startswith(words)
         assert line["statement"]
-    for table, expected in (("t", [2]), ("u", [1, 2])):
-        assert site.launch("rebuild", f"shop.{table}").answer().code == 0
-        assert ids(site, table) == expected
+    assert site.launch("rebuild", "shop.t", "shop.u").answer().code == 0
+    assert [ids(site, table) for table in "tu"] == [[2], [1, 2]]
