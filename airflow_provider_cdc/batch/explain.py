@@ -50,9 +50,11 @@ def explain(
     batch = proposal
     if isinstance(batch, Range):
         now = datetime.now(UTC)
+        topics, cut_at = dict(batch.topics), batch.cut_at
         batch = Batch(
-            pipeline.name, seq, SYNC, BatchStatus.PLANNED, batch.start, batch.end, until, now, topics=dict(batch.topics)
-        )
+            pipeline.name, seq, SYNC, BatchStatus.PLANNED, batch.start, batch.end, until, now,
+            topics=topics, cut_at=cut_at,
+        )  # fmt: skip
     before = table_states(ledger, pipeline.name)
     job, secrets = JobMaker(pipeline, ledger, batch, log.client_config(), before).make()
     with tempfile.TemporaryDirectory(prefix="airflow-cdc-preview-") as scratch:

@@ -75,6 +75,7 @@ class JobMaker:
             parallelism=parallelism,
             session=self._needs_session(),
             until=batch.until.isoformat() if batch.until else None,
+            cut_at=batch.cut_at.isoformat() if batch.cut_at else None,
             start=offsets_document(batch.start),
             end=offsets_document(batch.end),
             topics=batch.topics or {},

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from airflow_provider_cdc.batch.request_cuts import first_part, row_records
 from airflow_provider_cdc.batch.result import empty_result
 from airflow_provider_cdc.batch.source_log import SourceLog
 from airflow_provider_cdc.core.config import CdcPipeline
@@ -119,7 +120,18 @@ def propose_batch(
     planned = _range(pipeline, log, last, until, mark_of, accept_loss)
     if planned.empty:  # opening a format costs a quarter of a second, most of an empty batch
         return planned
-    return end_between_groups(planned, log, _format(pipeline), pipeline.source.data_topics(list(planned.end)))
+    fmt, topics = _format(pipeline), pipeline.source.data_topics(list(planned.end))
+    whole = end_between_groups(planned, log, fmt, topics)
+    if pipeline.policy.batch_records is None or again:
+        return whole
+    return first_part(
+        whole,
+        log,
+        pipeline.policy.batch_records,
+        counted=topics,
+        schema_topic=pipeline.source.schema_topic,
+        settle=lambda part: end_between_groups(part, log, fmt, topics),
+    )
 
 
 def plan_batch(
@@ -132,19 +144,34 @@ def plan_batch(
     mark_of: MarkOf | None = None,
     accept_loss: bool = False,
     again: bool = False,
+    say: Callable[[str], None] = lambda line: None,
 ) -> Batch:
-    """Return the batch of a request; the same request always gets the same batch.
+    """Return the batch of a request, or the next part of one that is cut; the same request always gets the same batch.
 
-    A new batch is recorded in the ledger; one without records is committed at once. Parameters and errors are those of
-    :func:`propose_batch`.
+    A new batch is recorded in the ledger; one without records is committed at once. A part does not carry the request's
+    time: only the last batch of a request has it. Parameters and errors are those of :func:`propose_batch`.
+
+    :param say: takes a line where a batch has more records than ``policy.batch_records``.
     """
     proposal = propose_batch(pipeline, ledger, log, until, mark_of=mark_of, accept_loss=accept_loss, again=again)
     if isinstance(proposal, Batch):
         return proposal
     lost = [asdict(loss) for loss in proposal.lost]
-    batch = ledger.plan(lease, proposal.start, proposal.end, until, SYNC, topics=proposal.topics, lost=lost)
+    reached, cut_at = (until if proposal.cut_at is None else None), proposal.cut_at
+    batch = ledger.plan(
+        lease, proposal.start, proposal.end, reached, SYNC, topics=proposal.topics, lost=lost, cut_at=cut_at
+    )
     if proposal.empty:
         return ledger.commit(lease, batch.seq, empty_result(pipeline.name, batch.seq))
+    most, records = (
+        pipeline.policy.batch_records,
+        row_records(proposal, pipeline.source.data_topics(list(proposal.end))),
+    )
+    if most is not None and records > most and not again:
+        say(
+            f"batch {batch.seq} reads {records} records, more than policy.batch_records ({most}): they came into the "
+            "log at one time or are one group"
+        )
     return batch
 
 

@@ -39,13 +39,15 @@ def preview(
     else:
         last = ledger.last(pipeline.name, abandoned=True)
         seq = 1 if last is None else last.seq + 1
-        until_of, status = until, "new" if records else str(ResultStatus.NOTHING_TO_DO)
+        until_of = until if proposal.cut_at is None else None
+        status = "new" if records else str(ResultStatus.NOTHING_TO_DO)
     document = {
         "pipeline": pipeline.name,
         "seq": seq,
         "start": offsets_document(proposal.start),
         "end": offsets_document(proposal.end),
         "until": time_text(until_of),
+        "cut_at": time_text(proposal.cut_at),
         "records": records,
         "status": status,
     }

@@ -45,6 +45,7 @@ def _batch(
         datetime.fromisoformat(claim["until"]) if claim["until"] else None,
         datetime.fromisoformat(claim["planned_at"]),
         claim["topics"],
+        datetime.fromisoformat(claim["cut_at"]) if claim.get("cut_at") else None,
     )
     if result is None:
         return batch

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from airflow_provider_cdc.core.documents import Result, TableLine, TableState, known_members, shallow_document
 from airflow_provider_cdc.core.errors import CdcError, DataError, Transient, UnavailableError
@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWN = 20
 _SHOWN_TEXT = 200
+_Number = TypeVar("_Number", int, float)
 
 
 @dataclass(slots=True)
@@ -87,6 +88,7 @@ class BatchResult:
     :param lost: records that Kafka deleted before they were read.
     :param error: why the batch failed; ``Transient`` where the same batch may succeed later.
     :param repeated: the batch was committed by an earlier request.
+    :param batches: number of batches that the request became; the other members are of all of them.
     """
 
     pipeline: str
@@ -110,6 +112,7 @@ class BatchResult:
     lost: list[dict[str, Any]] | None = None
     error: CdcError | None = None
     repeated: bool | None = None
+    batches: int | None = None
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -184,6 +187,49 @@ def published(
     report.lossy = result.lossy or None
     report.quarantine = result.quarantine[:_SHOWN] or None
     return report
+
+
+def joined(parts: Sequence[BatchResult]) -> BatchResult:
+    """Return the result of a request that became several batches: numbers are sums, the rest is the last one's.
+
+    :param parts: results of its batches, in order; one is returned as it is.
+    """
+    last = parts[-1]
+    if len(parts) == 1:
+        return last
+    tables: dict[str, TableResult] = {}
+    for line in (line for part in parts for line in part.tables):
+        before = tables.get(line.name)
+        if before is not None:
+            sums = before.upserts + line.upserts, before.deletes + line.deletes
+            line = replace(line, action=line.action or before.action, upserts=sums[0], deletes=sums[1])
+        tables[line.name] = line
+    statements = [text for part in parts for text in part.statements or ()]
+    quarantine = [item for part in parts for item in part.quarantine or ()]
+    return replace(
+        last,
+        records=sum(part.records for part in parts),
+        changes=_sums(part.changes for part in parts),
+        schema_changes=sum(part.schema_changes for part in parts),
+        quarantined=sum(part.quarantined for part in parts),
+        tables=list(tables.values()),
+        phases={name: round(value, 3) for name, value in _sums(part.phases or {} for part in parts).items()},
+        statements=statements[:_SHOWN],
+        new_generations=[name for part in parts for name in part.new_generations or ()] or None,
+        asked_changes=[change for part in parts for change in part.asked_changes or ()] or None,
+        lossy=_sums(part.lossy or {} for part in parts) or None,
+        quarantine=quarantine[:_SHOWN] or None,
+        lost=[loss for part in parts for loss in part.lost or ()] or None,
+        batches=len(parts),
+    )
+
+
+def _sums(parts: Iterable[Mapping[str, _Number]]) -> dict[str, _Number]:
+    sums: dict[str, _Number] = {}
+    for part in parts:
+        for name, value in part.items():
+            sums[name] = sums[name] + value if name in sums else value
+    return sums
 
 
 def _unsettled(states: Iterable[TableState]) -> tuple[list[UnsettledTable], list[UnsettledTable]]:

@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from airflow_provider_cdc.batch.recovery import take_over
 from airflow_provider_cdc.batch.result import (
     BatchResult,
     from_ledger,
+    joined,
     newest_by_name,
     published,
     ran_engine,
@@ -42,6 +43,7 @@ from airflow_provider_cdc.core.errors import (
 )
 from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger, Owner
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
+from airflow_provider_cdc.core.plan.progress import SLACK_MS
 from airflow_provider_cdc.core.timeline.asked_changes import AskedChange
 from airflow_provider_cdc.engine import EngineTask, Stopper
 from airflow_provider_cdc.hooks.connections import ledger_url
@@ -63,6 +65,9 @@ def run_batch(
 ) -> BatchResult:
     """Plan, run and publish a batch; the same request again returns its stored result.
 
+    With ``policy.batch_records`` a large request becomes a sequence of batches, and the result is that of all of them;
+    the same request goes on with the first one that is missing.
+
     :param until: the tables then hold everything the source committed before it; None means up to the
         present ends.
     :param say: takes one line of progress.
@@ -79,7 +84,8 @@ def run_batch(
     """
     from airflow_provider_cdc.batch.planner import made_again, plan_batch, plan_settling
 
-    started = time.monotonic()
+    started, began = time.monotonic(), datetime.now(UTC)
+    parts: list[BatchResult] = []
     stopper = kill or Stopper()
     ledger = Ledger(ledger_url(pipeline.ledger))
     fingerprint, seconds = pipeline.fingerprint(), pipeline.policy.lease_seconds
@@ -88,7 +94,7 @@ def run_batch(
         while True:
             stopper.check()
             left_over = ledger.open(pipeline.name)
-            batch = plan_batch(pipeline, ledger, lease, log, until, accept_loss=accept_loss)
+            batch = plan_batch(pipeline, ledger, lease, log, until, accept_loss=accept_loss, say=say)
             if batch.committed:
                 if left_over is not None:  # nothing may be planned before the batch of another request is finished
                     return _already_done(ledger, batch, started)
@@ -102,7 +108,7 @@ def run_batch(
                     say("nothing new, but a parked table may continue: retrying it")
                     batch = plan_settling(ledger, lease, pipeline.name)
                 else:
-                    return _already_done(ledger, batch, started)
+                    return joined(parts) if parts else _already_done(ledger, batch, started)
                 until = None
             run = _Run(pipeline, ledger, lease, batch, log.client_config(), say, stopper, new_generation)
             run.on_application = on_application
@@ -120,10 +126,16 @@ def run_batch(
                 ledger.abandon(lease, batch.seq)
                 say(f"batch {batch.seq} can no longer be read and is abandoned: {result.error.message}")
                 continue
-            # A batch left over from another request was finished first; this request comes next.
-            if result.status == ResultStatus.FAILED or until is None or batch.until == until:
+            if result.status == ResultStatus.FAILED:
                 return result
-            say(f"batch {batch.seq} was left over and is finished; continuing with the requested one")
+            if _ends(batch, until, began):
+                return joined([*parts, result])
+            if batch.cut_at is None:
+                # A batch left over from another request was finished first; this request comes next.
+                say(f"batch {batch.seq} was left over and is finished; continuing with the requested one")
+                continue
+            parts.append(result)
+            say(f"batch {batch.seq} holds what came up to {batch.cut_at.isoformat()}; continuing with the next part")
 
 
 def run_replay(pipeline: CdcPipeline, replay: Replay, **course: Any) -> BatchResult:
@@ -227,6 +239,16 @@ def demand_tables(names: Sequence[str], states: Iterable[TableState]) -> None:
         problems.append(f"{name!r} is not a table of the pipeline" + (f"; did you mean {near[0]!r}?" if near else ""))
     if problems:
         raise ConfigurationError(problems)
+
+
+def _ends(batch: Batch, until: datetime | None, began: datetime) -> bool:
+    """Return whether a batch is the last one that a request needs.
+
+    :param began: when the request came: one without a time asks for what was in the log then, however much comes since.
+    """
+    if until is not None:
+        return batch.until == until
+    return batch.cut_at is None or batch.cut_at >= began + timedelta(milliseconds=SLACK_MS)
 
 
 def _already_done(ledger: Ledger, batch: Batch, started: float) -> BatchResult:

@@ -275,6 +275,7 @@ class JobDocument:
     :param created_at: ISO time of planning, the batch's only clock.
     :param parallelism: tasks that run at a time.
     :param until: ISO time of the request: later schema changes stay for later batches; None takes all there are.
+    :param cut_at: ISO time at which a larger request was cut, in place of ``until``: other batches of it follow.
     :param session: Spark was started with the jars that the Spark reader and the Spark writer need.
     :param start: first offsets of the batch's range by topic and partition (``offsets_document``).
     :param end: offsets after the last, exclusive.
@@ -315,6 +316,7 @@ class JobDocument:
     parallelism: int = 2
     session: bool = False
     until: str | None = None
+    cut_at: str | None = None
     start: dict[str, dict[str, int]] = field(default_factory=dict)
     end: dict[str, dict[str, int]] = field(default_factory=dict)
     topics: dict[str, str] = field(default_factory=dict)

@@ -17,15 +17,16 @@ from spark_jobs.lake.change_log import LandReport
 
 
 def due(job: JobDocument, changes: Sequence[dict[str, Any]]) -> tuple[list[SchemaChange], list[dict[str, Any]]]:
-    """Split schema changes into those of this batch and those that the source made after the requested time.
+    """Split schema changes into those of this batch and those that the source made after its time.
 
     The schema topic is read to its present end, so that no row waits for its DDL; a past hour that is caught up on must
     all the same give the tables of that hour.
     """
-    if job.until is None:
+    time = job.cut_at or job.until
+    if time is None:
         return [SchemaChange.from_document(item) for item in changes], []
-    # rows of so much after the requested time may be in the batch
-    end = datetime.fromisoformat(job.until).timestamp() * 1_000_000 + SLACK_MS * 1_000
+    # rows of so much after that time may be in the batch
+    end = datetime.fromisoformat(time).timestamp() * 1_000_000 + SLACK_MS * 1_000
     due = [item for item in changes if item["time"] is None or item["time"] < end]
     return [SchemaChange.from_document(item) for item in due], [item for item in changes if item not in due]
 

@@ -25,7 +25,12 @@ def set_aside(
 
 
 def waiting(job: JobDocument, state: TableState, reason: str) -> TableState:
-    """Return the state of a table that waits for a schema change; after the grace time it is parked."""
+    """Return the state of a table that waits for a schema change; after the grace time it is parked.
+
+    The time does not run while the request has more batches: what the table waits for may be in the next one.
+    """
+    if job.cut_at is not None:
+        return replace(state, state=TableStatus.WAITING, reason=reason, waiting_since=None)
     since = state.waiting_since or job.created_at
     waited = (datetime.fromisoformat(job.created_at) - datetime.fromisoformat(since)).total_seconds()
     state = replace(state, waiting_since=since)

@@ -279,6 +279,7 @@ def _claim(job: JobDocument) -> dict[str, Any]:
         "end": job.end,
         "topics": job.topics,
         "until": job.until,
+        "cut_at": job.cut_at,
         "planned_at": job.created_at,
         "read": read_range(job),
     }

@@ -51,6 +51,8 @@ class RunPolicy:
     :param on_rename_column: ``apply``, ``keep`` the old column next to the new one, ``fail`` the batch, or ``ask``.
     :param on_truncate: ``apply``, ``ignore``, ``fail`` the batch, or ``ask``.
     :param ddl_grace_seconds: seconds that a table waits for a schema change its rows announce, before it is parked.
+    :param batch_records: records of rows from which a request becomes a sequence of batches, each of about so many at
+        most; None makes each request one batch.
     :param chunk_records: records one landing task reads.
     :param apply_bytes: bytes of row images of one table that a task holds at once; more are converted and written in
         pieces.
@@ -74,6 +76,7 @@ class RunPolicy:
     on_rename_column: str = "apply"
     on_truncate: str = "apply"
     ddl_grace_seconds: int = 300
+    batch_records: int | None = None
     chunk_records: int = 250_000
     apply_bytes: int = 134_217_728
     parallelism: int | None = None
@@ -95,7 +98,8 @@ class RunPolicy:
             checks.integer(name, getattr(self, name))
         for name in _POSITIVE:
             checks.integer(name, getattr(self, name), least=1)
-        checks.integer("parallelism", self.parallelism, least=1, optional=True)
+        for name in ("batch_records", "parallelism"):
+            checks.integer(name, getattr(self, name), least=1, optional=True)
         checks.flag("tinyint1_as_boolean", self.tinyint1_as_boolean)
         for name in ("reader", "writer"):
             if self.engine == "inline" and getattr(self, name) == "spark":

@@ -24,7 +24,8 @@ class Batch:
     :param kind: kind of the request, e.g. ``sync``.
     :param start: first offsets.
     :param end: offsets after the last, exclusive.
-    :param until: source time the request named; None is "what is there now".
+    :param until: source time the request named; None is "what is there now", or not the last batch of its request.
+    :param cut_at: time up to which the log was read for a batch that is not the last of its request; None of others.
     :param result: result document; while planned None, or where the engine crashed the last time.
     :param topics: Kafka's id of each topic in the range; None where the batch was planned without them.
     :param lost: records that Kafka deleted before any batch read them: ``topic``, ``partition``, ``start`` and ``end``.
@@ -49,6 +50,7 @@ class Batch:
     engine: str | None = None
     application_id: str | None = None
     started_at: datetime | None = None
+    cut_at: datetime | None = None
 
     @property
     def committed(self) -> bool:
@@ -74,6 +76,7 @@ class Batch:
             "start": offsets_document(self.start),
             "end": offsets_document(self.end),
             "until": time_text(self.until),
+            "cut_at": time_text(self.cut_at),
             "planned_at": time_text(self.planned_at),
             "committed_at": time_text(self.committed_at),
             "result": self.result,
@@ -105,6 +108,7 @@ class Batch:
             engine=data.get("engine"),
             application_id=data.get("application_id"),
             started_at=parse_time(data.get("started_at")),
+            cut_at=parse_time(data.get("cut_at")),
         )
 
 
@@ -115,6 +119,7 @@ class LakeBatch:
     :param start: first offsets, as JSON data.
     :param end: offsets after the last, as JSON data.
     :param topics: Kafka's id of each topic.
+    :param cut_at: as of :class:`Batch`.
     :param result: result as the ledger keeps it; None where the batch is unfinished.
     :param tables: state documents by table id after the batch; None forgets the table.
     :param schema_changes: documents with their ``id``.
@@ -126,6 +131,7 @@ class LakeBatch:
     until: datetime | None
     planned_at: datetime
     topics: dict[str, str]
+    cut_at: datetime | None = None
     result: dict[str, Any] | None = None
     tables: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
     schema_changes: Sequence[Mapping[str, Any]] = ()

@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = 5
+VERSION = 6
 """Version of these tables. Older tables are upgraded; newer ones are rejected."""
 
 metadata = MetaData()
@@ -70,6 +70,7 @@ batches = Table(
     Column("start", _DOCUMENT, nullable=False),
     Column("end", _DOCUMENT, nullable=False),
     Column("until", _TIME),
+    Column("cut_at", _TIME),  # of a batch that is not the last of its request
     Column("planned_at", _TIME, nullable=False),
     Column("committed_at", _TIME),
     Column("result", _DOCUMENT),

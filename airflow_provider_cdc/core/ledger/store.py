@@ -212,6 +212,7 @@ class Ledger:
         *,
         topics: Mapping[str, str] | None = None,
         lost: Sequence[Mapping[str, Any]] = (),
+        cut_at: datetime | None = None,
     ) -> Batch:
         """Record the next batch; its range never changes afterwards.
 
@@ -219,6 +220,7 @@ class Ledger:
         :param end: offsets after the last, exclusive.
         :param topics: Kafka's id of each topic in the range.
         :param lost: records before the range that Kafka deleted unread, as in :class:`Batch`.
+        :param cut_at: as of :class:`Batch`.
         :raises BusyError: another batch is planned and must be finished first (an equal one is returned as it is),
             or the lease is lost.
         """
@@ -241,6 +243,7 @@ class Ledger:
                 "start": offsets_document(start),
                 "end": offsets_document(end),
                 "until": time_text(until),
+                "cut_at": time_text(cut_at),
                 "planned_at": time_text(now(connection)),
                 "topics": None if topics is None else dict(topics),
                 **TaskTry.columns_of(lease.owner),
@@ -379,6 +382,7 @@ class Ledger:
                     "start": batch.start,
                     "end": batch.end,
                     "until": time_text(batch.until),
+                    "cut_at": time_text(batch.cut_at),
                     "planned_at": time_text(batch.planned_at),
                     "committed_at": time if done else None,
                     "result": batch.result,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from airflow_provider_cdc.core.errors import SourceError
 from airflow_provider_cdc.core.model.offsets import OffsetRange, Offsets
@@ -39,6 +40,7 @@ class Range:
     :param lost: records that are skipped because loss was accepted.
     :param heartbeat_topic: its records alone are no reason to start an engine.
     :param topics: Kafka's id of each topic, where known.
+    :param cut_at: time up to which the log is read where the request asks for more; None where this is all of it.
     """
 
     start: Offsets
@@ -47,6 +49,7 @@ class Range:
     lost: tuple[Loss, ...] = ()
     heartbeat_topic: str | None = None
     topics: dict[str, str] = field(default_factory=dict)
+    cut_at: datetime | None = None
 
     def offset_ranges(self) -> list[OffsetRange]:
         """Return the ranges that have records, by topic and partition."""

@@ -20,6 +20,7 @@ _VERSIONS = {
     2: "INSERT INTO cdc_version (version, ledger_id) VALUES (2, '0123456789abcdef0123456789abcdef')",
     3: "INSERT INTO cdc_version (version, ledger_id) VALUES (3, '0123456789abcdef0123456789abcdef')",
     4: "INSERT INTO cdc_version (version, ledger_id) VALUES (4, '0123456789abcdef0123456789abcdef')",
+    5: "INSERT INTO cdc_version (version, ledger_id) VALUES (5, '0123456789abcdef0123456789abcdef')",
 }
 _ROWS = [
     "INSERT INTO cdc_pipelines (name, fingerprint, lease_token) VALUES ('shop', 'f', 7)",
@@ -65,7 +66,7 @@ def test_what_the_earlier_version_recorded_is_kept(old: str, version: int) -> No
     assert (first.seq, first.start, first.end, first.result) == (1, {"t": {0: 0}}, {"t": {0: 5}}, {"r": 5})
     assert first.until == first.committed_at == datetime(2026, 11, 21, 12, tzinfo=UTC)
     assert (first.topics, first.lost, ledger.announced("shop")) == (None, [], 0 if version >= 3 else 1)
-    assert (first.task, first.engine, first.application_id, first.started_at) == (None,) * 4
+    assert (first.task, first.engine, first.application_id, first.started_at, first.cut_at) == (None,) * 5
     assert ledger.open("shop") == second and second.end == {"t": {0: 9}} and second.result is None
     assert ledger.tables("shop") == {"a.b": {"v": 1}, "a.c": {"state": "parked"}}
 
