@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.model.schema import TableName
-from airflow_provider_cdc.core.model.status import ApplyStatus
+from airflow_provider_cdc.core.model.status import ApplyStatus, TableStatus
+from spark_jobs.driver.schema_changes import due
 from spark_jobs.driver.table_planning import ApplyPlan, Unowned, is_waiting_name, unowned_id
 from spark_jobs.driver.table_states import state_after, still_parked, unowned
 from spark_jobs.driver.unsettled import may_go_on, set_aside, waiting
@@ -148,3 +150,22 @@ def test_tables_that_a_batch_did_not_touch_keep_their_state() -> None:
     other = parked(replace(BEFORE, table_id="other", table="u"))
     job = job_of(seq=2, states=[BEFORE, other])
     assert still_parked(job, [replace(BEFORE, applied_seq=2)]) == [other]
+
+
+def test_the_grace_time_does_not_run_while_the_request_has_more_batches() -> None:
+    """What the table waits for may be in the next part of a request that ``policy.batch_records`` cut."""
+    part = replace(job_of(seq=2), cut_at="2026-01-01T06:00:00+00:00")
+    long_ago = replace(BEFORE, waiting_since="2025-12-01T00:00:00+00:00")
+    state = waiting(part, long_ago, "no column b")
+    assert (state.state, state.reason, state.waiting_since) == (TableStatus.WAITING, "no column b", None)
+    assert waiting(job_of(seq=3), state, "no column b").waiting_since == job_of(seq=3).created_at
+    assert waiting(job_of(seq=3), long_ago, "no column b").state == TableStatus.PARKED
+
+
+def test_of_a_cut_request_the_time_of_the_cut_decides_which_schema_changes_are_due() -> None:
+    job = replace(job_of(seq=2), until="2026-01-01T00:02:00+00:00")
+    times = {name: datetime.fromisoformat(f"2026-01-01T00:{name}:00+00:00").timestamp() * 1e6 for name in ("00", "01")}
+    documents = [{**statement(int(name), "DROP TABLE t").document(), "time": int(time)} for name, time in times.items()]
+    assert [len(changes) for changes in due(job, documents)] == [2, 0]
+    assert [len(changes) for changes in due(replace(job, cut_at="2026-01-01T00:00:30+00:00"), documents)] == [1, 1]
+    assert [len(changes) for changes in due(replace(job, until=None), documents)] == [2, 0]
