@@ -34,7 +34,8 @@ NAMES = {
 """Names of variables, members and functions that hold a seam's object in this code base."""
 
 MEMBERS = {item.name for seam in SEAMS for item in fields(seam) if "_" in item.name} - {
-    "cut_at", "error_code", "lake_batches", "min_position", "new_generation", "schema_changes", "source_time", "table_id",
+    "cut_at", "error_code", "lake_batches", "min_position", "new_generation", "schema_changes", "source_time",
+    "table_id",
 }  # fmt: skip
 """Members that only seams have; those left out are also columns of changes, or members of other documents."""
 

@@ -153,7 +153,6 @@ def test_tables_that_a_batch_did_not_touch_keep_their_state() -> None:
 
 
 def test_the_grace_time_does_not_run_while_the_request_has_more_batches() -> None:
-    """What the table waits for may be in the next part of a request that ``policy.batch_records`` cut."""
     part = replace(job_of(seq=2), cut_at="2026-01-01T06:00:00+00:00")
     long_ago = replace(BEFORE, waiting_since="2025-12-01T00:00:00+00:00")
     state = waiting(part, long_ago, "no column b")
