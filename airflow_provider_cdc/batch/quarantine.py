@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.batch.job import JobMaker
@@ -193,10 +194,14 @@ def _demand_readable(pipeline: CdcPipeline, lines: Sequence[Mapping[str, Any]]) 
     from functools import partial
 
     from airflow_provider_cdc.commands.decode import changes
+    from airflow_provider_cdc.core.formats.common.record_groups import unbroken_stretches
+    from airflow_provider_cdc.core.formats.contract import Grouped
     from airflow_provider_cdc.core.formats.registry import open_format
 
     reopen = partial(open_format, pipeline.source.format, pipeline.source.options)
-    for change in changes(reopen, [json.dumps(line).encode() for line in lines]):
+    parts = unbroken_stretches(lines) if isinstance(reopen(), Grouped) else [lines]
+    every = (changes(reopen, [json.dumps(line).encode() for line in part]) for part in parts)
+    for change in chain.from_iterable(every):
         if change["kind"] == "error":
             raise DataError(
                 "quarantine.unreadable",

@@ -275,8 +275,8 @@ def _apply(
         or any(s.state == TableStatus.PARKED for s in [*states, *still_parked(job, states)])
     ):
         result.status = ResultStatus.PARKED
-    done = [task for task in plan.tasks if task not in not_rebuilt]
-    unfit = [row for task in done for row in _unfit(task, reports[task.table_id])]
+    # also those for which a table could not be rebuilt: an operator repairs them first
+    unfit = [row for task in plan.tasks for row in _unfit(task, reports[task.table_id])]
     return result, unfit, planner.asked.every()
 
 

@@ -124,7 +124,9 @@ class _Table:
             self._writer = self._preview
         self._truncates = self._policy.on_truncate != "ignore"
         self._rebuilds = task.rebuilt_seq == job.seq
-        self._changes = TableChanges(self._storage, task, self._timeline, self._format, truncates=self._truncates)
+        self._changes = TableChanges(
+            self._storage, task, self._timeline, self._format, job.seq, truncates=self._truncates
+        )
 
     @property
     def first(self) -> dict[str, Any]:
@@ -256,7 +258,10 @@ class _Table:
         if done < self._job.seq:
             return ApplyReport(task.table_id, ApplyStatus.AHEAD, target.version, state=state)
         counts = {name: facts[name] for name in ("upserts", "deletes", "lossy")}
-        return ApplyReport(task.table_id, ApplyStatus.REPEATED, target.version, state=state, **counts)
+        left_out = facts.get("failures", [])  # commits of earlier releases do not state them
+        return ApplyReport(
+            task.table_id, ApplyStatus.REPEATED, target.version, state=state, failures=left_out, **counts
+        )
 
     def _guard(self, target: DeltaLocation) -> None:
         """Refuse a location that is not what the ledger remembers."""
@@ -312,6 +317,7 @@ class _Table:
             "upserts": step.upserts.num_rows,
             "deletes": step.deletes.num_rows,
             "lossy": plan.lossy,
+            "failures": [asdict(item) for item in plan.failures],
         }
         commit = Commit(self._app, self._job.seq, facts)
         pending = pending_deletes.read(self._storage, self._job.pipeline, task.base)
@@ -344,6 +350,7 @@ class _Table:
             if action.later is not None:
                 self._demand_fit(plan)
                 facts["upserts"] = rows
+                facts["failures"] = [asdict(item) for item in plan.failures]
 
         action.typed = typed
         if action.verb == "create":

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import gc
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,7 +18,7 @@ from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import SourceError, out_of_memory
 from airflow_provider_cdc.core.formats.common.clock_positions import ClockPositions, FixedClocks
 from airflow_provider_cdc.core.formats.common.record_faults import decode_all
-from airflow_provider_cdc.core.formats.common.record_groups import whole_groups
+from airflow_provider_cdc.core.formats.common.record_groups import unbroken_stretches, whole_groups
 from airflow_provider_cdc.core.formats.contract import Format, Grouped, Records
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import is_clock_position, is_stale
@@ -85,6 +86,23 @@ def land_repaired(
     :param clocks: of a format without positions: the clock that each record's partition showed when it was read.
     """
     fmt = open_format(job.format, job.format_options)
+    # what they show about the source's log was true when they were written
+    alone = replace(job, chunks=[])
+    result = LandReport()
+    for some in unbroken_stretches(records) if isinstance(fmt, Grouped) else [records]:
+        positions = FixedClocks(clocks) if fmt.order == "clock" else None
+        report = land(alone, _columns(some), secrets, fmt, positions)
+        result.groups += report.groups
+        result.schema_changes += report.schema_changes
+        result.descriptions += report.descriptions
+        result.records += report.records
+        result.changes = dict(Counter(result.changes) + Counter(report.changes))
+        result.unreadable = merged(result.unreadable, report.unreadable)
+    return result
+
+
+def _columns(records: Sequence[Mapping[str, Any]]) -> list[Records]:
+    """Return stated records by partition, in offset order."""
     parts: dict[tuple[str, int], Records] = {}
     for entry in sorted(records, key=lambda record: (record["topic"], record["partition"], record["offset"])):
         here = (entry["topic"], entry["partition"])
@@ -94,11 +112,7 @@ def land_repaired(
         cells = (entry["offset"], entry.get("timestamp"), _bytes(entry.get("key")), _bytes(entry.get("value")), headers)
         for column, cell in zip(columns, cells, strict=True):
             column.append(cell)
-    # what they show about the source's log was true when they were written
-    alone = replace(job, chunks=[])
-    report = land(alone, parts.values(), secrets, fmt, FixedClocks(clocks) if fmt.order == "clock" else None)
-    report.stretches, report.statements, report.clocks = [], [], []
-    return report
+    return list(parts.values())
 
 
 def _bytes(text: str | None) -> bytes | None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.clock_order import next_to_copies, order_unknown, rows_of_name, unordered_with
+from airflow_provider_cdc.core.apply.partial_images import rewind_needed
 from airflow_provider_cdc.core.apply.repeated_rows import SENT_COLUMNS, with_sending, without_repeats_across
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS
 from airflow_provider_cdc.core.apply.row_copies import identities
@@ -28,13 +29,15 @@ class TableChanges:
     """The changes of the spans of one task.
 
     :param timeline: of the table.
+    :param seq: number of the batch.
     :param truncates: whether TRUNCATE empties the table.
     :ivar first: topic, partition and offset of the first record that was read.
     """
 
     def __init__(
-        self, storage: Storage, task: ApplyTask, timeline: TableTimeline, wire: Format, *, truncates: bool
+        self, storage: Storage, task: ApplyTask, timeline: TableTimeline, wire: Format, seq: int, *, truncates: bool
     ) -> None:
+        self._seq = seq
         self._storage, self._task, self._timeline, self._wire = storage, task, timeline, wire
         self._by_clock = wire.order == "clock"
         self._truncates = truncates
@@ -47,6 +50,7 @@ class TableChanges:
         """
         task = self._task
         fresh = self.of(task.spans, images)
+        self._demand_before_repaired()
         before = self._applied_from(task.late_from) if task.late_from is not None and task.context else None
         older = None
         if self._by_clock:
@@ -66,6 +70,27 @@ class TableChanges:
         if older is not None:
             again = pa.concat_tables([again, older.filter(pc.less(older.column("position"), task.late_from))])
         return pa.concat_tables([fresh.filter(keyed), unknown]), again
+
+    def _demand_before_repaired(self) -> None:
+        """Demand that a table without key goes back behind the rows that an operator replays in this batch.
+
+        What was landed of such a row counts no more, and other rows may look like it: the applied changes do not show
+        whether the table holds it.
+
+        :raises RewindNeeded: the table is further on.
+        """
+        task = self._task
+        files = {file for one in task.settled if one.seq == self._seq for file in one.files}
+        repaired = [group for span in task.spans for group in span.groups if group.file in files]
+        if task.base is None or not repaired:
+            return
+        rows = read_groups(self._storage, repaired, ["position"])
+        first = pc.min(rows.filter(pc.invert(self._in_keyed_version(rows))).column("position")).as_py()
+        if first is None or (task.rewind_to is not None and task.rewind_to <= first):
+            return
+        if first <= task.base.applied_position:
+            name = f"{task.database}.{task.table}"
+            raise rewind_needed(name, "rows of a table without key are replayed from the quarantine", first)
 
     def _without_replayed(self, fresh: pa.Table) -> pa.Table:
         """Return the changes without those of row groups that the table holds: some rows look all alike.

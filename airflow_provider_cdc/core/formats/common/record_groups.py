@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from airflow_provider_cdc.core.formats.contract import Grouped, Records, SliceInfo
 
@@ -147,6 +147,22 @@ def last_cut(parts: Sequence[SliceInfo | None], *, from_start: bool) -> int | No
         if not groups.open:
             cut = record + 1
     return cut
+
+
+def unbroken_stretches(records: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """Return stated records in stretches of a partition without gaps: numbers run on in no other.
+
+    :param records: as ``Decision.repaired`` has them.
+    """
+    parts: list[list[Mapping[str, Any]]] = []
+    before: tuple[str, int, int] | None = None
+    for record in sorted(records, key=lambda record: (record["topic"], record["partition"], record["offset"])):
+        name = (record["topic"], record["partition"], record["offset"])
+        if before is None or name != (*before[:2], before[2] + 1):
+            parts.append([])
+        parts[-1].append(record)
+        before = name
+    return parts
 
 
 def whole_groups(
