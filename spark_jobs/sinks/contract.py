@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -23,7 +23,8 @@ class Action:
     :param deletes: keys to remove, for ``merge``.
     :param key: names of the key's columns, for ``merge``.
     :param later: rows that are typed while they are written, in addition to ``rows``, which has none then.
-    :param typed: is called with the number of rows when all are typed, before the commit; what it raises prevents that.
+    :param remaining: for ``create`` and ``overwrite``, stored rows that the table keeps, read while it is written.
+    :param typed: is called with the number of new rows when all are typed; what it raises prevents the commit.
     """
 
     verb: Verb
@@ -32,6 +33,7 @@ class Action:
     deletes: pa.Table | None = None
     key: Sequence[str] = field(default_factory=tuple)
     later: LaterRows | None = None
+    remaining: Iterable[pa.Table] | None = None
     typed: Callable[[int], None] = field(default=lambda rows: None)
 
     @property
@@ -42,7 +44,8 @@ class Action:
         )
 
     def pieces(self) -> Iterator[pa.Table]:
-        """Yield all rows; to be called once."""
+        """Yield all rows, those that the table keeps first; to be called once."""
+        yield from self.remaining or ()
         count = self.rows.num_rows
         if self.rows.num_rows:
             yield self.rows

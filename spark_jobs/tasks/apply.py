@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -16,7 +18,7 @@ from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
 from airflow_provider_cdc.core.apply.resolve import resolve
 from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
-from airflow_provider_cdc.core.apply.table_rewrite import after_steps
+from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, remaining_pieces
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.core.faults import course, may_be_caught
@@ -341,10 +343,15 @@ class _Table:
                 step.type_now()
                 later = None
             mapper = Mapper(self._timeline.versions, self._timeline.fills, self._types, plan.lossy)
-            rows, pending = after_steps(self._stored() if keeps else None, pending, base_schema, plan.steps, mapper)
+            remaining = None
+            if keeps and base_schema is not None and goes_in_pieces(pending, plan.steps):
+                stored = self._stored_pieces(base_schema)
+                remaining = remaining_pieces(stored, base_schema, plan.steps, mapper)
+            content = self._stored() if keeps and remaining is None else None
+            rows, pending = after_steps(content, pending, base_schema, plan.steps, mapper)
             pending_deletes.write(self._storage, self._job.pipeline, task.table_id, self._job.seq, pending)
             self._has_pending = pending.num_rows > 0
-            action = Action("overwrite" if target.exists else "create", commit, rows, later=later)
+            action = Action("overwrite" if target.exists else "create", commit, rows, later=later, remaining=remaining)
 
         def typed(rows: int) -> None:
             if action.later is not None:
@@ -376,16 +383,30 @@ class _Table:
 
     def _stored(self, keys: pa.Table | None = None) -> pa.Table:
         """Return the rows that the result starts from; with keys those that may have one of them."""
+        with self._base() as location:
+            return location.rows(keys)
+
+    def _stored_pieces(self, schema: TableSchema) -> Iterator[pa.Table]:
+        """Yield the rows that the result starts from, which lie under a schema, some at a time."""
+        key = schema.key_columns
+        with self._base() as location:
+            yield from location.pieces(key[0].name if key else None)
+
+    @contextmanager
+    def _base(self) -> Iterator[DeltaLocation]:
+        """Open the version that the result starts from.
+
+        :raises RewindNeeded: it is gone, the table starts from all that the change log has.
+        """
         base = self._task.base
         assert base is not None and base.version is not None
-        # all that the change log has, from the beginning
         gone = RewindNeeded("apply.version_gone", "the version to go back to is gone")
         try:
             location = DeltaLocation(base.location, self._options, base.version)
             done = location.applied(self._app)
             if done is None or done > base.applied_seq:
                 raise gone  # the location was made again since, for this table or another one
-            return location.rows(keys)
+            yield location
         except SinkError:
             if self._task.rewind_to is None:
                 raise

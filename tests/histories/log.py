@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import spark_jobs.lake.change_log
+import spark_jobs.sinks.delta.stored_files
 import spark_jobs.tasks.land
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.model.offsets import OffsetRange
@@ -89,6 +90,7 @@ class Log:
         monkeypatch.setattr(DeltaLocation, "_guarded", commit)
         monkeypatch.setattr(Storage, "create_json", create)
         monkeypatch.setattr(spark_jobs.lake.change_log, "_ROW_GROUP_BYTES", 4_000)  # so that tables have several
+        monkeypatch.setattr(spark_jobs.sinks.delta.stored_files, "PIECE_BYTES", 300)  # a few rows at a time
         monkeypatch.setattr(LogWriter, "close", lambda writer: self.reached("land", lambda: close(writer)))
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -31,11 +31,42 @@ def after_steps(
             content = mapper.content(content, schema, step.version, version)
             pending = mapper.content(pending, schema, step.version, version) if pending.num_columns else empty
         if step.keyed:
-            names = [column.name for column in step.schema.key_columns]
-            content = without_keys(content, pa.concat_tables([step.deletes, step.upserts.select(names)]), names)
+            keys = _keys(step)
+            content = without_keys(content, keys, keys.column_names)
             content, pending = pa.concat_tables([content, step.upserts]), empty
         else:
             content, pending = multiset_sum(content, step.upserts, pa.concat_tables([pending, step.deletes]))
         schema, version = step.schema, step.version
     assert content is not None  # a plan has at least one step
     return content, pending
+
+
+def goes_in_pieces(pending: pa.Table, steps: Sequence[MergeStep]) -> bool:
+    """Return whether what stays of a stored row depends on no other stored row: rows without key go for each other."""
+    return not pending.num_rows and all(step.keyed or not step.deletes.num_rows for step in steps)
+
+
+def remaining_pieces(
+    pieces: Iterable[pa.Table], base: TableSchema, steps: Sequence[MergeStep], mapper: Mapper
+) -> Iterator[pa.Table]:
+    """Yield what stays of stored rows after all steps, a piece at a time; with the steps' own rows it is the content.
+
+    :param pieces: stored rows under ``base``.
+    :param steps: for which :func:`goes_in_pieces` holds.
+    """
+    if any(step.clear for step in steps):
+        return
+    gone = [_keys(step) if step.keyed else None for step in steps]
+    for piece in pieces:
+        content, schema, version = piece, base, None
+        for step, keys in zip(steps, gone, strict=True):
+            content = mapper.content(content, schema, step.version, version)
+            if keys is not None:
+                content = without_keys(content, keys, keys.column_names)
+            schema, version = step.schema, step.version
+        yield content
+
+
+def _keys(step: MergeStep) -> pa.Table:
+    """Return the keys whose stored row a step removes or replaces."""
+    return pa.concat_tables([step.deletes, step.upserts.select([column.name for column in step.schema.key_columns])])

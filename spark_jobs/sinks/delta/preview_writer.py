@@ -27,12 +27,13 @@ class PreviewWriter:
 
     def commit(self, target: DeltaLocation, action: Action) -> int | None:
         """Type the rows of an action and count the files; return the version that the table has."""
-        rows = pa.concat_tables([action.rows.schema.empty_table(), *action.pieces()])
+        keys = [piece.select(action.key) for piece in action.pieces()]
         if target.exists and action.verb in ("merge", "overwrite"):
             files = pa.table(target.table.get_add_actions())
             sizes = files.column("size_bytes").to_pylist()
             if action.verb == "merge":
-                parts = [table.select(action.key) for table in (rows, action.deletes) if table is not None]
-                sizes = [file.size for file in files_with(files, pa.concat_tables(parts))]
+                assert action.deletes is not None
+                merged = pa.concat_tables([action.deletes.select(action.key), *keys])
+                sizes = [file.size for file in files_with(files, merged)]
             self.files, self.file_bytes = len(sizes), sum(sizes)
         return target.version

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -41,17 +43,33 @@ def files_with(actions: pa.Table, keys: pa.Table) -> list[StoredFile]:
     if not keys.num_rows:
         return []
     key_bounds = KeyBounds(keys)
-    files, bounds = actions.select(["path", "size_bytes"]).to_pylist(), bounds_of(actions, key_bounds.names)
-    stored = [
-        StoredFile(file["path"], file["size_bytes"], selected)
-        for file, stated in zip(files, bounds, strict=True)
-        if len(selected := key_bounds.within(stated))
-    ]
     first = key_bounds.names[0] if key_bounds.names else None
-    lows = {file["path"]: stated[first][0] for file, stated in zip(files, bounds, strict=True) if first in stated}
-    unknown = [file for file in stored if lows.get(file.path) is None]
-    known = [file for file in stored if lows.get(file.path) is not None]
-    return [*sorted(known, key=lambda file: lows[file.path]), *unknown]
+    files = zip(_stored(actions), bounds_of(actions, key_bounds.names), strict=True)
+    within = [(replace(file, keys=key_bounds.within(stated)), stated) for file, stated in files]
+    return _in_order([(file, stated) for file, stated in within if len(file.keys)], first)
+
+
+def all_files(actions: pa.Table, first: str | None) -> list[StoredFile]:
+    """Return all files.
+
+    :param actions: ``get_add_actions`` of delta-rs.
+    :param first: column in whose order, where its bounds are stated.
+    """
+    names = [] if first is None else [first]
+    return _in_order(list(zip(_stored(actions), bounds_of(actions, names), strict=True)), first)
+
+
+def _stored(actions: pa.Table) -> list[StoredFile]:
+    none: IntArray = np.empty(0, dtype=np.int64)
+    columns = actions.select(["path", "size_bytes"]).to_pylist()
+    return [StoredFile(file["path"], file["size_bytes"], none) for file in columns]
+
+
+def _in_order(files: list[tuple[StoredFile, dict[str, tuple[Any, Any]]]], first: str | None) -> list[StoredFile]:
+    """Return files in the order of a column's least value, those behind for which it is not known."""
+    unknown = [file for file, stated in files if stated.get(first or "", (None, None))[0] is None]
+    known = [(stated[first][0], file) for file, stated in files if first in stated and stated[first][0] is not None]
+    return [*(file for _, file in sorted(known, key=lambda pair: pair[0])), *unknown]
 
 
 @contextmanager
@@ -70,15 +88,17 @@ def holding(file: pq.ParquetFile, keys: pa.Table) -> BoolArray:
     return having_keys(stored, keys, keys.column_names)
 
 
-def chosen_rows(file: pq.ParquetFile, selected: BoolArray, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield selected rows of a file, a few at a time if they are large."""
-    metadata, mask = file.metadata, pa.array(selected)
+def chosen_rows(file: pq.ParquetFile, selected: BoolArray | None, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield selected rows of a file, all for None, a few at a time if they are large."""
+    metadata, mask = file.metadata, None if selected is None else pa.array(selected)
     size = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
     count = max(1, PIECE_BYTES * metadata.num_rows // max(1, size))
     start = 0
     for batch in file.iter_batches(count, columns=schema.names, use_threads=False):
         # cast first: files of delta-rs' merge are read as views, which Arrow cannot filter
-        rows = completed(pa.Table.from_batches([batch]), schema).filter(mask.slice(start, batch.num_rows))
+        rows = completed(pa.Table.from_batches([batch]), schema)
+        if mask is not None:
+            rows = rows.filter(mask.slice(start, batch.num_rows))
         start += batch.num_rows
         if rows.num_rows:
             yield rows

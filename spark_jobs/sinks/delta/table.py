@@ -22,7 +22,15 @@ from airflow_provider_cdc.core.faults import may_be_caught
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.data_files import DataFiles
 from spark_jobs.sinks.delta.key_merge import KeyMerge
-from spark_jobs.sinks.delta.stored_files import chosen_rows, each_known, files_with, normal, opened, read_columns
+from spark_jobs.sinks.delta.stored_files import (
+    all_files,
+    chosen_rows,
+    each_known,
+    files_with,
+    normal,
+    opened,
+    read_columns,
+)
 
 # commits that leave a table's rows as they are
 _MAINTENANCE = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "CHECKPOINT", "REORG"})
@@ -173,6 +181,23 @@ class DeltaLocation:
             return pa.concat_tables(
                 [schema.empty_table(), *(rows.filter(pa.array(each_known(rows, keys))) for rows in batches)]
             )
+
+    def pieces(self, first: str | None = None) -> Iterator[pa.Table]:
+        """Yield all rows, columns in the table's order, some at a time.
+
+        :param first: column in whose order the files are read.
+        """
+        table = self.table
+        schema = pa.schema(table.schema().to_arrow())
+        with self._reading():
+            if not self.takes_files:
+                for batch in QueryBuilder().register("t", table).execute("SELECT * FROM t"):
+                    yield normal(pa.table(batch), schema)
+                return
+            storage = Storage(self.location, self._options)
+            for stored in all_files(pa.table(table.get_add_actions()), first):
+                with opened(storage, stored) as file:
+                    yield from chosen_rows(file, None, schema)
 
     def _rows_with(self, keys: pa.Table, schema: pa.Schema) -> Iterator[pa.Table]:
         """Yield the rows that may have one of some keys, from the files that may hold them."""

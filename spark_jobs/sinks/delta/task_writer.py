@@ -36,7 +36,7 @@ class TaskWriter:
 
 def _in_pieces(target: DeltaLocation, action: Action) -> bool:
     """Return whether an action is carried out with files that are written a piece at a time."""
-    pieces = action.later is not None or _misstated(action.rows.schema)
+    pieces = action.later is not None or action.remaining is not None or _misstated(action.rows.schema)
     if not target.exists:
         return pieces
     if not target.takes_files:

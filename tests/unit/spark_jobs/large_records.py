@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two batches of records of 8 MB into one table, in a process of their own that reports how much memory it took."""
+"""Carry out batches of one table with records of 8 MB, in a process of their own that reports how much memory it took.
+
+Two batches bring rows, a third renames a column.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,11 @@ def text(batch: int, number: int) -> str:
 def records(chunks: Sequence[OffsetRange], *_: Any, **__: Any) -> Iterator[Records]:
     """Give the records of a batch one by one; every batch has the same keys."""
     (chunk,) = chunks
+    if chunk.topic == "schema":
+        rename = {"ts_ms": 2000, "databaseName": "shop", "ddl": "ALTER TABLE shop.t RENAME COLUMN v TO w"}
+        rename["source"] = {"db": "shop", "table": "t", "file": "b.000002", "pos": 4, "row": 0, "ts_ms": 2000}
+        yield Records("schema", 0, [0], [None], [None], [json.dumps(rename).encode()], [])
+        return
     for offset in range(chunk.start, chunk.end):
         batch, number = divmod(offset, RECORDS)
         source = {"db": "shop", "table": "t", "file": "b.000001", "pos": offset + 4, "row": 0, "ts_ms": 1000}
@@ -38,16 +46,16 @@ def records(chunks: Sequence[OffsetRange], *_: Any, **__: Any) -> Iterator[Recor
 
 
 def carry_out(root: str, key: str) -> None:
-    """Land and apply both batches."""
+    """Land and apply all batches."""
     land.read_chunks = records
     rules = TableRules.from_document({"shop.t": {"create": f"CREATE TABLE shop.t (id INT {key}, v LONGTEXT)"}})
     states: list[TableState] = []
-    for seq in (1, 2):
-        chunk = OffsetRange("t", 0, (seq - 1) * RECORDS, seq * RECORDS)
-        span = {"start": {"t": {"0": chunk.start}}, "end": {"t": {"0": chunk.end}}}
+    rows = [OffsetRange("t", 0, 0, RECORDS), OffsetRange("t", 0, RECORDS, 2 * RECORDS)]
+    for seq, chunk in enumerate([*rows, OffsetRange("schema", 0, 0, 1)], 1):
+        span = {"start": {chunk.topic: {"0": chunk.start}}, "end": {chunk.topic: {"0": chunk.end}}}
         time, policy, earlier = "2026-01-01T00:00:00+00:00", RunPolicy(), list(range(1, seq))
         job = JobDocument(
-            "p", seq, time, root, "debezium-json", {}, None, {}, [chunk], policy, rules, earlier, [], states, **span
+            "p", seq, time, root, "debezium-json", {}, "schema", {}, [chunk], policy, rules, earlier, [], states, **span
         )
         result = sync(job, {}, lambda function, items: [function(item) for item in items], lambda line: None)
         assert result.status == "done", result.tables

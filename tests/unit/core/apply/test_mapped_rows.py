@@ -13,8 +13,9 @@ import pytest
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan
 from airflow_provider_cdc.core.apply.resolve import resolve
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
-from airflow_provider_cdc.core.apply.table_rewrite import after_steps
+from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, remaining_pieces
 from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.timeline.barriers import barriers
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, server_of
@@ -74,9 +75,23 @@ def content(
         table_of(changes), timeline, base, wire, TypeOptions(), base_position=position, read=lambda _: table
     )
     assert plan.failures == []
+    lossy = Counter(plan.lossy)
     mapper = Mapper(timeline.versions, timeline.fills, TypeOptions(), plan.lossy)
     result, _ = after_steps(table, pa.table({}), base, plan.steps, mapper)
+    demand_same_in_pieces(result, table, base, plan, Mapper(timeline.versions, timeline.fills, TypeOptions(), lossy))
+    assert lossy == plan.lossy
     return [row["v"] for row in sorted(result.to_pylist(), key=lambda row: row["id"])], plan.lossy
+
+
+def demand_same_in_pieces(
+    content: pa.Table, stored: pa.Table, base: TableSchema, plan: MergePlan, mapper: Mapper
+) -> None:
+    """Demand that stored rows that are carried one by one, and then the plan's own, are the content."""
+    assert goes_in_pieces(pa.table({}), plan.steps)
+    rows = (stored.slice(number, 1) for number in range(stored.num_rows))
+    remaining = remaining_pieces(rows, base, plan.steps, mapper)
+    added, _ = after_steps(None, pa.table({}), base, plan.steps, mapper)
+    assert pa.concat_tables([*remaining, added]).to_pylist() == content.to_pylist()
 
 
 @pytest.mark.parametrize(("old", "new"), FREE)
