@@ -26,6 +26,7 @@ from spark_jobs.lake.storage import Storage
 # rows of several tables sorted at a time: more would leave the processor's cache, fewer leave each table crumbs
 _SORTED_TOGETHER = 20_000
 _ROW_GROUP_BYTES = 16 << 20  # in memory, of one table: held longer, rows only grow cold before they are written
+_COMBINED_ROWS = 500_000  # rows without images that lie in one piece
 _KEPT_PIECES = 4  # row groups whose images a task keeps while it reads them in portions
 
 
@@ -342,7 +343,7 @@ def _snapshots(rows: pa.Table) -> list[tuple[str, int]]:
 def read_groups(
     storage: Storage, groups: Sequence[RowGroup], columns: Sequence[str], *, before_of: Sequence[str] | None = None
 ) -> pa.Table:
-    """Read row groups, files in the order of their names, row groups in order.
+    """Read row groups, files and the row groups of each by their first position: one partition needs no sorting then.
 
     :param before_of: operations whose image ``before`` is read, None means all; it is half of what updates carry.
     """
@@ -356,14 +357,15 @@ def read_groups(
 def _each_group(
     storage: Storage, groups: Sequence[RowGroup], columns: Sequence[str]
 ) -> Iterator[tuple[tuple[str, int], pa.Table]]:
-    """Read row groups, each with its file and number: files in the order of their names, row groups in order."""
-    by_file: dict[str, list[int]] = {}
-    for group in groups:
-        by_file.setdefault(group.file, []).append(group.row_group)
-    for name in sorted(by_file):
+    """Read row groups, each with its file and number: files, and row groups of a file, by their first position."""
+    by_file: dict[str, list[RowGroup]] = {}
+    for group in sorted(groups, key=lambda group: (group.min_position, group.row_group)):
+        by_file.setdefault(group.file, []).append(group)
+    for name, of_file in by_file.items():
         with _opened(storage, name) as file:
-            for number in sorted(by_file[name]):
-                yield (name, number), file.read_row_group(number, columns=list(columns), use_threads=False)
+            for group in of_file:
+                rows = file.read_row_group(group.row_group, columns=list(columns), use_threads=False)
+                yield (name, group.row_group), rows
 
 
 @contextmanager
@@ -471,7 +473,7 @@ def read_without_images(
     :param columns: as of :func:`read_groups`, images included; so is ``before_of``.
     :param images: takes where they are stored.
     """
-    tables = []
+    tables, small = [], list[pa.Table]()
     for row_group, rows in _each_group(storage, groups, columns):
         start = int(next(iter(images.values())).lengths.sum())
         table = rows.drop_columns(list(images))
@@ -482,8 +484,18 @@ def read_without_images(
             rows = _only_before(rows, before_of)
         for name in images:
             table = table.append_column(has(name), pc.is_valid(rows.column(name)))
-        tables.append(table)
+        small.append(table)
+        if sum(part.num_rows for part in small) >= _COMBINED_ROWS:
+            tables.append(_combined(small))
+            small = []
+    if small:
+        tables.append(_combined(small))
     return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _combined(tables: list[pa.Table]) -> pa.Table:
+    """Copy tables into one piece: many small buffers among those of images would leave holes in the memory."""
+    return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
 
 
 @contextmanager

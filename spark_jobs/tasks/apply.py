@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.foreign_key_actions import RowsUnknown
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan, MergeStep
+from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
-from airflow_provider_cdc.core.apply.resolve import resolve
+from airflow_provider_cdc.core.apply.resolve import ordered, resolve
 from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, remaining_pieces
@@ -169,21 +170,17 @@ class _Table:
         """
         task = self._task
         images = {name: StoredImages(self._storage, name) for name in ("before", "after")} if in_pieces else None
-        fresh, applied = self._changes.read(images)
         plan = resolve(
-            fresh,
+            self._ordered(images),
             self._timeline,
             base_schema,
             self._format,
             self._types,
             base_position=task.base.applied_position if task.base else "",
             truncates=self._truncates,
-            applied=applied,
             read=self._stored,
             snapshot_position=task.snapshot_position,
-            stored_images=images,
         )
-        del fresh, applied  # as large as what is written now
         self._demand_fit(plan)
         ForeignKeys(
             task, self._timeline, self._format, self._types, self._changes, self._stored, truncates=self._truncates
@@ -202,6 +199,11 @@ class _Table:
             files=self._preview.files,
             file_bytes=self._preview.file_bytes,
         )
+
+    def _ordered(self, images: dict[str, StoredImages] | None) -> Changes:
+        """Read the changes in source order; what they are sorted from, which is as large, is gone then."""
+        fresh, applied = self._changes.read(images)
+        return ordered(fresh, applied, images)
 
     def _demand_fit(self, plan: MergePlan) -> None:
         """Refuse a table of which too many rows do not fit."""

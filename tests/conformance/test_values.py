@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan
 from airflow_provider_cdc.core.apply.repeated_rows import SENT_COLUMNS, with_sending
-from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, resolve
+from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, ordered, resolve
 from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
 from airflow_provider_cdc.core.formats.common.clock_positions import ClockPositions
 from airflow_provider_cdc.core.formats.contract import Records
@@ -76,7 +76,7 @@ def resolved(
     owner = timeline.owner(TableName(DATABASE, "hard"), "~")
     assert owner is not None
     try:
-        plan = resolve(rows, timeline.tables[owner], None, wire, TypeOptions())
+        plan = resolve(ordered(rows), timeline.tables[owner], None, wire, TypeOptions())
     except SchemaMissing:
         return None, errors
     return plan, errors

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.arrays import IntArray
+from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 
 _IMAGES = ["before", "after"]
 STORED_ROW = "stored_row"  # of a change whose images are stored elsewhere: the number of its row there
@@ -59,6 +59,21 @@ class Changes:
             self.images = {name: Images.of(table.column(name), order) for name in _IMAGES}
         else:
             self.images = {name: Images.of_stored(stored[name], table, name, order) for name in _IMAGES}
+        self._ops, self._op_names = _op_numbers(self.rows.column("op"))
+
+    def are(self, *ops: str, rows: IntArray | None = None) -> BoolArray:
+        """Return which rows are of some operations.
+
+        :param rows: row indexes; None for all rows.
+        """
+        numbers = [number for number, name in enumerate(self._op_names) if name in ops]
+        flags: BoolArray = np.isin(self._ops if rows is None else self._ops[rows], numbers)
+        return flags
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of rows of each operation."""
+        counted = np.bincount(self._ops, minlength=len(self._op_names)).tolist()
+        return {name: count for name, count in zip(self._op_names, counted, strict=True) if count}
 
     def to_compare(self, row_indexes: IntArray) -> pa.Table:
         """Return some changes with their images, or with digests of images that are stored."""
@@ -162,6 +177,15 @@ class Picked:
     def slice(self, start: int, length: int) -> pa.Array:
         """Return a stretch of them."""
         return self.images.at(self.row_indexes[start : start + length])
+
+
+def _op_numbers(ops: pa.ChunkedArray) -> tuple[np.ndarray[tuple[int], np.dtype[np.int8]], list[str]]:
+    """Return the number of each row's operation, and the operations by number."""
+    if not pa.types.is_dictionary(ops.type):
+        ops = ops.dictionary_encode()
+    chunks = ops.unify_dictionaries().chunks
+    numbers = [chunk.indices.to_numpy().astype(np.int8) for chunk in chunks]
+    return np.concatenate([np.zeros(0, np.int8), *numbers]), chunks[0].dictionary.to_pylist() if chunks else []
 
 
 def ascending(position: pa.ChunkedArray) -> bool:

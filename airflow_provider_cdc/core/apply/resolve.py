@@ -36,7 +36,7 @@ RESOLVE_COLUMNS = ["topic", "partition", "offset", "index", "op", "position", "b
 
 
 def resolve(
-    changes: pa.Table,
+    changes: Changes,
     timeline: TableTimeline,
     base: TableSchema | None,
     wire: Format,
@@ -44,34 +44,26 @@ def resolve(
     *,
     base_position: str = "",
     truncates: bool = True,
-    applied: pa.Table | None = None,
     read: ReadRows | None = None,
     snapshot_position: str = "",
-    stored_images: Mapping[str, StoredPieces] | None = None,
 ) -> MergePlan:
     """Resolve the changes of one table.
 
-    :param changes: its row changes (:data:`RESOLVE_COLUMNS`), in any order and with repeats; of formats ordered by
-        clock with the columns that reveal repeats (:func:`core.apply.repeated_rows.with_sending`).
+    :param changes: its row changes (:func:`ordered`). If their images are stored elsewhere, rows of a plan of one step
+        are typed when they are written.
     :param timeline: the table's schema changes by position.
     :param base: schema that the stored rows lie under, None when nothing is stored.
     :param base_position: newest position that the stored rows went through; clears up to it are done.
     :param truncates: whether TRUNCATE empties the table; if not, it is passed over.
-    :param applied: changes that the stored rows went through and that late ones have to be compared with.
     :param read: reads stored rows, for updates whose images are partial.
     :param snapshot_position: where the snapshot stands that the content begins with, empty if it begins with the table.
-    :param stored_images: the images, if ``changes`` name their stored rows instead (:class:`Changes`). Rows of a plan
-        of one step are then typed when they are written.
     :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
     :raises RewindNeeded: partial images came too late for the stored rows, or rows show that applied ones are repeats.
     """
-    if applied is not None:
-        changes = pa.concat_tables([_marked(changes, applied=False), _marked(applied, applied=True)])
-    sorted_changes = Changes(changes, stored_images)
-    rows, versions = sorted_changes.rows, versions_of(sorted_changes.rows, timeline)
+    rows, versions = changes.rows, versions_of(changes.rows, timeline)
     lossy = Counter[str]()
     typer = RowTyper(
-        sorted_changes,
+        changes,
         versions,
         timeline,
         wire,
@@ -87,22 +79,20 @@ def resolve(
         Mapper(timeline.versions, timeline.fills, options),
         timeline.versions,
     )
-    ops = rows.column("op").cast(pa.string())
-    cleared = _last_clear(rows, timeline) if truncates else None
+    cleared = _last_clear(changes, timeline) if truncates else None
     if cleared is not None and unordered_with(cleared, rows.column("position")).any():
         raise order_unknown(timeline, "a TRUNCATE and rows of other partitions")
-    keep = pc.and_(pc.not_equal(ops, "truncate"), pa.array(~typer.foreign))
+    keep = ~changes.are("truncate") & ~typer.foreign
     if cleared is not None:
-        keep = pc.and_(keep, pc.greater_equal(rows.column("position"), cleared))
+        keep &= pc.greater_equal(rows.column("position"), cleared).to_numpy()
     if cleared is None or cleared <= base_position:
         cleared = None  # the stored rows already went through it; only rows that arrive late have to
-    row_indexes = np.flatnonzero(keep.to_numpy(zero_copy_only=False))
-    counts = {str(v["values"]): v["counts"] for v in ops.value_counts().to_pylist()}
-    plan = MergePlan([], typer.failures, lossy, counts)
+    row_indexes = np.flatnonzero(keep)
+    plan = MergePlan([], typer.failures, lossy, changes.counts())
     first = 0 if base is None else _version_of(base, timeline, base_position)
     clear_version = None if cleared is None else timeline.version_at(cleared)
     ends = _part_ends(timeline, first, clear_version)
-    later = stored_images is not None and len(ends) == 1
+    later = changes.images["after"].stored and len(ends) == 1
     for last in ends:
         begin = plan.steps[-1].version + 1 if plan.steps else 0
         of_step = row_indexes[(versions[row_indexes] >= begin) & (versions[row_indexes] <= last)]
@@ -115,6 +105,21 @@ def resolve(
             step = _multiset(typer, of_step, last, clear, later)
         plan.steps.append(step)
     return plan
+
+
+def ordered(
+    fresh: pa.Table, applied: pa.Table | None = None, stored_images: Mapping[str, StoredPieces] | None = None
+) -> Changes:
+    """Put the row changes of one table into source order.
+
+    :param fresh: :data:`RESOLVE_COLUMNS` in any order and with repeats; of formats ordered by clock with the columns
+        that reveal repeats (:func:`core.apply.repeated_rows.with_sending`).
+    :param applied: changes that the stored rows went through and that late ones have to be compared with.
+    :param stored_images: the images, if the changes name their stored rows instead (:class:`Changes`).
+    """
+    if applied is not None:
+        fresh = pa.concat_tables([_marked(fresh, applied=False), _marked(applied, applied=True)])
+    return Changes(fresh, stored_images)
 
 
 def _marked(rows: pa.Table, *, applied: bool) -> pa.Table:
@@ -144,8 +149,8 @@ def versions_of(rows: pa.Table, timeline: TableTimeline) -> IntArray:
     return versions
 
 
-def _last_clear(rows: pa.Table, timeline: TableTimeline) -> str | None:
-    truncates = rows.filter(pc.equal(rows.column("op").cast(pa.string()), "truncate")).column("position").to_pylist()
+def _last_clear(changes: Changes, timeline: TableTimeline) -> str | None:
+    truncates = changes.rows.column("position").filter(pa.array(changes.are("truncate"))).to_pylist()
     return max([*(p for p in truncates if p not in timeline.denied), *timeline.clears], default=None)
 
 
@@ -196,21 +201,22 @@ def _keyed(
 
 def _key_events(typer: RowTyper, row_indexes: IntArray, last: int) -> tuple[pa.Table, IntArray, np.ndarray]:
     """Return in source order every key that a row acquires or releases, the row's index, and whether it acquires it."""
-    wire, ops = typer.wire, typer.changes.rows.column("op").cast(pa.string()).take(pa.array(row_indexes))
-    deleting = pc.equal(ops, "delete").to_numpy(zero_copy_only=False) if len(row_indexes) else np.zeros(0, dtype=bool)
+    wire, changes = typer.wire, typer.changes
+    deleting = changes.are("delete", rows=row_indexes)
     after = typer.typed(row_indexes[~deleting], "after", last, key_only=True, partial=wire.partial_images)
     before = [typer.typed(row_indexes[deleting], "before", last, key_only=True)]
     if wire.updates_move_keys or wire.partial_images:
         # an update without an image before has not moved its key
-        has_before = typer.changes.images["before"].there[row_indexes]
-        updating = pc.equal(ops, "update").to_numpy(zero_copy_only=False) & has_before
+        updating = changes.are("update", rows=row_indexes) & changes.images["before"].there[row_indexes]
         before.append(typer.typed(row_indexes[updating], "before", last, key_only=True))
         after = laid_over(typer, after, before[-1])
-    keys = pa.concat_tables([after.rows, *(left.rows for left in before)])
-    event_rows = np.concatenate([after.row_indexes, *(left.row_indexes for left in before)])
-    fills = np.arange(len(event_rows)) < len(after.row_indexes)
+    if not any(len(left.row_indexes) for left in before):
+        return after.rows, after.row_indexes, np.ones(len(after.row_indexes), dtype=bool)
+    keys = pa.concat_tables([*(left.rows for left in before), after.rows])
+    event_rows = np.concatenate([*(left.row_indexes for left in before), after.row_indexes])
+    fills = np.arange(len(event_rows)) >= len(event_rows) - len(after.row_indexes)
     # of one row the key that it releases comes before the key that it acquires
-    order = np.lexsort((fills, event_rows))
+    order = np.argsort(event_rows, kind="stable")
     return keys.take(pa.array(order)), event_rows[order], fills[order]
 
 
@@ -232,9 +238,8 @@ def _later(typer: RowTyper, row_indexes: IntArray, last: int, *, partial: bool) 
 
 def _multiset(typer: RowTyper, row_indexes: IntArray, last: int, clear: bool, later: bool) -> MergeStep:
     row_indexes, _ = without_copies(typer.changes, row_indexes, typer.flags("applied"), typer.wire)
-    ops = typer.changes.rows.column("op").cast(pa.string()).take(pa.array(row_indexes))
-    added = pc.is_in(ops, pa.array(["snapshot", "insert", "update"])).to_numpy(zero_copy_only=False)
-    removed = pc.is_in(ops, pa.array(["delete", "update"])).to_numpy(zero_copy_only=False)
+    added = typer.changes.are("snapshot", "insert", "update", rows=row_indexes)
+    removed = typer.changes.are("delete", "update", rows=row_indexes)
     schema, none = typer.timeline.versions[last].schema, typer.mapper.rows({}, 0, last, last)
     if later and not removed.any():
         return MergeStep(last, schema, clear, none, none, later=_later(typer, row_indexes[added], last, partial=False))
@@ -254,10 +259,10 @@ def _without_passed_over(typer: RowTyper, row_indexes: IntArray, begins: str) ->
     """
     if typer.wire.snapshot_rows != "shared":
         return row_indexes
-    rows = typer.changes.rows.select(["op", "position"]).take(pa.array(row_indexes))
-    ops = rows.column("op").cast(pa.string())
-    other = pc.and_(pc.equal(ops, "snapshot"), pc.not_equal(rows.column("position"), begins))
-    passed_over = pc.or_(pc.equal(ops, "incremental"), other).to_numpy(zero_copy_only=False)
+    changes = typer.changes
+    positions = changes.rows.column("position").take(pa.array(row_indexes))
+    elsewhere = pc.not_equal(positions, begins).to_numpy()
+    passed_over = changes.are("incremental", rows=row_indexes) | (changes.are("snapshot", rows=row_indexes) & elsewhere)
     if count := int(passed_over.sum()):
         typer.lossy[KEYLESS_SNAPSHOT_ROW] = typer.lossy.get(KEYLESS_SNAPSHOT_ROW, 0) + count
     content_rows: IntArray = row_indexes[~passed_over]

@@ -230,7 +230,7 @@ class RowTyper:
             if column.dropped:
                 arrays[column.id] = pa.nulls(len(row_indexes), arrow_type(column.type, self.options))
                 if image == "after":
-                    absent[column.id] = self._ops_are("update", row_indexes)
+                    absent[column.id] = self.changes.are("update", rows=row_indexes)
 
     def _columns(self, version: int, key_of: TableSchema | None) -> list[Column]:
         columns = self.timeline.versions[version].schema.columns_in_rows
@@ -256,7 +256,7 @@ class RowTyper:
         self, row_indexes: np.ndarray, schema: TableSchema, arrays: dict[int, pa.Array], absent: dict[int, np.ndarray]
     ) -> None:
         """Set the columns that inserted rows lack to the default that their schema has, where that is certain."""
-        inserts = self._ops_are("insert", row_indexes)
+        inserts = self.changes.are("insert", rows=row_indexes)
         for column_id, lacks in absent.items():
             default = _certain_default(schema, column_id) if (lacks & inserts).any() else None
             if default is not None:
@@ -266,18 +266,13 @@ class RowTyper:
                 arrays[column_id] = pc.if_else(pa.array(lacks & inserts), value, values)
                 absent[column_id] = lacks & ~inserts
 
-    def _ops_are(self, op: str, row_indexes: np.ndarray) -> np.ndarray:
-        ops = self.changes.rows.column("op").take(pa.array(row_indexes)).cast(pa.string())
-        flags: np.ndarray = pc.equal(ops, op).to_numpy(zero_copy_only=False)
-        return flags
-
     def _lacking(
         self, row_indexes: np.ndarray, columns: Sequence[Column], absent: Mapping[int, np.ndarray], partial: bool
     ) -> set[int]:
         """Note which rows lack a column that they must have; returns them. NULL would be another value."""
         lacking: dict[int, str] = {}
         if absent:
-            bound = ~self._ops_are("update", row_indexes) if partial else np.ones(len(row_indexes), bool)
+            bound = ~self.changes.are("update", rows=row_indexes) if partial else np.ones(len(row_indexes), bool)
             for column in columns:
                 if column.id in absent:
                     for row in np.flatnonzero(absent[column.id] & bound).tolist():
@@ -308,10 +303,8 @@ class RowTyper:
             .astype(np.int64)[row_indexes]
         )
         marks = self.versions[row_indexes] * (len(texts.dictionary) + 1) + codes
-        order = np.argsort(marks, kind="stable")
-        ends: np.ndarray = np.flatnonzero(np.diff(marks[order])) + 1
         spans = []
-        for members in np.split(order, ends):
+        for members in _equal(marks):
             version, code = divmod(int(marks[members[0]]), len(texts.dictionary) + 1)
             text = None if code == len(texts.dictionary) else texts.dictionary[code].as_py()
             spans.append((version, text, row_indexes[members]))
@@ -324,6 +317,14 @@ class RowTyper:
 
     def _record_of(self, row_index: int) -> dict[str, Any]:
         return {name: self.changes.rows.column(name)[row_index].as_py() for name in ("topic", "partition", "offset")}
+
+
+def _equal(marks: np.ndarray) -> list[np.ndarray]:
+    """Return for each mark the indexes that have it, ascending."""
+    if (marks == marks[0]).all():  # most often, and without copies
+        return [np.arange(len(marks))]
+    order = np.argsort(marks, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(marks[order])) + 1)
 
 
 def _certain_default(schema: TableSchema, column_id: int) -> Default | None:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from airflow_provider_cdc.core.apply.repeated_rows import SENT_COLUMNS, with_sending
-from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, resolve
+from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, ordered, resolve
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.common.clock_positions import ClockPositions
 from airflow_provider_cdc.core.formats.contract import Records
@@ -74,7 +74,7 @@ def decoded(*sent: tuple[int, bytes]) -> tuple[pa.Table, TableTimeline]:
 def content(*sent: tuple[int, bytes]) -> list[tuple[int, str]]:
     """Return the rows that messages leave; each stands on the partition next to it."""
     rows, timeline = decoded(*sent)
-    plan = resolve(rows, timeline, None, open_format("canal-json"), TypeOptions())
+    plan = resolve(ordered(rows), timeline, None, open_format("canal-json"), TypeOptions())
     assert not plan.failures
     return sorted((row["id"], row["v"]) for row in plan.steps[-1].upserts.to_pylist())
 
@@ -154,6 +154,6 @@ def test_a_late_row_leaves_keys_alone_that_it_neither_takes_nor_leaves() -> None
     late, _ = decoded((0, message("INSERT", [(5, "x")])))
     schema, newest = timeline.versions[-1].schema, pc.max(applied.column("position")).as_py()
     wire = open_format("canal-json")
-    plan = resolve(late, timeline, schema, wire, TypeOptions(), base_position=newest, applied=applied)
+    plan = resolve(ordered(late, applied), timeline, schema, wire, TypeOptions(), base_position=newest)
     assert plan.steps[-1].upserts.to_pylist() == [{"id": 5, "v": "x"}]
     assert not plan.steps[-1].deletes.num_rows

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from airflow_provider_cdc.core.apply.resolve import resolve
+from airflow_provider_cdc.core.apply.resolve import ordered, resolve
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps
 from airflow_provider_cdc.core.errors import DataError
@@ -49,7 +49,9 @@ def content(
     base = timeline.versions[at].schema
     table = pa.Table.from_pylist(stored, arrow_schema(base, options))
     wire = open_format("canal-protobuf")
-    plan = resolve(table_of(changes), timeline, base, wire, options, read=lambda _: table, base_position=position)
+    plan = resolve(
+        ordered(table_of(changes)), timeline, base, wire, options, read=lambda _: table, base_position=position
+    )
     assert plan.failures == []
     mapper = Mapper(timeline.versions, timeline.fills, options, plan.lossy)
     result, _ = after_steps(table, pa.table({}), base, plan.steps, mapper)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.apply.resolve import resolve
+from airflow_provider_cdc.core.apply.resolve import ordered, resolve
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import WIDTHS, partition_number
@@ -37,7 +37,7 @@ def outcome(changes: Iterable[dict[str, Any]], tool: str) -> Content:
     """Return the rows that a batch writes and the keys that it deletes."""
     wire = open_format(tool)
     changed_rows = clock_table_of(changes) if wire.order == "clock" else table_of(changes)
-    plan = resolve(changed_rows, timeline_of(CREATE), None, wire, TypeOptions())
+    plan = resolve(ordered(changed_rows), timeline_of(CREATE), None, wire, TypeOptions())
     assert plan.failures == []
     (step,) = plan.steps
     rows = sorted((item["id"], item["v"]) for item in step.upserts.to_pylist())

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan
-from airflow_provider_cdc.core.apply.resolve import resolve
+from airflow_provider_cdc.core.apply.resolve import ordered, resolve
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, remaining_pieces
 from airflow_provider_cdc.core.formats.registry import open_format
@@ -72,7 +72,7 @@ def content(
     table = pa.Table.from_pylist(rows, arrow_schema(base, TypeOptions()))
     wire = open_format("canal-protobuf")
     plan: MergePlan = resolve(
-        table_of(changes), timeline, base, wire, TypeOptions(), base_position=position, read=lambda _: table
+        ordered(table_of(changes)), timeline, base, wire, TypeOptions(), base_position=position, read=lambda _: table
     )
     assert plan.failures == []
     lossy = Counter(plan.lossy)
@@ -154,5 +154,5 @@ def test_partial_images_are_completed_from_what_was_cut() -> None:
         change(50, "insert", None, {"id": "1", "v": "seventh", "w": "1"}),
         change(150, "update", {"id": "1"}, {"w": "2"}),
     ]
-    plan = resolve(table_of(rows), timeline, None, open_format("canal-protobuf"), TypeOptions())
+    plan = resolve(ordered(table_of(rows)), timeline, None, open_format("canal-protobuf"), TypeOptions())
     assert plan.steps[1].upserts.to_pylist() == [{"id": 1, "v": "seven", "w": 2}]

@@ -15,7 +15,7 @@ import pytest
 
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
-from airflow_provider_cdc.core.apply.resolve import resolve
+from airflow_provider_cdc.core.apply.resolve import ordered, resolve
 from airflow_provider_cdc.core.apply.row_sets import without_keys
 from airflow_provider_cdc.core.apply.schema_mapping import arrow_schema
 from airflow_provider_cdc.core.apply.update_chains import Chains, KeyEvents
@@ -58,13 +58,12 @@ class Lake:
         as_table = clock_table_of if self.wire.order == "clock" else table_of
         before = None if applied is None else as_table(applied)
         plan = resolve(
-            as_table(changes),
+            ordered(as_table(changes), before),
             timeline,
             schema,
             self.wire,
             TypeOptions(),
             base_position=position,
-            applied=before,
             read=read,
         )
         (step,) = plan.steps
@@ -223,7 +222,7 @@ def test_without_a_key_what_an_update_lacks_is_as_in_the_row_before() -> None:
     timeline = timeline_of("CREATE TABLE t (a INT, b INT)")
     images = [({"a": 1, "b": 2}, {"a": None}), ({"a": 3, "b": None}, {"a": 4}), ({"a": 5, "b": 6}, {"a": 5, "b": 7})]
     rows = table_of([change(position, "update", *both) for position, both in enumerate(images)])
-    plan = resolve(rows, timeline, None, WIRE, TypeOptions())
+    plan = resolve(ordered(rows), timeline, None, WIRE, TypeOptions())
     assert failures(plan) == []
     (step,) = plan.steps
     assert step.deletes.to_pylist() == [{"a": 1, "b": 2}, {"a": 3, "b": None}, {"a": 5, "b": 6}]
@@ -233,7 +232,7 @@ def test_without_a_key_what_an_update_lacks_is_as_in_the_row_before() -> None:
 def test_without_a_key_a_row_before_that_is_not_whole_fails_with_the_row_after() -> None:
     timeline = timeline_of("CREATE TABLE t (a INT, b INT)")
     rows = table_of([change(1, "update", {"a": 1}, {"a": 2}), change(2, "update", {"a": 1, "b": 1}, {"b": 3})])
-    plan = resolve(rows, timeline, None, WIRE, TypeOptions())
+    plan = resolve(ordered(rows), timeline, None, WIRE, TypeOptions())
     assert set(failures(plan)) == {(1, "b", "column_absent")}
     assert plan.steps[0].upserts.to_pylist() == [{"a": 1, "b": 3}]
 
@@ -296,7 +295,7 @@ def test_a_barrier_settles_what_came_before_it() -> None:
         change(150, "update", {"id": 1}, {"b": 4}),
         change(160, "update", {"id": 2}, {"b": 5}),
     ]
-    plan = resolve(table_of(rows), timeline, base, WIRE, TypeOptions(), read=lambda keys: stored)
+    plan = resolve(ordered(table_of(rows)), timeline, base, WIRE, TypeOptions(), read=lambda keys: stored)
     assert plan.steps[0].upserts.to_pylist() == [{"id": 1, "a": "7", "b": 3}]
     assert sorted(plan.steps[1].upserts.to_pylist(), key=lambda row: row["id"]) == [
         {"id": 1, "a": 7, "b": 4},
@@ -318,7 +317,7 @@ def test_a_barrier_in_the_batch_that_creates_the_table_settles_what_came_before_
         change(10, "insert", None, {"id": 1, "a": "7", "b": 3}),
         change(150, "update", {"id": 1, "b": 3}, {"b": 4}),
     ]
-    plan = resolve(table_of(rows), timeline, None, WIRE, TypeOptions())
+    plan = resolve(ordered(table_of(rows)), timeline, None, WIRE, TypeOptions())
     assert failures(plan) == []
     assert plan.steps[1].upserts.to_pylist() == [expected]
 
@@ -333,7 +332,7 @@ def test_a_barrier_after_a_truncate_settles_what_came_between() -> None:
         change(150, "update", {"id": 1}, {"b": 4}),
         change(160, "update", {"id": 2}, {"b": 5}),
     ]
-    plan = resolve(table_of(rows), timeline, base, WIRE, TypeOptions(), read=lambda keys: stored)
+    plan = resolve(ordered(table_of(rows)), timeline, base, WIRE, TypeOptions(), read=lambda keys: stored)
     assert plan.steps[1].upserts.to_pylist() == [{"id": 1, "a": 7, "b": 4}]
     assert failures(plan) == [(160, "a", "row_unknown")]
 
@@ -346,7 +345,7 @@ WHOLE = {"a": "1", "b": "x", "c": "1.00", "d": "u", "e": "2020-01-01 00:00:00", 
 def inserted(lacking: set[str], wire: Any = None, create: str = DEFAULTS) -> MergePlan:
     image = {"id": "1", **{name: value for name, value in WHOLE.items() if name not in lacking}}
     rows = table_of([change(1, "insert", None, image)])
-    return resolve(rows, timeline_of(create), None, wire or open_format("canal-protobuf"), TypeOptions())
+    return resolve(ordered(rows), timeline_of(create), None, wire or open_format("canal-protobuf"), TypeOptions())
 
 
 @pytest.mark.parametrize(("column", "value"), [("a", 5), ("b", None), ("c", Decimal("0.00"))])
@@ -371,7 +370,7 @@ def test_defaults_of_inserts_are_those_of_the_schema_at_their_position() -> None
     )
     rows = [change(position, "insert", None, {"id": str(position)}) for position in (50, 150, 250)]
     rows += [change(260, "update", {"id": "50"}, {"id": "51"})]
-    plan = resolve(table_of(rows), timeline, None, open_format("canal-protobuf"), TypeOptions())
+    plan = resolve(ordered(table_of(rows)), timeline, None, open_format("canal-protobuf"), TypeOptions())
     actual = {row["id"]: row["b"] for row in plan.steps[-1].upserts.to_pylist()}
     assert actual == {51: 5, 150: 6, 250: 7}
 
@@ -381,7 +380,7 @@ def test_nothing_is_a_default_where_the_source_is_no_mysql_or_the_default_is_not
     assert failures(inserted({"a"}, open_format("oms-shareplex"), create)) == [(1, "a", "column_absent")]
     snapshot = table_of([change(1, "snapshot", None, {"id": "1"})])
     timeline = timeline_of("CREATE TABLE t (id INT PRIMARY KEY, a INT DEFAULT 5)")
-    plan = resolve(snapshot, timeline, None, open_format("canal-protobuf"), TypeOptions())
+    plan = resolve(ordered(snapshot), timeline, None, open_format("canal-protobuf"), TypeOptions())
     assert failures(plan) == [(1, "a", "column_absent")]
 
 
@@ -391,14 +390,14 @@ def test_a_schema_that_only_rows_describe_has_no_known_defaults() -> None:
     observed = SchemaChange("", 0, "shop", "", (("shop", "t", schema),), fallback=True)
     (timeline,) = build_timeline([observed]).tables.values()
     rows = [change(1, "insert", None, {"id": "1", "part": "1"}), change(2, "insert", None, {"id": "1", "a": "1"})]
-    plan = resolve(table_of(rows), timeline, None, open_format("canal-protobuf"), TypeOptions())
+    plan = resolve(ordered(table_of(rows)), timeline, None, open_format("canal-protobuf"), TypeOptions())
     assert sorted(failures(plan)) == [(1, "a", "column_absent"), (2, "part", "column_absent")]
 
 
 def test_an_insert_into_a_table_without_key_takes_defaults_too() -> None:
     timeline = timeline_of("CREATE TABLE t (a INT DEFAULT 5, b INT)")
     rows = table_of([change(1, "insert", None, {"b": "1"}), change(2, "insert", None, {})])
-    plan = resolve(rows, timeline, None, open_format("canal-protobuf"), TypeOptions())
+    plan = resolve(ordered(rows), timeline, None, open_format("canal-protobuf"), TypeOptions())
     assert plan.steps[0].upserts.to_pylist() == [{"a": 5, "b": 1}, {"a": 5, "b": None}]
 
 

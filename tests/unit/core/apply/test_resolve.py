@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan
-from airflow_provider_cdc.core.apply.resolve import resolve
+from airflow_provider_cdc.core.apply.resolve import ordered, resolve
 from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
 from airflow_provider_cdc.core.formats.oms.images import Descriptions
 from airflow_provider_cdc.core.formats.registry import open_format
@@ -19,7 +19,7 @@ CREATE = "CREATE TABLE t (id INT PRIMARY KEY, a INT, b VARCHAR(9))"
 
 
 def resolved(*rows: dict[str, Any], create: str = CREATE, wire: str = "debezium-json") -> MergePlan:
-    return resolve(table_of(rows), timeline_of(create), None, open_format(wire), TypeOptions())
+    return resolve(ordered(table_of(rows)), timeline_of(create), None, open_format(wire), TypeOptions())
 
 
 @pytest.mark.parametrize("op", ["snapshot", "insert", "update"])

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan, MergeStep
-from airflow_provider_cdc.core.apply.resolve import resolve
+from airflow_provider_cdc.core.apply.resolve import ordered, resolve
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.values.types import TypeOptions
 from tests.unit.core.apply.changes import change, failures, table_of, timeline_of
@@ -47,12 +47,18 @@ def truncate(position: int) -> dict[str, Any]:
 
 
 def resolved(
-    *changes: dict[str, Any], ddl: tuple[str, ...] = (KEYED,), tool: str = DEBEZIUM, at: int | None = None, **rest: Any
+    *changes: dict[str, Any],
+    ddl: tuple[str, ...] = (KEYED,),
+    tool: str = DEBEZIUM,
+    at: int | None = None,
+    applied: pa.Table | None = None,
+    **rest: Any,
 ) -> MergePlan:
     """Resolve changes of ``shop.t``.
 
     :param ddl: its statements; the first stands before everything, later ones at 100, 200, ...
     :param at: newest position that the stored rows hold, None where nothing is stored.
+    :param applied: changes that the stored rows went through.
     """
     timeline = timeline_of(*ddl)
     stored: dict[str, Any] = {}
@@ -60,7 +66,8 @@ def resolved(
         position = f"{at:08d}.9999999999"
         stored["base_position"] = position
     base = None if at is None else timeline.versions[timeline.version_at(position)].schema
-    return resolve(table_of(changes), timeline, base, open_format(tool), TypeOptions(), **stored, **rest)
+    in_order = ordered(table_of(changes), applied)
+    return resolve(in_order, timeline, base, open_format(tool), TypeOptions(), **stored, **rest)
 
 
 def upserts(step: MergeStep) -> list[tuple[Any, ...]]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
-from airflow_provider_cdc.core.apply.resolve import resolve
+from airflow_provider_cdc.core.apply.resolve import ordered, resolve
 from airflow_provider_cdc.core.apply.row_copies import identities
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.values.types import TypeOptions
@@ -60,12 +60,11 @@ def content(
     timeline = timeline_of(create)
     schema = timeline.versions[-1].schema
     plan = resolve(
-        table_of(changes),
+        ordered(table_of(changes), None if applied is None else table_of(applied)),
         timeline,
         schema if stored else None,
         WIRE,
         TypeOptions(),
-        applied=None if applied is None else table_of(applied),
         read=lambda keys: pa.table(
             {"id": pa.array([r["id"] for r in stored], pa.int32()), "v": [r["v"] for r in stored]}
         ),
