@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow_provider_cdc.batch.job import JobMaker
 from airflow_provider_cdc.batch.lake_question import ask
+from airflow_provider_cdc.batch.recovery import folded_batch
 from airflow_provider_cdc.batch.result import table_states
 from airflow_provider_cdc.batch.runner import this_process
 from airflow_provider_cdc.core.config import CdcPipeline
@@ -27,13 +28,14 @@ class MaintenanceReport:
     :param tables: each table.
     :param expired: what was removed from the change log, None where somebody worked on the pipeline.
     :param busy: who did, empty without.
-    :param states: past states of tables that the ledger forgot.
+    :param states: past states of tables that the ledger forgot; ``batches`` that it no longer has one by one.
     """
 
     tables: list[TableMaintenance] = field(default_factory=list)
     expired: ExpiredLog | None = None
     busy: str = ""
     states: int = 0
+    batches: int = 0
 
 
 def maintain(
@@ -47,7 +49,8 @@ def maintain(
     """Put small files together, write checkpoints, and remove what is older than ``policy.log_retention``.
 
     Of the tables files of older versions are removed; of the change log rows that every table has applied, and that
-    neither the quarantine nor a replay needs; of the ledger past states. It may run next to batches, be stopped, and
+    neither the quarantine nor a replay needs; of the ledger past states. Old batches become one, in the lake and in the
+    ledger. It may run next to batches, be stopped, and
     run again: it does only what is due. It works in a process of this machine.
 
     :param say: takes one line of progress.
@@ -70,8 +73,11 @@ def maintain(
     try:
         with ledger.lease(pipeline.name, owner or this_process(), pipeline.policy.lease_seconds) as lease:
             expire = replace(order, expire_through=max(old))
-            expired = _ask(pipeline, ledger, newest, expire, say, kill).expired
-            return MaintenanceReport(tables, expired, states=ledger.forget_states(lease, expired.through))
+            result = _ask(pipeline, ledger, newest, expire, say, kill)
+            states = ledger.forget_states(lease, result.expired.through)
+            batches = sum(ledger.fold(lease, folded_batch(pipeline.name, one)) for one in result.lake_batches)
+            batches += ledger.forget_empty(lease, cutoff)
+            return MaintenanceReport(tables, result.expired, states=states, batches=batches)
     except BusyError as error:
         return MaintenanceReport(tables, busy=str(error))
 
@@ -109,4 +115,5 @@ def maintenance_document(pipeline: CdcPipeline, done: MaintenanceReport) -> dict
         for table in done.tables
     ]
     log = None if done.expired is None else shallow_document(done.expired)
-    return {"pipeline": pipeline.name, "tables": lines, "log": log, "states": done.states, "busy": done.busy or None}
+    ledger = {"states": done.states, "batches": done.batches}
+    return {"pipeline": pipeline.name, "tables": lines, "log": log, **ledger, "busy": done.busy or None}

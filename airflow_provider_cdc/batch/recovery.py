@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow_provider_cdc.batch.result import published, schema_change_id, table_states
 from airflow_provider_cdc.core.documents import Result, TableState
-from airflow_provider_cdc.core.ledger import LakeBatch, Lease, Ledger
+from airflow_provider_cdc.core.ledger import LakeBatch, Lease, Ledger, PastBatch
 
 
 def take_over(ledger: Ledger, lease: Lease, documents: Sequence[Mapping[str, Any]]) -> str:
@@ -24,7 +24,11 @@ def take_over(ledger: Ledger, lease: Lease, documents: Sequence[Mapping[str, Any
     batches = []
     for document in documents:
         result = None if document["result"] is None else Result.from_document(document["result"])
-        batches.append(_batch(lease.pipeline, document["seq"], document["claim"], result, states))
+        folded = document.get("folded")
+        if folded is not None and result is not None:
+            batches.append(folded_batch(lease.pipeline, document))
+        else:
+            batches.append(_batch(lease.pipeline, document["seq"], document["claim"], result, states))
         if result is not None:
             states.update({state.table_id: state for state in result.states})
     ledger.take_over(lease, max((seq for seq in known if seq < batches[0].seq), default=0), batches)
@@ -33,6 +37,24 @@ def take_over(ledger: Ledger, lease: Lease, documents: Sequence[Mapping[str, Any
         f"the ledger did not know {len(batches)} batches of the lake ({batches[0].seq} to {batches[-1].seq}): "
         f"took them over{unfinished}"
     )
+
+
+def folded_batch(pipeline: str, document: Mapping[str, Any]) -> LakeBatch:
+    """Return the batch that stands for all batches up to it.
+
+    :param document: the one of ``Result.lake_batches`` that has ``folded``.
+    """
+    result, folded = Result.from_document(document["result"]), document["folded"]
+    batch = _batch(pipeline, document["seq"], document["claim"], result, {})
+    tables: dict[int, dict[str, Mapping[str, Any] | None]] = {}
+    for table_id, state in batch.tables.items():
+        tables.setdefault(folded["states"][table_id], {})[table_id] = state
+    changes: dict[int, list[Mapping[str, Any]]] = {}
+    for seq, change in zip(folded["schema_changes"], batch.schema_changes, strict=True):
+        changes.setdefault(seq, []).append(change)
+    past = [PastBatch(seq, tables.get(seq, {}), changes.get(seq, [])) for seq in sorted({*tables, *changes})]
+    stored = {**(batch.result or {}), "batches": folded["batches"]}
+    return replace(batch, result=stored, tables={}, schema_changes=(), past=past)
 
 
 def _batch(

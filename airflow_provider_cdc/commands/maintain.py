@@ -53,7 +53,8 @@ def _log_line(done: MaintenanceReport) -> str:
     if done.expired is None:
         return f"the change log was not looked at: {done.busy}" if done.busy else "nothing was ever applied"
     removed = f"{done.expired.files} files ({done.expired.file_bytes} bytes) of the change log"
-    return f"removed: {removed}, {done.expired.jobs} job documents, {done.states} past states of tables"
+    forgotten = f"{done.states} past states of tables and {done.batches} batches of the ledger"
+    return f"removed: {removed}, {done.expired.jobs} job documents, {forgotten}"
 
 
 def _say(line: str) -> None:

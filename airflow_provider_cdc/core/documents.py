@@ -255,12 +255,14 @@ class ExpiredLog:
     :param through: newest batch whose rows are removed: older than all that a table, the quarantine or a replay needs.
     :param files: files that were removed, with ``file_bytes``.
     :param jobs: batches whose job documents were removed.
+    :param folded: batches whose documents became part of the one of all old batches.
     """
 
     through: int = 0
     files: int = 0
     file_bytes: int = 0
     jobs: int = 0
+    folded: int = 0
 
 
 @dataclass(slots=True)
@@ -420,7 +422,8 @@ class Result:
     :param maintained: of a job that only maintains the tables: each of them.
     :param expired: of a job that only removes rows from the change log: what it removed.
     :param entries: of a job that only reads the quarantine: all of it.
-    :param lake_batches: batches of the lake that the ledger does not know: ``seq``, ``claim`` and ``result`` of each.
+    :param lake_batches: batches of the lake that the ledger does not know: ``seq``, ``claim`` and ``result`` of each;
+        ``folded`` where one stands for all batches up to it. Of a job that shortens the change log only that one.
     """
 
     pipeline: str

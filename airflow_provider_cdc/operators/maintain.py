@@ -32,7 +32,7 @@ class CdcMaintainOperator(PipelineOperator):
         self._stopper = Stopper()
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Return what was done: ``tables``, ``log``, ``states``, ``busy``."""
+        """Return what was done: ``tables``, ``log``, ``states``, ``batches``, ``busy``."""
         from airflow_provider_cdc.batch.maintenance import maintain, maintenance_document
 
         with airflow_errors():

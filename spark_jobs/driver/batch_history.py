@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -16,10 +16,11 @@ from airflow_provider_cdc.core.model.clock_position import reaches
 from airflow_provider_cdc.core.timeline.asked_changes import AskedChange
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from spark_jobs.driver.generations import Generations
-from spark_jobs.lake.batch_log import StoredResult
 from spark_jobs.lake.change_log import Manifest, RowGroup, read_groups
+from spark_jobs.lake.folded_batches import FoldedBatches, folded_meanwhile, folded_range, folded_through, read_folded
 from spark_jobs.lake.layout import batch_document
 from spark_jobs.lake.storage import Storage
+from spark_jobs.lake.stored_result import StoredResult
 
 
 def _no_rows(groups: Sequence[RowGroup], columns: Sequence[str]) -> pa.Table:
@@ -30,15 +31,19 @@ def _no_rows(groups: Sequence[RowGroup], columns: Sequence[str]) -> pa.Table:
 class History:
     """The batches before this one, read only as far as needed.
 
+    Old ones may be folded: then ``earlier`` has those of them that stand for tables.
+
     :param manifest: gives a batch's manifest.
     :param result: gives a batch's result.
     :param rows: reads columns of row groups.
+    :param folded_states: gives batch and state of tables, ascending, of folded batches.
     """
 
     earlier: Sequence[int]
     manifest: Callable[[int], Manifest]
     result: Callable[[int], StoredResult]
     rows: Callable[[Sequence[RowGroup], Sequence[str]], pa.Table] = _no_rows
+    folded_states: Callable[[], Sequence[tuple[int, TableState]]] = tuple
 
     def deferred(self) -> list[dict[str, Any]]:
         """Return the schema changes that were read but were too late for the batches so far."""
@@ -116,40 +121,67 @@ class History:
         :param seqs: the batches.
         :param whole: says whether a state holds all that its batches have of the table, as it is known now.
         """
-        for seq in reversed([seq for seq in self.earlier if seq in seqs]):
-            for state in self.result(seq).result.states:
-                if state.table_id != timeline.table_id or state.version is None or state.applied_seq != seq:
-                    continue
-                applied = state.applied_position
-                known = state.timeline_mark == timeline.mark(applied)
-                if known and not reaches(applied, position) and whole(state):
-                    return state
+        for seq, state in self._states(seqs):
+            if state.table_id != timeline.table_id or state.version is None or state.applied_seq != seq:
+                continue
+            applied = state.applied_position
+            known = state.timeline_mark == timeline.mark(applied)
+            if known and not reaches(applied, position) and whole(state):
+                return state
         return None
+
+    def _states(self, seqs: range) -> Iterator[tuple[int, TableState]]:
+        """Yield the states that batches left, of the newest batch first."""
+        for seq in reversed([seq for seq in self.earlier if seq in seqs]):
+            yield from ((seq, state) for state in self.result(seq).result.states)  # none of folded batches
+        yield from ((seq, state) for seq, state in reversed(self.folded_states()) if seq in seqs)
+
+
+def demand_document(job: JobDocument, storage: Storage, seq: int, kind: str) -> dict[str, Any]:
+    """Return the manifest or the result of an earlier batch.
+
+    :raises SinkError: ``log.missing``.
+    :raises BusyError: ``log.folded``, maintenance made it part of another document since the job began.
+    """
+    content = storage.read_json(batch_document(job.pipeline, seq, kind))
+    if content is None and folded_through(storage, job.pipeline) >= seq:
+        raise folded_meanwhile(storage, job.pipeline)
+    if content is None:
+        raise SinkError(
+            "log.missing",
+            f"the change log lacks batch {seq}, which the ledger has as committed",
+            where={"root": job.sink_root, "pipeline": job.pipeline},
+            hint="is the right lake mounted? restore its _cdc folder, or rebuild the pipeline under another name",
+        )
+    return dict(content)
 
 
 def history_of(job: JobDocument, storage: Storage) -> History:
     """Return the batches before a job's, as the change log has them.
 
     :raises SinkError: the log lacks one that the ledger has as committed.
+    :raises BusyError: ``log.folded``.
     """
+    old = folded_range(storage, job.pipeline)
+    earlier = [*old.batches, *(seq for seq in job.earlier if seq > old.through)]
 
-    def document(seq: int, name: str) -> dict[str, Any]:
-        content = storage.read_json(batch_document(job.pipeline, seq, name))
-        if content is None:
-            raise SinkError(
-                "log.missing",
-                f"the change log lacks batch {seq}, which the ledger has as committed",
-                where={"root": job.sink_root, "pipeline": job.pipeline},
-                hint="is the right lake mounted? restore its _cdc folder, or rebuild the pipeline under another name",
-            )
-        return dict(content)
+    @cache
+    def folded() -> FoldedBatches:
+        return read_folded(storage, job.pipeline, old.through)
 
     @cache
     def result(seq: int) -> StoredResult:
-        return StoredResult.from_document(document(seq, "result"))
+        if seq <= old.through:
+            return folded().result
+        return StoredResult.from_document(demand_document(job, storage, seq, "result"))
 
     @cache
     def manifest(seq: int) -> Manifest:
-        return Manifest.from_document(document(seq, "manifest"))
+        if seq <= old.through:
+            return folded().manifest(seq)
+        return Manifest.from_document(demand_document(job, storage, seq, "manifest"))
 
-    return History(job.earlier, manifest, result, partial(read_groups, storage))
+    def folded_states() -> list[tuple[int, TableState]]:
+        return folded().states if old.through else []
+
+    return History(earlier, manifest, result, partial(read_groups, storage), folded_states)

@@ -13,11 +13,12 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.common.clock_positions import clock_of
 from airflow_provider_cdc.core.model.clock_position import is_clock_position
 from airflow_provider_cdc.core.model.status import ResultStatus
-from spark_jobs.lake.batch_log import StoredResult, UnfitRow
 from spark_jobs.lake.change_log import LandReport, Manifest, RowGroup, Settled, read_groups
+from spark_jobs.lake.folded_batches import folded_through
 from spark_jobs.lake.layout import batch_document, batch_of, expired_file
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.storage import Storage
+from spark_jobs.lake.stored_result import StoredResult, UnfitRow
 from spark_jobs.tasks.land import land_repaired
 
 Secrets = dict[str, dict[str, str]]
@@ -44,7 +45,8 @@ def read_entries(job: JobDocument, storage: Storage, *, contents: bool = False) 
     refused: dict[str, list[QuarantineEntry]] = {}  # by table
     settled: list[Settled] = []
     groups: dict[int, list[RowGroup]] = {}
-    for seq in job.earlier:
+    through = folded_through(storage, job.pipeline)  # of folded batches nothing waits, and no bytes are left
+    for seq in (seq for seq in job.earlier if seq > through):
         landed = storage.read_unfinished(batch_document(job.pipeline, seq, "manifest"))
         if landed is None:
             continue

@@ -21,7 +21,6 @@ from airflow_provider_cdc.core.timeline.asked_changes import AskedChange
 from spark_jobs.driver.approval import demand_approval, refuse_unclear
 from spark_jobs.driver.batch_history import History, history_of
 from spark_jobs.driver.generations import Generations, has_times
-from spark_jobs.driver.log_retention import is_expired
 from spark_jobs.driver.new_begins import new_begins
 from spark_jobs.driver.parent_tables import with_tables_below
 from spark_jobs.driver.quarantine_entries import carry_out
@@ -29,12 +28,14 @@ from spark_jobs.driver.replay import REPLAYED, with_replay
 from spark_jobs.driver.schema_changes import due, observed
 from spark_jobs.driver.table_planning import ApplyPlan, ApplyPlanner
 from spark_jobs.driver.table_states import displaced, failed_rebuild, states_after, still_parked, unowned
-from spark_jobs.lake.batch_log import BatchLog, StoredResult, UnfitRow
+from spark_jobs.lake.batch_log import BatchLog
 from spark_jobs.lake.begins import Begin
 from spark_jobs.lake.change_log import LandReport, Manifest, changes_by_table, merged
+from spark_jobs.lake.folded_batches import folded_range
 from spark_jobs.lake.layout import staged_folder
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.storage import Storage
+from spark_jobs.lake.stored_result import StoredResult, UnfitRow
 from spark_jobs.readers.spark_reader import read_with_spark
 from spark_jobs.sinks.delta.spark_writer import SparkWriter, can_name
 from spark_jobs.sinks.delta.table import DeltaLocation
@@ -102,7 +103,7 @@ def _carry_out(
         landed.approvals = [*landed.approvals, job.approval]
         log.replace_manifest(job, landed)
     if job.replay is not None:
-        expired = partial(is_expired, storage, job.pipeline)
+        expired = partial(folded_range(storage, job.pipeline).is_expired, storage, job.pipeline)
         landed = with_replay(job.replay, landed, history, expired)
         log.replace_manifest(job, landed)
         say(f"replay: {landed.changes.get(REPLAYED, 0)} rows of the change log")

@@ -10,16 +10,18 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_cdc.core.documents import JobDocument, Result, shallow_document
+from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import BusyError, CdcError, SinkError
 from spark_jobs.lake.change_log import Manifest
+from spark_jobs.lake.folded_batches import FoldedBatches, folded_through, read_folded
 from spark_jobs.lake.layout import batch_document, batch_name, log_folder
 from spark_jobs.lake.storage import Storage
+from spark_jobs.lake.stored_result import StoredResult
 
 ALIVE_SECONDS = 5.0
 """A driver shows this often that it works on its batch."""
@@ -32,12 +34,14 @@ class LakeBatch:
     :param claim: range and ledger that the number stands for; None where an earlier release wrote it.
     :param landed: whether its changes are in the change log.
     :param result: None while the batch is unfinished.
+    :param folded: all batches up to it, where they are one document.
     """
 
     seq: int
     claim: dict[str, Any] | None
     landed: bool
     result: StoredResult | None
+    folded: FoldedBatches | None = None
 
     def is_of(self, job: JobDocument) -> bool:
         """Return whether the number stands for the offsets of a job."""
@@ -45,64 +49,9 @@ class LakeBatch:
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
+        if self.folded is not None:
+            return self.folded.lake_batch()
         return {"seq": self.seq, "claim": self.claim, "result": None if self.result is None else self.result.document()}
-
-
-@dataclass(slots=True)
-class UnfitRow:
-    """A row that does not fit its columns.
-
-    :param reason: why, as ``core/values`` names it.
-    :param parked: the table is parked for it; else the row was left out.
-    """
-
-    table_id: str
-    database: str
-    table: str
-    topic: str
-    partition: int
-    offset: int
-    column: str
-    reason: str
-    parked: bool
-
-
-@dataclass(slots=True)
-class StoredResult:
-    """The result of a batch in the lake, with facts that only later batches need.
-
-    :param newest_source_time: of the rows of this batch and all before, microseconds since the epoch.
-    :param max_position: newest position of this batch and all before.
-    :param clocks: clocks of partitions at their ends; None where an earlier release ordered batches by number.
-    :param source_log: the source's log after the batch (document of ``SourceLog``).
-    :param unfit: rows of this batch that do not fit their columns.
-    :param settled: documents of the quarantined records that this batch and all before settled (``Settled``).
-    :param asked: documents of the schema changes that this batch and all before asked about (``AskedChange``).
-    """
-
-    result: Result
-    newest_source_time: int | None = None
-    max_position: str = ""
-    clocks: list[list[Any]] | None = None
-    source_log: list[dict[str, Any]] = field(default_factory=list)
-    unfit: list[UnfitRow] = field(default_factory=list)
-    settled: list[dict[str, Any]] = field(default_factory=list)
-    asked: list[dict[str, Any]] = field(default_factory=list)
-
-    def document(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        own = {name: getattr(self, name) for name in _ONLY_THE_LAKE}
-        return {**self.result.document(), **own, "unfit": [shallow_document(row) for row in self.unfit]}
-
-    @staticmethod
-    def from_document(data: Mapping[str, Any]) -> StoredResult:
-        """Rebuild from :meth:`document`, also of earlier versions, which lack members."""
-        unfit = [UnfitRow(**row) for row in data.get("unfit", ())]
-        own = {name: data[name] for name in _ONLY_THE_LAKE if name in data}
-        return StoredResult(Result.from_document(data), unfit=unfit, **own)
-
-
-_ONLY_THE_LAKE = ("newest_source_time", "max_position", "clocks", "source_log", "settled", "asked")
 
 
 def read_range(job: JobDocument) -> dict[str, list[int]]:
@@ -129,8 +78,12 @@ class BatchLog:
         """
         newest = job.earlier[-1] if job.earlier else 0
         names = self._storage.folders(log_folder(self._pipeline), after=batch_name(newest) if newest else "")
-        batches = [self._batch(int(name)) for name in names if name.isdecimal()]
-        if all(_is_known(batch, job) for batch in batches):
+        through = folded_through(self._storage, self._pipeline)
+        batches = [self._batch(int(name)) for name in names if name.isdecimal() and int(name) > through]
+        if through > newest:
+            folded = read_folded(self._storage, self._pipeline, through)
+            batches = [LakeBatch(through, folded.claim, True, folded.result, folded), *batches]
+        elif all(_is_known(batch, job) for batch in batches):
             return []
         finished = [batch for batch in batches if batch.result is not None]
         for batch in finished:

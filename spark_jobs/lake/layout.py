@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+FOLDED = 0
+"""Number in the change log of all batches that are folded into one."""
+
 
 def log_folder(pipeline: str, seq: int | None = None) -> str:
     """Return the folder of one batch in the change log, or of all batches.
@@ -19,7 +22,10 @@ def batch_name(seq: int) -> str:
 
 
 def batch_document(pipeline: str, seq: int, kind: str) -> str:
-    """Return the file of a batch's ``claim``, ``alive``, ``manifest``, ``result`` or ``generation-<number>``."""
+    """Return the file of a batch's ``claim``, ``alive``, ``manifest``, ``result`` or ``generation-<number>``.
+
+    Of the folded batches it is ``folded`` or ``folded-<number>``.
+    """
     return f"{log_folder(pipeline, seq)}/{kind}.json"
 
 
@@ -46,6 +52,11 @@ def batch_of(file: str) -> int:
 def expired_file(pipeline: str, seq: int) -> str:
     """Return the file that says that the rows of a batch were removed, or are being removed."""
     return batch_document(pipeline, seq, "expired")
+
+
+def folded_rows_file(pipeline: str) -> str:
+    """Return the file that the rows of folded batches would be in: there is none."""
+    return f"{log_folder(pipeline, FOLDED)}/removed.parquet"
 
 
 def jobs_folder(pipeline: str) -> str:

@@ -16,6 +16,7 @@ from spark_jobs.driver.maintenance import maintain
 from spark_jobs.driver.run_batch import sync
 from tests.services.broker import Broker
 from tests.system.pipeline_site import PipelineSite
+from tests.system.site import Site
 from tests.system.test_isolation import TABLES, Course
 from tests.system.verdict import unequal
 
@@ -122,22 +123,58 @@ def test_old_rows_job_documents_and_states_go(request: pytest.FixtureRequest) ->
     ground.feed(1)
     assert site.sync().code == 0
     young = site.launch("maintain").answer()
-    assert young.json["log"] == {"through": 0, "files": 0, "file_bytes": 0, "jobs": 0}
+    assert young.json["log"] == {"through": 0, "files": 0, "file_bytes": 0, "jobs": 0, "folded": 0}
 
-    engine = create_engine(f"sqlite:///{site.ledger}")
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE cdc_batches SET committed_at = '2025-01-01T00:00:00.000000Z' WHERE seq = 1"))
+    ground.feed(2)
+    assert site.sync().code == 0
+    _make_old(site, 2)
     done = site.launch("maintain").answer()
     assert done.code == 0, done.err
-    assert (done.json["log"]["through"], done.json["log"]["jobs"]) == (1, 1)
-    assert done.json["log"]["files"] > 0
-    assert not list(site.log(1).glob("*.parquet"))
-    assert not site.job(1).exists() and site.job(2).exists()
-    assert site.launch("maintain").answer().json["log"]["files"] == 0
-    ground.feed(2)
+    log = done.json["log"]
+    assert (log["through"], log["jobs"], log["folded"], done.json["batches"]) == (2, 2, 2, 1)
+    assert log["files"] > 0
+    assert not site.log(1).exists() and not site.log(2).exists()
+    assert not site.job(2).exists() and site.job(3).exists()
+    again = site.launch("maintain").answer().json
+    assert (again["log"]["files"], again["log"]["folded"], again["batches"]) == (0, 0, 0)
+    assert unequal(site, 2) == {}
+
+    before = _facts(site)
+    assert before["batches"][0]["result"]["batches"] == 2
+    site.ledger.unlink()
+    ground.feed(3)
     after = site.sync()
     assert (after.code, after.json["parked"]) == (0, []), after.err
-    assert unequal(site, 2) == {}
+    assert unequal(site, 3) == {}
+    rebuilt = _facts(site)
+    assert [batch["seq"] for batch in rebuilt["batches"]] == [2, 3, 4]
+    assert rebuilt["batches"][:2] == before["batches"]
+    assert rebuilt["changes"][: len(before["changes"])] == before["changes"]
+    for table, versions in before["versions"].items():
+        assert rebuilt["versions"][table][: len(versions)] == versions
+
+
+def _make_old(site: Site, through: int) -> None:
+    """Let batches be older than any retention."""
+    with create_engine(f"sqlite:///{site.ledger}").begin() as connection:
+        old = "UPDATE cdc_batches SET committed_at = '2025-01-01T00:00:00.000000Z' WHERE seq <= :seq"
+        connection.execute(text(old), {"seq": through})
+
+
+def _facts(site: Site) -> dict[str, Any]:
+    """Return what a ledger has of batches, schema changes and states, without who worked when."""
+    ledger = Ledger(f"sqlite:///{site.ledger}")
+    mine = {"seq", "kind", "status", "start", "end", "until", "topics", "result"}
+    batches = [{name: batch.document()[name] for name in sorted(mine)} for batch in ledger.batches("shop")]
+    for batch in batches:
+        del batch["result"]["seconds"]
+    changes = (
+        create_engine(f"sqlite:///{site.ledger}")
+        .connect()
+        .execute(text("SELECT id, number, seq, document FROM cdc_schema_changes ORDER BY number"))
+    )
+    versions = {table: ledger.table_versions("shop", table) for table in ledger.tables("shop")}
+    return {"batches": batches, "changes": [tuple(row) for row in changes], "versions": versions}
 
 
 def test_the_ledger_forgets_past_states_but_the_newest(tmp_path: Path) -> None:

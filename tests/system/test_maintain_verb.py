@@ -20,7 +20,7 @@ from tests.system.verdict import unequal
 
 pytestmark = pytest.mark.system
 
-NOTHING = {"pipeline": "shop", "tables": [], "log": None, "states": 0, "busy": None}
+NOTHING = {"pipeline": "shop", "tables": [], "log": None, "states": 0, "batches": 0, "busy": None}
 DUE = Maintenance(target_file_bytes=1 << 20, keep_hours=0)
 
 

@@ -123,6 +123,8 @@ class LakeBatch:
     :param result: result as the ledger keeps it; None where the batch is unfinished.
     :param tables: state documents by table id after the batch; None forgets the table.
     :param schema_changes: documents with their ``id``.
+    :param past: where it stands for all batches up to it, what these left of tables and schema changes, ascending;
+        then ``tables`` and ``schema_changes`` are empty.
     """
 
     seq: int
@@ -135,6 +137,16 @@ class LakeBatch:
     result: dict[str, Any] | None = None
     tables: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
     schema_changes: Sequence[Mapping[str, Any]] = ()
+    past: Sequence[PastBatch] = ()
+
+
+@dataclass(frozen=True)
+class PastBatch:
+    """Hold what is left of a batch that a later one stands for; members are those of :class:`LakeBatch`."""
+
+    seq: int
+    tables: Mapping[str, Mapping[str, Any] | None]
+    schema_changes: Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.ledger.records import (
     SYNC,
     Batch,
     LakeBatch,
+    PastBatch,
     ProgressSample,
     offsets_document,
     parse_time,
@@ -389,8 +390,55 @@ class Ledger:
                     "topics": batch.topics,
                 }
                 connection.execute(insert(schema.batches).values(**values))
-                rows.store_tables(connection, lease.pipeline, batch.seq, batch.tables)
-                rows.store_schema_changes(connection, lease.pipeline, batch.seq, batch.schema_changes)
+                whole = PastBatch(batch.seq, batch.tables, batch.schema_changes)
+                for past in (*batch.past, whole):
+                    rows.store_tables(connection, lease.pipeline, past.seq, past.tables)
+                    rows.store_schema_changes(connection, lease.pipeline, past.seq, past.schema_changes)
+
+    def fold(self, lease: Lease, batch: LakeBatch) -> int:
+        """Let one batch stand for itself and all before it; return how many were removed.
+
+        The latest time that a request of them reached stays, and so do the losses. Table states and schema changes are
+        not touched.
+
+        :param batch: its result is that of all of them; nothing happens where the ledger does not have it.
+        :raises BusyError: the lease is lost.
+        """
+        c = schema.batches.c
+        mine = (c.pipeline == lease.pipeline, c.seq == batch.seq, c.status == BatchStatus.COMMITTED)
+        before = (c.pipeline == lease.pipeline, c.seq < batch.seq)
+        all_of_them = (c.pipeline == lease.pipeline, c.seq <= batch.seq, c.status == BatchStatus.COMMITTED)
+        with self._database.writing() as connection:
+            rows.fence(connection, lease)
+            reached = connection.execute(select(func.max(c.until)).where(*all_of_them)).scalar()
+            lost = connection.execute(select(c.lost).where(*all_of_them, c.lost.is_not(None)).order_by(c.seq)).scalars()
+            values = {
+                "start": batch.start,
+                "until": reached,
+                "lost": [loss for losses in lost for loss in losses] or None,
+                "result": batch.result,
+            }
+            if connection.execute(select(func.count()).where(*before)).scalar() == 0:
+                return 0
+            if connection.execute(update(schema.batches).where(*mine).values(**values)).rowcount != 1:
+                return 0
+            return connection.execute(delete(schema.batches).where(*before)).rowcount
+
+    def forget_empty(self, lease: Lease, before: datetime) -> int:
+        """Delete batches without records that were committed before a time and say nothing new; return how many.
+
+        The last batch stays, and each whose request reached further than those of all later ones.
+
+        :raises BusyError: the lease is lost.
+        """
+        c, later = schema.batches.c, schema.batches.alias().c
+        committed = (later.pipeline == c.pipeline, later.seq > c.seq, later.status == BatchStatus.COMMITTED)
+        reached = select(later.seq).where(*committed, c.until.is_(None) | (later.until >= c.until))
+        old = (c.pipeline == lease.pipeline, c.status == BatchStatus.COMMITTED, c.committed_at < time_text(before))
+        empty = (c.result["status"].as_string() == ResultStatus.EMPTY, c.lost.is_(None))
+        with self._database.writing() as connection:
+            rows.fence(connection, lease)
+            return connection.execute(delete(schema.batches).where(*old, *empty, reached.exists())).rowcount
 
     def forget_states(self, lease: Lease, through: int) -> int:
         """Delete past states of tables, up to a batch; the newest of each table stays. Return how many.

@@ -9,8 +9,8 @@ import pytest
 
 from airflow_provider_cdc.core.errors import SinkError
 from spark_jobs.driver.batch_history import History
-from spark_jobs.lake.batch_log import StoredResult
 from spark_jobs.lake.change_log import Manifest
+from spark_jobs.lake.stored_result import StoredResult
 
 
 def history(**results: dict[str, Any]) -> History:

@@ -9,8 +9,8 @@ from typing import Any
 
 from airflow_provider_cdc.core.documents import Result, TableState
 from airflow_provider_cdc.core.model.status import ApplyStatus, ResultStatus, TableStatus
-from spark_jobs.lake.batch_log import StoredResult
 from spark_jobs.lake.change_log import Manifest, RowGroup, Unreadable, merged
+from spark_jobs.lake.stored_result import StoredResult
 from tests.unit.spark_jobs.batches import job_of, statement
 
 GROUP: dict[str, Any] = {

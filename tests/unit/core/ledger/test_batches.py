@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_cdc.core.errors import BusyError, ConfigurationError
-from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger, ProgressSample, TaskTry
+from airflow_provider_cdc.core.ledger import Batch, LakeBatch, Lease, Ledger, ProgressSample, TaskTry
 
 from .test_lease import start
 
@@ -278,3 +278,50 @@ def test_numbers_of_batches_that_started_an_engine_are_known(ledger: Ledger, lea
     assert ledger.applied("another") == []
     ledger.abandon(lease, 5)
     assert ledger.applied("shop") == [1, 3, 4]
+
+
+def commit(ledger: Ledger, lease: Lease, until: datetime | None, end: int, result: dict[str, object]) -> int:
+    """Plan and commit the next batch; return its number."""
+    start = 0 if (last := ledger.last("shop")) is None else last.end["t"][0]
+    batch = ledger.plan(lease, {"t": {0: start}}, {"t": {0: end}}, until, lost=[{"start": end}] if end == 2 else ())
+    return ledger.commit(lease, batch.seq, result).seq
+
+
+def test_one_batch_stands_for_old_ones_with_their_start_losses_and_latest_time(ledger: Ledger, lease: Lease) -> None:
+    for until, end in ((TEN, 1), (TEN + timedelta(hours=2), 2), (None, 3), (None, 4)):
+        commit(ledger, lease, until, end, {"status": "done"})
+    newest = ledger.batch("shop", 4)
+    folded = LakeBatch(3, {"t": {"0": 0}}, {"t": {"0": 3}}, None, TEN, {}, result={"status": "done", "batches": 3})
+    assert ledger.fold(lease, folded) == 2
+    assert ledger.fold(lease, folded) == 0
+    whole, last = ledger.batches("shop")
+    assert (whole.seq, whole.start, whole.end, whole.records) == (3, {"t": {0: 0}}, {"t": {0: 3}}, 3)
+    assert (whole.until, whole.lost, whole.result) == (TEN + timedelta(hours=2), [{"start": 2}], folded.result)
+    assert last == newest
+    assert ledger.reached("shop") == TEN + timedelta(hours=2)
+    assert ledger.covering("shop", TEN) == whole
+    assert ledger.applied("shop") == [3, 4]
+
+
+def test_a_ledger_that_lacks_the_batch_of_old_ones_removes_none(ledger: Ledger, lease: Lease) -> None:
+    commit(ledger, lease, None, 1, {"status": "done"})
+    assert ledger.fold(lease, LakeBatch(3, {}, {}, None, TEN, {}, result={})) == 0
+    assert ledger.applied("shop") == [1]
+
+
+def test_old_batches_without_records_go_but_those_that_reached_furthest(ledger: Ledger, lease: Lease) -> None:
+    empty, hour = {"status": "empty"}, timedelta(hours=1)
+    for until, result in (
+        (None, empty),
+        (TEN, {"status": "done"}),
+        (TEN + hour, empty),
+        (TEN + 3 * hour, empty),
+        (TEN + 2 * hour, empty),
+        (None, empty),
+    ):
+        commit(ledger, lease, until, 1, result)
+    now = datetime.now(UTC)
+    assert ledger.forget_empty(lease, now - timedelta(days=1)) == 0
+    assert ledger.forget_empty(lease, now + timedelta(days=1)) == 2
+    assert [batch.seq for batch in ledger.batches("shop")] == [2, 4, 5, 6]
+    assert ledger.reached("shop") == TEN + 3 * hour

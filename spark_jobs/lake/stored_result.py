@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The result of a batch as the lake has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_provider_cdc.core.documents import Result, shallow_document
+
+
+@dataclass(slots=True)
+class UnfitRow:
+    """A row that does not fit its columns.
+
+    :param reason: why, as ``core/values`` names it.
+    :param parked: the table is parked for it; else the row was left out.
+    """
+
+    table_id: str
+    database: str
+    table: str
+    topic: str
+    partition: int
+    offset: int
+    column: str
+    reason: str
+    parked: bool
+
+
+@dataclass(slots=True)
+class StoredResult:
+    """The result of a batch in the lake, with facts that only later batches need.
+
+    :param newest_source_time: of the rows of this batch and all before, microseconds since the epoch.
+    :param max_position: newest position of this batch and all before.
+    :param clocks: clocks of partitions at their ends; None where an earlier release ordered batches by number.
+    :param source_log: the source's log after the batch (document of ``SourceLog``).
+    :param unfit: rows of this batch that do not fit their columns.
+    :param settled: documents of the quarantined records that this batch and all before settled (``Settled``).
+    :param asked: documents of the schema changes that this batch and all before asked about (``AskedChange``).
+    """
+
+    result: Result
+    newest_source_time: int | None = None
+    max_position: str = ""
+    clocks: list[list[Any]] | None = None
+    source_log: list[dict[str, Any]] = field(default_factory=list)
+    unfit: list[UnfitRow] = field(default_factory=list)
+    settled: list[dict[str, Any]] = field(default_factory=list)
+    asked: list[dict[str, Any]] = field(default_factory=list)
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        own = {name: getattr(self, name) for name in _ONLY_THE_LAKE}
+        return {**self.result.document(), **own, "unfit": [shallow_document(row) for row in self.unfit]}
+
+    @staticmethod
+    def from_document(data: Mapping[str, Any]) -> StoredResult:
+        """Rebuild from :meth:`document`, also of earlier versions, which lack members."""
+        unfit = [UnfitRow(**row) for row in data.get("unfit", ())]
+        own = {name: data[name] for name in _ONLY_THE_LAKE if name in data}
+        return StoredResult(Result.from_document(data), unfit=unfit, **own)
+
+
+_ONLY_THE_LAKE = ("newest_source_time", "max_position", "clocks", "source_log", "settled", "asked")
