@@ -198,10 +198,10 @@ def _is_made_by(seq: int, state: TableState) -> bool:
 def _joined_claim(first: dict[str, Any] | None, then: dict[str, Any] | None) -> dict[str, Any] | None:
     if first is None or then is None:
         return then
-    untils = [claim["until"] for claim in (first, then) if claim["until"]]
+    times = [claim["until"] for claim in (first, then) if claim["until"]]
     start = {topic: {**offsets, **first["start"].get(topic, {})} for topic, offsets in then["start"].items()}
     start = {**first["start"], **start}
-    return {**then, "start": start, "until": max(untils, key=datetime.fromisoformat, default=None), "cut_at": None}
+    return {**then, "start": start, "until": max(times, key=datetime.fromisoformat, default=None), "cut_at": None}
 
 
 def _joined_result(first: Result, then: Result) -> Result:
