@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_provider_cdc.batch.engine_choice import engine_of
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Decision, JobDocument, Rebuild, Replay, TableState
 from airflow_provider_cdc.core.ledger import Batch, Ledger
@@ -42,6 +43,11 @@ class JobMaker:
     rebuild: Rebuild | None = None
     decision: Decision | None = None
     approval: dict[str, Any] | None = None
+
+    @property
+    def engine(self) -> str:
+        """Return the engine that runs the batch."""
+        return engine_of(self.pipeline, self.batch.records, reads_log=bool(self.replay or self.rebuild))
 
     def make(self) -> tuple[JobDocument, dict[str, dict[str, str]]]:
         """Return the job document, and the secrets that go with it another way."""
@@ -93,7 +99,7 @@ class JobMaker:
     def _needs_session(self) -> bool:
         """Return whether the Spark reader or writer may be used; plain tasks start several seconds sooner."""
         policy = self.pipeline.policy
-        if policy.engine != "spark":
+        if self.engine != "spark":
             return False
         writers = {policy.writer, *(rule.writer for rule in self.pipeline.tables.tables.values())}
         large = "auto" in writers and self.batch.records >= policy.spark_writer_rows
@@ -102,7 +108,7 @@ class JobMaker:
     def _parallelism(self) -> int:
         if self.pipeline.policy.parallelism:
             return self.pipeline.policy.parallelism
-        if self.pipeline.policy.engine == "inline":
+        if self.engine == "inline":
             return 1
         from airflow_provider_cdc.engine.spark import local_cores
 

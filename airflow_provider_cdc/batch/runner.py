@@ -300,7 +300,7 @@ class _Run:
         for loss in batch.lost:
             end = "an unknown offset" if loss["end"] is None else loss["end"]
             self._say(f"lost: {loss['topic']}/{loss['partition']} from {loss['start']} up to {end}")
-        self._ledger.started(self._lease, batch.seq, self._pipeline.policy.engine)
+        self._ledger.started(self._lease, batch.seq, self.documents.engine)
         with self._folder() as folder, tempfile.TemporaryDirectory(prefix="airflow-cdc-") as scratch:
             job, secrets = self.documents.make()
             try:
@@ -382,7 +382,7 @@ class _Run:
         task = EngineTask(
             *paths, secrets, payload(), name, scratch, self._say, self._stopper, job.session, self._started_application
         )
-        if self._pipeline.policy.engine == "inline":
+        if self.documents.engine == "inline":
             from airflow_provider_cdc.engine.inline import run_inline
 
             return run_inline(task)

@@ -63,7 +63,7 @@ def doctor(args: Namespace) -> int:
 
 def findings(pipeline: CdcPipeline | None) -> Iterator[Finding]:
     """Check everything; without a pipeline only this machine."""
-    needs_spark = pipeline is None or pipeline.policy.engine == "spark"
+    needs_spark = pipeline is None or pipeline.policy.engine != "inline"
     yield _packages()
     yield _pyspark(needs_spark)
     yield _java(needs_spark)

@@ -52,11 +52,12 @@ def _untouched(site: Site) -> dict[Path, int]:
     return {file: file.stat().st_mtime_ns for file in site.lake.rglob("*") if file.is_file()}
 
 
-@pytest.mark.parametrize("engine", ["inline", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("engine", ["auto", pytest.param("spark", marks=pytest.mark.spark)])
 def test_a_repeat_starts_nothing_and_writes_nothing(filled: Broker, tmp_path: Path, engine: str) -> None:
     site = _site(tmp_path, filled, engine)
     first = site.sync("--until", until(1))
     assert (first.code, first.json["status"]) == (0, "done"), first.err
+    assert [batch["engine"] for batch in site.batches()] == ["inline" if engine == "auto" else engine]
     before, files = versions(site.lake), _untouched(site)
     mark = _poison(site)
     running = site.launch("sync", "--until", until(1))

@@ -23,7 +23,7 @@ _POSITIVE = (
     "target_file_bytes",
 )  # fmt: skip
 CHOICES: dict[str, tuple[str, ...]] = {
-    "engine": ("spark", "inline"),
+    "engine": ("spark", "inline", "auto"),
     "reader": ("auto", "task", "spark"),
     "writer": ("auto", "task", "spark"),
     "on_cascade": ("park", "ignore"),
@@ -39,7 +39,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
 class RunPolicy:
     """Choices of one pipeline; ``tables.<name>`` overrides those that concern one table.
 
-    :param engine: ``spark``, or ``inline``: the same tasks in the worker's own process.
+    :param engine: ``spark``; ``inline``: the same tasks in the worker's own process; ``auto``: ``inline`` for small
+        batches where Spark is local.
     :param reader: who reads Kafka: ``task`` (librdkafka), ``spark`` (Spark's source), ``auto``.
     :param writer: who writes tables: ``task`` (delta-rs), ``spark`` (MERGE), ``auto`` by size.
     :param quarantine_limit: records of one table that a batch may quarantine before the table is parked; the same

@@ -163,7 +163,7 @@ def test_every_problem_is_reported_at_once_with_its_key() -> None:
             "sink.root: 'gs' is not a known scheme; known: a local path, file://, s3://, s3a://",
         ),
         ({"sink": {"root": "s3://"}}, "sink.root: 's3://' names no folder or bucket"),
-        ({"policy": {"engine": True}}, "policy.engine: True is not known; known: spark, inline"),
+        ({"policy": {"engine": True}}, "policy.engine: True is not known; known: spark, inline, auto"),
         ({"policy": {"lease_seconds": "60"}}, "policy.lease_seconds: expected a whole number, got text"),
         ({"policy": {"quarantine_limit": -1}}, "policy.quarantine_limit: -1 is below 0"),
         ({"policy": {"chunk_records": True}}, "policy.chunk_records: expected a whole number, got true/false"),
