@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from airflow_provider_cdc.batch.request_cuts import first_part, row_records
+from airflow_provider_cdc.batch.request_cuts import first_part, most_records, row_records
 from airflow_provider_cdc.batch.result import empty_result
 from airflow_provider_cdc.batch.source_log import SourceLog
 from airflow_provider_cdc.core.config import CdcPipeline
@@ -122,12 +122,13 @@ def propose_batch(
         return planned
     fmt, topics = _format(pipeline), pipeline.source.data_topics(list(planned.end))
     whole = end_between_groups(planned, log, fmt, topics)
-    if pipeline.policy.batch_records is None or again:
+    most = most_records(pipeline)
+    if most is None or again:
         return whole
     return first_part(
         whole,
         log,
-        pipeline.policy.batch_records,
+        most,
         counted=topics,
         schema_topic=pipeline.source.schema_topic,
         settle=lambda part: end_between_groups(part, log, fmt, topics),
@@ -163,10 +164,7 @@ def plan_batch(
     )
     if proposal.empty:
         return ledger.commit(lease, batch.seq, empty_result(pipeline.name, batch.seq))
-    most, records = (
-        pipeline.policy.batch_records,
-        row_records(proposal, pipeline.source.data_topics(list(proposal.end))),
-    )
+    most, records = most_records(pipeline), row_records(proposal, pipeline.source.data_topics(list(proposal.end)))
     if most is not None and records > most and not again:
         say(
             f"batch {batch.seq} reads {records} records, more than policy.batch_records ({most}): they came into the "

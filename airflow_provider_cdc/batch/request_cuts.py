@@ -12,8 +12,22 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from airflow_provider_cdc.batch.source_log import SourceLog
+from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.model.offsets import Offsets
 from airflow_provider_cdc.core.plan.ranges import Range
+
+_ONE_MACHINE = 4_000_000  # of one table: a task needs about 1.2 GB for them (design/performance)
+
+
+def most_records(pipeline: CdcPipeline) -> int | None:
+    """Return how many records of rows a batch should have at most, None for any number.
+
+    A cluster has more memory than one machine, and pays more for each further batch.
+    """
+    if pipeline.policy.batch_records is not None:
+        return pipeline.policy.batch_records
+    one_machine = pipeline.policy.engine == "inline" or pipeline.spark.connection is None
+    return _ONE_MACHINE if one_machine else None
 
 
 def first_part(

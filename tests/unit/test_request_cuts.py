@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.batch.request_cuts import first_part
+from airflow_provider_cdc.batch.request_cuts import first_part, most_records
 from airflow_provider_cdc.batch.result import BatchResult, TableResult, joined
+from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.model.offsets import Offsets
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.plan.ranges import Range
@@ -135,3 +136,28 @@ def test_the_result_of_several_batches_has_their_sums_and_the_last_state() -> No
     )
     assert both.tables == [TableResult("shop", "orders", "merge", 12, 2, TableStatus.OK, 2)]
     assert (both.schema_changes, both.phases) == (2, {"land": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("policy", "spark", "most"),
+    [
+        ({"engine": "spark"}, {}, 4_000_000),
+        ({"engine": "spark"}, {"connection": "cluster"}, None),
+        ({"engine": "inline"}, {"connection": "cluster"}, 4_000_000),
+        ({"engine": "spark", "batch_records": 7}, {}, 7),
+        ({"engine": "spark", "batch_records": 7}, {"connection": "cluster"}, 7),
+    ],
+)
+def test_one_machine_has_bounded_batches_and_a_cluster_whole_requests(
+    policy: dict[str, Any], spark: dict[str, Any], most: int | None
+) -> None:
+    pipeline = CdcPipeline.from_dict(
+        {
+            "name": "orders",
+            "source": {"topics": "orders", "format": "canal-json"},
+            "sink": {"root": "/lake"},
+            "policy": policy,
+            "spark": spark,
+        }
+    )
+    assert most_records(pipeline) == most

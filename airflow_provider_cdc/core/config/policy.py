@@ -53,7 +53,7 @@ class RunPolicy:
     :param on_truncate: ``apply``, ``ignore``, ``fail`` the batch, or ``ask``.
     :param ddl_grace_seconds: seconds that a table waits for a schema change its rows announce, before it is parked.
     :param batch_records: records of rows from which a request becomes a sequence of batches, each of about so many at
-        most; None makes each request one batch.
+        most; None means 4,000,000 on one machine and any number on a cluster.
     :param chunk_records: records one landing task reads.
     :param apply_bytes: bytes of row images of one table that a task holds at once; more are converted and written in
         pieces.
@@ -85,7 +85,7 @@ class RunPolicy:
     lease_seconds: int = 60
     log_retention: int = 30
     target_file_bytes: int = 134_217_728
-    spark_writer_rows: int = 2_000_000
+    spark_writer_rows: int = 20_000_000
     tinyint1_as_boolean: bool = False
     zero_dates: Literal["null", "text"] = "null"
 
