@@ -21,7 +21,7 @@ from tests.system.verdict import doubled_commits, ledger_faults, unequal, versio
 pytestmark = pytest.mark.system
 
 LAST = 1
-MOST = 1000
+MOST = 1500
 """Far fewer than the log has, and more than came at one time."""
 
 
