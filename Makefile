@@ -17,7 +17,7 @@ PINS := pyproject.toml constraints.txt tests/services/s3-requirements.txt tests/
 # Demo and tests start hundreds of processes: each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup test histories faults lint proto demo bench docs wheel clean
+.PHONY: help setup test histories faults lint proto demo bench growth docs wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ demo: setup ## a web shop's CDC log through Kafka, Airflow and Spark into Delta 
 
 bench: setup ## measure speed and memory
 	$(BIN)/python -m tests.bench $(ARGS)
+
+growth: setup ## measure lake, ledger and cost of an old pipeline (N=2000 batches)
+	$(BIN)/python -m tests.bench.growth $(if $(N),--batches $(N)) $(ARGS)
 
 docs: setup ## build the documentation into build/site; a warning is an error (ARGS=serve shows it while you write)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs $(if $(ARGS),$(ARGS),build --strict --quiet)

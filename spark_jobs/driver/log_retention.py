@@ -23,7 +23,15 @@ from spark_jobs.lake.folded_batches import (
     remove_older_snapshots,
     write_folded,
 )
-from spark_jobs.lake.layout import FOLDED, batch_document, batch_of, expired_file, jobs_folder, log_folder
+from spark_jobs.lake.layout import (
+    FOLDED,
+    batch_document,
+    batch_of,
+    expired_file,
+    jobs_folder,
+    log_folder,
+    pending_deletes_folder,
+)
 from spark_jobs.lake.storage import Storage
 from spark_jobs.lake.stored_result import StoredResult
 
@@ -82,7 +90,19 @@ def fold(job: JobDocument, storage: Storage) -> tuple[FoldedBatches | None, int]
         if name.isdecimal() and FOLDED < int(name) <= folded.through:
             storage.delete_folder(f"{log_folder(job.pipeline)}/{name}")
     remove_older_snapshots(storage, job.pipeline, folded.through)
+    _remove_pending_deletes(job, folded, storage)
     return folded, len(due)
+
+
+def _remove_pending_deletes(job: JobDocument, folded: FoldedBatches, storage: Storage) -> None:
+    """Remove the pending deletes that folded batches left, but those of states that a table may go on from."""
+    states = [*job.states, *(state for _, state in folded.states)]
+    needed = {(state.table_id, state.debts_seq) for state in states}
+    for table_id in storage.folders(pending_deletes_folder(job.pipeline)):
+        for name, _ in storage.files(f"{pending_deletes_folder(job.pipeline)}/{table_id}", ".parquet"):
+            seq = int(name.rsplit("/", 1)[-1].removesuffix(".parquet"))
+            if seq <= folded.through and (table_id, seq) not in needed:
+                storage.delete_file(name)
 
 
 def _is_empty(storage: Storage, pipeline: str, seq: int) -> bool:

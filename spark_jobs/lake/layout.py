@@ -36,7 +36,12 @@ def staged_folder(pipeline: str, seq: int, table_id: str) -> str:
 
 def pending_deletes_file(pipeline: str, table_id: str, seq: int) -> str:
     """Return the file of the pending deletes that a batch left."""
-    return f"_cdc/{pipeline}/debts/{table_id}/{seq:08d}.parquet"
+    return f"{pending_deletes_folder(pipeline)}/{table_id}/{seq:08d}.parquet"
+
+
+def pending_deletes_folder(pipeline: str) -> str:
+    """Return the folder of the pending deletes of all tables; each has a folder in it."""
+    return f"_cdc/{pipeline}/debts"
 
 
 def begun_file(pipeline: str, table_id: str) -> str:

@@ -123,6 +123,13 @@ def test_a_lost_ledger_learns_the_same_of_folded_batches_whenever_folding_was_ki
 ) -> None:
     storage, job = Storage(str(course.folder)), job_of(course)
     reader = history_of(job, storage)
+    sick = next(state for state in course.lake.states.values() if state.table == "sick")
+    sick.debts_seq = 2
+    pending = course.folder / "_cdc" / "capture" / "debts" / sick.table_id
+    pending.mkdir(parents=True)
+    for seq in BATCHES:
+        (pending / f"{seq:08d}.parquet").touch()
+    job = job_of(course)
     before = facts_of(lost(course))
     assert before["counts"]["batches"] == NEWEST
     assert expire(course, 2).folded == 2
@@ -134,6 +141,7 @@ def test_a_lost_ledger_learns_the_same_of_folded_batches_whenever_folding_was_ki
     assert facts_of(lost(course)) == before
     assert expire(course, 4) == ExpiredLog(4)
     assert len(list(course.log(0).iterdir())) == 3
+    assert [int(file.stem) for file in sorted(pending.iterdir())] == [2, 5]
     with pytest.raises(BusyError) as caught:
         reader.manifest(3)
     assert caught.value.code == "log.folded"
