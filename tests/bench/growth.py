@@ -2,9 +2,9 @@
 """Measure what an old pipeline costs: lake, ledger, and a small and an empty batch, after hundreds of hourly batches.
 
 `make growth N=2000` runs a pipeline of 20 tables through so many batches of 5 changes a table, with `maintain` once a
-day of 24 batches and a retention of 7 days. Batches run one after the other, so ages are made up before each `maintain`:
-in the ledger when batches ended, in the logs of the tables when their files were written. Of the tables all files go
-that the newest version does not have: delta-rs takes their age from the log itself. Prints lines of JSON.
+day of 24 batches and a retention of 7 days. Batches run one after the other, so ages are made up before each
+`maintain`: in the ledger when batches ended, in the logs of the tables when their files were written. Of the tables all
+files go that the newest version does not have: delta-rs takes their age from the log itself. Prints lines of JSON.
 """
 
 from __future__ import annotations
