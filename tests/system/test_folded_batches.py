@@ -14,19 +14,23 @@ import pytest
 
 from airflow_provider_cdc.core.documents import ExpiredLog, JobDocument, Maintenance, Replay
 from airflow_provider_cdc.core.errors import BusyError
+from airflow_provider_cdc.core.model.schema import Column, TableSchema
 from spark_jobs.driver.batch_history import history_of
 from spark_jobs.driver.maintenance import maintain
 from spark_jobs.driver.run_batch import sync
 from spark_jobs.lake.batch_log import BatchLog
+from spark_jobs.lake.layout import pending_deletes_file
 from spark_jobs.lake.storage import Storage
-from tests.cross_format.events import Ddl
+from tests.airflow.shop import rows
+from tests.cross_format.events import Ddl, Row
 from tests.services.broker import Broker
-from tests.system.test_isolation import NARROW, TABLES, Course
+from tests.system.test_isolation import INT, NARROW, TABLES, Course
 from tests.system.test_log_retention import SECRETS, inline, job_of
 
 pytestmark = pytest.mark.system
 
 NEWEST = 5
+KEYLESS = TableSchema((Column(1, "a", INT),), ())
 BATCHES = range(1, NEWEST + 1)
 
 
@@ -123,13 +127,6 @@ def test_a_lost_ledger_learns_the_same_of_folded_batches_whenever_folding_was_ki
 ) -> None:
     storage, job = Storage(str(course.folder)), job_of(course)
     reader = history_of(job, storage)
-    sick = next(state for state in course.lake.states.values() if state.table == "sick")
-    sick.debts_seq = 2
-    pending = course.folder / "_cdc" / "capture" / "debts" / sick.table_id
-    pending.mkdir(parents=True)
-    for seq in BATCHES:
-        (pending / f"{seq:08d}.parquet").touch()
-    job = job_of(course)
     before = facts_of(lost(course))
     assert before["counts"]["batches"] == NEWEST
     assert expire(course, 2).folded == 2
@@ -141,7 +138,6 @@ def test_a_lost_ledger_learns_the_same_of_folded_batches_whenever_folding_was_ki
     assert facts_of(lost(course)) == before
     assert expire(course, 4) == ExpiredLog(4)
     assert len(list(course.log(0).iterdir())) == 3
-    assert [int(file.stem) for file in sorted(pending.iterdir())] == [2, 5]
     with pytest.raises(BusyError) as caught:
         reader.manifest(3)
     assert caught.value.code == "log.folded"
@@ -186,3 +182,19 @@ def test_rows_that_a_deselected_table_missed_are_refused_and_not_passed_over(cou
     assert states["t1"][0] == "parked"
     assert "[retention.log_expired]" in states["t1"][1]
     assert course.values("t1")[1] == "200"
+
+
+def test_pending_deletes_go_but_those_that_a_table_may_go_on_from(broker: Broker, tmp_path: Path) -> None:
+    course = Course(broker, "pendingdeletes", tmp_path)
+    course.at(100, Ddl("CREATE TABLE notes (a INT)", "shop", "notes", KEYLESS))
+    for number in (1, 2, 3):
+        course.at(200 + number, Row("delete", "shop", "notes", KEYLESS, {"a": number}, None))
+        course.sync()
+    notes = next(iter(course.lake.states))
+    stored = [tmp_path / pending_deletes_file("capture", notes, seq) for seq in (1, 2, 3)]
+    assert [file.exists() for file in stored] == [True, True, True]
+    assert expire(course, 2).folded == 2
+    assert [file.exists() for file in stored] == [False, True, True]
+    course.at(300, Row("insert", "shop", "notes", KEYLESS, None, {"a": 4}))
+    course.sync()
+    assert [row["a"] for row in rows(tmp_path, "shop", "notes")] == [4]
