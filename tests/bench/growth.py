@@ -2,9 +2,12 @@
 """Measure what an old pipeline costs: lake, ledger, and a small and an empty batch, after hundreds of hourly batches.
 
 `make growth N=2000` runs a pipeline of 20 tables through so many batches of 5 changes a table, with `maintain` once a
-day of 24 batches and a retention of 7 days. Batches run one after the other, so ages are made up before each
-`maintain`: in the ledger when batches ended, in the logs of the tables when their files were written. Of the tables all
-files go that the newest version does not have: delta-rs takes their age from the log itself. Prints lines of JSON.
+day of 24 batches and a retention of 7 days. At some numbers of batches it measures batches of this pipeline and, by
+turns with them, of one that has 10 batches: other work on the machine changes both. Prints lines of JSON.
+
+Batches run one after the other, so ages are made up before each `maintain`: in the ledger when batches ended, in the
+logs of the tables when their files were written. The tables forget removed files after some minutes in place of
+Delta's week, and their files go at once: delta-rs takes these ages from the log itself.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
+from deltalake import DeltaTable
 from sqlalchemy import create_engine, text
 
 from airflow_provider_cdc.batch import maintenance
@@ -34,27 +38,29 @@ KEYS = 500
 CHANGES = 5
 DAY = 24
 RETENTION = 7 * DAY
-ROUNDS = 3
+ROUNDS = 5
+YOUNG = 10
 FIRST = 1_700_000_000_000
 
 
 class OldPipeline:
     """A pipeline that runs batch after batch.
 
-    :param folder: takes lake and ledger.
+    :param folder: takes lake and ledger; its name is the first part of the topics' names.
     """
 
     def __init__(self, folder: Path, broker: Broker) -> None:
-        self.folder, self.ledger = folder, folder / "ledger.db"
-        self.batches = 0
+        folder.mkdir(parents=True)
+        self.folder, self.ledger, self._prefix = folder, folder / "ledger.db", folder.name
+        self.batches = self._maintained = 0
         os.environ["AIRFLOW_CONN_KAFKA_DEFAULT"] = json.dumps(
             {"conn_type": "kafka", "extra": {"bootstrap.servers": broker.bootstrap}}
         )
-        broker.create_topics({f"src.shop.{table}": 1 for table in TABLES})
+        broker.create_topics({f"{self._prefix}.shop.{table}": 1 for table in TABLES})
         self._producer = Producer({"bootstrap.servers": broker.bootstrap})
         document = {
             "name": "shop",
-            "source": {"connection": "kafka_default", "format": "debezium-json", "topics": "src.shop.*"},
+            "source": {"connection": "kafka_default", "format": "debezium-json", "topics": f"{self._prefix}.shop.*"},
             "sink": {"type": "delta", "root": str(folder / "lake")},
             "ledger": f"sqlite:///{self.ledger}",
             "policy": {"engine": "inline", "parallelism": 1, "log_retention": RETENTION // DAY},
@@ -80,22 +86,31 @@ class OldPipeline:
                 row = {"id": key, "v": self.batches, "s": f"value {self.batches}"}
                 op = "c" if self.batches * CHANGES < KEYS else "u"
                 value = {"before": None, "after": row, "source": source, "op": op, "ts_ms": FIRST + position}
-                self._producer.produce(f"src.shop.{table}", json.dumps(value), key=json.dumps({"id": key}))
+                self._producer.produce(f"{self._prefix}.shop.{table}", json.dumps(value), key=json.dumps({"id": key}))
         self._producer.flush(60)
         self.batches += 1
 
-    def run(self) -> None:
-        """Run the batch of an hour."""
-        self.feed()
-        result = run_batch(self.pipeline, say=lambda line: None)
-        assert result.error is None and not result.parked, result
+    def run_to(self, batches: int) -> OldPipeline:
+        """Run batch after batch up to a number of them, and maintenance once a day."""
+        while self.batches < batches:
+            self.feed()
+            result = run_batch(self.pipeline, say=lambda line: None)
+            assert result.error is None and not result.parked, result
+            if self.batches == 1:
+                for table in TABLES:
+                    DeltaTable(self.folder / "lake" / "shop" / table).alter.set_table_properties(_FORGETFUL)
+            if self.batches >= self._maintained + DAY:
+                self._maintained = self.batches
+                print(json.dumps({"batches": self.batches, "log": self.maintain()["log"]}), flush=True)
+        return self
 
-    def measured(self) -> float:
-        """Return the CPU seconds of a batch by the command line."""
+    def costs(self) -> tuple[float, float]:
+        """Return the CPU seconds of a small and of an empty batch by the command line."""
+        self.feed()
         command = [sys.executable, "-m", "airflow_provider_cdc.cli", "sync", str(self.file), "--json"]
-        done = measure(command)
-        assert done.code == 0, done.output
-        return done.cpu
+        runs = [measure(command), measure(command)]
+        assert not any(run.code for run in runs), runs
+        return runs[0].cpu, runs[1].cpu
 
     def maintain(self) -> dict[str, Any]:
         """Run the maintenance of a day, as if the batches had come hour by hour."""
@@ -120,20 +135,12 @@ class OldPipeline:
         with create_engine(f"sqlite:///{self.ledger}").connect() as connection:
             return int(connection.execute(text("SELECT max(seq) FROM cdc_batches")).scalar_one())
 
-    def sample(self) -> dict[str, Any]:
-        """Return costs and sizes; the batches that it measures count, too."""
-        small, empty = [], []
-        for _ in range(ROUNDS):
-            self.feed()
-            small.append(self.measured())
-            empty.append(self.measured())
+    def sizes(self) -> dict[str, Any]:
+        """Return bytes and numbers of files."""
         own = self.folder / "lake" / "_cdc" / "shop"
         with create_engine(f"sqlite:///{self.ledger}").connect() as connection:
             pages = {name: connection.execute(text(f"PRAGMA {name}")).scalar_one() for name in _PAGES}
         return {
-            "batches": self.batches,
-            "small_cpu": round(min(small), 2),
-            "empty_cpu": round(min(empty), 2),
             "log": _size(own / "log"),
             "jobs": _size(own / "jobs"),
             "tables": _size(self.folder / "lake" / "shop"),
@@ -142,6 +149,18 @@ class OldPipeline:
         }
 
 
+def compared(old: OldPipeline, young: OldPipeline) -> dict[str, Any]:
+    """Return the costs of batches of two pipelines, measured by turns."""
+    costs = {pipeline: [pipeline.costs()] for pipeline in (young, old)}
+    for _ in range(ROUNDS - 1):
+        for pipeline, each in costs.items():
+            each.append(pipeline.costs())
+    young_small, young_empty = (round(min(values), 2) for values in zip(*costs[young], strict=True))
+    small, empty = (round(min(values), 2) for values in zip(*costs[old], strict=True))
+    return {"small_cpu": [young_small, small], "empty_cpu": [young_empty, empty]}
+
+
+_FORGETFUL = {"delta.deletedFileRetentionDuration": "interval 240 seconds"}
 _PAGES = ("page_size", "page_count", "freelist_count")
 
 
@@ -159,14 +178,11 @@ def _size(folder: Path) -> list[int]:
 def grow(folder: Path, samples: set[int]) -> None:
     """Run a pipeline and print a sample behind each of these batches."""
     with Broker() as broker:
-        pipeline, maintained = OldPipeline(folder, broker), 0
+        old = OldPipeline(folder / "old", broker)
         for sample in sorted(samples):
-            while pipeline.batches < sample:
-                pipeline.run()
-                if pipeline.batches >= maintained + DAY:
-                    maintained = pipeline.batches
-                    print(json.dumps({"batches": maintained, "log": pipeline.maintain()["log"]}), flush=True)
-            print(json.dumps(pipeline.sample()), flush=True)
+            old.run_to(sample)
+            young = OldPipeline(folder / f"young{sample}", broker).run_to(YOUNG)
+            print(json.dumps({"batches": old.batches, **compared(old, young), **old.sizes()}), flush=True)
 
 
 def main() -> None:
@@ -175,11 +191,9 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=2000)
     parser.add_argument("--folder", type=Path, help="takes lake and ledger (default: a temporary one)")
     options = parser.parse_args()
-    samples = {batches for batches in (10, 100, 300, 700, 1000, 1500) if batches < options.batches} | {options.batches}
+    samples = {batches for batches in (10, 300, 700, 1000, 1500) if batches < options.batches} | {options.batches}
     with tempfile.TemporaryDirectory(prefix="cdc-growth-") as temporary:
-        folder = options.folder or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        grow(folder, samples)
+        grow(options.folder or Path(temporary), samples)
 
 
 if __name__ == "__main__":

@@ -363,7 +363,8 @@ class Ledger:
         A ledger that was lost, is new or was restored from a backup learns this way what was done. What it replaces was
         planned or read nothing.
 
-        :param after: number of the newest batch that the ledger and the lake share, 0 for none.
+        :param after: number of the newest batch that the ledger and the lake share, 0 for none. Where the first of
+            ``batches`` stands for all before it, it replaces these, too.
         :param batches: ascending; one without result is to be finished next.
         :raises BusyError: the lease is lost.
         """
@@ -371,6 +372,10 @@ class Ledger:
         c = schema.batches.c
         with self._database.writing() as connection:
             rows.fence(connection, lease)
+            if batches[0].past:
+                after, versions = 0, schema.table_versions.c
+                old = (versions.pipeline == lease.pipeline, versions.seq <= batches[0].seq)
+                connection.execute(delete(schema.table_versions).where(*old))
             connection.execute(delete(schema.batches).where(c.pipeline == lease.pipeline, c.seq > after))
             time = time_text(now(connection))
             for batch in batches:

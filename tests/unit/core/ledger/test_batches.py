@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_cdc.core.errors import BusyError, ConfigurationError
-from airflow_provider_cdc.core.ledger import Batch, LakeBatch, Lease, Ledger, ProgressSample, TaskTry
+from airflow_provider_cdc.core.ledger import Batch, LakeBatch, Lease, Ledger, PastBatch, ProgressSample, TaskTry
 
 from .test_lease import start
 
@@ -325,3 +325,22 @@ def test_old_batches_without_records_go_but_those_that_reached_furthest(ledger: 
     assert ledger.forget_empty(lease, now + timedelta(days=1)) == 2
     assert [batch.seq for batch in ledger.batches("shop")] == [2, 4, 5, 6]
     assert ledger.reached("shop") == TEN + 3 * hour
+
+
+def test_a_restored_ledger_takes_old_batches_over_as_one(ledger: Ledger, lease: Lease) -> None:
+    for seq, tables in ((1, {"a": {"state": "1"}, "b": {"state": "1"}}), (2, {"a": {"state": "2"}})):
+        ledger.plan(lease, {}, {"t": {0: seq}}, None)
+        ledger.commit(lease, seq, {}, tables, [{"id": "x", "text": "first"}] if seq == 2 else ())
+    past = [
+        PastBatch(1, {"b": {"state": "1"}}, ()),
+        PastBatch(2, {}, [{"id": "x", "text": "first"}]),
+        PastBatch(3, {"a": {"state": "3"}}, [{"id": "y"}]),
+    ]
+    folded = LakeBatch(4, {"t": {"0": 0}}, {"t": {"0": 4}}, TEN, TEN, {}, result={}, past=past)
+    later = LakeBatch(5, {}, {"t": {"0": 5}}, None, TEN, {}, result={}, tables={"a": {"state": "5"}})
+    ledger.take_over(lease, 2, [folded, later])
+    assert [(batch.seq, batch.committed) for batch in ledger.batches("shop")] == [(4, True), (5, True)]
+    assert ledger.table_versions("shop", "a") == [(3, {"state": "3"}), (5, {"state": "5"})]
+    assert ledger.table_versions("shop", "b") == [(1, {"state": "1"})]
+    assert ledger.tables("shop") == {"a": {"state": "5"}, "b": {"state": "1"}}
+    assert [change["id"] for change in ledger.schema_changes("shop")] == ["x", "y"]
