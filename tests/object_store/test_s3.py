@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import lzma
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from airflow_provider_cdc.core.documents import Maintenance
+from spark_jobs.driver.maintenance import maintain
+from spark_jobs.lake.batch_log import BatchLog
 from spark_jobs.lake.storage import Storage, table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.captures.replaying import Lake, random_cuts
@@ -16,6 +20,7 @@ from tests.captures.truth import differing, load
 from tests.services.broker import Broker
 from tests.services.capture import partitions_of, read, replay
 from tests.services.s3 import S3
+from tests.system.test_log_retention import next_job
 
 SHOP = Path(__file__).parents[2] / "example_dags" / "shop_data"
 
@@ -70,6 +75,14 @@ def test_the_shop_in_three_batches_equals_the_source(options: dict[str, str], ow
         ends[partition] = max(ends.get(partition, 0), record.offset + 1)
     for cut in random_cuts(ends, 3, seed=2):
         lake.sync_to(cut)
+    order = Maintenance(1 << 20, 24, expire_through=2)
+    report = maintain(next_job(lake), order, {}, lambda do, items: [do(item) for item in items]).expired
+    assert (report.through, report.folded) == (2, 2)
+    storage = Storage("s3://lake/shop", options)
+    assert storage.folders("_cdc/capture/log") == ["00000000", "00000003"]
+    lost = replace(next_job(lake), seq=1, earlier=[])
+    assert [batch.seq for batch in BatchLog(storage, "capture").unknown_to(lost)] == [2, 3]
+    assert lake.sync_to(ends).status == "done"
     wrong = []
     with lzma.open(SHOP / "source_final.jsonl.xz", "rt") as lines:
         assert next(lines)

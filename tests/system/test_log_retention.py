@@ -14,6 +14,7 @@ from airflow_provider_cdc.core.documents import ExpiredLog, JobDocument, Mainten
 from airflow_provider_cdc.core.ledger import Ledger
 from spark_jobs.driver.maintenance import maintain
 from spark_jobs.driver.run_batch import sync
+from tests.captures.replaying import Lake
 from tests.services.broker import Broker
 from tests.system.pipeline_site import PipelineSite
 from tests.system.site import Site
@@ -42,13 +43,18 @@ def inline(function: Any, items: Any) -> list[Any]:
 
 def job_of(course: Course, **fields: Any) -> JobDocument:
     """Return a job of the pipeline that reads no records."""
+    return replace(next_job(course.lake), **fields)
+
+
+def next_job(lake: Lake) -> JobDocument:
+    """Return the job of a lake's next batch, which reads no records."""
     jobs: list[JobDocument] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tests.captures.replaying.sync", lambda job, *rest: jobs.append(job) or _stop())
         with pytest.raises(StopIteration):
-            course.lake.sync_to({})
-    course.lake.seq -= 1
-    return replace(jobs[0], **fields)
+            lake.sync_to({})
+    lake.seq -= 1
+    return jobs[0]
 
 
 def _stop() -> None:

@@ -100,7 +100,7 @@ def object_folders(store: S3Store, name: str, after: str) -> list[str]:
             names.update(item["path"][len(name) + 1 :].split("/", 1)[0] for item in page)
     except BaseError as error:
         raise OSError(str(error)) from None
-    return sorted(names)
+    return sorted(names - {""})  # stores have an empty object of the folder itself where one in it was removed
 
 
 def object_names(store: S3Store, folder: str) -> list[str]:
