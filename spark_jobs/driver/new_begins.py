@@ -74,6 +74,20 @@ def new_begins(landed: LandReport, generations: Generations, storage: Storage) -
     return [begins[partition_key] for partition_key in sorted(begins)]
 
 
+def shows_another_log(record: dict[str, Any], number: int, generations: Generations) -> bool:
+    """Return whether a repaired record, said to be of a generation, shows that another log had begun before it.
+
+    Of a generation before the newest it shows none that is not known.
+
+    :param generations: with all that was read so far.
+    """
+    if number < generations.newest:
+        return False
+    mark = generations.all[number].marks.of(f"{record['topic']}/{record['partition']}")
+    known = replace(_known_of(number, {}, generations), position=mark.position, time=mark.time, highest=mark.gtids)
+    return known.first_of([{**record, "position": in_generation(record["position"], number)}]) is not None
+
+
 def _doubtful(shown: Mapping[int, Shown], generations: Generations) -> Iterator[tuple[_Known, Stretch]]:
     """Return the stretches that have to be looked at record by record, with what was known before each."""
     for number in range(len(generations.all)):

@@ -13,6 +13,8 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.common.clock_positions import clock_of
 from airflow_provider_cdc.core.model.clock_position import is_clock_position
 from airflow_provider_cdc.core.model.status import ResultStatus
+from spark_jobs.driver.generations import Generations
+from spark_jobs.driver.repaired_generations import RepairedBegins
 from spark_jobs.lake.change_log import LandReport, Manifest, RowGroup, Settled, read_groups
 from spark_jobs.lake.folded_batches import folded_through
 from spark_jobs.lake.layout import batch_document, batch_of, expired_file
@@ -131,14 +133,17 @@ def carry_out(
     job: JobDocument,
     decision: Decision,
     landed: Manifest,
+    generations: Generations,
     storage: Storage,
     secrets: Secrets,
     say: Callable[[str], None],
 ) -> Manifest:
     """Return what a batch landed with the records of a decision settled, and what was decoded of repaired ones.
 
+    :param generations: of the source's log, with all that was read so far.
     :raises DataError: ``quarantine.not_there``, a record is not in the quarantine; ``quarantine.unreadable``, a
-        repaired one cannot be decoded either. Nothing is changed.
+        repaired one cannot be decoded either; ``quarantine.generation_unclear``, it does not show of which log it is.
+        Nothing is changed.
     """
     every = read_entries(
         replace(job, earlier=sorted({*job.earlier, job.seq})),
@@ -148,7 +153,7 @@ def carry_out(
     entries = _demand(every, decision)
     report = LandReport()
     if decision.action == DecisionAction.REPLAY:
-        report = _decode(job, decision, entries, secrets)
+        report = _decode(job, decision, entries, generations, secrets)
     files = sorted({group.file for group in report.groups})
     settled = [
         Settled(
@@ -187,10 +192,18 @@ def _demand(every: Sequence[QuarantineEntry], decision: Decision) -> list[Quaran
     return [entry for entry in every if entry.record in set(asked)]
 
 
-def _decode(job: JobDocument, decision: Decision, entries: Sequence[QuarantineEntry], secrets: Secrets) -> LandReport:
+def _decode(
+    job: JobDocument,
+    decision: Decision,
+    entries: Sequence[QuarantineEntry],
+    generations: Generations,
+    secrets: Secrets,
+) -> LandReport:
     """Decode repaired records into the change log."""
     clocks = {e.record: clock_of(e.position) for e in entries if e.position and is_clock_position(e.position)}
-    report = land_repaired(job, decision.repaired, secrets, clocks)
+    # a row that a repaired record brought back has a later entry
+    seqs = {entry.record: entry.seq for entry in sorted(entries, key=lambda entry: -entry.seq)}
+    report = land_repaired(job, decision.repaired, secrets, clocks, RepairedBegins(generations), seqs)
     if report.unreadable:
         first = report.unreadable[0]
         raise DataError(

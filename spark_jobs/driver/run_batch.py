@@ -96,8 +96,9 @@ def _carry_out(
     landed = log.manifest(job)
     if landed is None:
         landed = log.write_manifest(job, _land(job, secrets, run, say, session))
+    landed, generations = _in_generations(job, secrets, run, say, storage, log, landed, history)
     if job.decision is not None:
-        landed = carry_out(job, job.decision, landed, storage, secrets, say)
+        landed = carry_out(job, job.decision, landed, generations.after(landed), storage, secrets, say)
         log.replace_manifest(job, landed)
     if job.approval is not None and job.approval not in landed.approvals:
         landed.approvals = [*landed.approvals, job.approval]
@@ -107,7 +108,6 @@ def _carry_out(
         landed = with_replay(job.replay, landed, history, expired)
         log.replace_manifest(job, landed)
         say(f"replay: {landed.changes.get(REPLAYED, 0)} rows of the change log")
-    landed, generations = _in_generations(job, secrets, run, say, storage, log, landed, history)
     clock["apply"] = time.monotonic()
     _check_budget(job, landed)
     result, unfit, asked = _apply(job, secrets, run, say, storage, landed, session, history)

@@ -80,25 +80,41 @@ def land_repaired(
     records: Sequence[Mapping[str, Any]],
     secrets: dict[str, dict[str, str]],
     clocks: Mapping[tuple[str, int, int], tuple[int, int]],
+    begins: Begins,
+    seqs: Mapping[tuple[str, int, int], int],
 ) -> LandReport:
     """Land records that are repaired, as they are stated (``Decision.repaired``).
 
     :param clocks: of a format without positions: the clock that each record's partition showed when it was read.
+    :param begins: of a format with positions: put the generation in front of them.
+    :param seqs: batch that read each record first: statements of one position have the order of batches and offsets.
     """
     fmt = open_format(job.format, job.format_options)
     # what they show about the source's log was true when they were written
     alone = replace(job, chunks=[])
     result = LandReport()
-    for some in unbroken_stretches(records) if isinstance(fmt, Grouped) else [records]:
+    for seq, some in _by_batch(records, seqs, isinstance(fmt, Grouped)):
         positions = FixedClocks(clocks) if fmt.order == "clock" else None
-        report = land(alone, _columns(some), secrets, fmt, positions)
+        report = land(alone, _columns(some), secrets, fmt, positions, begins)
         result.groups += report.groups
-        result.schema_changes += report.schema_changes
+        earlier = (seq - job.seq) << _OFFSET_BITS
+        result.schema_changes += [{**change, "order": change["order"] + earlier} for change in report.schema_changes]
         result.descriptions += report.descriptions
         result.records += report.records
         result.changes = dict(Counter(result.changes) + Counter(report.changes))
         result.unreadable = merged(result.unreadable, report.unreadable)
     return result
+
+
+def _by_batch(
+    records: Sequence[Mapping[str, Any]], seqs: Mapping[tuple[str, int, int], int], grouped: bool
+) -> Iterator[tuple[int, Sequence[Mapping[str, Any]]]]:
+    """Yield stated records by the batch that read them first; where several make a message, without those between."""
+    parts: dict[int, list[Mapping[str, Any]]] = {}
+    for record in records:
+        parts.setdefault(seqs[record["topic"], record["partition"], record["offset"]], []).append(record)
+    for seq, part in sorted(parts.items()):
+        yield from ((seq, some) for some in (unbroken_stretches(part) if grouped else [part]))
 
 
 def _columns(records: Sequence[Mapping[str, Any]]) -> list[Records]:
@@ -128,10 +144,12 @@ def land(
     secrets: dict[str, dict[str, str]],
     fmt: Format,
     positions: ClockPositions | None = None,
+    begins: Begins | None = None,
 ) -> LandReport:
     """Decode records and write their rows to the change log; a reader gives each partition's in offset order.
 
     :param positions: for a format without positions; those that follow the job's clocks if None.
+    :param begins: for a format with positions; those of the job if None.
     """
     storage = lake_of(job, secrets)
     reopen = partial(open_format, job.format, job.format_options)
@@ -148,7 +166,7 @@ def land(
     )
     writer = new_writer()
     report, stretches = LandReport(), Stretches()
-    begins = Begins(Begin(*begin) for begin in job.begins)
+    begins = begins or Begins(Begin(*begin) for begin in job.begins)
     keep_memory()
     gc.disable()  # nothing here makes cycles, and millions of small objects make collections expensive
     try:

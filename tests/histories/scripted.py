@@ -12,7 +12,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
-from airflow_provider_cdc.core.documents import JobDocument, Rebuild, Result, TableState
+from airflow_provider_cdc.core.documents import Decision, JobDocument, Rebuild, Result, TableState
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.timeline.asked_changes import Answer, AskedChange, newest_answers
 from spark_jobs.driver.run_batch import sync
@@ -60,12 +60,13 @@ class Script:
         new_generation: str = "",
         rebuild: Rebuild | None = None,
         approval: AskedChange | None = None,
+        decision: Decision | None = None,
     ) -> Result:
         """Carry out one batch: up to these offsets, or everything that is not held.
 
-        A rebuild and a decision about a schema change read nothing new.
+        A rebuild and a decision, about a schema change or quarantined records, read nothing new.
         """
-        if rebuild is not None or approval is not None:
+        if rebuild is not None or approval is not None or decision is not None:
             ends = self.ends
         if ends is None:
             ends = {where: len(records) for where, records in self.log.partitions.items() if where not in self.held}
@@ -89,6 +90,7 @@ class Script:
             new_generation=new_generation,
             rebuild=rebuild,
             approval=None if approval is None else approval.document(),
+            decision=decision,
         )
         result = sync(JobDocument.from_document(json.loads(json.dumps(job.document()))), {}, inline, lambda line: None)
         self.ends.update(ends)

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_cdc.core.documents import Decision, DecisionAction
 from airflow_provider_cdc.core.errors import DataError
 from spark_jobs.driver.approval import NewGenerationError
 from tests.histories.debezium_records import TOPIC, ddl, row, snapshot_ddl
 from tests.histories.log import Crash, CrashError, Log
+from tests.histories.quarantined import cut_off, record_line
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 
@@ -225,3 +227,65 @@ def test_records_of_the_new_log_sent_again_to_a_partition_that_begins_behind_the
     script.sync(new_generation=begin)
     assert script.rows("shop", "t") == {(1, "a"): 1, (2, "b"): 1}
     assert script.states_of("shop", "t") == ["ok"]
+
+
+def repair(*records: tuple[str, int, int, Record]) -> Decision:
+    """Return the decision to replay records as they were, of topic, partition and offset."""
+    names = [list(record[:3]) for record in records]
+    lines = [record_line(record[:3], record[3]) for record in records]
+    return Decision(DecisionAction.REPLAY, names, lines)
+
+
+@pytest.mark.parametrize("old", [True, False], ids=["partition with old records", "partition without"])
+def test_the_first_record_of_a_new_log_is_of_it_when_it_is_repaired(old: bool, log: Log, lake: Path) -> None:
+    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
+    where, first = int(not old), at(3, 13, 1, "A", partition=int(not old))
+    script.send(create(), at(7, 10, 1, "a"), at(7, 12, 3, "c"))
+    script.sync()
+    script.send(cut_off(first), at(3, 14, 3, "C"))
+    begin = question(script)
+    script.sync(new_generation=begin)
+    assert script.rows("shop", "t") == {(1, "a"): 1, (3, "C"): 1}
+    script.sync(decision=repair((f"{TOPIC}.shop.t", where, 2 if old else 0, first)))
+    assert script.rows("shop", "t") == {(1, "A"): 1, (3, "C"): 1}
+
+
+def test_the_last_record_of_a_log_stays_of_it_when_it_is_repaired(log: Log, lake: Path) -> None:
+    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
+    last = at(7, 12, 1, "b")
+    script.send(create(), at(7, 10, 1, "a"), at(7, 11, 2, "b"), cut_off(last), at(3, 14, 1, "C"))
+    begin = question(script)
+    script.sync(new_generation=begin)
+    script.sync(decision=repair((f"{TOPIC}.shop.t", 0, 2, last)))
+    assert script.rows("shop", "t") == {(1, "C"): 1, (2, "b"): 1}
+
+
+def test_a_record_of_a_log_that_nothing_else_shows_stays_in_the_quarantine(log: Log, lake: Path) -> None:
+    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
+    script.send(create(), at(7, 10, 1, "a"), at(7, 11, 2, "b"))
+    script.sync()
+    first = at(3, 13, 1, "A")
+    script.send(cut_off(first))
+    script.sync()
+    decision = repair((f"{TOPIC}.shop.t", 0, 2, first))
+    with pytest.raises(DataError) as caught:
+        script.sync(decision=decision)
+    assert (caught.value.code, caught.value.where["offset"]) == ("quarantine.generation_unclear", 2)
+    assert script.rows("shop", "t") == {(1, "a"): 1, (2, "b"): 1}
+    script.sync(dict(script.ends))  # the refused batch goes on without the decision
+    script.send(at(3, 14, 2, "B"))
+    script.sync(new_generation=question(script))
+    script.sync(decision=decision)
+    assert script.rows("shop", "t") == {(1, "A"): 1, (2, "B"): 1}
+
+
+def test_clauses_of_a_statement_keep_their_order_when_the_first_is_repaired(log: Log, lake: Path) -> None:
+    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
+    script.send(create(), create("u"), at(7, 10, 1, "a"))
+    script.sync()
+    texts = ["shop.t TO shop.tmp", "shop.u TO shop.t", "shop.tmp TO shop.u"]
+    clauses = [ddl(f"RENAME TABLE {text}", 5_000, time=20_000, file="mysql-bin.000007") for text in texts]
+    script.send(cut_off(clauses[0]), *clauses[1:])
+    script.sync()
+    script.sync(decision=repair((TOPIC, 0, 2, clauses[0])))
+    assert script.rows("shop", "u") == {(1, "a"): 1}

@@ -29,7 +29,7 @@ def test_tables_are_equal_once_everything_is_settled(name: str, log: Log, lake: 
     settled = 0
     for seed in SEEDS:
         case = case_of(name, seed, sizes=(5, 8))
-        case = replace(case, style=replace(case.style, log_restarts=()), recreated=0.0)
+        case = replace(case, recreated=0.0)
         history = WithQuarantine(case, log, lake)
         problems = history.run()
         assert not problems, described(history.case, history.story, problems)
