@@ -24,6 +24,7 @@ from spark_jobs.lake.stored_result import StoredResult, UnfitRow
 from spark_jobs.tasks.land import land_repaired
 
 Secrets = dict[str, dict[str, str]]
+_LOST = "record.lost"  # records before the entry's, which has rows of its own
 _ERROR_COLUMNS = ["topic", "partition", "offset", "database", "table", "position", "error_code", "error", "raw"]
 _ROW_COLUMNS = ["topic", "partition", "offset", "position", "before", "after"]
 
@@ -158,7 +159,7 @@ def carry_out(
     settled = [
         Settled(
             entry.kind, entry.seq, job.seq, *entry.record, entry.database, entry.table, decision.action, decision.by,
-            decision.why, decision.at, files,
+            decision.why, decision.at, files, decision.action == DecisionAction.DISCARD and entry.code == _LOST,
         )
         for entry in entries
     ]  # fmt: skip

@@ -75,6 +75,7 @@ class Settled:
     :param of: batch that has it.
     :param seq: batch that carried the decision out.
     :param files: files with what was decoded of it again.
+    :param rows_stay: whether what was landed of it still counts: only lost records before it were discarded.
     """
 
     kind: str
@@ -90,6 +91,7 @@ class Settled:
     why: str
     at: str
     files: list[str] = field(default_factory=list)
+    rows_stay: bool = False
 
     @property
     def record(self) -> tuple[str, int, int]:
@@ -101,7 +103,7 @@ class Settled:
 
         A topic that is made again has other records at the same offsets.
         """
-        return batch_of(file) <= self.seq and file not in self.files
+        return not self.rows_stay and batch_of(file) <= self.seq and file not in self.files
 
 
 def merged(first: Iterable[Unreadable], second: Iterable[Unreadable]) -> list[Unreadable]:

@@ -80,6 +80,27 @@ def test_repaired_records_with_others_between_them_are_replayed_together(log: Lo
     assert history._waiting(history._job(3, [])) == []
 
 
+def test_rows_of_a_record_behind_lost_ones_stay_when_it_is_discarded(log: Log, lake: Path) -> None:
+    history, job = _prepared(log, lake, "dts-protobuf")
+    (where,) = log.partitions
+    damaged = len(log.partitions[where]) - 3
+    original = log.partitions[where][damaged]
+    log.partitions[where][damaged] = cut_off(original)
+    history._take_over(1, history._sync(job).document())
+    (lost,) = [entry for entry in history._waiting(history._job(2, [])) if entry.code == "record.lost"]
+    discard = Decision(DecisionAction.DISCARD, [list(lost.record)])
+    history._take_over(2, history._sync(replace(history._job(2, []), decision=discard)).document())
+    repaired = Decision(DecisionAction.REPLAY, [[*where, damaged]], [record_line((*where, damaged), original)])
+    history._take_over(3, history._sync(replace(history._job(3, []), decision=repaired)).document())
+    # what counts of the change log shows where the table is built from it again
+    rebuilt = history._sync(replace(history._job(4, []), rebuild=Rebuild(["shop.t"])))
+    history._take_over(4, rebuilt.document())
+    picture = history._sent[-1].picture
+    assert picture is not None
+    assert history._differences(picture) == []
+    assert history._waiting(history._job(5, [])) == []
+
+
 def test_rows_that_stop_a_rebuild_wait_for_a_decision(log: Log, lake: Path) -> None:
     history, job = _prepared(log, lake, "debezium-json")
     (where,) = [where for where in log.partitions if where[0].endswith(".shop.t")]
