@@ -12,7 +12,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.apply.merge_plan import LaterRows
 from spark_jobs.sinks.delta.table import Commit, DeltaLocation
 
-Verb = Literal["create", "append", "merge", "overwrite"]
+Verb = Literal["create", "append", "merge", "subtract", "overwrite"]
 
 
 @dataclass(slots=True)
@@ -20,10 +20,11 @@ class Action:
     """One commit to make.
 
     :param rows: to create with, append, overwrite with, or to put in by key.
-    :param deletes: keys to remove, for ``merge``.
+    :param deletes: keys to remove, for ``merge``; whole rows, for each of which one goes, for ``subtract``.
     :param key: names of the key's columns, for ``merge``.
     :param later: rows that are typed while they are written, in addition to ``rows``, which has none then.
     :param remaining: for ``create`` and ``overwrite``, stored rows that the table keeps, read while it is written.
+    :param unmatched: for ``subtract``, is called before the commit with the deletes that have no equal row.
     :param typed: is called with the number of new rows when all are typed; what it raises prevents the commit.
     """
 
@@ -34,6 +35,7 @@ class Action:
     key: Sequence[str] = field(default_factory=tuple)
     later: LaterRows | None = None
     remaining: Iterable[pa.Table] | None = None
+    unmatched: Callable[[pa.Table], None] = field(default=lambda rows: None)
     typed: Callable[[int], None] = field(default=lambda rows: None)
 
     @property
@@ -71,4 +73,8 @@ class Writer(Protocol):
 
         :param merges: whether it merges rows, else it appends rows or nothing.
         """
+        ...
+
+    def subtracts(self, target: DeltaLocation) -> bool:
+        """Return whether a commit may remove rows of a table without key where they are (``subtract``)."""
         ...

@@ -17,6 +17,7 @@ from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan, Me
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
+from airflow_provider_cdc.core.apply.row_sets import multiset_sum
 from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, remaining_pieces
@@ -312,8 +313,7 @@ class _Table:
         self, target: DeltaLocation, base_schema: TableSchema | None, plan: MergePlan
     ) -> tuple[str, int | None, int]:
         """Make the cheapest commit that makes the table right; return what it does, its version and its upserts."""
-        task, step = self._task, plan.steps[-1]
-        moved = task.base is not None and task.base.location != task.location
+        step = plan.steps[-1]
         facts = {
             "app": self._app,
             "seq": self._job.seq,
@@ -323,7 +323,34 @@ class _Table:
             "lossy": plan.lossy,
             "failures": [asdict(item) for item in plan.failures],
         }
-        commit = Commit(self._app, self._job.seq, facts)
+        action = self._action(target, base_schema, plan, Commit(self._app, self._job.seq, facts))
+        if action is None:
+            return "", self._task.expected, 0
+
+        def typed(rows: int) -> None:
+            if action.later is not None:
+                self._demand_fit(plan)
+                facts["upserts"] = rows
+                facts["failures"] = [asdict(item) for item in plan.failures]
+
+        def settled(pending: pa.Table) -> None:
+            self._write_pending(pending)
+            facts["state"] = self._state(committed=True).document()
+
+        action.typed, action.unmatched = typed, settled
+        if action.verb == "create":
+            self._storage.write_json(self._begun, {"location": self._task.location})
+        facts["state"] = self._state(committed=True).document()
+        self._committing = True
+        version = self._writer.commit(target, action)
+        return action.verb, version, int(facts["upserts"])
+
+    def _action(
+        self, target: DeltaLocation, base_schema: TableSchema | None, plan: MergePlan, commit: Commit
+    ) -> Action | None:
+        """Choose how the plan is carried out; None where the table is right as it is."""
+        task, step = self._task, plan.steps[-1]
+        moved = task.base is not None and task.base.location != task.location
         pending = pending_deletes.read(self._storage, self._job.pipeline, task.base)
         stays = (
             base_schema is not None and not moved and task.rewind_to is None and len(plan.steps) == 1 and not step.clear
@@ -332,42 +359,45 @@ class _Table:
         stays = same or (stays and self._adds_columns(target, base_schema, step))
         self._has_pending = pending.num_rows > 0
         if same and not step.adds and not step.deletes.num_rows:
-            return "", task.expected, 0
+            return None
         if stays and not pending.num_rows and not step.deletes.num_rows and (not step.keyed or target.is_empty()):
-            action = Action("append", commit, step.upserts, later=step.later)
-        elif stays and step.keyed:
+            return Action("append", commit, step.upserts, later=step.later)
+        if stays and step.keyed:
             key = [column.name for column in step.schema.key_columns]
-            action = Action("merge", commit, step.upserts, step.deletes, key, step.later)
-        else:
-            keeps = base_schema is not None and not plan.steps[0].clear
-            later = step.later
-            if keeps or (step.deletes.num_rows and not step.keyed):
-                step.type_now()
-                later = None
-            mapper = Mapper(self._timeline.versions, self._timeline.fills, self._types, plan.lossy)
-            remaining = None
-            if keeps and base_schema is not None and goes_in_pieces(pending, plan.steps):
-                stored = self._stored_pieces(base_schema)
-                remaining = remaining_pieces(stored, base_schema, plan.steps, mapper)
-            content = self._stored() if keeps and remaining is None else None
-            rows, pending = after_steps(content, pending, base_schema, plan.steps, mapper)
-            pending_deletes.write(self._storage, self._job.pipeline, task.table_id, self._job.seq, pending)
-            self._has_pending = pending.num_rows > 0
-            action = Action("overwrite" if target.exists else "create", commit, rows, later=later, remaining=remaining)
+            return Action("merge", commit, step.upserts, step.deletes, key, step.later)
+        mapper = Mapper(self._timeline.versions, self._timeline.fills, self._types, plan.lossy)
+        if same and base_schema is not None and self._writer.subtracts(target):
+            self._type_now(plan, commit)
+            if pending.num_rows:
+                pending = mapper.content(pending, base_schema, step.version)
+            removes = pa.concat_tables([pending, step.deletes]) if pending.num_rows else step.deletes
+            adds, removes = multiset_sum(step.upserts.schema.empty_table(), step.upserts, removes)
+            return Action("subtract", commit, adds, removes)
+        keeps = base_schema is not None and not plan.steps[0].clear
+        if keeps or (step.deletes.num_rows and not step.keyed):
+            self._type_now(plan, commit)
+        remaining = None
+        if keeps and base_schema is not None and goes_in_pieces(pending, plan.steps):
+            remaining = remaining_pieces(self._stored_pieces(base_schema), base_schema, plan.steps, mapper)
+        content = self._stored() if keeps and remaining is None else None
+        rows, pending = after_steps(content, pending, base_schema, plan.steps, mapper)
+        self._write_pending(pending)
+        return Action("overwrite" if target.exists else "create", commit, rows, later=step.later, remaining=remaining)
 
-        def typed(rows: int) -> None:
-            if action.later is not None:
-                self._demand_fit(plan)
-                facts["upserts"] = rows
-                facts["failures"] = [asdict(item) for item in plan.failures]
+    def _type_now(self, plan: MergePlan, commit: Commit) -> None:
+        """Type the rows that were left for later.
 
-        action.typed = typed
-        if action.verb == "create":
-            self._storage.write_json(self._begun, {"location": task.location})
-        facts["state"] = self._state(committed=True).document()
-        self._committing = True
-        version = self._writer.commit(target, action)
-        return action.verb, version, int(facts["upserts"])
+        :raises SinkError: too many of them do not fit.
+        """
+        step = plan.steps[-1]
+        step.type_now()
+        self._demand_fit(plan)
+        commit.facts["upserts"] = step.upserts.num_rows
+        commit.facts["failures"] = [asdict(item) for item in plan.failures]
+
+    def _write_pending(self, pending: pa.Table) -> None:
+        pending_deletes.write(self._storage, self._job.pipeline, self._task.table_id, self._job.seq, pending)
+        self._has_pending = pending.num_rows > 0
 
     def _adds_columns(self, target: DeltaLocation, old: TableSchema | None, step: MergeStep) -> bool:
         """Return whether the new schema only has further columns behind the old ones, which are NULL in stored rows."""

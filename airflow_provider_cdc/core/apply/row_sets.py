@@ -84,18 +84,22 @@ def having_keys(content: pa.Table, keys: pa.Table, names: Sequence[str]) -> Bool
 
 def multiset_sum(content: pa.Table, adds: pa.Table, removes: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Return (content + adds - removes, removes that found no row), where of equal rows one goes for each removal."""
-    together = pa.concat_tables([content, adds, removes])
+    together = pa.concat_tables([content, adds])
     if not removes.num_rows:
         return together, removes
-    groups = group_numbers(together.columns)
-    present = content.num_rows + adds.num_rows
+    goes, taken = matched(together, removes)
+    return together.filter(pa.array(~goes)), removes.filter(pa.array(~taken))
+
+
+def matched(content: pa.Table, removes: pa.Table) -> tuple[BoolArray, BoolArray]:
+    """Return which rows of ``content`` go, and which of ``removes`` takes one: of equal rows one goes for each."""
+    groups = group_numbers(pa.concat_tables([content, removes]).columns)
+    present, removing = groups[: content.num_rows], groups[content.num_rows :]
+    count = int(groups.max(initial=0)) + 1
     # the n-th removal of a group takes the group's n-th row
-    number = _number_in_group(groups[:present])
-    removed = np.bincount(groups[present:], minlength=int(groups.max()) + 1)
-    remains = number >= removed[groups[:present]]
-    available = np.bincount(groups[:present], minlength=int(groups.max()) + 1)
-    found_no_row = _number_in_group(groups[present:]) >= available[groups[present:]]
-    return together.slice(0, present).filter(pa.array(remains)), removes.filter(pa.array(found_no_row))
+    goes: BoolArray = _number_in_group(present) < np.bincount(removing, minlength=count)[present]
+    taken: BoolArray = _number_in_group(removing) < np.bincount(present, minlength=count)[removing]
+    return goes, taken
 
 
 def _number_in_group(groups: IntArray) -> IntArray:

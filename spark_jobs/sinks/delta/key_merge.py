@@ -3,10 +3,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-
 import numpy as np
 import pyarrow as pa
 from deltalake.transaction import RemoveAction
@@ -14,9 +10,7 @@ from deltalake.transaction import RemoveAction
 from airflow_provider_cdc.core.arrays import BoolArray
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.data_files import DataFiles
-from spark_jobs.sinks.delta.stored_files import StoredFile, chosen_rows, files_with, holding, opened
-
-Guard = Callable[[], AbstractContextManager[None]]
+from spark_jobs.sinks.delta.stored_files import Guard, StoredFile, chosen_rows, files_with, holding, opened
 
 
 class KeyMerge:
@@ -41,7 +35,7 @@ class KeyMerge:
         for file in files_with(self._actions, keys):
             if not self._write_again(file, keys.take(pa.array(file.keys))):
                 continue
-            removed.append(_removal(file))
+            removed.append(file.removal())
             own = file.keys[file.keys < rows.num_rows]
             own = np.sort(own[left[own]])
             left[own] = False
@@ -53,7 +47,7 @@ class KeyMerge:
     def without(self, keys: pa.Table) -> list[RemoveAction]:
         """Write the rows that share a file with rows of these keys; return the removal of such files."""
         touched = (file for file in files_with(self._actions, keys))
-        return [_removal(file) for file in touched if self._write_again(file, keys.take(pa.array(file.keys)))]
+        return [file.removal() for file in touched if self._write_again(file, keys.take(pa.array(file.keys)))]
 
     def _write_again(self, file: StoredFile, keys: pa.Table) -> bool:
         """Write the rows of a file that have none of the keys; return whether others have one, else nothing is done."""
@@ -64,7 +58,3 @@ class KeyMerge:
             for rows in chosen_rows(stored, ~gone, self._files.schema):
                 self._files.add(rows)
         return True
-
-
-def _removal(file: StoredFile) -> RemoveAction:
-    return RemoveAction(file.path, True, int(time.time() * 1000), file.size, {})

@@ -25,10 +25,19 @@ class PreviewWriter:
         """Return what the task writer says."""
         return TaskWriter().adds_columns(target, schema, merges=merges)
 
+    def subtracts(self, target: DeltaLocation) -> bool:
+        """Return what the task writer says."""
+        return TaskWriter().subtracts(target)
+
     def commit(self, target: DeltaLocation, action: Action) -> int | None:
         """Type the rows of an action and count the files; return the version that the table has."""
         keys = [piece.select(action.key) for piece in action.pieces()]
-        if target.exists and action.verb in ("merge", "overwrite"):
+        if action.verb == "subtract":
+            assert action.deletes is not None
+            removed, unmatched = target.removal().remove(action.deletes)
+            action.unmatched(unmatched)
+            self.files, self.file_bytes = len(removed), sum(removal.size or 0 for removal in removed)
+        elif target.exists and action.verb in ("merge", "overwrite"):
             files = pa.table(target.table.get_add_actions())
             sizes = files.column("size_bytes").to_pylist()
             if action.verb == "merge":

@@ -102,6 +102,10 @@ class StageWriter:
         """Return that each change of columns is an overwrite."""
         return False
 
+    def subtracts(self, target: DeltaLocation) -> bool:
+        """Return that a table without key whose rows go is written again."""
+        return False
+
     def _rows(self, name: str, schema: pa.Schema, pieces: Iterable[pa.Table]) -> None:
         file = f"{self._folder}/{name}.parquet"
         with self._storage.access(file) as path:

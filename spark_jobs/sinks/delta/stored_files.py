@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
@@ -13,12 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from deltalake.transaction import RemoveAction
 
 from airflow_provider_cdc.core.apply.row_sets import having_keys
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.data_files import PIECE_BYTES
 from spark_jobs.sinks.delta.key_bounds import KeyBounds, bounds_of
+
+Guard = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,10 @@ class StoredFile:
     path: str
     size: int
     keys: IntArray
+
+    def removal(self) -> RemoveAction:
+        """Return what a commit states of the file where others take its place."""
+        return RemoveAction(self.path, True, int(time.time() * 1000), self.size, {})
 
 
 def files_with(actions: pa.Table, keys: pa.Table) -> list[StoredFile]:

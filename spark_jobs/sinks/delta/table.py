@@ -22,6 +22,7 @@ from airflow_provider_cdc.core.faults import may_be_caught
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.data_files import DataFiles
 from spark_jobs.sinks.delta.key_merge import KeyMerge
+from spark_jobs.sinks.delta.row_removal import RowRemoval
 from spark_jobs.sinks.delta.stored_files import (
     all_files,
     chosen_rows,
@@ -326,6 +327,11 @@ class DeltaLocation:
         """Return a merge that writes to files for :meth:`commit_files`."""
         storage = Storage(self.location, self._options)
         return KeyMerge(pa.table(self.table.get_add_actions()), storage, files, self._reading)
+
+    def removal(self, files: DataFiles | None = None) -> RowRemoval:
+        """Return a removal of rows that writes to files for :meth:`commit_files`, or only looks without them."""
+        storage = Storage(self.location, self._options)
+        return RowRemoval(pa.table(self.table.get_add_actions()), storage, files, self._reading)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

@@ -33,6 +33,10 @@ class TaskWriter:
         # delta-rs merges, and orders several new columns as it likes
         return not merges or (not _misstated(schema) and target.lacks_columns(schema) == 1 and not target.has_wide_rows)
 
+    def subtracts(self, target: DeltaLocation) -> bool:
+        """Return whether the table's files can be exchanged one by one."""
+        return target.takes_files
+
 
 def _in_pieces(target: DeltaLocation, action: Action) -> bool:
     """Return whether an action is carried out with files that are written a piece at a time."""
@@ -50,6 +54,8 @@ def _in_pieces(target: DeltaLocation, action: Action) -> bool:
             if target.lacks_columns(action.rows.schema):
                 return not action.touches
             return True  # reads only files that may hold the keys; delta-rs reads all
+        case "subtract":
+            return True
         case "overwrite":
             return pieces and target.takes_columns(action.rows.schema)
         case _:
@@ -77,11 +83,16 @@ def _write_pieces(target: DeltaLocation, action: Action) -> None:
 
 def _write_files(target: DeltaLocation, action: Action, files: DataFiles) -> list[RemoveAction]:
     """Write an action's rows, and for a merge what stays of the files that it touches; return those files' removal."""
+    removed: list[RemoveAction] = []
+    if action.verb == "subtract":
+        assert action.deletes is not None
+        removed, unmatched = target.removal(files).remove(action.deletes)
+        action.unmatched(unmatched)
     if action.verb != "merge":
         for piece in action.pieces():
             with target.writing():
                 files.add(piece)
-        return []
+        return removed
     assert action.deletes is not None
     deletes = action.deletes.select(action.key)
     merge = target.merge_into(files)
