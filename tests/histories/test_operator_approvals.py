@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -14,6 +13,8 @@ import pytest
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.timeline.asked_changes import Answer, AskedChange
+from spark_jobs.driver.batch_history import history_of
+from spark_jobs.lake.scratch import lake_of
 from tests.histories.cases import case_of
 from tests.histories.log import Log
 from tests.histories.run import Replay, described
@@ -65,9 +66,8 @@ class WithApprovals(Replay):
 
     def _asked_about(self, answer: Answer) -> Sequence[AskedChange]:
         """Return the changes with an answer, as the newest batch in the lake has them."""
-        result = self.root / "_cdc" / "histories" / "log" / f"{max(self._seqs):08d}" / "result.json"
-        asked = map(AskedChange.from_document, json.loads(result.read_text())["asked"])
-        return [item for item in asked if item.answer == answer]
+        job = self._job(max(self._seqs) + 1, [])
+        return [item for item in history_of(job, lake_of(job, {})).asked() if item.answer == answer]
 
     def _decide(self, seq: int, item: AskedChange, answer: Answer) -> None:
         self.story.append(f"    {answer}: {item.statement} of {item.name} at {item.position}")

@@ -9,11 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from airflow_provider_cdc.core.documents import JobDocument, Result
 from airflow_provider_cdc.core.errors import CdcError
-from airflow_provider_cdc.core.model.status import ApplyStatus
+from airflow_provider_cdc.core.model.status import ApplyStatus, TableStatus
 from spark_jobs.driver.run_batch import sync
 from tests.histories.cases import case_of
 from tests.histories.log import Log
@@ -51,18 +53,53 @@ def _cause(reason: str) -> str:
     return reason.split(" (")[0]
 
 
+def stored(folder: Path) -> dict[str, dict[str, int]]:
+    """Return the sizes of the files of each table below a folder, by location."""
+    sizes = {}
+    for log in folder.rglob("_delta_log"):
+        files = pa.table(DeltaTable(str(log.parent)).get_add_actions())
+        names, bytes_of = (files.column(name).to_pylist() for name in ("path", "size_bytes"))
+        sizes[str(log.parent)] = dict(zip(names, bytes_of, strict=True))
+    return sizes
+
+
 class Previewed(Replay):
-    """Previews each batch before it is carried out, and counts the comparisons."""
+    """Previews each batch before it is carried out, and counts the comparisons.
+
+    :ivar rewritten: tables of which a batch wrote files again.
+    """
 
     compared = 0
+    rewritten = 0
 
     def _sync(self, job: JobDocument) -> Result:
         expected = None if self._armed() else self._preview(job)
+        before = stored(self.root)
         result = super()._sync(job)
         if expected is not None and not result.lake_batches:
             assert outcome(expected) == outcome(result)
             self.compared += 1
+            self._compare_files(job, expected, result, before)
         return result
+
+    def _compare_files(
+        self, job: JobDocument, expected: Result, result: Result, before: dict[str, dict[str, int]]
+    ) -> None:
+        """Compare the files that a preview names, and their bytes, with those that the batch replaced."""
+        after = stored(self.root)
+        locations = {
+            (state.database, state.table): state.location
+            for state in (*job.states, *result.states)
+            if state.state != TableStatus.DROPPED
+        }
+        for line, done in zip(expected.tables, result.tables, strict=True):
+            location = locations.get((line.database, line.table))
+            if location is None or done.status == ApplyStatus.REPEATED:
+                continue
+            files = before.get(location, {})
+            gone = [size for name, size in files.items() if name not in after.get(location, {})]
+            assert (line.files, line.file_bytes) == (len(gone), sum(gone)), (location, line, done)
+            self.rewritten += bool(gone)
 
     def _armed(self) -> bool:
         return self.log.crash is not None

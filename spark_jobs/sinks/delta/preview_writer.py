@@ -6,7 +6,6 @@ from __future__ import annotations
 import pyarrow as pa
 
 from spark_jobs.sinks.contract import Action
-from spark_jobs.sinks.delta.stored_files import files_with
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 
@@ -38,11 +37,10 @@ class PreviewWriter:
             action.unmatched(unmatched)
             self.files, self.file_bytes = len(removed), sum(removal.size or 0 for removal in removed)
         elif target.exists and action.verb in ("merge", "overwrite"):
-            files = pa.table(target.table.get_add_actions())
-            sizes = files.column("size_bytes").to_pylist()
+            sizes = pa.table(target.table.get_add_actions()).column("size_bytes").to_pylist()
             if action.verb == "merge":
                 assert action.deletes is not None
                 merged = pa.concat_tables([action.deletes.select(action.key), *keys])
-                sizes = [file.size for file in files_with(files, merged)]
+                sizes = [file.size for file in target.files_holding(merged)]
             self.files, self.file_bytes = len(sizes), sum(sizes)
         return target.version

@@ -24,10 +24,12 @@ from spark_jobs.sinks.delta.data_files import DataFiles
 from spark_jobs.sinks.delta.key_merge import KeyMerge
 from spark_jobs.sinks.delta.row_removal import RowRemoval
 from spark_jobs.sinks.delta.stored_files import (
+    StoredFile,
     all_files,
     chosen_rows,
     each_known,
     files_with,
+    holding,
     normal,
     opened,
     read_columns,
@@ -332,6 +334,15 @@ class DeltaLocation:
         """Return a removal of rows that writes to files for :meth:`commit_files`, or only looks without them."""
         storage = Storage(self.location, self._options)
         return RowRemoval(pa.table(self.table.get_add_actions()), storage, files, self._reading)
+
+    def files_holding(self, keys: pa.Table) -> list[StoredFile]:
+        """Return the files that have rows of these keys: a merge writes them again."""
+        storage, result = Storage(self.location, self._options), []
+        for file in files_with(pa.table(self.table.get_add_actions()), keys):
+            with self._reading(), opened(storage, file) as stored:
+                if holding(stored, keys.take(pa.array(file.keys))).any():
+                    result.append(file)
+        return result
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
