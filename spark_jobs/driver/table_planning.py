@@ -151,9 +151,9 @@ class ApplyPlanner:
     def _replaced(self, plan: ApplyPlan, state: TableState) -> TableState:
         """Settle a table that a late schema change showed to be another one: what lies at its name was never there."""
         name = TableName(state.database, state.table)
-        keeps = self._rules.policy(name, self._job.policy).on_drop_table != "apply"
         of_that_name = [timeline for timeline in self.now.tables.values() if timeline.last_name == name]
-        if state.version is not None and not (of_that_name and keeps) and state.location not in self._live():
+        empties = all(self._empties(timeline) for timeline in of_that_name)
+        if state.version is not None and empties and state.location not in self._live():
             plan.to_empty.append(state)
             state = replace(state, version=None)  # else a later batch looks again
         return replace(state, state=TableStatus.DROPPED, reason="replaced by a table of a late schema change")
@@ -206,14 +206,17 @@ class ApplyPlanner:
     def _drop(self, plan: ApplyPlan, timeline: TableTimeline, state: TableState | None) -> None:
         """Settle a dropped table, and have its location emptied where the policy says so."""
         dropped = self._dropped(timeline, state)
-        policy = self._rules.policy(timeline.last_name, self._job.policy)
-        empties = policy.on_drop_table == "apply"
-        if policy.on_drop_table == "ask" and timeline.dropped_at is not None:
-            empties = self.asked.is_approved(timeline.dropped_at, timeline.last_name, ON_DROP_TABLE)
-        if empties and dropped.version is not None:
+        if self._empties(timeline) and dropped.version is not None:
             plan.to_empty.append(dropped)
             dropped = replace(dropped, version=None)  # emptied once: what lies there later is not this table's
         plan.settled.append(dropped)
+
+    def _empties(self, timeline: TableTimeline) -> bool:
+        """Return whether the DROP of a table takes its content away."""
+        value = self._rules.policy(timeline.last_name, self._job.policy).on_drop_table
+        if value == "ask" and timeline.dropped_at is not None:
+            return self.asked.is_approved(timeline.dropped_at, timeline.last_name, ON_DROP_TABLE)
+        return value == "apply"
 
     def _checks_references(self, timeline: TableTimeline) -> bool:
         """Return whether a table has foreign keys that change rows, and is to be parked where they did."""

@@ -25,3 +25,13 @@ def test_no_table_is_wrong_after_replays_rebuilds_and_retention(name: str, log: 
         assert not problems, described(history.case, history.story, problems)
         acts += history.replayed + history.rebuilt + history.removed
     assert acts > 0
+
+
+@pytest.mark.parametrize(("name", "seed"), [("drs-json-c", 52008), ("canal-protobuf", 61055), ("canal-json", 83019)])
+def test_an_approved_drop_empties_what_a_table_of_that_name_left_that_was_never_there(
+    name: str, seed: int, log: Log, lake: Path
+) -> None:
+    """A late CREATE replaced the table by another one, whose DROP was approved before it was ever written."""
+    history = Operated(case_of(name, seed), log, lake)
+    problems = history.run()
+    assert not problems, described(history.case, history.story, problems)
