@@ -69,7 +69,9 @@ class WithRebuilds(Replay):
         if self._done != {where: len(orders) for where, orders in self._orders.items()}:
             return [] if picture is None or self.damaged else self._differences(picture)
         named = {table_id: self.states[table_id].table for table_id in self.damaged}
-        unnamed = [i for i, reason in self.damaged.items() if not any(code in reason for code in self._tool.parks)]
+        # before the end a table may wait for a decision
+        reasons = (*self._tool.parks, *(["apply.approval_required"] if picture is None else []))
+        unnamed = [i for i, reason in self.damaged.items() if not any(code in reason for code in reasons)]
         problems = [f"{named[table_id]} is not rebuilt: {self.damaged[table_id]}" for table_id in unnamed]
         differences = [] if picture is None else self._differences(picture)
         return problems + [item for item in differences if not any(name in item for name in named.values())]
