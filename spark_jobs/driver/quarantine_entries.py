@@ -172,6 +172,9 @@ def carry_out(
         groups=[*landed.groups, *report.groups],
         schema_changes=[*landed.schema_changes, *report.schema_changes],
         descriptions=[*landed.descriptions, *report.descriptions],
+        # what they show of the source's log tells the records of the next one apart
+        stretches=[*landed.stretches, *report.stretches],
+        statements=[*landed.statements, *report.statements],
         records=landed.records + report.records,
         changes=changes,
         settled=[*landed.settled, *settled],

@@ -90,7 +90,6 @@ def land_repaired(
     :param seqs: batch that read each record first: statements of one position have the order of batches and offsets.
     """
     fmt = open_format(job.format, job.format_options)
-    # what they show about the source's log was true when they were written
     alone = replace(job, chunks=[])
     result = LandReport()
     for seq, some in _by_batch(records, seqs, isinstance(fmt, Grouped)):
@@ -100,6 +99,8 @@ def land_repaired(
         earlier = (seq - job.seq) << _OFFSET_BITS
         result.schema_changes += [{**change, "order": change["order"] + earlier} for change in report.schema_changes]
         result.descriptions += report.descriptions
+        result.stretches += report.stretches
+        result.statements += report.statements
         result.records += report.records
         result.changes = dict(Counter(result.changes) + Counter(report.changes))
         result.unreadable = merged(result.unreadable, report.unreadable)

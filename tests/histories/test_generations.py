@@ -289,3 +289,16 @@ def test_clauses_of_a_statement_keep_their_order_when_the_first_is_repaired(log:
     script.sync()
     script.sync(decision=repair((TOPIC, 0, 2, clauses[0])))
     assert script.rows("shop", "u") == {(1, "a"): 1}
+
+
+def test_a_new_log_shows_where_only_repaired_records_were_read_before(log: Log, lake: Path) -> None:
+    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
+    only = at(7, 10, 1, "a")
+    script.send(create(), cut_off(only))
+    script.sync()
+    script.sync(decision=repair((f"{TOPIC}.shop.t", 0, 0, only)))
+    script.send(at(3, 13, 1, "A"))
+    begin = BEGIN.replace(":3", ":1")
+    assert question(script) == begin
+    script.sync(new_generation=begin)
+    assert script.rows("shop", "t") == {(1, "A"): 1}
