@@ -39,7 +39,7 @@ class Operated(WithRebuilds, WithReplays, WithApprovals):
     def _batch(self, number: int, chunks: list[OffsetRange], picture: Picture | None) -> list[str]:
         problems = Replay._batch(self, _EACH * number, chunks, None)
         operator = random.Random(f"{self.case.seed} {number} operators")
-        if problems or not self._seqs:
+        if problems or not self._seqs or "the pipeline" in self.parked:
             return problems
         for seq in range(_EACH * number + 1, _EACH * number + 9, 2):
             match operator.choice(("nothing", "replay", "replay", "rebuild", "rebuild", "shorten", "decide", "decide")):
