@@ -144,7 +144,8 @@ class _Table:
         done = target.applied(self._app)
         # what lies there is no reason not to rebuild it, unless it is this rebuild, or what came after
         held_from = self._job.seq if self._rebuilds else task.applied_seq + 1
-        if done is not None and done >= held_from:
+        # a location that another table had since, or that was emptied, holds nothing of an earlier batch
+        if done is not None and done >= held_from and (done >= self._job.seq or target.is_written_by(self._app)):
             return self._held(target, done)
         self._guard(target)
         base_schema = TableSchema.from_document(task.base.schema) if task.base and task.base.schema else None

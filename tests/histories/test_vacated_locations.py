@@ -105,3 +105,31 @@ def test_a_name_whose_next_table_waits_is_emptied_once_that_table_has_another_na
     script.sync()
     assert script.rows("shop", "s") == Counter({(5, 5, None): 1, (6, 6, 6): 1})
     assert script.rows("shop", "t") == Counter()
+
+
+@pytest.mark.parametrize("policy", ["keep", "apply"])
+def test_a_table_that_a_late_swap_brings_back_replaces_the_one_at_its_name(policy: str, log: Log, lake: Path) -> None:
+    script = Script(log, lake, policy={"on_drop_table": policy})
+    wide = {**COLUMNS, "w": "int"}
+    script.send(*snapshot_ddl(100, {"t": (COLUMNS, KEY), "u": (wide, KEY)}), insert(1, 110))
+    script.send(row("c", "u", 120, {"id": 5, "v": 5, "w": 5}, key=KEY))
+    script.sync()
+    swap = "RENAME TABLE t TO x, u TO t, x TO u"
+    script.send(ddl(swap, 300, table="t"), ddl("DROP TABLE u", 400, table="u"))
+    script.sync()
+    assert script.rows("shop", "t") == Counter({(5, 5, 5): 1})
+    script.send(ddl(swap, 200, table="t"))
+    script.sync()
+    assert script.rows("shop", "t") == Counter({(1, 1): 1})
+    assert script.states_of("shop", "t") == ["ok"]
+
+
+def test_a_table_that_a_late_rename_brings_back_to_its_emptied_location_has_its_rows_again(script: Script) -> None:
+    script.sync()
+    script.send(ddl("RENAME TABLE t TO u", 300, table="u"), ddl("DROP TABLE IF EXISTS u", 400, table="u"))
+    script.sync()
+    assert script.rows("shop", "t") == Counter()
+    script.send(ddl("RENAME TABLE u TO t", 350, table="t"))
+    script.sync()
+    assert script.rows("shop", "t") == Counter({(1, 1): 1})
+    assert script.states_of("shop", "t") == ["ok"]

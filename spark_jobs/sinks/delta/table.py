@@ -145,6 +145,17 @@ class DeltaLocation:
                 return facts
         return None
 
+    def is_written_by(self, app: str) -> bool:
+        """Return whether no other application of ours wrote after an application's newest commit.
+
+        True also where the log no longer has such a commit.
+        """
+        for limit in (50, None):
+            newest = next((facts for entry in self.table.history(limit) if (facts := self._facts(entry))), None)
+            if newest is not None:
+                return bool(newest.get("app") == app)
+        return True
+
     @staticmethod
     def _facts(entry: dict[str, Any]) -> dict[str, Any]:
         try:
