@@ -291,6 +291,34 @@ def test_clauses_of_a_statement_keep_their_order_when_the_first_is_repaired(log:
     assert script.rows("shop", "u") == {(1, "a"): 1}
 
 
+def test_a_repaired_clause_takes_its_place_before_the_others_although_it_was_sent_again(log: Log, lake: Path) -> None:
+    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
+    script.send(create(), create("u"), at(7, 10, 1, "a"))
+    script.sync()
+    texts = ["shop.t TO shop.tmp", "shop.u TO shop.t", "shop.tmp TO shop.u"]
+    clauses = [ddl(f"RENAME TABLE {text}", 5_000, time=20_000, file="mysql-bin.000007") for text in texts]
+    script.send(cut_off(clauses[0]), *clauses[1:], *clauses)
+    script.sync()
+    script.sync(decision=repair((TOPIC, 0, 2, clauses[0])))
+    assert script.rows("shop", "u") == {(1, "a"): 1}
+    assert script.rows("shop", "t") == {}
+
+
+def test_a_repaired_create_of_a_snapshot_stands_before_the_stream_although_it_was_sent_again(
+    log: Log, lake: Path
+) -> None:
+    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
+    columns = {"id": "int", "v": "varchar"}
+    described = snapshot_ddl(100, {"t": (columns, ("id",)), "u": (columns, ("id",))})
+    number = len(described) - 1  # CREATE TABLE u
+    clauses = [ddl(f"RENAME TABLE shop.{text}", 5_000, table="t") for text in ("t TO old", "u TO t")]
+    script.send(*described[:-1], cut_off(described[-1]), *clauses, *described)
+    script.sync()
+    script.sync(decision=repair((TOPIC, 0, number, described[-1])))
+    assert script.states_of("shop", "u") == ["dropped"]
+    assert script.states_of("shop", "t") == ["ok"]
+
+
 def test_a_new_log_shows_where_only_repaired_records_were_read_before(log: Log, lake: Path) -> None:
     script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
     only = at(7, 10, 1, "a")

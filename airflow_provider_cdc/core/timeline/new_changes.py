@@ -38,15 +38,34 @@ def new_changes(
     return [*fresh, *_new_structures([*known, *fresh], observed, server)]
 
 
-def _by_position(known: Iterable[SchemaChange], read: Iterable[SchemaChange]) -> list[SchemaChange]:
-    """Return the changes that are not known; of duplicates the first by log order counts."""
-    seen = {change.identity for change in known}
+def _by_position(known: Sequence[SchemaChange], read: Sequence[SchemaChange]) -> list[SchemaChange]:
+    """Return the changes that are not known; of duplicates the first by log order counts.
+
+    A repaired one comes late and may be the first: it is new where its place among others differs from the copy's.
+    """
+    orders: dict[Any, int] = {}
+    for change in known:
+        orders[change.identity] = min(change.order, orders.get(change.identity, change.order))
     fresh = []
     for change in read:
-        if change.identity not in seen:
-            seen.add(change.identity)
+        copy = orders.get(change.identity)
+        if copy is None or (change.order < copy and _stands_elsewhere(change, copy, [*known, *read])):
+            orders[change.identity] = change.order
             fresh.append(change)
     return fresh
+
+
+def _stands_elsewhere(change: SchemaChange, copy: int, every: Iterable[SchemaChange]) -> bool:
+    """Return whether statements that ``order`` puts behind a change stand before its copy.
+
+    :param copy: order of the copy.
+    """
+    between = (other for other in every if other.statement and change.order < other.order < copy)
+    return any(
+        other.position == change.position or (change.snapshot is not None and other.position > change.position)
+        for other in between
+        if other.identity != change.identity
+    )
 
 
 @dataclass

@@ -37,6 +37,22 @@ def test_duplicate_ddl_keeps_the_first_by_log_order() -> None:
     ]
 
 
+def test_a_repaired_statement_is_new_where_another_one_stands_before_its_known_copy() -> None:
+    first, second = "RENAME TABLE t TO old", "RENAME TABLE u TO t"
+    known = [SchemaChange("5", 2, "d", second), SchemaChange("5", 3, "d", first)]
+    repaired = SchemaChange("5", 1, "d", first)
+    assert new_changes(known, [repaired], [], exact=True) == [repaired]
+    assert new_changes(known[1:], [repaired], [], exact=True) == []
+
+
+def test_a_repaired_description_is_new_where_its_known_copy_stands_behind_later_statements() -> None:
+    create, rename = "CREATE TABLE t (id INT)", SchemaChange("7", 2, "d", "RENAME TABLE t TO u")
+    known = [rename, SchemaChange("5", 3, "d", create, snapshot=9)]
+    repaired = SchemaChange("5", 1, "d", create, snapshot=9)
+    assert new_changes(known, [repaired], [], exact=True) == [repaired]
+    assert new_changes(known[1:], [repaired], [], exact=True) == []
+
+
 def test_without_positions_a_copy_is_recognized_by_time_and_text() -> None:
     copy, other = said("9", ADD, time=1), said("9", ADD, time=2)
     assert new_changes([said("5", ADD, time=1)], [copy, other], [], exact=False) == [other]
