@@ -427,7 +427,7 @@ class _Table:
 
     @contextmanager
     def _base(self) -> Iterator[DeltaLocation]:
-        """Open the version that the result starts from.
+        """Open the version that the result starts from; the newest one where maintenance alone came since.
 
         :raises RewindNeeded: it is gone, the table starts from all that the change log has.
         """
@@ -435,7 +435,9 @@ class _Table:
         assert base is not None and base.version is not None
         gone = RewindNeeded("apply.version_gone", "the version to go back to is gone")
         try:
-            location = DeltaLocation(base.location, self._options, base.version)
+            location = DeltaLocation(base.location, self._options)
+            if not location.is_only_maintained(base.version):
+                location = DeltaLocation(base.location, self._options, base.version)
             done = location.applied(self._app)
             if done is None or done > base.applied_seq:
                 raise gone  # the location was made again since, for this table or another one

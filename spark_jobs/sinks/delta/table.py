@@ -172,6 +172,15 @@ class DeltaLocation:
                 return str(entry.get("operation"))
         return None
 
+    def is_only_maintained(self, since: int) -> bool:
+        """Return whether all commits after version ``since``, if there are any, are known to leave the rows alone."""
+        if self.version is None:
+            return False
+        behind = self.version - since
+        entries = self.table.history(behind) if behind > 0 else []
+        left = [entry for entry in entries if entry.get("operation") in _MAINTENANCE and not self._facts(entry)]
+        return behind >= 0 and len(left) == behind
+
     def holds_same(self, other: DeltaLocation) -> bool:
         """Return whether both stand on the same files under the same schema, whatever versions lie between."""
         same_files = set(self.table.file_uris()) == set(other.table.file_uris())

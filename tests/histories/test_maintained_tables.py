@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A table goes on from its content although maintenance removed the files of the version that the ledger knows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_cdc.core.documents import Maintenance
+from spark_jobs.tasks.maintain_table import maintain_table
+from tests.histories.debezium_records import ddl, row, snapshot_ddl
+from tests.histories.log import Log
+from tests.histories.scripted import Script
+
+COLUMNS = {"id": "int", "v": "int"}
+KEY = ("id",)
+
+
+@pytest.mark.parametrize("name", ["t", "u"])
+def test_a_table_is_written_again_from_the_files_that_maintenance_made(name: str, log: Log, lake: Path) -> None:
+    script = Script(log, lake)
+    script.send(*snapshot_ddl(100, {"t": (COLUMNS, KEY)}), row("c", "t", 110, {"id": 1, "v": 1}, key=KEY))
+    script.sync()
+    script.send(row("c", "t", 120, {"id": 2, "v": 2}, key=KEY))
+    script.sync()
+    (state,) = script.states.values()
+    report = maintain_table(state, Maintenance(1 << 20, keep_hours=0), {})
+    assert (report.error, report.compacted, report.vacuumed) == (None, 2, 2)
+    if name != "t":
+        script.send(ddl(f"RENAME TABLE t TO {name}", 200, table=name))
+    script.send(ddl(f"ALTER TABLE {name} ADD COLUMN w INT NOT NULL DEFAULT 7", 210, table=name))
+    script.send(row("c", name, 220, {"id": 3, "v": 3, "w": 3}, key=KEY))
+    script.sync()
+    assert script.rows("shop", name) == Counter({(1, 1, 7): 1, (2, 2, 7): 1, (3, 3, 3): 1})
