@@ -77,10 +77,14 @@ def read_entries(job: JobDocument, storage: Storage, *, contents: bool = False) 
 
 
 def _each_once(entries: Sequence[QuarantineEntry]) -> list[QuarantineEntry]:
-    """Return entries in the order of batches; a row that later batches looked at again is that of the first."""
+    """Return entries in the order of batches, each row once.
+
+    A row that later batches looked at again is that of the first, until it was replayed: then it may wait again.
+    """
     first: dict[tuple[Any, ...], QuarantineEntry] = {}
     for entry in sorted(entries, key=lambda entry: (entry.seq, entry.record)):
-        first.setdefault((entry.kind, entry.record, entry.seq if entry.kind == "record" else 0), entry)
+        decided = 0 if entry.decision is None else entry.decision["seq"]
+        first.setdefault((entry.kind, entry.record, entry.seq if entry.kind == "record" else decided), entry)
     return list(first.values())
 
 
@@ -119,14 +123,16 @@ def _decision(entry: QuarantineEntry, settled: Sequence[Settled]) -> dict[str, A
 
 def _fill_images(storage: Storage, groups: dict[int, list[RowGroup]], entries: Sequence[QuarantineEntry]) -> None:
     """Read the images of rows that do not fit; of several batches with the record the newest one counts."""
-    rows = {entry.record: entry for entry in entries if entry.kind == "row"}
-    names = {(entry.database, entry.table) for entry in rows.values()}
-    newest = max((entry.seq for entry in rows.values()), default=0)
+    rows: dict[tuple[str, int, int], list[QuarantineEntry]] = {}
+    for entry in entries:
+        if entry.kind == "row":
+            rows.setdefault(entry.record, []).append(entry)
+    names = {(entry.database, entry.table) for same in rows.values() for entry in same}
+    newest = max((entry.seq for same in rows.values() for entry in same), default=0)
     for seq in sorted(seq for seq in groups if seq <= newest):
         mine = [group for group in groups[seq] if (group.database, group.table) in names]
         for row in read_groups(storage, mine, _ROW_COLUMNS).to_pylist() if mine else ():
-            entry = rows.get((row["topic"], row["partition"], row["offset"]))
-            if entry is not None:
+            for entry in rows.get((row["topic"], row["partition"], row["offset"]), ()):
                 entry.position, entry.before, entry.after = row["position"], row["before"], row["after"]
 
 

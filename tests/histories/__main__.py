@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="first seed of each format (default 0)")
     parser.add_argument("--format", action="append", choices=sorted(TOOLS), help="only this format; may be repeated")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default 2)")
-    help_text = "let operators replay, rebuild and remove old rows between the batches"
+    help_text = "let operators repair, replay, rebuild, decide, maintain and remove old rows between the batches"
     parser.add_argument("--operators", action="store_true", help=help_text)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--failures", type=Path, help="folder for failed cases (default: a new temporary one)")

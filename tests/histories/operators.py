@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random histories in which operators act between the batches: replay, rebuild, remove what is old, decide."""
+"""Random histories in which operators act between the batches: repair, replay, rebuild, maintain, decide."""
 
 from __future__ import annotations
 
 import random
+import traceback
 from dataclasses import replace
 
 from airflow_provider_cdc.core.documents import Maintenance
 from airflow_provider_cdc.core.model.offsets import OffsetRange
+from airflow_provider_cdc.core.timeline.asked_changes import Answer
 from spark_jobs.driver.maintenance import maintain
+from spark_jobs.lake.storage import table_location
+from tests.histories.quarantined import WithQuarantine
 from tests.histories.run import Replay, inline
 from tests.histories.source import Picture
 from tests.histories.test_operator_approvals import WithApprovals
@@ -19,17 +23,28 @@ from tests.histories.test_short_retention import REFUSED
 _EACH = 100  # batch numbers from one batch to the next
 
 
-class Operated(WithRebuilds, WithReplays, WithApprovals):
-    """Replays ranges, rebuilds tables and shortens the change log, in random order, after each batch.
+_ROUNDS = 10  # in which all that waits is decided: what is decided may bring more
 
-    In half of the histories the policies ask before rows or columns go; then changes are also approved and
+
+class Operated(WithQuarantine, WithRebuilds, WithReplays, WithApprovals):
+    """Lets operators act in random order after each batch.
+
+    They replay ranges, rebuild tables, repair and discard quarantined records, maintain tables and shorten the change
+    log. In half of the histories the policies ask before rows or columns go; then changes are also approved and
     denied, and in the end all are approved.
     Once the log was shortened no table is damaged any more, and tables may be refused because of that.
 
+    :cvar acts: what they choose from.
     :ivar removed: files that were removed from the change log.
+    :ivar maintained: tables whose files were put together or removed.
     """
 
+    acts = (
+        "nothing", "replay", "replay", "rebuild", "rebuild", "shorten", "decide", "decide", "settle", "settle",
+        "maintain",
+    )  # fmt: skip
     removed = 0
+    maintained = 0
 
     def __post_init__(self) -> None:
         if random.Random(f"{self.case.seed} policies").random() < 0.5:
@@ -37,25 +52,72 @@ class Operated(WithRebuilds, WithReplays, WithApprovals):
         super().__post_init__()
 
     def _batch(self, number: int, chunks: list[OffsetRange], picture: Picture | None) -> list[str]:
-        problems = Replay._batch(self, _EACH * number, chunks, None)
-        operator = random.Random(f"{self.case.seed} {number} operators")
+        problems = Replay._batch(self, _EACH * number, self._broken_chunks(chunks), None)
+        if self._is_unclear(problems):
+            return []
         if problems or not self._seqs or "the pipeline" in self.parked:
             return problems
-        for seq in range(_EACH * number + 1, _EACH * number + 9, 2):
-            match operator.choice(("nothing", "replay", "replay", "rebuild", "rebuild", "shorten", "decide", "decide")):
-                case "replay":
-                    problems = self._replay_some(operator, seq, None)
-                case "rebuild":
-                    self._damage_and_rebuild(operator, seq, damages=not self.removed)
-                case "shorten" if not self.damaged:
-                    self._shorten(operator)
-                case "decide":
-                    self._decide_about_one(operator, seq)
-        if picture is not None:
-            self._approve_all(operator, iter(range(_EACH * number + 20, _EACH * (number + 1))))
-        if self.damaged or any(state.code.startswith("sink.") for state in self.states.values()):
-            self._damage_and_rebuild(operator, _EACH * (number + 1) - 2, damages=False)
+        operator = random.Random(f"{self.case.seed} {number} operators")
+        try:
+            for seq in range(_EACH * number + 1, _EACH * number + 9, 2):
+                problems += self._act(operator, seq)
+            problems += self._act_at_the_end(operator, number, approves=picture is not None)
+        except Exception as error:  # whatever it is, a history must not end a batch
+            unclear = self._is_unclear([str(error)])
+            return [] if unclear else [*problems, f"an operator's act failed: {traceback.format_exc()}"]
+        if not self._is_last() and self._waiting(self._job(_EACH * (number + 1) - 1, [])):
+            picture = None
         return [*problems, *self._verdict(picture)]
+
+    def _act(self, operator: random.Random, seq: int) -> list[str]:
+        """Do something at random; return what went wrong."""
+        match operator.choice(self.acts):
+            case "replay":
+                return self._replay_some(operator, seq, None)
+            case "rebuild":
+                self._damage_and_rebuild(operator, seq, damages=not self.removed)
+            case "shorten" if not self.damaged:
+                self._shorten(operator)
+            case "decide":
+                self._decide_about_one(operator, seq)
+            case "settle":
+                self._settle(operator, seq)
+            case "maintain":
+                return self._maintain(operator)
+        return []
+
+    def _act_at_the_end(self, operator: random.Random, number: int, *, approves: bool) -> list[str]:
+        """Rebuild what is damaged; once the log is read to its end, decide about all that waits first.
+
+        :param approves: approve all that waits for a decision, also before.
+        """
+        seqs = iter(range(_EACH * number + 20, _EACH * (number + 1) - 1))
+        for _ in range(_ROUNDS):
+            while self._is_last() and self._settle(operator, next(seqs), everything=True):
+                pass
+            if approves:
+                self._approve_all(operator, seqs)
+            if self.damaged or any(state.code.startswith("sink.") for state in self.states.values()):
+                self._damage_and_rebuild(operator, next(seqs), damages=False)
+                next(seqs)
+            open_changes = approves and self._asked_about(Answer.OPEN)
+            if not open_changes and not (self._is_last() and self._waiting(self._job(next(seqs), []))):
+                return []
+        return ["what waits for a decision never ends"]
+
+    def _maintain(self, operator: random.Random) -> list[str]:
+        """Put files together and remove those of older versions; return the tables for which that failed."""
+        order = Maintenance(1 << 20, operator.choice((0, 24)))
+        self.log.arm(None)
+        reports = maintain(self._job(max(self._seqs) + 1, []), order, {}, inline).maintained
+        done = [report for report in reports if report.compacted or report.vacuumed]
+        self.maintained += len(done)
+        self.story.append(f"    {len(done)} of {len(reports)} tables are maintained, {order}")
+        # what lies at a damaged table's name may be another table's, which did not move yet
+        damaged = {table_location(str(self.root), self.states[i].database, self.states[i].table) for i in self.damaged}
+        excused = {(s.database, s.table) for s in self.states.values() if s.location in damaged or "sink." in s.code}
+        failed = [report for report in reports if report.error and (report.database, report.table) not in excused]
+        return [f"{report.database}.{report.table} cannot be maintained: {report.error}" for report in failed]
 
     def _shorten(self, operator: random.Random) -> None:
         """Remove rows of the change log that every table has applied, from its begin up to some batch."""

@@ -23,7 +23,7 @@ from tests.histories.source import Picture
 RecordId = tuple[str, int, int]
 _AT = "2026-01-01T00:00:00+00:00"
 _MANY = 1_000  # as quarantine_limit: no history has so many records
-_UNCLEAR = "quarantine.generation_unclear"  # the first records of a new log are broken, and no others are read
+UNCLEAR = "quarantine.generation_unclear"  # the first records of a new log are broken, and no others are read
 _TORN = "record.slices_missing"  # behind a record that cannot be read; so is record.lost
 _BINLOG = re.compile(rb'"mysql-bin\.\d+"')
 
@@ -33,9 +33,12 @@ class WithQuarantine(Replay):
 
     Between the records there are damaged copies of some, which operators discard: the source knows nothing of them.
 
+    :cvar chances: of a record to be broken, of which each history has one.
     :ivar broken: records as they were, by topic, partition and offset, until they are replayed.
     :ivar settled: records that operators decided about.
     """
+
+    chances: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -53,7 +56,10 @@ class WithQuarantine(Replay):
             not self._stands_alone(record) for part in self.log.partitions.values() for record in part if record.value
         )
         excluded = sliced or case.recreated or (self._tool.by_clock and scattered)
-        self._breaks = 0.0 if excluded else damage.choice((0.0, 0.1, 0.2, 0.3))
+        self._breaks = 0.0 if excluded else damage.choice(self.chances)
+        # two rows of one position with other images make the row before a partial image unknown
+        repeats = case.restarts or case.doubles or case.replays
+        self._damages = (cut_off, _misplaced) if case.style.minimal and repeats else (cut_off, _misplaced, unfit)
         if self._breaks:
             self._insert_copies(damage)
 
@@ -86,7 +92,7 @@ class WithQuarantine(Replay):
                 record = records[offset]
                 if name in self._copies or not self._stands_alone(record) or self._damage_of.random() >= self._breaks:
                     continue
-                records[offset] = self._damage_of.choice((cut_off, _misplaced, unfit))(record)
+                records[offset] = self._damage_of.choice(self._damages)(record)
                 if records[offset] != record:
                     self.broken[name] = record
                     self.story.append(f"    {name} is broken: {(records[offset].value or b'')[:60]!r}")
@@ -156,8 +162,7 @@ class WithQuarantine(Replay):
 
     def _batch(self, number: int, chunks: list[OffsetRange], picture: Picture | None) -> list[str]:
         problems = Replay._batch(self, 6 * number, self._broken_chunks(chunks), None)
-        if self.case.style.log_restarts and any(_UNCLEAR in problem for problem in problems):
-            self.parked["the pipeline"] = _UNCLEAR
+        if self._is_unclear(problems):
             return []
         if problems or not self._seqs:
             return problems
@@ -168,11 +173,17 @@ class WithQuarantine(Replay):
                 if (last or operator.random() < 0.5) and not self._settle(operator, seq, everything=last):
                     break
             except DataError as error:
-                if error.code != _UNCLEAR or not self.case.style.log_restarts:
+                if not self._is_unclear([str(error)]):
                     raise
-                self.parked["the pipeline"] = error.code
                 return []
         return [] if picture is None or self._waiting(self._job(6 * number + 6, [])) else self._differences(picture)
+
+    def _is_unclear(self, problems: Sequence[str]) -> bool:
+        """Return whether nothing shows of which log of the source a record is; the history ends there."""
+        if not self.case.style.log_restarts or not any(UNCLEAR in problem for problem in problems):
+            return False
+        self.parked["the pipeline"] = UNCLEAR
+        return True
 
     def _is_last(self) -> bool:
         return self._done == {where: len(orders) for where, orders in self._orders.items()}

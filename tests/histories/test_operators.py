@@ -13,18 +13,25 @@ from tests.histories.operators import Operated
 from tests.histories.run import described
 from tests.histories.tools import TOOLS
 
-SEEDS = range(700, 706)
+SEEDS = range(700, 705)
 
 
 @pytest.mark.parametrize("name", TOOLS)
-def test_no_table_is_wrong_after_replays_rebuilds_and_retention(name: str, log: Log, lake: Path) -> None:
+def test_no_table_is_wrong_after_acts_of_operators(name: str, log: Log, lake: Path) -> None:
     acts = 0
     for seed in SEEDS:
         history = Operated(case_of(name, seed, sizes=(5, 8)), log, lake)
         problems = history.run()
         assert not problems, described(history.case, history.story, problems)
-        acts += history.replayed + history.rebuilt + history.removed
+        acts += history.replayed + history.rebuilt + history.removed + history.settled + history.maintained
     assert acts > 0
+
+
+class _Deciding(Operated):
+    """Has no broken records, and fewer acts."""
+
+    acts = ("nothing", "replay", "replay", "rebuild", "rebuild", "shorten", "decide", "decide")
+    chances = (0.0,)
 
 
 @pytest.mark.parametrize(("name", "seed"), [("drs-json-c", 52008), ("canal-protobuf", 61055), ("canal-json", 83019)])
@@ -32,6 +39,6 @@ def test_an_approved_drop_empties_what_a_table_of_that_name_left_that_was_never_
     name: str, seed: int, log: Log, lake: Path
 ) -> None:
     """A late CREATE replaced the table by another one, whose DROP was approved before it was ever written."""
-    history = Operated(case_of(name, seed), log, lake)
+    history = _Deciding(case_of(name, seed), log, lake)
     problems = history.run()
     assert not problems, described(history.case, history.story, problems)

@@ -120,3 +120,20 @@ def test_rows_that_stop_a_rebuild_wait_for_a_decision(log: Log, lake: Path) -> N
     history._take_over(4, history._sync(settled).document())
     rebuilt = history._sync(replace(history._job(5, []), rebuild=Rebuild(["shop.t"])))
     assert [(line.status, line.upserts) for line in rebuilt.tables] == [("committed", 3)]
+
+
+def test_a_row_that_does_not_fit_after_its_replay_either_waits_again(log: Log, lake: Path) -> None:
+    history, job = _prepared(log, lake, "debezium-json")
+    history._limit = 0
+    (where,) = [where for where in log.partitions if where[0].endswith(".shop.t")]
+    original = log.partitions[where][1]
+    log.partitions[where][1] = unfit(original)
+    history._take_over(1, history._sync(history._job(1, job.chunks)).document())
+    for seq, record in ((2, unfit(original)), (3, unfit(original)), (4, original)):
+        assert [entry.record for entry in history._waiting(history._job(seq, []))] == [(*where, 1)]
+        decision = Decision(DecisionAction.REPLAY, [[*where, 1]], [record_line((*where, 1), record)])
+        history._take_over(seq, history._sync(replace(history._job(seq, []), decision=decision)).document())
+    picture = history._sent[-1].picture
+    assert picture is not None
+    assert history._differences(picture) == []
+    assert history._waiting(history._job(5, [])) == []
