@@ -7,7 +7,7 @@ import random
 import traceback
 from dataclasses import replace
 
-from airflow_provider_cdc.core.documents import Maintenance
+from airflow_provider_cdc.core.documents import Maintenance, TableState
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.timeline.asked_changes import Answer
 from spark_jobs.driver.maintenance import maintain
@@ -42,7 +42,7 @@ class Operated(WithQuarantine, WithRebuilds, WithReplays, WithApprovals):
 
     acts = (
         "nothing", "replay", "replay", "rebuild", "rebuild", "shorten", "decide", "decide", "settle", "settle",
-        "maintain",
+        "maintain", "maintain",
     )  # fmt: skip
     removed = 0
     maintained = 0
@@ -51,6 +51,7 @@ class Operated(WithQuarantine, WithRebuilds, WithReplays, WithApprovals):
         if random.Random(f"{self.case.seed} policies").random() < 0.5:
             self.case = replace(self.case, on_drop="ask")
         super().__post_init__()
+        self._touched: set[str] = set()  # locations that were ever damaged
 
     def _batch(self, number: int, chunks: list[OffsetRange], picture: Picture | None) -> list[str]:
         problems = Replay._batch(self, _EACH * number, self._broken_chunks(chunks), None)
@@ -61,7 +62,7 @@ class Operated(WithQuarantine, WithRebuilds, WithReplays, WithApprovals):
         operator = random.Random(f"{self.case.seed} {number} operators")
         try:
             for seq in range(_EACH * number + 1, _EACH * number + 9, 2):
-                problems += self._act(operator, seq)
+                problems += [*self._act(operator, seq), *self._lost()]
             problems += self._act_at_the_end(operator, number, approves=picture is not None)
         except Exception as error:  # whatever it is, a history must not end a batch
             unclear = self._is_unclear([str(error)])
@@ -86,6 +87,18 @@ class Operated(WithQuarantine, WithRebuilds, WithReplays, WithApprovals):
             case "maintain":
                 return self._maintain(operator)
         return []
+
+    def _damage(self, operator: random.Random, state: TableState) -> None:
+        super()._damage(operator, state)
+        if state.table_id in self.damaged:
+            self._touched.add(table_location(str(self.root), state.database, state.table))
+
+    def _lost(self) -> list[str]:
+        """Return the tables that cannot be read or written although nobody damaged what lies at their locations."""
+        lost = [state for state in self.states.values() if state.code.startswith("sink.")]
+        named = {state.table_id: table_location(str(self.root), state.database, state.table) for state in lost}
+        lost = [state for state in lost if not {state.location, named[state.table_id]} & self._touched]
+        return [f"{state.database}.{state.table} is lost: {state.reason}" for state in lost]
 
     def _act_at_the_end(self, operator: random.Random, number: int, *, approves: bool) -> list[str]:
         """Rebuild what is damaged; once the log is read to its end, decide about all that waits first.
