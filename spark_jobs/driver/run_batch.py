@@ -21,6 +21,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import AskedChange
 from spark_jobs.driver.approval import demand_approval, refuse_unclear
 from spark_jobs.driver.batch_history import History, history_of
 from spark_jobs.driver.generations import Generations, has_times
+from spark_jobs.driver.key_buckets import apply_in_buckets, bucket_count
 from spark_jobs.driver.new_begins import new_begins
 from spark_jobs.driver.parent_tables import with_tables_below
 from spark_jobs.driver.quarantine_entries import carry_out
@@ -333,7 +334,13 @@ def _run_tasks(
     reports: dict[str, ApplyReport] = {}
     due = plan.tasks
     while due:
-        answers = run(partial(_apply_tasks, job.for_tasks(), secrets), _bundles(due, job.parallelism))
+        counts = {task.table_id: bucket_count(job, task) for task in due}
+        large = [task for task in due if counts[task.table_id] > 1]
+        whole = [task for task in due if counts[task.table_id] == 1]
+        answers = run(partial(_apply_tasks, job.for_tasks(), secrets), _bundles(whole, job.parallelism))
+        if large:
+            storage = lake_of(job, secrets)
+            answers.append(apply_in_buckets(job, secrets, run, storage, counts, large, partial(_stage, job)))
         reports.update({report.table_id: report for answer in answers for report in answer})
         due = [again for task in due if (again := _again(planner, task, reports[task.table_id])) is not None]
         repeated = {task.table_id: task for task in due}
@@ -348,6 +355,8 @@ def _again(planner: ApplyPlanner, task: ApplyTask, report: ApplyReport) -> Apply
             return planner.again(task, report.rewind_to)
         if report.status == ApplyStatus.AHEAD and report.state is not None:
             return planner.go_on(task, report.state)
+        if report.status == ApplyStatus.WHOLE:
+            return replace(task, whole=True)
     except Exception as error:
         cdc_error = as_cdc_error(error, {"table": f"{task.database}.{task.table}"})
         if isinstance(cdc_error, Transient):

@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.merge_plan import LaterRows
+from spark_jobs.sinks.delta.staged_rows import StagedRows
 from spark_jobs.sinks.delta.table import Commit, DeltaLocation
 
 Verb = Literal["create", "append", "merge", "subtract", "overwrite"]
@@ -25,6 +26,7 @@ class Action:
     :param later: rows that are typed while they are written, in addition to ``rows``, which has none then.
     :param remaining: for ``create`` and ``overwrite``, stored rows that the table keeps, read while it is written.
     :param unmatched: for ``subtract``, is called before the commit with the deletes that have no equal row.
+    :param parts: what the tasks of key buckets staged: the rows of ``later`` and ``deletes``.
     :param typed: is called with the number of new rows when all are typed; what it raises prevents the commit.
     """
 
@@ -35,6 +37,7 @@ class Action:
     key: Sequence[str] = field(default_factory=tuple)
     later: LaterRows | None = None
     remaining: Iterable[pa.Table] | None = None
+    parts: Sequence[StagedRows] = ()
     unmatched: Callable[[pa.Table], None] = field(default=lambda rows: None)
     typed: Callable[[int], None] = field(default=lambda rows: None)
 
@@ -55,6 +58,22 @@ class Action:
             count += piece.num_rows
             yield piece
         self.typed(count)
+
+
+def action_of_parts(parts: Sequence[StagedRows], commit: Commit) -> Action:
+    """Return the action that carries out what tasks staged for the key buckets of one table."""
+    verbs = [part.document["verb"] for part in parts]
+    merging = next((part for part in parts if part.document["verb"] == "merge"), parts[0])
+    key = merging.document["key"]
+    deletes = pa.concat_tables(part.deletes(key) for part in parts) if "merge" in verbs else None
+
+    def pieces() -> Iterator[pa.Table]:
+        for part in parts:
+            yield from part.pieces()
+
+    rows = merging.schema.empty_table()
+    later = LaterRows(sum(part.count for part in parts), pieces)
+    return Action(merging.document["verb"], commit, rows, deletes, key, later, parts=parts)
 
 
 class Writer(Protocol):

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
@@ -13,10 +14,10 @@ from typing import Any
 import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.foreign_key_actions import RowsUnknown
-from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan, MergeStep
+from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan, MergeStep, RowFailure
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
-from airflow_provider_cdc.core.apply.resolve import ordered, resolve
+from airflow_provider_cdc.core.apply.resolve import ordered, resolve, rows_by_bucket
 from airflow_provider_cdc.core.apply.row_sets import multiset_sum
 from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
@@ -24,6 +25,7 @@ from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_p
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.core.faults import course, may_be_caught
+from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import ApplyStatus
@@ -31,21 +33,24 @@ from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs.lake import pending_deletes
-from spark_jobs.lake.change_log import StoredImages
-from spark_jobs.lake.layout import begun_file
+from spark_jobs.lake.change_log import LogWriter, RowGroup, StoredImages
+from spark_jobs.lake.layout import begun_file, bucket_folder, split_folder, staged_folder
 from spark_jobs.lake.scratch import lake_of
-from spark_jobs.sinks.contract import Action, Writer
+from spark_jobs.sinks.contract import Action, Writer, action_of_parts
 from spark_jobs.sinks.delta.preview_writer import PreviewWriter
 from spark_jobs.sinks.delta.spark_writer import StageWriter
+from spark_jobs.sinks.delta.staged_rows import staged_rows
 from spark_jobs.sinks.delta.table import Commit, DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 from spark_jobs.tasks.committed_state import committed_state
 from spark_jobs.tasks.foreign_keys import ForeignKeys
 from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.table_changes import TableChanges
-from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
+from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, SplitChanges
 from spark_jobs.workers.malloc import keep_memory
 
+_SPLIT_GROUPS = 4  # row groups that are split at a time
+_SPLIT_BYTES = 256 << 20  # of all buckets that are held before they are written
 _REFUSED = 1_000  # rows that a report names of a table that is parked for them
 
 
@@ -54,23 +59,61 @@ def apply(
 ) -> ApplyReport:
     """Resolve and commit one table; an error is reported, not raised.
 
-    :param stage: folder for what the Spark writer is to commit afterwards; None lets the task commit itself.
+    :param stage: folder for what something else is to commit afterwards; None lets the task commit itself.
     """
+    return _reported(job, task, secrets, stage, _Table.run)
+
+
+def split(job: JobDocument, task: ApplyTask, secrets: dict[str, dict[str, str]], count: int) -> ApplyReport:
+    """Write the changes of a task again by key bucket; what the table holds already, or an error, is reported.
+
+    :param count: number of buckets.
+    """
+    return _reported(job, task, secrets, None, lambda table: table.split(count))
+
+
+def commit_buckets(
+    job: JobDocument,
+    task: ApplyTask,
+    secrets: dict[str, dict[str, str]],
+    stage: str | None,
+    resolved: Sequence[ApplyReport],
+    counts: Mapping[str, int],
+) -> ApplyReport:
+    """Commit a table whose key buckets tasks staged; an error is reported, not raised.
+
+    :param task: of the whole table.
+    :param stage: folder for what the Spark writer is to commit afterwards.
+    :param resolved: reports of the buckets, in their order.
+    :param counts: the table's changes by operation.
+    """
+    return _reported(job, task, secrets, stage, lambda table: table.commit_buckets(resolved, counts))
+
+
+def _reported(
+    job: JobDocument,
+    task: ApplyTask,
+    secrets: dict[str, dict[str, str]],
+    stage: str | None,
+    work: Callable[[_Table], ApplyReport],
+) -> ApplyReport:
     begin = time.monotonic()
     keep_memory()
     table = _Table(job, task, secrets, stage)
     try:
         try:
-            report = table.run()
+            report = work(table)
         except UnavailableError as error:
             if error.code != "sink.commit_conflict":
                 raise
             table = _Table(job, task, secrets, stage)  # maintenance may have come in between; it changes no rows
-            report = table.run()
+            report = work(table)
     except SchemaMissing as error:
         report = ApplyReport(task.table_id, ApplyStatus.WAITING, reason=str(error), error=error)
     except RowsUnknown as error:
         report = ApplyReport(task.table_id, ApplyStatus.PARKED, reason=f"needs rebuild: {error}", error=error)
+    except ImagesLack:
+        report = ApplyReport(task.table_id, ApplyStatus.WHOLE)
     except RewindNeeded as error:
         report = ApplyReport(task.table_id, ApplyStatus.REWIND, reason=str(error), rewind_to=error.position)
     except BaseException as error:
@@ -138,6 +181,78 @@ class _Table:
         return self._changes.first
 
     def run(self) -> ApplyReport:
+        target = self._target()
+        if isinstance(target, ApplyReport):
+            return target
+        task = self._task
+        base_schema = TableSchema.from_document(task.base.schema) if task.base and task.base.schema else None
+        try:
+            return self._resolved(target, base_schema, in_pieces=self._is_large())
+        except ImagesLack:
+            return self._resolved(target, base_schema, in_pieces=False)
+
+    def split(self, count: int) -> ApplyReport:
+        """Write the changes again by key bucket.
+
+        :param count: number of buckets.
+        """
+        target = self._target()
+        if isinstance(target, ApplyReport):
+            return target
+        task = self._task
+        folder = split_folder(staged_folder(self._job.pipeline, self._job.seq, task.table_id))
+        writer = LogWriter(self._storage, folder, row_group_bytes=max(1 << 20, min(16 << 20, _SPLIT_BYTES // count)))
+        counts = Counter[str]()
+        for span in task.spans:
+            for start in range(0, len(span.groups), _SPLIT_GROUPS):
+                groups = span.groups[start : start + _SPLIT_GROUPS]
+                rows = self._changes.of([replace(span, groups=groups)], columns=CHANGE_SCHEMA.names)
+                changes = ordered(rows)
+                counts.update(changes.counts())
+                for number, mine in enumerate(
+                    rows_by_bucket(changes, self._timeline, self._format, self._types, count)
+                ):
+                    if len(mine):
+                        writer.add_bucket(number, changes.to_compare(mine).select(CHANGE_SCHEMA.names))
+        buckets: list[list[RowGroup]] = [[] for _ in range(count)]
+        for group in writer.close():
+            buckets[int(group.table)].append(replace(group, database=task.database, table=task.table))
+        return ApplyReport(task.table_id, ApplyStatus.UNCHANGED, split=SplitChanges(buckets, dict(counts)))
+
+    def commit_buckets(self, resolved: Sequence[ApplyReport], counts: Mapping[str, int]) -> ApplyReport:
+        """Commit what the tasks of the key buckets staged.
+
+        :param resolved: their reports, in the order of the buckets.
+        :param counts: the table's changes by operation.
+        """
+        target = self._target()
+        if isinstance(target, ApplyReport):
+            return target
+        task, seq = self._task, self._job.seq
+        lossy = Counter[str]()
+        for report in resolved:
+            lossy.update(report.lossy)
+        failures = [RowFailure(**failure) for report in resolved for failure in report.failures]
+        self._demand_fit(failures)
+        folder = staged_folder(self._job.pipeline, seq, task.table_id)
+        folders = [bucket_folder(folder, number) for number, report in enumerate(resolved) if report.action]
+        parts = [part for each in folders if (part := staged_rows(self._storage, each)) is not None]
+        upserts, deletes = sum(report.upserts for report in resolved), sum(report.deletes for report in resolved)
+        report = ApplyReport(task.table_id, ApplyStatus.UNCHANGED, task.expected, upserts, deletes, lossy=dict(lossy))
+        report.failures = [asdict(failure) for failure in failures]
+        if parts:
+            facts = self._facts(counts, upserts, deletes, lossy, failures)
+            action = action_of_parts(parts, Commit(self._app, seq, facts))
+            report.status, report.action = ApplyStatus.COMMITTED, action.verb
+            report.version = self._carry_out(target, action)
+        report.state = self._state(committed=bool(parts))
+        return report
+
+    def _target(self) -> DeltaLocation | ApplyReport:
+        """Return the table's location, or a report if it holds the batch already.
+
+        :raises SinkError: the location is not what the ledger remembers.
+        """
         task = self._task
         target = DeltaLocation(task.location, self._options)
         self.seen_version = target.version
@@ -148,11 +263,7 @@ class _Table:
         if done is not None and done >= held_from and (done >= self._job.seq or target.is_written_by(self._app)):
             return self._held(target, done)
         self._guard(target)
-        base_schema = TableSchema.from_document(task.base.schema) if task.base and task.base.schema else None
-        try:
-            return self._resolved(target, base_schema, in_pieces=self._is_large())
-        except ImagesLack:
-            return self._resolved(target, base_schema, in_pieces=False)
+        return target
 
     def _is_large(self) -> bool:
         """Return whether the images of the changes are left in the change log until rows are made of them.
@@ -182,8 +293,9 @@ class _Table:
             truncates=self._truncates,
             read=self._stored,
             snapshot_position=task.snapshot_position,
+            bucket=task.bucket,
         )
-        self._demand_fit(plan)
+        self._demand_fit(plan.failures)
         ForeignKeys(
             task, self._timeline, self._format, self._types, self._changes, self._stored, truncates=self._truncates
         ).check(base_schema, plan)
@@ -207,15 +319,15 @@ class _Table:
         fresh, applied = self._changes.read(images)
         return ordered(fresh, applied, images)
 
-    def _demand_fit(self, plan: MergePlan) -> None:
+    def _demand_fit(self, failures: Sequence[RowFailure]) -> None:
         """Refuse a table of which too many rows do not fit."""
         budget = self._policy.quarantine_limit
-        if len(plan.failures) > budget:
-            first = plan.failures[0]
-            self.refused = [asdict(failure) for failure in plan.failures[:_REFUSED]]
+        if len(failures) > budget:
+            first = failures[0]
+            self.refused = [asdict(failure) for failure in failures[:_REFUSED]]
             raise SinkError(
                 "apply.quarantine_exceeded",
-                f"{len(plan.failures)} rows do not fit their columns, policy.quarantine_limit is {budget}",
+                f"{len(failures)} rows do not fit their columns, policy.quarantine_limit is {budget}",
                 where=asdict(first),
                 hint="correct the column's type or raise the limit; the table goes on from its present version",
             )
@@ -315,22 +427,14 @@ class _Table:
     ) -> tuple[str, int | None, int]:
         """Make the cheapest commit that makes the table right; return what it does, its version and its upserts."""
         step = plan.steps[-1]
-        facts = {
-            "app": self._app,
-            "seq": self._job.seq,
-            "changes": plan.changes,
-            "upserts": step.upserts.num_rows,
-            "deletes": step.deletes.num_rows,
-            "lossy": plan.lossy,
-            "failures": [asdict(item) for item in plan.failures],
-        }
+        facts = self._facts(plan.changes, step.upserts.num_rows, step.deletes.num_rows, plan.lossy, plan.failures)
         action = self._action(target, base_schema, plan, Commit(self._app, self._job.seq, facts))
         if action is None:
             return "", self._task.expected, 0
 
         def typed(rows: int) -> None:
             if action.later is not None:
-                self._demand_fit(plan)
+                self._demand_fit(plan.failures)
                 facts["upserts"] = rows
                 facts["failures"] = [asdict(item) for item in plan.failures]
 
@@ -339,12 +443,38 @@ class _Table:
             facts["state"] = self._state(committed=True).document()
 
         action.typed, action.unmatched = typed, settled
+        version = self._carry_out(target, action)
+        return action.verb, version, int(facts["upserts"])
+
+    def _facts(
+        self,
+        changes: Mapping[str, int],
+        upserts: int,
+        deletes: int,
+        lossy: Mapping[str, int],
+        failures: Sequence[RowFailure],
+    ) -> dict[str, Any]:
+        """Return what a commit states of itself.
+
+        :param changes: the batch's changes of the table by operation.
+        """
+        return {
+            "app": self._app,
+            "seq": self._job.seq,
+            "changes": changes,
+            "upserts": upserts,
+            "deletes": deletes,
+            "lossy": lossy,
+            "failures": [asdict(item) for item in failures],
+        }
+
+    def _carry_out(self, target: DeltaLocation, action: Action) -> int | None:
+        """Commit an action with the state that the table has then; return the version that it made."""
         if action.verb == "create":
             self._storage.write_json(self._begun, {"location": self._task.location})
-        facts["state"] = self._state(committed=True).document()
+        action.commit.facts["state"] = self._state(committed=True).document()
         self._committing = True
-        version = self._writer.commit(target, action)
-        return action.verb, version, int(facts["upserts"])
+        return self._writer.commit(target, action)
 
     def _action(
         self, target: DeltaLocation, base_schema: TableSchema | None, plan: MergePlan, commit: Commit
@@ -356,7 +486,7 @@ class _Table:
         stays = (
             base_schema is not None and not moved and task.rewind_to is None and len(plan.steps) == 1 and not step.clear
         )
-        same = stays and _same_layout(base_schema, step.schema, self._types)
+        same = stays and same_layout(base_schema, step.schema, self._types)
         stays = same or (stays and self._adds_columns(target, base_schema, step))
         self._has_pending = pending.num_rows > 0
         if same and not step.adds and not step.deletes.num_rows:
@@ -392,7 +522,7 @@ class _Table:
         """
         step = plan.steps[-1]
         step.type_now()
-        self._demand_fit(plan)
+        self._demand_fit(plan.failures)
         commit.facts["upserts"] = step.upserts.num_rows
         commit.facts["failures"] = [asdict(item) for item in plan.failures]
 
@@ -448,7 +578,8 @@ class _Table:
             raise gone from None
 
 
-def _same_layout(old: TableSchema | None, new: TableSchema, options: TypeOptions) -> bool:
+def same_layout(old: TableSchema | None, new: TableSchema, options: TypeOptions) -> bool:
+    """Return whether two schemas have the same columns, under the same names and types."""
     if old is None:
         return False
     return arrow_schema(old, options) == arrow_schema(new, options) and [c.id for c in old.columns] == [

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -150,13 +151,16 @@ class TableChanges:
             keyed = pc.if_else(since, bool(version.schema.key), keyed)
         return keyed
 
-    def of(self, spans: list[Span], images: dict[str, StoredImages] | None = None) -> pa.Table:
+    def of(
+        self, spans: list[Span], images: dict[str, StoredImages] | None = None, columns: Sequence[str] = RESOLVE_COLUMNS
+    ) -> pa.Table:
         """Return the changes of some spans.
 
         :param images: takes where the images are stored, which are not read then.
+        :param columns: of the change log.
         """
         tables, sent = [], self._task.snapshot_sent
-        columns = [*RESOLVE_COLUMNS, *(SENT_COLUMNS if self._by_clock else ["kafka_time"] if sent else [])]
+        columns = [*columns, *(SENT_COLUMNS if self._by_clock else ["kafka_time"] if sent else [])]
         for span in spans:
             read = self._read_groups(span.groups, columns, images)
             if self._by_clock:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from airflow_provider_cdc.core.apply.key_buckets import KeyBucket
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import CdcError, Transient
 from airflow_provider_cdc.core.model.status import ApplyStatus
@@ -62,6 +63,8 @@ class ApplyTask:
     :param settled: records of which operators decided that what was landed of them counts no more.
     :param rebuilt_seq: batch that last rebuilt the table, this one included, 0 for none.
     :param applied_seq: newest batch that the table holds as far as the driver knows; the table itself knows better.
+    :param bucket: whose keys the task resolves, None for all.
+    :param whole: whether the keys cannot be resolved in buckets.
     """
 
     table_id: str
@@ -81,6 +84,8 @@ class ApplyTask:
     snapshot_sent: int = 0
     settled: list[Settled] = field(default_factory=list)
     rebuilt_seq: int = 0
+    bucket: KeyBucket | None = None
+    whole: bool = False
 
     @property
     def rows(self) -> int:
@@ -94,6 +99,18 @@ class ApplyTask:
 
 
 @dataclass(slots=True)
+class SplitChanges:
+    """Changes of one table by key bucket.
+
+    :param groups: row groups of each bucket.
+    :param counts: changes by operation, each counted once.
+    """
+
+    groups: list[list[RowGroup]]
+    counts: dict[str, int]
+
+
+@dataclass(slots=True)
 class ApplyReport:
     """Result of applying one table.
 
@@ -101,6 +118,7 @@ class ApplyReport:
     :param refused: rows that do not fit and park the table, the first of them.
     :param rewind_to: position that the table has to go back behind first, where the status is ``rewind``.
     :param files: of a preview the files of the table that the commit would write again, with ``file_bytes``.
+    :param split: the table's changes by key bucket, if the task was to split them.
     :param state: of the table after it; of ``ahead`` the state that the table's own commit states.
     """
 
@@ -120,6 +138,7 @@ class ApplyReport:
     state: TableState | None = None
     files: int = 0
     file_bytes: int = 0
+    split: SplitChanges | None = None
 
     def fail(self, error: CdcError) -> None:
         """Report an error: the batch should run again if it is ``Transient``, else the table is parked."""

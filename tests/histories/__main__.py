@@ -9,7 +9,7 @@ import multiprocessing
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
@@ -20,14 +20,17 @@ from tests.histories.tools import TOOLS
 BAD = ("waiting", "wrong")
 
 
-def results(work: Sequence[tuple[str, range]], jobs: int, *, operators: bool) -> Iterator[Line]:
-    """Yield what came of each chunk."""
+def results(work: Sequence[tuple[str, range]], jobs: int, how: Mapping[str, bool]) -> Iterator[Line]:
+    """Yield what came of each chunk.
+
+    :param how: options of :func:`run`.
+    """
     if jobs == 1:
-        yield from (run(name, seeds, operators=operators) for name, seeds in work)
+        yield from (run(name, seeds, **how) for name, seeds in work)
         return
     # Arrow's threads do not survive a fork
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        for future in as_completed([pool.submit(run, name, seeds, operators=operators) for name, seeds in work]):
+        for future in as_completed([pool.submit(run, name, seeds, **how) for name, seeds in work]):
             yield future.result()
 
 
@@ -56,14 +59,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes (default 2)")
     help_text = "let operators repair, replay, rebuild, decide, maintain and remove old rows between the batches"
     parser.add_argument("--operators", action="store_true", help=help_text)
+    parser.add_argument("--buckets", action="store_true", help="split every table by key that can be")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--failures", type=Path, help="folder for failed cases (default: a new temporary one)")
     options = parser.parse_args(arguments)
     names = options.format or list(TOOLS)
+    how = {"operators": options.operators, "buckets": options.buckets}
     folder = None
     lines = {name: Line(name) for name in names}
     work, started = chunks(names, options.cases, options.seed), time.monotonic()
-    for number, line in enumerate(results(work, options.jobs, operators=options.operators), 1):
+    for number, line in enumerate(results(work, options.jobs, how), 1):
         lines[line.format].add(line)
         print(f"\r{number}/{len(work)} chunks, {time.monotonic() - started:.0f} s ", end="", file=sys.stderr)
         for seed, failure in line.failures.items():

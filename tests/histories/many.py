@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tests.histories.buckets import split_every_table
 from tests.histories.cases import case_of, judge
 from tests.histories.log import Log
 from tests.histories.operators import Operated
@@ -45,15 +46,18 @@ class Line:
         self.failures |= other.failures
 
 
-def run(name: str, seeds: Sequence[int], *, operators: bool = False) -> Line:
+def run(name: str, seeds: Sequence[int], *, operators: bool = False, buckets: bool = False) -> Line:
     """Run the cases of these seeds in this process.
 
     :param operators: whether operators act between the batches.
+    :param buckets: whether tables are split by key.
     """
     line, log = Line(name), Log()
     started = time.monotonic()
     with pytest.MonkeyPatch.context() as patch, lake_folder() as lake:
         log.install(patch)
+        if buckets:
+            split_every_table(patch)
         for seed in seeds:
             verdict = judge(
                 case_of(name, seed), log, lake, seconds=SHRINK_SECONDS, kind=Operated if operators else Replay

@@ -24,7 +24,7 @@ class RowFailure:
 
 
 class ImagesLack(Exception):
-    """Rows that are typed in pieces lack columns, which other changes have to complete: resolve all at once."""
+    """Rows lack columns, which other changes have to complete: resolve all keys of the table at once, not in pieces."""
 
 
 @dataclass(frozen=True, slots=True)

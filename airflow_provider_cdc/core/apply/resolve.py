@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.clock_conflicts import settle
 from airflow_provider_cdc.core.apply.clock_order import order_unknown, unordered_with
+from airflow_provider_cdc.core.apply.key_buckets import KeyBucket, bucket_numbers
 from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, LaterRows, MergePlan, MergeStep
 from airflow_provider_cdc.core.apply.ordered_changes import Changes, StoredPieces
@@ -46,6 +47,7 @@ def resolve(
     truncates: bool = True,
     read: ReadRows | None = None,
     snapshot_position: str = "",
+    bucket: KeyBucket | None = None,
 ) -> MergePlan:
     """Resolve the changes of one table.
 
@@ -57,21 +59,12 @@ def resolve(
     :param truncates: whether TRUNCATE empties the table; if not, it is passed over.
     :param read: reads stored rows, for updates whose images are partial.
     :param snapshot_position: where the snapshot stands that the content begins with, empty if it begins with the table.
+    :param bucket: whose keys are resolved, None for all; the changes are those that :func:`rows_by_bucket` gives it.
     :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
+    :raises ImagesLack: images of a bucket lack columns, which changes of another bucket may have.
     :raises RewindNeeded: partial images came too late for the stored rows, or rows show that applied ones are repeats.
     """
-    rows, versions = changes.rows, versions_of(changes.rows, timeline)
-    lossy = Counter[str]()
-    typer = RowTyper(
-        changes,
-        versions,
-        timeline,
-        wire,
-        options,
-        Mapper(timeline.versions, timeline.fills, options, lossy),
-        lossy=lossy,
-    )
-    typer.check()
+    rows, typer = changes.rows, _typer(changes, timeline, wire, options)
     versions = typer.versions
     stored = Stored(
         None if base is None else read,
@@ -88,10 +81,10 @@ def resolve(
     if cleared is None or cleared <= base_position:
         cleared = None  # the stored rows already went through it; only rows that arrive late have to
     row_indexes = np.flatnonzero(keep)
-    plan = MergePlan([], typer.failures, lossy, changes.counts())
-    first = 0 if base is None else _version_of(base, timeline, base_position)
+    plan = MergePlan([], typer.failures, typer.lossy, changes.counts())
+    first = 0 if base is None else version_of(base, timeline, base_position)
     clear_version = None if cleared is None else timeline.version_at(cleared)
-    ends = _part_ends(timeline, first, clear_version)
+    ends = part_ends(timeline, first, clear_version)
     later = changes.images["after"].stored and len(ends) == 1
     for last in ends:
         begin = plan.steps[-1].version + 1 if plan.steps else 0
@@ -99,12 +92,43 @@ def resolve(
         clear = clear_version is not None and not plan.steps
         if timeline.versions[last].schema.key:
             before = partial(stored.before, tuple(plan.steps), clear, last)
-            step = _keyed(typer, of_step, last, clear, before, later)
+            step = _keyed(typer, of_step, last, clear, before, later, bucket)
         else:
             of_step = _without_passed_over(typer, of_step, snapshot_position or timeline.versions[0].position)
             step = _multiset(typer, of_step, last, clear, later)
         plan.steps.append(step)
     return plan
+
+
+def rows_by_bucket(
+    changes: Changes, timeline: TableTimeline, wire: Format, options: TypeOptions, count: int
+) -> list[IntArray]:
+    """Return the row indexes that each bucket of keys needs; a row that moves a key belongs to both buckets.
+
+    TRUNCATE belongs to every bucket, rows whose keys do not fit to the first.
+
+    :param changes: full images of a table whose key and stored values no schema change alters (:func:`part_ends`).
+    :param count: number of buckets.
+    :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
+    """
+    typer, last = _typer(changes, timeline, wire, options), len(timeline.versions) - 1
+    truncates = changes.are("truncate")
+    keys, event_rows, _ = _key_events(typer, np.flatnonzero(~truncates), last)
+    numbers = bucket_numbers(keys, count)
+    without_key = ~truncates
+    without_key[event_rows] = False
+    rows = [np.unique(event_rows[numbers == number]) for number in range(count)]
+    rows[0] = np.union1d(rows[0], np.flatnonzero(without_key))
+    return [np.union1d(of_bucket, np.flatnonzero(truncates)) for of_bucket in rows]
+
+
+def _typer(changes: Changes, timeline: TableTimeline, wire: Format, options: TypeOptions) -> RowTyper:
+    """Return what types the rows, once it has compared them with the timeline."""
+    lossy = Counter[str]()
+    mapper = Mapper(timeline.versions, timeline.fills, options, lossy)
+    typer = RowTyper(changes, versions_of(changes.rows, timeline), timeline, wire, options, mapper, lossy=lossy)
+    typer.check()
+    return typer
 
 
 def ordered(
@@ -126,15 +150,19 @@ def _marked(rows: pa.Table, *, applied: bool) -> pa.Table:
     return rows.append_column("applied", pa.chunked_array([pa.repeat(applied, rows.num_rows)]))
 
 
-def _part_ends(timeline: TableTimeline, first: int, clear_version: int | None) -> list[int]:
-    """Return the last version of each step: one before each barrier after the stored rows' version, and the newest."""
+def part_ends(timeline: TableTimeline, first: int, clear_version: int | None = None) -> list[int]:
+    """Return the last version of each step: one before each barrier after the stored rows' version, and the newest.
+
+    :param first: the stored rows' version.
+    :param clear_version: version at the newest TRUNCATE, None without any.
+    """
     if clear_version is not None:
         first = max(first, clear_version)  # stored rows are gone: what was before the clear needs no settling
     ends = [number - 1 for number in barriers(timeline.versions) if number > first]
     return [*ends, len(timeline.versions) - 1]
 
 
-def _version_of(base: TableSchema, timeline: TableTimeline, position: str) -> int:
+def version_of(base: TableSchema, timeline: TableTimeline, position: str) -> int:
     """Return the stored rows' schema version: of several with the same schema the newest that they went through."""
     numbers = [number for number, version in enumerate(timeline.versions) if version.schema == base]
     reached = [number for number in numbers if timeline.versions[number].position <= position]
@@ -155,7 +183,13 @@ def _last_clear(changes: Changes, timeline: TableTimeline) -> str | None:
 
 
 def _keyed(
-    typer: RowTyper, row_indexes: IntArray, last: int, clear: bool, stored_rows: StoredRows, later: bool
+    typer: RowTyper,
+    row_indexes: IntArray,
+    last: int,
+    clear: bool,
+    stored_rows: StoredRows,
+    later: bool,
+    bucket: KeyBucket | None,
 ) -> MergeStep:
     schema, wire = typer.timeline.versions[last].schema, typer.wire
     applied = typer.flags("applied")
@@ -163,6 +197,9 @@ def _keyed(
         # a key left twice would seem to have lost its row
         row_indexes, applied = without_copies(typer.changes, row_indexes, applied, wire)
     keys, event_rows, fills = _key_events(typer, row_indexes, last)
+    if bucket is not None:
+        mine = np.flatnonzero(bucket.holds(keys))
+        keys, event_rows, fills = keys.take(pa.array(mine)), event_rows[mine], fills[mine]
     if not keys.num_rows:
         return MergeStep(last, schema, clear, typer.mapper.rows({}, 0, last, last), keys)
     groups = group_numbers(keys.columns)
@@ -188,6 +225,8 @@ def _keyed(
         return MergeStep(last, schema, clear, nothing, deletes, later=rows)
     upserts = typer.typed(event_rows[filled], "after", last, partial=wire.partial_images)
     deletes = keys.take(pa.array(winners[~fills[winners]]))
+    if upserts.absent and bucket is not None:
+        raise ImagesLack
     if not upserts.absent:
         positions = typer.changes.rows.column("position")
         return MergeStep(

@@ -19,8 +19,8 @@ DECIDING = (
     "zero_dates",
 )
 _POSITIVE = (
-    "apply_bytes", "chunk_records", "land_deadline_seconds", "lease_seconds", "log_retention", "spark_writer_rows",
-    "target_file_bytes",
+    "apply_bytes", "bucket_rows", "chunk_records", "land_deadline_seconds", "lease_seconds", "log_retention",
+    "spark_writer_rows", "target_file_bytes",
 )  # fmt: skip
 CHOICES: dict[str, tuple[str, ...]] = {
     "engine": ("spark", "inline", "auto"),
@@ -57,6 +57,7 @@ class RunPolicy:
     :param chunk_records: records one landing task reads.
     :param apply_bytes: bytes of row images of one table that a task holds at once; more are converted and written in
         pieces.
+    :param bucket_rows: changes of one table and batch that one task resolves; more are split by key.
     :param parallelism: number of tasks at a time; None leaves it to the engine.
     :param land_deadline_seconds: seconds that one landing task may take from its first request to its last record.
     :param lease_seconds: seconds that a pipeline stays leased after its holder died.
@@ -80,6 +81,7 @@ class RunPolicy:
     batch_records: int | None = None
     chunk_records: int = 250_000
     apply_bytes: int = 134_217_728
+    bucket_rows: int = 5_000_000
     parallelism: int | None = None
     land_deadline_seconds: int = 600
     lease_seconds: int = 60

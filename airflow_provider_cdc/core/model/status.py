@@ -23,8 +23,8 @@ class ApplyStatus(StrEnum):
     """Say how an apply task ended (``ApplyReport.status``).
 
     ``committed`` includes what is staged for the Spark writer; ``repeated`` found its own commit; ``unavailable`` lets
-    the batch run again because the store failed. After ``rewind`` and ``ahead`` nothing was written: the task runs
-    again from an older state, or from the state that the table's own commit carries.
+    the batch run again because the store failed. After ``rewind``, ``ahead`` and ``whole`` nothing was written: the
+    task runs again from an older state, from the state that the table's own commit carries, or on all keys at once.
     """
 
     COMMITTED = "committed"
@@ -35,6 +35,7 @@ class ApplyStatus(StrEnum):
     UNAVAILABLE = "unavailable"
     REWIND = "rewind"
     AHEAD = "ahead"
+    WHOLE = "whole"
 
 
 class ResultStatus(StrEnum):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import threading
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 from airflow_provider_cdc.core.errors import UnavailableError
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.delta.staged_rows import ACTION, StagedRows
 from spark_jobs.sinks.delta.table import Commit
 
 if TYPE_CHECKING:
@@ -60,6 +62,11 @@ class KeyRanges:
             if extremes is not None and extremes["min"] is not None:
                 self._bounds[name].append((extremes["min"], extremes["max"]))
 
+    def add_document(self, ranges: Mapping[str, Sequence[Any]]) -> None:
+        """Widen the ranges to those of other keys, as :meth:`document` returns them."""
+        for name, (low, high) in ranges.items():
+            self._bounds.setdefault(name, []).append((low, high))
+
     def document(self) -> dict[str, list[str | int]]:
         """Return the ranges as plain JSON data."""
         return {
@@ -83,19 +90,24 @@ class StageWriter:
         """Leave the action for :class:`SparkWriter`; its document appears last, so a half staged table is none."""
         self._storage.make_folder(self._folder)
         self._ranges = KeyRanges(action.key)
-        self._rows("rows", action.rows.schema, action.pieces())
-        if action.deletes is not None:
-            self._rows("deletes", action.deletes.schema, [action.deletes])
+        if action.parts:
+            files = self._of_parts(action.parts)
+        else:
+            deletes = action.deletes if action.deletes is not None else action.rows.schema.empty_table()
+            files = {
+                "rows": self._rows("rows", action.rows.schema, action.pieces()),
+                "deletes": self._rows("deletes", deletes.schema, [deletes]),
+            }
         document = {
             "location": target.location,
             "verb": action.verb,
             "key": list(action.key),
             "commit": asdict(action.commit),
+            "columns": action.rows.column_names,
+            "ranges": self._ranges.document(),
+            **files,
         }
-        document["columns"] = action.rows.column_names
-        if action.verb == "merge":
-            document["ranges"] = self._ranges.document()
-        self._storage.write_json(f"{self._folder}/action.json", document)
+        self._storage.write_json(f"{self._folder}/{ACTION}", document)
         return None
 
     def adds_columns(self, target: DeltaLocation, schema: pa.Schema, *, merges: bool) -> bool:
@@ -106,8 +118,15 @@ class StageWriter:
         """Return that a table without key whose rows go is written again."""
         return False
 
-    def _rows(self, name: str, schema: pa.Schema, pieces: Iterable[pa.Table]) -> None:
-        file = f"{self._folder}/{name}.parquet"
+    def _of_parts(self, parts: Sequence[StagedRows]) -> dict[str, list[str]]:
+        """Return the files of tasks that staged a key bucket each."""
+        for part in parts:
+            self._ranges.add_document(part.document["ranges"])
+        return {name: [file for part in parts for file in part.document[name]] for name in ("rows", "deletes")}
+
+    def _rows(self, name: str, schema: pa.Schema, pieces: Iterable[pa.Table]) -> list[str]:
+        # a name of its own per attempt: Spark may run a task twice at a time
+        file = f"{self._folder}/{name}-{uuid.uuid4().hex}.parquet"
         with self._storage.access(file) as path:
             writer = pq.ParquetWriter(path, schema, filesystem=self._storage.filesystem, compression="lz4")
         with writer:
@@ -115,6 +134,7 @@ class StageWriter:
                 self._ranges.add(rows)
                 with self._storage.access(file):
                     writer.write_table(rows, row_group_size=1 << 17)
+        return [file]
 
 
 class SparkWriter:
@@ -129,7 +149,7 @@ class SparkWriter:
 
         :raises UnavailableError: Spark or the store failed; nothing of it is visible.
         """
-        document = self._storage.read_json(f"{folder}/action.json")
+        document = self._storage.read_json(f"{folder}/{ACTION}")
         if document is None:
             return
         session = self._own_session()
@@ -148,7 +168,7 @@ class SparkWriter:
         }.items():
             session.conf.set(name, value)
         try:
-            self._commit(session, folder, document)
+            self._commit(session, document)
         except Exception as error:  # Delta's errors reach Python as bare Py4J errors
             raise UnavailableError(
                 "sink.write_failed",
@@ -164,11 +184,13 @@ class SparkWriter:
         own: SparkSession = self._sessions.own
         return own
 
-    def _commit(self, session: SparkSession, folder: str, document: dict[str, Any]) -> None:
-        rows = session.read.parquet(self._url(f"{folder}/rows.parquet"))
+    def _commit(self, session: SparkSession, document: dict[str, Any]) -> None:
+        rows = session.read.parquet(*map(self._url, document["rows"]))
         location = self._spark_path(document["location"])
         if document["verb"] == "merge":
-            deletes = session.read.parquet(self._url(f"{folder}/deletes.parquet"))
+            deletes = session.read.parquet(*map(self._url, document["deletes"])).select(
+                *(quoted(name) for name in document["key"])
+            )
             self._merge(session, rows, deletes, location, document)
             return
         writer = rows.write.format("delta")

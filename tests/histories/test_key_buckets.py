@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random histories whose tables are split by key wherever they can be, against the model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_jobs.driver import key_buckets
+from tests.histories.buckets import split_every_table
+from tests.histories.cases import case_of, judge
+from tests.histories.log import Log
+from tests.histories.tools import TOOLS
+
+# where a clock orders rows, no table is split
+_SEEDS = {name: range(400, 403) for name, tool in TOOLS.items() if not tool.by_clock}
+
+
+@pytest.fixture
+def committed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count the commits of split tables by what they do."""
+    counts = Counter[str]()
+    commit = key_buckets.commit_buckets
+
+    def counted(*arguments: Any) -> Any:
+        report = commit(*arguments)
+        counts[report.action] += 1
+        return report
+
+    split_every_table(monkeypatch)
+    monkeypatch.setattr(key_buckets, "commit_buckets", counted)
+    return counts
+
+
+def test_every_table_equals_the_model(log: Log, lake: Path, committed: Counter[str]) -> None:
+    failures = [
+        f"{name} {seed}, made smaller:\n{verdict.failure}"
+        for name, seeds in _SEEDS.items()
+        for seed in seeds
+        if (verdict := judge(case_of(name, seed, sizes=(8, 10)), log, lake)).failure
+    ]
+    assert not failures, "\n\n".join(failures)
+    assert committed["create"] and committed["merge"] and committed["append"], committed
