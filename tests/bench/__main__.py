@@ -8,6 +8,7 @@ least of its rounds, and the load of other processes stands next to it.
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 import tempfile
@@ -35,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--format-changes", type=int, default=500_000, help="changes of each format (default 500000)")
     parser.add_argument("--stored", type=int, default=5_000_000, help="rows of the large table (default 5000000)")
+    parser.add_argument("--policy", type=json.loads, default={}, help="further keys of the policy, as JSON")
     parser.add_argument("--quick", action="store_true", help="50000 changes, 1 and 20 tables, one round")
     parser.add_argument("--json", type=Path, default=RESULT, help=f"where the figures go (default {RESULT.name})")
     parser.add_argument("--folder", type=Path, help="where to work (default: a temporary folder, removed at the end)")

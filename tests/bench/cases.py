@@ -67,7 +67,9 @@ class Cases:
         if not self._rounds.selects(case):
             return
         feed = Feed(1, embedded=False, partitions=2)
-        arena = Arena(self._folder, self._broker.bootstrap, feed.table_names, embedded=False)
+        arena = Arena(
+            self._folder, self._broker.bootstrap, feed.table_names, embedded=False, policy=self._options.policy
+        )
         everybody: list[Contestant] = [Ours(arena), Inline(arena), HandWritten(arena)]
         with self._topics({**feed.topics, SCHEMA_TOPIC: 1}):
             produce(self._broker.bootstrap, feed.schema_records())
@@ -95,7 +97,9 @@ class Cases:
         if not self._rounds.selects(case):
             return
         orders = Orders()
-        arena = Arena(self._folder, self._broker.bootstrap, [TABLE], pipeline=pipeline_of(wire))
+        arena = Arena(
+            self._folder, self._broker.bootstrap, [TABLE], pipeline=pipeline_of(wire), policy=self._options.policy
+        )
         rows = f"bench.{wire}.rows"
         with self._topics({rows: 2, f"bench.{wire}.schema": 1}):
             begin = time.monotonic()
@@ -126,7 +130,9 @@ class Cases:
         if not any(self._rounds.selects(text) for text in case.values()):
             return
         feed = Feed(tables, embedded, one_topic, partitions)
-        arena = Arena(self._folder, self._broker.bootstrap, feed.table_names, embedded=embedded)
+        arena = Arena(
+            self._folder, self._broker.bootstrap, feed.table_names, embedded=embedded, policy=self._options.policy
+        )
         spark, inline, hand = Ours(arena), Inline(arena), HandWritten(arena)
         everybody: list[Contestant] = [spark, inline, *([hand] if tables <= self._options.hand_tables else [])]
         with self._topics({**feed.topics, SCHEMA_TOPIC: 1}):

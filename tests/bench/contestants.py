@@ -30,6 +30,7 @@ class Arena:
 
     ranges: the data topics' offsets that are to be read now; ours finds them out itself.
     pipeline: source and tables as ours states them.
+    policy: further keys of ours.
     """
 
     folder: Path
@@ -38,6 +39,7 @@ class Arena:
     ranges: Ranges = field(default_factory=dict)
     embedded: bool = True
     pipeline: Mapping[str, Any] = field(default_factory=lambda: {"source": DEBEZIUM})
+    policy: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ranges_text(self) -> str:
@@ -98,7 +100,7 @@ class Ours(Contestant):
             **self.arena.pipeline,
             "source": {"connection": "bench_kafka", **self.arena.pipeline["source"]},
             "sink": {"type": "delta", "root": str(self.root)},
-            "policy": {"engine": self.engine},
+            "policy": {"engine": self.engine, **self.arena.policy},
             "ledger": f"sqlite:///{self.folder}/ledger.db",
         }
         # JSON is YAML too

@@ -17,8 +17,9 @@ import pytest
 from airflow_provider_cdc.core.apply.merge_plan import LaterRows
 from airflow_provider_cdc.core.errors import UnavailableError
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.contract import Action, action_of_parts
 from spark_jobs.sinks.delta.spark_writer import SparkWriter, StageWriter
+from spark_jobs.sinks.delta.staged_rows import staged_rows
 from spark_jobs.sinks.delta.table import Commit, DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 
@@ -46,15 +47,35 @@ def in_pieces(action: Action) -> Action:
     return replace(action, rows=rows.schema.empty_table(), later=later)
 
 
-@pytest.fixture(params=["task", "task in pieces", "spark", "spark in pieces"])
+def in_buckets(action: Action, location: str, storage: Storage) -> Action:
+    """Return the same action with rows that two tasks staged; what is left of the table cannot be in buckets."""
+    if action.remaining is not None:
+        return action
+    half, parts = action.rows.num_rows // 2, []
+    for number, part in enumerate([action.rows.slice(0, half), action.rows.slice(half)]):
+        deletes = action.deletes if action.deletes is None or number == 0 else action.deletes.slice(0, 0)
+        folder = f"_cdc/staged/{action.commit.seq}/bucket-{number}"
+        StageWriter(storage, folder).commit(
+            DeltaLocation(location, {}), in_pieces(replace(action, rows=part, deletes=deletes))
+        )
+        staged = staged_rows(storage, folder)
+        assert staged is not None
+        parts.append(staged)
+    return action_of_parts(parts, action.commit)
+
+
+@pytest.fixture(params=["task", "task in pieces", "task in buckets", "spark", "spark in buckets"])
 def do(request: pytest.FixtureRequest, tmp_path: Path) -> Do:
     if request.param.startswith("task"):
         doing: Do = lambda location, action: TaskWriter().commit(DeltaLocation(location, {}), action)  # noqa: E731
     else:
         doing = SparkDoing(request.getfixturevalue("session"), tmp_path / "stage").commit
-    if "pieces" not in request.param:
-        return doing
-    return lambda location, action: doing(location, in_pieces(action))
+    if "pieces" in request.param:
+        return lambda location, action: doing(location, in_pieces(action))
+    if "buckets" in request.param:
+        storage = Storage(str(tmp_path / "stage"))
+        return lambda location, action: doing(location, in_buckets(action, location, storage))
+    return doing
 
 
 def commit(seq: int) -> Commit:

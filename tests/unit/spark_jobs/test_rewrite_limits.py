@@ -4,63 +4,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.config import RunPolicy, TableRules
-from airflow_provider_cdc.core.documents import JobDocument, Result, TableState
-from airflow_provider_cdc.core.formats.contract import Records
-from airflow_provider_cdc.core.model.offsets import OffsetRange
-from spark_jobs.driver.run_batch import sync
+from airflow_provider_cdc.core.config import RunPolicy
 from spark_jobs.sinks.delta.table import DeltaLocation
-from spark_jobs.tasks import land
-
-CREATE = "CREATE TABLE shop.t (id INT PRIMARY KEY, n INT)"
-
-
-def change(position: int, row: dict[str, Any]) -> bytes:
-    source = {"db": "shop", "table": "t", "file": "b.000001", "pos": position, "row": 0, "ts_ms": 1000}
-    return json.dumps({"before": None, "after": row, "source": source, "op": "c", "ts_ms": 1}).encode()
-
-
-def statement(position: int, ddl: str) -> bytes:
-    source = {"db": "shop", "table": "t", "file": "b.000001", "pos": position, "row": 0, "ts_ms": 1000}
-    return json.dumps({"ts_ms": 1000, "databaseName": "shop", "ddl": ddl, "source": source}).encode()
-
-
-def carry_out(
-    root: Path, batches: Sequence[dict[str, list[bytes]]], policy: RunPolicy, monkeypatch: pytest.MonkeyPatch
-) -> list[Result]:
-    """Land and apply batches, each with the records of topics."""
-    states: list[TableState] = []
-    results = []
-    for seq, topics in enumerate(batches, 1):
-
-        def records(chunks: Sequence[OffsetRange], *_: Any, topics: Any = topics, **__: Any) -> Iterator[Records]:
-            for chunk in chunks:
-                values = topics[chunk.topic]
-                count = len(values)
-                offsets = list(range(chunk.start, chunk.end))
-                yield Records(chunk.topic, 0, offsets, [None] * count, [None] * count, values, [])
-
-        monkeypatch.setattr(land, "read_chunks", records)
-        chunks = [OffsetRange(topic, 0, 100 * seq, 100 * seq + len(values)) for topic, values in topics.items()]
-        span = {
-            "start": {chunk.topic: {"0": chunk.start} for chunk in chunks},
-            "end": {chunk.topic: {"0": chunk.end} for chunk in chunks},
-        }
-        rules, time = TableRules.from_document({"shop.t": {"create": CREATE}}), "2026-01-01T00:00:00+00:00"
-        earlier = list(range(1, seq))
-        job = JobDocument(
-            "p", seq, time, str(root), "debezium-json", {}, "schema", {}, chunks, policy, rules, earlier, [], states,
-            **span,
-        )  # fmt: skip
-        results.append(sync(job, {}, lambda function, items: [function(item) for item in items], lambda line: None))
-        states = results[-1].states
-    return results
+from tests.unit.spark_jobs.debezium_batches import carry_out, change, statement
 
 
 @pytest.mark.parametrize("apply_bytes", [1, 1 << 27], ids=["in pieces", "at once"])

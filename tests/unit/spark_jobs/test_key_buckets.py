@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A table with more changes than one task resolves is split by key, and becomes what it would have become at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_cdc.core.config import RunPolicy
+from spark_jobs.driver import key_buckets
+from spark_jobs.sinks.delta.table import DeltaLocation
+from tests.unit.spark_jobs.debezium_batches import carry_out, change, statement
+
+_SPLIT = RunPolicy(bucket_rows=2)
+
+
+def rows(root: Path) -> list[dict[str, Any]]:
+    return DeltaLocation(f"{root}/shop/t", {}).rows().sort_by("id").to_pylist()
+
+
+def staged(root: Path) -> list[Path]:
+    return [path for path in root.rglob("*") if "staged" in path.parts and path.is_file()]
+
+
+def test_rows_that_move_between_buckets_leave_their_old_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = {"t": [change(10 * i, {"id": i, "n": i}) for i in range(1, 9)]}
+    moved = [
+        (change(100 * i, None, {"id": i, "n": i}), change(100 * i + 1, {"id": i + 100, "n": i})) for i in range(1, 9)
+    ]
+    moves = {"t": [record for records in moved for record in records]}
+    _, result = carry_out(tmp_path, [first, moves], _SPLIT, monkeypatch)
+    assert [(table.action, table.upserts, table.deletes) for table in result.tables] == [("merge", 8, 8)]
+    assert rows(tmp_path) == [{"id": i + 100, "n": i} for i in range(1, 9)]
+    table = DeltaLocation(f"{tmp_path}/shop/t", {})
+    assert table.version == 1  # one commit for each batch
+    assert json.loads(table.table.history(1)[0]["cdc"])["changes"] == {"delete": 8, "insert": 8}
+    assert not staged(tmp_path)
+
+
+def test_truncate_empties_every_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = {"t": [change(10 * i, {"id": i, "n": i}) for i in range(1, 9)]}
+    cleared = {
+        "schema": [statement(200, "TRUNCATE TABLE shop.t")],
+        "t": [change(90 + i, {"id": i, "n": 0}) for i in range(5)] + [change(300, {"id": 7, "n": 7})],
+    }
+    carry_out(tmp_path, [first, cleared], _SPLIT, monkeypatch)
+    assert rows(tmp_path) == [{"id": 7, "n": 7}]
+
+
+def test_rows_that_do_not_fit_count_over_all_buckets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = {"t": [change(10 * i, {"id": i, "n": "none" if i < 4 else i}) for i in range(1, 9)]}
+    (result,) = carry_out(tmp_path / "few", [batch], RunPolicy(bucket_rows=2, quarantine_limit=3), monkeypatch)
+    assert (result.quarantined, [row["column"] for row in result.quarantine]) == (3, ["n"] * 3)
+    assert [row["id"] for row in rows(tmp_path / "few")] == [4, 5, 6, 7, 8]
+    (result,) = carry_out(tmp_path / "many", [batch], RunPolicy(bucket_rows=2, quarantine_limit=2), monkeypatch)
+    (table,) = result.tables
+    assert (table.status, "apply.quarantine_exceeded" in table.reason) == ("parked", True), table
+    assert not staged(tmp_path)
+
+
+def test_rows_whose_key_does_not_fit_are_left_out_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = {"t": [change(10 * i, {"id": "none" if i == 3 else i, "n": i}) for i in range(1, 9)]}
+    (result,) = carry_out(tmp_path, [batch], RunPolicy(bucket_rows=2, quarantine_limit=1), monkeypatch)
+    assert (result.quarantined, [row["column"] for row in result.quarantine]) == (1, ["id"])
+    assert [row["id"] for row in rows(tmp_path)] == [1, 2, 4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("step", ["split", "apply", "commit_buckets"])
+def test_a_batch_that_died_is_repeated_with_the_same_rows(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = {"t": [change(10 * i, {"id": i, "n": i}) for i in range(1, 9)]}
+    work, calls = getattr(key_buckets, step), []
+
+    def dies(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if step == "commit_buckets":
+            raise KeyboardInterrupt
+        report = work(*arguments)
+        if step == "split" or len(calls) == 2:
+            raise KeyboardInterrupt
+        return report
+
+    with monkeypatch.context() as patch:
+        patch.setattr(key_buckets, step, dies)
+        with pytest.raises(KeyboardInterrupt):
+            carry_out(tmp_path, [first], _SPLIT, patch)
+    assert staged(tmp_path)
+    (result,) = carry_out(tmp_path, [first], _SPLIT, monkeypatch)
+    assert [table.status for table in result.tables] == ["committed"]
+    assert rows(tmp_path) == [{"id": i, "n": i} for i in range(1, 9)]
+    assert not staged(tmp_path)
+
+
+def test_a_batch_that_died_behind_its_commit_is_not_split_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = {"t": [change(10 * i, {"id": i, "n": i}) for i in range(1, 9)]}
+    commit = key_buckets.commit_buckets
+
+    def dies_behind(*arguments: Any) -> Any:
+        commit(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(key_buckets, "commit_buckets", dies_behind)
+        with pytest.raises(KeyboardInterrupt):
+            carry_out(tmp_path, [first], _SPLIT, patch)
+    (result,) = carry_out(tmp_path, [first], _SPLIT, monkeypatch)
+    assert [table.status for table in result.tables] == ["repeated"]
+    assert (DeltaLocation(f"{tmp_path}/shop/t", {}).version, len(rows(tmp_path))) == (0, 8)
+    assert not staged(tmp_path)
