@@ -59,7 +59,7 @@ def _hashes(values: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
         return np.zeros(len(values), dtype=np.uint64)
     text = np.frombuffer(data, dtype=np.uint8)[bounds[0] : bounds[-1]].astype(np.uint64) + np.uint64(1)
     powers = np.cumprod(np.full(max(1, int(lengths.max(initial=0))), _FACTOR))
-    place = np.arange(len(text)) - np.repeat(bounds[:-1] - bounds[0], lengths)
-    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(text * powers[place])])
+    within = np.arange(len(text)) - np.repeat(bounds[:-1] - bounds[0], lengths)
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(text * powers[within])])
     hashes: np.ndarray[tuple[int], np.dtype[np.uint64]] = sums[bounds[1:] - bounds[0]] - sums[bounds[:-1] - bounds[0]]
     return hashes

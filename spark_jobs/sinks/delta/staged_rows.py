@@ -15,7 +15,7 @@ ACTION = "action.json"
 
 
 class StagedRows:
-    """What one task staged.
+    """Read what one task staged.
 
     :param document: the action, as :class:`StageWriter` wrote it.
     """
