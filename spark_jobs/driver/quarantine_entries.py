@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -129,9 +129,21 @@ def _fill_images(storage: Storage, groups: dict[int, list[RowGroup]], entries: S
             rows.setdefault(entry.record, []).append(entry)
     names = {(entry.database, entry.table) for same in rows.values() for entry in same}
     newest = max((entry.seq for same in rows.values() for entry in same), default=0)
-    for seq in sorted(seq for seq in groups if seq <= newest):
-        mine = [group for group in groups[seq] if (group.database, group.table) in names]
-        for row in read_groups(storage, mine, _ROW_COLUMNS).to_pylist() if mine else ():
+    batches = [[group for group in groups[seq] if group.database] for seq in sorted(groups) if seq <= newest]
+    _fill(storage, [[g for g in batch if (g.database, g.table) in names] for batch in batches], rows)
+    # a table that was renamed since has its rows under another name
+    unnamed = {record: same for record, same in rows.items() if same[0].position is None}
+    _fill(storage, [[g for g in batch if (g.database, g.table) not in names] for batch in batches], unnamed)
+
+
+def _fill(
+    storage: Storage,
+    batches: Sequence[Sequence[RowGroup]],
+    rows: Mapping[tuple[str, int, int], Sequence[QuarantineEntry]],
+) -> None:
+    """Read the images of some rows, by record, from groups by batch."""
+    for groups in batches if rows else ():
+        for row in read_groups(storage, groups, _ROW_COLUMNS).to_pylist() if groups else ():
             for entry in rows.get((row["topic"], row["partition"], row["offset"]), ()):
                 entry.position, entry.before, entry.after = row["position"], row["before"], row["after"]
 
@@ -209,8 +221,20 @@ def _decode(
     generations: Generations,
     secrets: Secrets,
 ) -> LandReport:
-    """Decode repaired records into the change log."""
+    """Decode repaired records into the change log.
+
+    :raises DataError: ``quarantine.unreadable``; ``retention.log_expired``, the clock of one is not known any more.
+    """
     clocks = {e.record: clock_of(e.position) for e in entries if e.position and is_clock_position(e.position)}
+    unplaced = [entry for entry in entries if job.clocks and entry.record not in clocks]
+    if unplaced:
+        topic, partition, offset = unplaced[0].record
+        raise DataError(
+            "retention.log_expired",
+            "maintenance removed the rows of a record from the change log: its place in the order is not known",
+            where={"topic": topic, "partition": partition, "offset": offset},
+            hint="discard it, and take a new snapshot of its table",
+        )
     # a row that a repaired record brought back has a later entry
     seqs = {entry.record: entry.seq for entry in sorted(entries, key=lambda entry: -entry.seq)}
     report = land_repaired(job, decision.repaired, secrets, clocks, RepairedBegins(generations), seqs)

@@ -7,7 +7,7 @@ import random
 import traceback
 from dataclasses import replace
 
-from airflow_provider_cdc.core.documents import Maintenance, TableState
+from airflow_provider_cdc.core.documents import JobDocument, Maintenance, QuarantineEntry, TableState
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.timeline.asked_changes import Answer
 from spark_jobs.driver.maintenance import maintain
@@ -52,6 +52,10 @@ class Operated(WithQuarantine, WithRebuilds, WithReplays, WithApprovals):
             self.case = replace(self.case, on_drop="ask")
         super().__post_init__()
         self._touched: set[str] = set()  # locations that were ever damaged
+
+    def _waiting(self, job: JobDocument) -> list[QuarantineEntry]:
+        """Return what waits for a decision; nothing where topics are made again: offsets name other records then."""
+        return [] if self.case.recreated else super()._waiting(job)
 
     def _batch(self, number: int, chunks: list[OffsetRange], picture: Picture | None) -> list[str]:
         problems = Replay._batch(self, _EACH * number, self._broken_chunks(chunks), None)

@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_cdc.core.documents import Decision, DecisionAction, JobDocument, Rebuild
+from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.offsets import OffsetRange
+from spark_jobs.lake.layout import expired_file
 from tests.histories.cases import case_of
-from tests.histories.ddl_statements import Create
+from tests.histories.ddl_statements import Create, Rename
 from tests.histories.log import Crash, CrashError, Log
 from tests.histories.quarantined import WithQuarantine, cut_off, record_line, unfit
 from tests.histories.run import Case, described
-from tests.histories.test_reproductions import KEYED, T, rows
+from tests.histories.test_reproductions import KEYED, T, U, rows
 from tests.histories.tools import TOOLS, Style
 
 SEEDS = range(800, 810)
@@ -137,3 +139,28 @@ def test_a_row_that_does_not_fit_after_its_replay_either_waits_again(log: Log, l
     assert picture is not None
     assert history._differences(picture) == []
     assert history._waiting(history._job(5, [])) == []
+
+
+def test_a_row_of_a_table_that_was_renamed_since_is_replayed_in_its_place(log: Log, lake: Path) -> None:
+    statements = (Create(T, KEYED), rows(1, 2, 3, 4), Rename(((T, U),)))
+    history = WithQuarantine(Case(0, statements, Style(partitions=1), batches=1, format="canal-json"), log, lake)
+    history._limit = 10
+    history._cut(1, 1)
+    job = history._job(1, history._chunks())
+    (where,) = log.partitions
+    offset, original = next((i, record) for i, record in enumerate(log.partitions[where]) if unfit(record) != record)
+    log.partitions[where][offset] = unfit(original)
+    history._take_over(1, history._sync(job).document())
+    (entry,) = history._waiting(history._job(2, []))
+    assert (entry.table, entry.record) == (U[1], (*where, offset))
+    decision = Decision(DecisionAction.REPLAY, [[*where, offset]], [record_line((*where, offset), original)])
+    expired = lake / expired_file("histories", 1)
+    expired.write_text('{"all": true}')
+    with pytest.raises(DataError) as caught:
+        history._sync(replace(history._job(2, []), decision=decision))
+    assert (caught.value.code, caught.value.where["offset"]) == ("retention.log_expired", offset)
+    expired.unlink()
+    history._take_over(2, history._sync(replace(history._job(2, []), decision=decision)).document())
+    picture = history._sent[-1].picture
+    assert picture is not None
+    assert history._differences(picture) == []
