@@ -159,10 +159,11 @@ _REBUILD = (
         ("--from",),
         {
             "dest": "source",
-            "choices": ("change_log", "snapshot"),
+            "metavar": "change_log|snapshot|PATH",
             "default": "change_log",
             "help": "change_log: all rows since the table was created or its last full snapshot (default); "
-            "snapshot: those since an ad hoc snapshot of the whole table, which Debezium calls incremental or blocking",
+            "snapshot: those since an ad hoc snapshot of the whole table, which Debezium calls incremental or "
+            "blocking; PATH: a Delta table, parquet file or folder of them with all rows of one table",
         },
     ),
     Argument(
@@ -170,7 +171,8 @@ _REBUILD = (
         {
             "type": _instant,
             "metavar": "ISO",
-            "help": "of a snapshot: a time shortly before it was asked for; default: after the rows became unknown",
+            "help": "of a snapshot: a time shortly before it was asked for; default: after the rows became unknown; "
+            "of files: a time up to which they hold every change of the source",
         },
     ),
     Argument(

@@ -55,15 +55,15 @@ def replay(args: Namespace) -> int:
 
 
 def rebuild(args: Namespace) -> int:
-    """Make tables again from the change log, or ask the source for a snapshot to make them from."""
+    """Make tables again from the change log or from files, or ask the source for a snapshot to make them from."""
 
     def work() -> int:
         if args.signal:
             return _signal(args)
         from airflow_provider_cdc.batch.runner import run_rebuild
-        from airflow_provider_cdc.core.documents import Rebuild, RebuildSource
+        from airflow_provider_cdc.core.documents import Rebuild
 
-        order = Rebuild(args.tables, RebuildSource(args.source), as_micros(args.since))
+        order = Rebuild.of(args.tables, args.source, as_micros(args.since))
         return run_batch_and_print(args, partial(run_rebuild, CdcPipeline.from_yaml(args.pipeline), order))
 
     return guarded(work, as_json=args.json)

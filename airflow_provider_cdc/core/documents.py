@@ -3,13 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
-from airflow_provider_cdc.core.errors import CASCADED, CASCADED_ABOVE, CdcError, DataError, Transient, UnavailableError
+from airflow_provider_cdc.core.errors import (
+    CASCADED,
+    CASCADED_ABOVE,
+    CdcError,
+    ConfigurationError,
+    DataError,
+    Transient,
+    UnavailableError,
+)
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.model.status import ApplyStatus, ResultStatus, TableStatus
 
@@ -43,6 +52,8 @@ class TableState:
     :param tried_with: digest of the configuration that a parked table was last tried with.
     :param seen_version: version that the location of a parked table had when it was last tried.
     :param rebuilt_seq: batch that last rebuilt the table, 0 for none: versions of the table before it mean nothing now.
+    :param provided: state (document) of the copy of the files that an operator provided and the rows begin with, None
+        if they begin with the table or a snapshot.
     """
 
     table_id: str
@@ -67,6 +78,7 @@ class TableState:
     tried_with: str = ""
     seen_version: int | None = None
     rebuilt_seq: int = 0
+    provided: dict[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -105,10 +117,14 @@ class Replay:
 
 
 class RebuildSource(StrEnum):
-    """Say where the rows of a rebuilt table begin: with the table, or its last full snapshot; or with an ad hoc one."""
+    """Say where the rows of a rebuilt table begin.
+
+    With the table, or its last full snapshot; with an ad hoc snapshot; or with files that an operator provides.
+    """
 
     CHANGE_LOG = "change_log"
     SNAPSHOT = "snapshot"
+    FILES = "files"
 
 
 @dataclass(slots=True)
@@ -118,12 +134,34 @@ class Rebuild:
     :param tables: ``database.table`` of each.
     :param source: where their rows begin.
     :param since: source time at which the ad hoc snapshot was asked for, in microseconds since the epoch; None for the
-        one that came after the rows became unknown.
+        one that came after the rows became unknown. Of files a time up to which they hold every change.
+    :param path: of files the Delta table, folder of parquet files or parquet file.
     """
 
     tables: list[str]
     source: RebuildSource = RebuildSource.CHANGE_LOG
     since: int | None = None
+    path: str = ""
+
+    @staticmethod
+    def of(tables: Sequence[str], source: str, since: int | None) -> Rebuild:
+        """Return what an operator asks for.
+
+        :param source: ``change_log``, ``snapshot``, or a path or URL of files; a relative one is below the present
+            folder.
+        :raises ConfigurationError: files without their time, or for several tables.
+        """
+        if source in (RebuildSource.CHANGE_LOG, RebuildSource.SNAPSHOT):
+            return Rebuild(list(tables), RebuildSource(source), since)
+        problems = [] if source else ["a rebuild from files needs their path"]
+        if since is None:
+            problems.append("a rebuild from files needs since: a time up to which they hold every change")
+        if len(tables) != 1:
+            problems.append("a rebuild from files is of one table")
+        if problems:
+            raise ConfigurationError(problems)
+        path = source if "://" in source else os.path.abspath(source)
+        return Rebuild(list(tables), RebuildSource.FILES, since, path.rstrip("/"))
 
     @staticmethod
     def from_document(data: Mapping[str, Any]) -> Rebuild:

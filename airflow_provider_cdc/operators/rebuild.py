@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant, as_micros
 from airflow_provider_cdc.core.documents import Rebuild, RebuildSource
-from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.operators.repair import RepairOperator
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CdcRebuildOperator(RepairOperator):
-    """Make tables again from all that the change log has of them, each in one commit, whatever lies at their locations.
+    """Make tables again from the change log or from files, each in one commit, whatever lies at their locations.
 
     It fails with retry while another run works on the pipeline, and without retry where a table could not be rebuilt,
     which stays as it was then, or where another table is parked.
@@ -26,9 +25,10 @@ class CdcRebuildOperator(RepairOperator):
     :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file. (templated)
     :param tables: ``database.table`` of each. (templated)
     :param source: ``change_log``, all rows since a table was created or its last full snapshot; or ``snapshot``, those
-        since an ad hoc snapshot of the whole table. (templated)
+        since an ad hoc snapshot of the whole table; or the path of a Delta table, parquet file or folder of them with
+        all rows of the one table. (templated)
     :param since: of a snapshot a time shortly before it was asked for, a time or ISO text; None for the one that came
-        after the rows became unknown. (templated)
+        after the rows became unknown. Of files a time up to which they hold every change. (templated)
     """
 
     template_fields: Sequence[str] = ("pipeline", "tables", "source", "since")
@@ -50,7 +50,5 @@ class CdcRebuildOperator(RepairOperator):
     def _run(self, pipeline: CdcPipeline, **course: Any) -> BatchResult:
         from airflow_provider_cdc.batch.runner import run_rebuild
 
-        if self.source not in set(RebuildSource):
-            raise ConfigurationError([f"source is {self.source!r}, not one of {', '.join(RebuildSource)}"])
         since = as_micros(as_instant(self.since, "since"))
-        return run_rebuild(pipeline, Rebuild(list(self.tables), RebuildSource(self.source), since), **course)
+        return run_rebuild(pipeline, Rebuild.of(self.tables, self.source, since), **course)

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from airflow_provider_cdc.core.documents import TableState
-from airflow_provider_cdc.core.errors import SinkError
+from airflow_provider_cdc.core.errors import DataError, SinkError
 from airflow_provider_cdc.core.model.clock_position import (
     earliest_unordered,
     is_clock_position,
@@ -35,12 +36,19 @@ class Start:
     :param spans: all changes to resolve.
     :param snapshot: position and Kafka's time of the snapshot that the content begins with, ("", 0) if it begins with
         the table.
+    :param provided: state (document) of the operator's files that the content begins with, None without.
     """
 
     base: TableState | None
     back_to: str | None
     spans: list[Span]
     snapshot: tuple[str, int]
+    provided: dict[str, Any] | None = None
+
+    @property
+    def begins_with_files(self) -> bool:
+        """Return whether the base is the state of the operator's files."""
+        return self.base is not None and self.provided is not None and self.base.location == self.provided["location"]
 
 
 class BaseStates:
@@ -129,16 +137,22 @@ class BaseStates:
         spans: list[Span],
         changed_at: str | None,
         begins: tuple[str, int] | None = None,
+        provided: dict[str, Any] | None = None,
     ) -> Start:
         """Return from where the table is resolved.
 
         :param begins: position and Kafka's time of the snapshot that the content begins with; None for the state's.
+        :param provided: state (document) of the operator's files that it begins with, where ``begins`` is stated.
+        :raises DataError: ``rebuild.files_outdated``.
         """
         base = state if state is not None and state.version is not None else None
-        begins = snapshot_of(base) if begins is None else begins
+        if begins is None:
+            begins, provided = snapshot_of(base), None if base is None else base.provided
+        origin = None if provided is None else TableState.from_document(provided)
+        base = base or origin
         every = _since(begins[0], [*self._earlier_spans(timeline, base), *spans])
         back_to: str | None = None
-        while base is not None:
+        while base is not None and base is not origin:
             late = [*self._late_clears(timeline, every, base), *self._late_barriers(timeline, every, base)]
             if changed_at is not None and back_to is None:
                 late.append(changed_at)
@@ -146,14 +160,16 @@ class BaseStates:
                 break
             # the older state may lack rows that have to pass barriers of their own: look again from there
             back_to = min([*late, back_to] if back_to is not None else late)
-            base = self._rewind(timeline, back_to, base.rebuilt_seq)
+            base = self._rewind(timeline, back_to, base.rebuilt_seq) or origin
             every = _since(begins[0], [*self._earlier_spans(timeline, base), *spans])
         newest = max(begins, *self._snapshots(timeline, every))
         if newest > snapshot_of(base):
             # the content begins with this snapshot: what was before it counts no more
             earlier = self.spans_of(timeline, self._history.since(newest[0]))
-            base, every = None, _since(newest[0], [*earlier, *spans])
-        return Start(base, back_to, [self._with_older(span) for span in _once(every)], newest)
+            base, every, provided = None, _since(newest[0], [*earlier, *spans]), None
+        elif base is not None and base is origin:
+            demand_same_changes(timeline, base)
+        return Start(base, back_to, [self._with_older(span) for span in _once(every)], newest, provided)
 
     def _with_older(self, span: Span, applied_seq: int | None = None) -> Span:
         """Return a span with the other groups of its name, of this batch and earlier ones, that its rows may repeat.
@@ -397,6 +413,21 @@ def groups_by_name(manifest: Manifest) -> dict[TableName, list[RowGroup]]:
 def snapshot_of(state: TableState | None) -> tuple[str, int]:
     """Return position and Kafka's time of the snapshot that a state's rows begin with, ("", 0) without one."""
     return ("", 0) if state is None else (state.snapshot_position, state.snapshot_sent)
+
+
+def demand_same_changes(timeline: TableTimeline, files: TableState) -> None:
+    """Refuse to start from an operator's files where a schema change from before them came since.
+
+    :param files: state of the files.
+    :raises DataError: ``rebuild.files_outdated``.
+    """
+    if timeline.mark(files.applied_position) != files.timeline_mark:
+        raise DataError(
+            "rebuild.files_outdated",
+            "a schema change from before the files that the table was rebuilt from came only after that",
+            where={"table": str(timeline.last_name), "position": files.applied_position},
+            hint="rebuild the table again from newer files, or from a snapshot",
+        )
 
 
 def _since(position: str, spans: list[Span]) -> list[Span]:

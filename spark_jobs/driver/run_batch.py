@@ -236,7 +236,7 @@ def _apply(
     read = [*history.deferred(), *landed.schema_changes, *landed.restated]
     fresh, later = due(job, read)
     seen, unclear = observed(job, landed)
-    planner = ApplyPlanner(job, landed, fresh, seen, history, unclear)
+    planner = ApplyPlanner(job, landed, fresh, seen, history, unclear, storage)
     plan = planner.plan()
     news = [change for change in planner.fresh if change.copy_of is None]
     say(f"apply: {len(plan.tasks)} tables, {len(news)} new schema changes")

@@ -9,11 +9,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.documents import JobDocument, RebuildSource, TableLine, TableState
-from airflow_provider_cdc.core.errors import Transient
+from airflow_provider_cdc.core.errors import DataError, Transient
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import one_instant
 from airflow_provider_cdc.core.model.schema import TableName
@@ -28,11 +29,12 @@ from spark_jobs.driver.asked_changes import approval_required, asked_changes
 from spark_jobs.driver.base_states import BaseStates, groups_by_name, snapshot_of
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.parent_tables import parents, rows_changed, waits_above
+from spark_jobs.driver.provided_files import ProvidedFiles
 from spark_jobs.driver.quarantine import Quarantine
 from spark_jobs.driver.refused_changes import demand_allowed
 from spark_jobs.driver.unsettled import may_go_on, set_aside, waiting
 from spark_jobs.lake.change_log import Manifest, RowGroup
-from spark_jobs.lake.storage import table_location
+from spark_jobs.lake.storage import Storage, table_location
 from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.table_task import ApplyTask, Span
 
@@ -97,12 +99,13 @@ class ApplyPlanner:
         observed: Sequence[SchemaChange],
         history: History,
         unclear: Mapping[TableName, str],
+        storage: Storage,
     ) -> None:
         """Put the schema changes onto the timelines.
 
         :param unclear: by table why what its rows say of their columns cannot be read.
         """
-        self._job = job
+        self._job, self._storage = job, storage
         self._rules = job.tables
         known = [*stated_changes(self._rules), *(SchemaChange.from_document(item) for item in job.schema_changes)]
         server = Server.of(job.format_options)
@@ -190,8 +193,15 @@ class ApplyPlanner:
             nameless = self._nameless(timeline, state) if reason is None else self._parked(timeline, state, reason)
             plan.settled.append(nameless)
             return
-        begins = self._rebuilt_from(timeline, state)
-        unknown = self._unknown(timeline, state, spans, changed_at, begins)
+        begins, provided = self._rebuilt_from(timeline, state)
+        unknown = self._unknown(timeline, state, spans, changed_at, begins, files=self._rebuilds_from_files(timeline))
+        if unknown is not None and self._rebuilds_from_files(timeline):
+            raise DataError(
+                "rebuild.files_behind",
+                f"the table's rows became unknown after the files: {unknown.reason}",
+                where={"table": str(timeline.last_name), "position": unknown.position},
+                hint="rebuild the table from newer files, with a later --since",
+            )
         if unknown is not None:
             plan.settled.append(self._parked(timeline, state, f"needs rebuild: {unknown}"))
             return
@@ -201,7 +211,7 @@ class ApplyPlanner:
         if aside is not None:
             plan.settled.append(self._parked(timeline, state, aside))
             return
-        plan.tasks.append(self._task(timeline, state, spans, changed_at, begins))
+        plan.tasks.append(self._task(timeline, state, spans, changed_at, begins, provided))
 
     def _drop(self, plan: ApplyPlan, timeline: TableTimeline, state: TableState | None) -> None:
         """Settle a dropped table, and have its location emptied where the policy says so."""
@@ -234,12 +244,15 @@ class ApplyPlanner:
         spans: list[Span],
         changed_at: str | None,
         begins: tuple[str, int] | None,
+        *,
+        files: bool,
     ) -> Block | None:
         """Return the change that leaves the table unknown.
 
         A later TRUNCATE, also one that came as a row, or a later snapshot with rows of the table ends that.
 
         :param begins: of a table that is rebuilt the snapshot that its content begins with.
+        :param files: whether that stands for files of an operator, from before or after what the table holds.
         """
         if not timeline.blocked:
             return None
@@ -247,12 +260,13 @@ class ApplyPlanner:
         was = self._was.tables.get(timeline.table_id)
         # a table that is well although the change was known before had its TRUNCATE in an earlier batch
         settled = was.blocked if was is not None and state is not None and state.state == TableStatus.OK else []
+        settled = [] if files else settled
         first = timeline.unknown_since(settled=settled, truncates=False)
         if first is None:
             return None
         clears = self._starts.clears(timeline, first.position, spans)
         truncates = policy.on_truncate != "ignore"
-        if begins is not None and begins > snapshot_of(state):
+        if begins is not None and (files or begins > snapshot_of(state)):
             # an ad hoc snapshot does not state the columns
             columns = next((block for block in timeline.blocked if block.columns and block not in settled), None)
             return columns or timeline.unknown_since(clears, settled=settled, truncates=truncates, snapshot=begins[0])
@@ -307,17 +321,22 @@ class ApplyPlanner:
         spans: list[Span],
         changed_at: str | None,
         begins: tuple[str, int] | None = None,
+        provided: dict[str, Any] | None = None,
     ) -> ApplyTask:
         """Return the task of a table.
 
         :param begins: of a table that is rebuilt the snapshot that its content begins with.
+        :param provided: of such a table the state (document) of the operator's files that it begins with.
         """
         name = timeline.last_name
         known = self.states.get(timeline.table_id)
         if begins is not None:
             state = changed_at = None
-        start = self._starts.start(timeline, state, spans, changed_at, begins)
-        late_from, context = self._starts.context(timeline, start.base, start.spans)
+        start = self._starts.start(timeline, state, spans, changed_at, begins, provided)
+        late_from: str | None = None
+        context: list[Span] = []
+        if not start.begins_with_files:  # every change from theirs on is taken again
+            late_from, context = self._starts.context(timeline, start.base, start.spans)
         location = table_location(self._job.sink_root, name.database, name.table)
         return ApplyTask(
             timeline.table_id,
@@ -336,10 +355,21 @@ class ApplyPlanner:
             *start.snapshot,
             self._quarantine.settled,
             self._job.seq if begins is not None else 0 if known is None else known.rebuilt_seq,
+            provided=start.provided,
         )
 
     def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:
-        """Return a task again, from a state that holds nothing from a position on."""
+        """Return a task again, from a state that holds nothing from a position on.
+
+        :raises DataError: ``rebuild.files_outdated``.
+        """
+        if task.begins_with_files:
+            raise DataError(
+                "rebuild.files_outdated",
+                "the table has to go back behind the files that it was rebuilt from, or their copy is gone",
+                where={"table": f"{task.database}.{task.table}"},
+                hint="rebuild the table again from newer files, or from a snapshot",
+            )
         timeline, state = self.now.tables[task.table_id], self.states.get(task.table_id)
         back_to = min(rewind_to, task.rewind_to or rewind_to)
         return self._task(timeline, state, self._starts.spans(timeline), back_to)
@@ -359,18 +389,31 @@ class ApplyPlanner:
         asked = self._job.rebuild
         return asked is not None and timeline.dropped_at is None and str(timeline.last_name) in asked.tables
 
-    def _rebuilt_from(self, timeline: TableTimeline, state: TableState | None) -> tuple[str, int] | None:
-        """Return the snapshot that the content of a rebuilt table begins with, None of a table that is not rebuilt.
+    def _rebuilds_from_files(self, timeline: TableTimeline) -> bool:
+        asked = self._job.rebuild
+        return asked is not None and asked.source == RebuildSource.FILES and self._rebuilds(timeline)
 
-        :raises DataError: there is none to rebuild it from.
+    def _rebuilt_from(
+        self, timeline: TableTimeline, state: TableState | None
+    ) -> tuple[tuple[str, int] | None, dict[str, Any] | None]:
+        """Return a rebuilt table's beginning: its snapshot, and the state (document) of an operator's files.
+
+        Both are None of a table that is not rebuilt.
+
+        :raises DataError: there is nothing to rebuild it from.
         """
         asked = self._job.rebuild
         if asked is None or not self._rebuilds(timeline):
-            return None
+            return None, None
         if asked.source == RebuildSource.SNAPSHOT:
             demand_ad_hoc_snapshots(self._job)
-            return first_row(timeline, state, self._starts, self._history, asked.since), 0
-        return snapshot_of(state)
+            return (first_row(timeline, state, self._starts, self._history, asked.since), 0), None
+        if asked.source == RebuildSource.FILES:
+            assert asked.since is not None, "files come with their time"
+            files = ProvidedFiles(self._job, self._storage, timeline, asked.path, asked.since)
+            provided = files.taken_over(self._starts, self._history, state)
+            return snapshot_of(provided), provided.document()
+        return snapshot_of(state), None if state is None else state.provided
 
     def _is_new(self, timeline: TableTimeline, state: TableState | None) -> bool:
         was = self._was.tables.get(timeline.table_id)

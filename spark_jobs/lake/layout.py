@@ -65,6 +65,11 @@ def begun_file(pipeline: str, table_id: str) -> str:
     return f"_cdc/{pipeline}/begun/{table_id}.json"
 
 
+def provided_folder(pipeline: str, table_id: str) -> str:
+    """Return the folder of the copies of files that operators provided for a table."""
+    return f"_cdc/{pipeline}/provided/{table_id}"
+
+
 def batch_of(file: str) -> int:
     """Return the number of the batch that a file of the change log is of."""
     return int(file.rsplit("/", 2)[-2])

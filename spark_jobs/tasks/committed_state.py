@@ -36,4 +36,5 @@ def committed_state(task: ApplyTask, timeline: TableTimeline, seq: int, pending_
         snapshot_sent=task.snapshot_sent,
         notes=timeline.notes,
         rebuilt_seq=task.rebuilt_seq,
+        provided=task.provided,
     )

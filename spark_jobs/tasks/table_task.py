@@ -65,6 +65,7 @@ class ApplyTask:
     :param applied_seq: newest batch that the table holds as far as the driver knows; the table itself knows better.
     :param bucket: whose keys the task resolves, None for all.
     :param whole: whether the keys cannot be resolved in buckets.
+    :param provided: state (document) of the operator's files that the content begins with, None without.
     """
 
     table_id: str
@@ -86,6 +87,12 @@ class ApplyTask:
     rebuilt_seq: int = 0
     bucket: KeyBucket | None = None
     whole: bool = False
+    provided: dict[str, Any] | None = None
+
+    @property
+    def begins_with_files(self) -> bool:
+        """Return whether the rows that the result starts from are those of the operator's files."""
+        return self.base is not None and self.provided is not None and self.base.location == self.provided["location"]
 
     @property
     def rows(self) -> int:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 from deltalake import DeltaTable
@@ -114,6 +115,23 @@ def test_without_an_ad_hoc_snapshot_a_table_stays_as_it_is(ground: PipelineSite)
         assert (line["table"], line["state"]) == ("customers", "ok")
         assert "[rebuild.no_snapshot]" in line["reason"] and "run sync" in line["reason"]
     assert unequal(ground.site, 0) == {}
+
+
+def test_a_table_is_made_again_from_files_of_its_rows(ground: PipelineSite, tmp_path: Path) -> None:
+    location = ground.site.location("customers")
+    pq.write_table(DeltaTable(str(location)).to_pyarrow_table(), tmp_path / "customers.parquet")
+    shutil.rmtree(location)
+    order = ("rebuild", "shop.customers", "--from", str(tmp_path / "customers.parquet"))
+    refused = ground.site.launch(*order).answer()
+    assert (refused.code, refused.json["error"]["code"]) == (2, "configuration") and "needs since" in refused.err
+    done = ground.site.launch(*order, "--since", "2100-01-01T00:00:00Z").answer()
+    assert (done.code, done.json["status"]) == (0, "done"), done.err
+    (tmp_path / "customers.parquet").unlink()
+    assert unequal(ground.site, 0) == {}
+    ground.feed(1)
+    after = ground.site.sync()
+    assert (after.code, after.json["parked"]) == (0, []), after.err
+    assert unequal(ground.site, 1) == {}
 
 
 def test_a_table_that_is_not_there_is_a_problem_of_the_command(ground: PipelineSite) -> None:

@@ -11,6 +11,7 @@ from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from spark_jobs.driver.table_planning import ApplyPlanner
 from spark_jobs.driver.table_states import still_parked
 from spark_jobs.lake.change_log import Manifest
+from spark_jobs.lake.storage import Storage
 from tests.unit.spark_jobs.batches import Batch, applied, history_of, job_of, parked, rows, statement
 
 T = statement(100, "CREATE TABLE t (id INT PRIMARY KEY)")
@@ -25,7 +26,7 @@ def after(state: TableState, read: Sequence[SchemaChange], tables: Mapping[str, 
     """
     job = job_of(seq=2, known=[T], states=[state], tables=tables, fingerprint="other")
     history = history_of([Batch([rows("t", 110, 190)], [state])])
-    plan = ApplyPlanner(job, Manifest(seq=2), read, [], history, {}).plan()
+    plan = ApplyPlanner(job, Manifest(seq=2), read, [], history, {}, Storage("none")).plan()
     assert plan.tasks == []
     return [*plan.settled, *still_parked(job, plan.settled)]
 

@@ -15,6 +15,7 @@ from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from spark_jobs.driver.table_planning import ApplyPlan, ApplyPlanner
 from spark_jobs.lake.change_log import Manifest, RowGroup, Unreadable
+from spark_jobs.lake.storage import Storage
 from spark_jobs.tasks.table_task import ApplyTask
 from tests.unit.spark_jobs.batches import (
     Batch,
@@ -62,7 +63,9 @@ def planned(
             raise broken
 
         history = replace(history, manifest=manifest)
-    return ApplyPlanner(job, Manifest(list(groups), list(undecoded), seq=2), read, [], history, {}).plan()
+    return ApplyPlanner(
+        job, Manifest(list(groups), list(undecoded), seq=2), read, [], history, {}, Storage("none")
+    ).plan()
 
 
 def all_applied(known: Sequence[SchemaChange]) -> list[TableState]:
