@@ -91,3 +91,65 @@ def test_a_refused_drop_waits_for_a_decision(script: Script, decision: str) -> N
     assert script.rows("shop", "t") == (Counter({(1, 1): 1}) if decision == "keep" else Counter())
     assert script.states_of("shop", "t") == ["dropped"]
     assert script.rows("shop", "u") == Counter({(1, 1): 1, (2, 2): 1})
+
+
+@pytest.mark.parametrize(
+    ("policy", "statement", "text"),
+    [
+        ("on_add_column", "ALTER TABLE t ADD COLUMN w INT", "ADD COLUMN"),
+        ("on_widen_column", "ALTER TABLE t MODIFY v BIGINT", "to a wider type"),
+        ("on_convert_column", "ALTER TABLE t MODIFY v VARCHAR(20)", "that converts values"),
+        ("on_convert_column", "ALTER TABLE t MODIFY v SMALLINT", "that converts values"),
+        ("on_convert_column", "ALTER TABLE t MODIFY v INT NOT NULL", "that converts values"),
+        ("on_key_change", "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (v)", "PRIMARY KEY"),
+        ("on_rename_table", "RENAME TABLE t TO t2", "RENAME TABLE"),
+        ("on_create_table", "CREATE TABLE t3 (id INT PRIMARY KEY)", "CREATE TABLE"),
+    ],
+)
+def test_a_refused_kind_of_change_waits_for_a_decision(
+    policy: str, statement: str, text: str, log: Log, lake: Path
+) -> None:
+    refuses, applies = (Script(log, lake / name, policy={policy: name}) for name in ("fail", "apply"))
+    refuses.send(*snapshot_ddl(100, {"t": (COLUMNS, KEY), "u": (COLUMNS, KEY)}), insert(1, 110))
+    refuses.sync()  # the tables that a pipeline begins with are not refused
+    refuses.send(ddl(statement, 200, table="t"), insert(2, 210, "u"))
+    applies.sync()
+    refused(refuses)
+    with pytest.raises(DataError, match=f"{text} of a table whose {policy} is fail"):
+        refuses.sync()
+    name = {"on_rename_table": "t2", "on_create_table": "t3"}.get(policy, "t")
+    refuses.tables = {f"shop.{name}": {policy: "apply"}}
+    refuses.sync()
+    refuses.tables = {}
+    refuses.send(insert(3, 310, "u"))
+    refuses.sync()  # a change that a batch took is not refused again
+    assert refuses.rows("shop", name) == applies.rows("shop", name)
+    assert refuses.rows("shop", "u") == Counter({(2, 2): 1, (3, 3): 1})
+
+
+@pytest.mark.parametrize("policy", ["on_add_column", "on_convert_column", "on_key_change", "on_rename_table"])
+def test_other_kinds_of_changes_are_not_refused(policy: str, script: Script) -> None:
+    script.policy = {policy: "fail"}
+    script.send(ddl("ALTER TABLE t MODIFY v BIGINT, ALTER v SET DEFAULT 5", 200, table="t"))
+    script.send(ddl("ALTER TABLE t MODIFY v BIGINT FIRST", 205, table="t"), insert(2, 210))
+    script.sync()
+    assert script.states_of("shop", "t") == ["ok"]
+
+
+def test_an_old_name_in_a_column_that_stays_is_no_added_column(script: Script) -> None:
+    script.policy = {"on_add_column": "fail", "on_rename_column": "keep"}
+    script.send(ddl("ALTER TABLE t RENAME COLUMN v TO w", 200, table="t"))
+    script.send(row("c", "t", 210, {"id": 2, "w": 2}, key=KEY))
+    script.sync()
+    assert script.states_of("shop", "t") == ["ok"]
+
+
+def test_what_a_batch_took_is_not_refused_under_another_name(script: Script) -> None:
+    script.policy = {"on_drop_column": "fail"}
+    script.tables = {"shop.t": {"on_drop_column": "apply"}}
+    script.send(ddl("ALTER TABLE t DROP COLUMN v", 200, table="t"))
+    script.sync()
+    script.tables = {}
+    script.send(ddl("RENAME TABLE t TO t2", 300, table="t"))
+    script.sync()
+    assert script.rows("shop", "t2") == Counter({(1,): 1})

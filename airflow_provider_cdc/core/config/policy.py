@@ -26,11 +26,17 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "engine": ("spark", "inline", "auto"),
     "reader": ("auto", "task", "spark"),
     "writer": ("auto", "task", "spark"),
+    "on_add_column": ("apply", "fail"),
     "on_cascade": ("park", "ignore"),
+    "on_convert_column": ("apply", "fail"),
+    "on_create_table": ("apply", "fail"),
     "on_drop_column": ("apply", "keep", "fail", "ask"),
     "on_drop_table": ("keep", "apply", "fail", "ask"),
+    "on_key_change": ("apply", "fail"),
     "on_rename_column": ("apply", "keep", "fail", "ask"),
+    "on_rename_table": ("apply", "fail"),
     "on_truncate": ("apply", "ignore", "fail", "ask"),
+    "on_widen_column": ("apply", "fail"),
     "zero_dates": ("null", "text"),
 }
 
@@ -45,6 +51,9 @@ class RunPolicy:
     :param writer: who writes tables: ``task`` (delta-rs), ``spark`` (MERGE), ``auto`` by size.
     :param quarantine_limit: records of one table that a batch may quarantine before the table is parked; the same
         limit holds for its rows that do not fit, and for records of an unknown table, beyond which the batch fails.
+    :param on_add_column: ``apply``, or ``fail`` the batch; the same are ``on_create_table``, ``on_key_change``,
+        ``on_rename_table``, ``on_widen_column`` (a type with all values of the old one) and ``on_convert_column`` (any
+        other type, or NOT NULL).
     :param on_cascade: ``park`` a table whose rows a foreign key changed without row events, or ``ignore`` that.
     :param on_drop_column: ``apply``, ``keep`` the column and its values, ``fail`` the batch, or ``ask``.
     :param on_drop_table: ``keep`` the content and mark it dropped, ``apply`` (empty it), ``fail`` the batch, or
@@ -72,11 +81,17 @@ class RunPolicy:
     reader: str = "auto"
     writer: str = "auto"
     quarantine_limit: int = 0
+    on_add_column: str = "apply"
     on_cascade: str = "park"
+    on_convert_column: str = "apply"
+    on_create_table: str = "apply"
     on_drop_column: str = "apply"
     on_drop_table: str = "keep"
+    on_key_change: str = "apply"
     on_rename_column: str = "apply"
+    on_rename_table: str = "apply"
     on_truncate: str = "apply"
+    on_widen_column: str = "apply"
     ddl_grace_seconds: int = 300
     batch_records: int | None = None
     chunk_records: int = 250_000

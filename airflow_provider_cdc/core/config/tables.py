@@ -25,11 +25,17 @@ class TableRule:
     create: str | None = None
     writer: str | None = None
     quarantine_limit: int | None = None
+    on_add_column: str | None = None
     on_cascade: str | None = None
+    on_convert_column: str | None = None
+    on_create_table: str | None = None
     on_drop_column: str | None = None
     on_drop_table: str | None = None
+    on_key_change: str | None = None
     on_rename_column: str | None = None
+    on_rename_table: str | None = None
     on_truncate: str | None = None
+    on_widen_column: str | None = None
     tinyint1_as_boolean: bool | None = None
     zero_dates: str | None = None
 
