@@ -86,7 +86,7 @@ def _of_statements(table: TableTimeline) -> Iterator[_Change]:
 
 
 def _adds(old: TableSchema, new: TableSchema) -> bool:
-    """Return whether there is a new column that does not stand beside one that stays under its old name."""
+    """Return whether there is a new column that does not stand next to one that stays under its old name."""
     stays = len(new.columns) - len(new.columns_in_rows) > len(old.columns) - len(old.columns_in_rows)
     return not stays and bool({column.id for column in new.columns} - {column.id for column in old.columns})
 
