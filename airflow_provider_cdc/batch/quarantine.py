@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -89,11 +89,11 @@ def record_lines(pipeline: CdcPipeline, selected: Sequence[QuarantineEntry]) -> 
     :param selected: entries with their contents.
     :return: a record that is in neither is missing.
     """
-    records = _from_log(pipeline, {entry.record for entry in selected})
+    records, remade = _from_log(pipeline, {entry.record for entry in selected})
     lines: dict[RecordId, dict[str, Any]] = {}
     for entry in selected:
         record = records.get(entry.record)
-        if record is not None and _is_same(record, entry):
+        if record is not None and _is_same(record, entry, remade):
             lines[entry.record] = _line(record)
         elif entry.raw is not None:
             topic, partition, offset = entry.record
@@ -101,15 +101,18 @@ def record_lines(pipeline: CdcPipeline, selected: Sequence[QuarantineEntry]) -> 
     return list(lines.values())
 
 
-def _from_log(pipeline: CdcPipeline, identities: Iterable[RecordId]) -> dict[RecordId, KafkaRecord]:
-    """Return the records that the source's log still has."""
+def _from_log(
+    pipeline: CdcPipeline, identities: Iterable[RecordId]
+) -> tuple[dict[RecordId, KafkaRecord], frozenset[str]]:
+    """Return the records that the source's log still has, and its topics that were made again since some batch."""
     ledger = Ledger(ledger_url(pipeline.ledger))
     log = open_log(pipeline)
     newest = ledger.last(pipeline.name)
     again = made_again(log, newest) if newest is not None else []
     there = log.topics()
     identities = [one for one in identities if one[0] in there and one[0] not in again]
-    ends = log.ends(sorted({topic for topic, _, _ in identities}))
+    topics = sorted({topic for topic, _, _ in identities})
+    ends = log.ends(topics)
     records = {}
     for topic, partition, offset in identities:
         low, high = (marks.get(topic, {}).get(partition, 0) for marks in (ends.lows, ends.highs))
@@ -117,11 +120,19 @@ def _from_log(pipeline: CdcPipeline, identities: Iterable[RecordId]) -> dict[Rec
             for record in log.read({(topic, partition): (offset, offset + 1)}, 1).get((topic, partition), ()):
                 if record.offset == offset:
                     records[topic, partition, offset] = record
-    return records
+    ids = log.topic_ids(topics) if topics else {}
+    known = [pair for batch in ledger.batches(pipeline.name) for pair in (batch.topics or {}).items()]
+    return records, frozenset(topic for topic, topic_id in known if ids.get(topic, topic_id) != topic_id)
 
 
-def _is_same(record: KafkaRecord, entry: QuarantineEntry) -> bool:
-    return entry.raw is None or (record.value or b"").startswith(base64.b64decode(entry.raw))
+def _is_same(record: KafkaRecord, entry: QuarantineEntry, remade: Collection[str]) -> bool:
+    """Return whether a record of the log is that of an entry.
+
+    :param remade: topics that were made again: nothing shows whether the one with a row's offset is the row's.
+    """
+    if entry.raw is None:
+        return record.topic not in remade
+    return (record.value or b"").startswith(base64.b64decode(entry.raw))
 
 
 def _line(record: KafkaRecord) -> dict[str, Any]:

@@ -190,6 +190,24 @@ def test_a_row_that_does_not_fit_is_replaced_by_its_repaired_record(ground: Grou
     assert len(rows(ground.site.lake, "shop", "sick")) == 2
 
 
+def test_another_record_of_a_topic_that_was_made_again_is_not_exported_for_a_row(ground: Ground) -> None:
+    story = Story(_writer())
+    _unfit(story)
+    ground.send(story)
+    assert ground.site.sync().code == 3
+    topic = f"{ground.topic}.rows"
+    for done in ground.broker.admin.delete_topics([topic], operation_timeout=30).values():
+        done.result()
+    ground.broker.create_topic(topic, 1)
+    later = Story(story.writer)
+    later.insert("t0", id=7, v="seven")
+    later.insert("t0", id=8, v="eight")
+    ground.append(later)
+    assert ground.site.sync("--accept-loss").code == 3
+    exported = quarantine(ground, "export", str(ground.site.folder / "records.jsonl"))
+    assert (exported.json["records"], exported.json["missing"]) == (0, 1), exported.out + exported.err
+
+
 @pytest.mark.parametrize("break_one", [_undecodable, _unfit])
 def test_a_table_goes_on_without_what_is_discarded(ground: Ground, break_one: Callable[[Story], None]) -> None:
     story = Story(_writer())
