@@ -47,7 +47,7 @@ from spark_jobs.tasks.foreign_keys import ForeignKeys
 from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.table_changes import TableChanges
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, SplitChanges
-from spark_jobs.workers.malloc import keep_memory
+from spark_jobs.workers.malloc import keep_memory, release_memory
 
 _SPLIT_GROUPS = 4  # row groups that are split at a time
 _SPLIT_BYTES = 256 << 20  # of all buckets that are held before they are written
@@ -123,7 +123,7 @@ def _reported(
         if report.status == ApplyStatus.PARKED and table.may_hold_batch():
             report.status = ApplyStatus.UNAVAILABLE  # the repeat of the batch finds what is committed
         report.refused = table.refused
-    pa.default_memory_pool().release_unused()  # the worker lives on next to others that need it now
+    release_memory(large=task.image_bytes > job.policy.apply_bytes)
     report.seconds = round(time.monotonic() - begin, 3)
     return report
 

@@ -31,7 +31,7 @@ from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.stretches import Stretches
 from spark_jobs.readers.segment_reader import read_segments
 from spark_jobs.readers.task_reader import read_chunks
-from spark_jobs.workers.malloc import keep_memory
+from spark_jobs.workers.malloc import keep_memory, release_memory
 
 _FILE_BYTES = 128 << 20  # of changes in memory; of many tables in turn a file's are all held until it ends
 _REPORTED_PARTITIONS = 5
@@ -193,7 +193,7 @@ def land(
         raise out_of_memory("land.memory", "the records", {"partitions": partitions}) from None
     finally:
         gc.enable()
-        pa.default_memory_pool().release_unused()  # the worker lives on next to others that need it now
+        release_memory(large=False)
     report.stretches, report.statements = stretches.documents(), stretches.statements
     return report
 
