@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -16,12 +17,14 @@ Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 
 def maintain(job: JobDocument, maintenance: Maintenance, secrets: dict[str, dict[str, str]], run: Runner) -> Result:
-    """Maintain the change log, or every table that has rows of its own: what a dropped table left is not touched."""
+    """Maintain the change log, or every table with a location of its own: what a dropped one left is not touched."""
     if maintenance.expire_through:
         return expire_log(job, maintenance.expire_through, secrets)
     options = {**job.storage, **secrets.get("storage", {})}
     live = [s for s in job.states if s.version is not None and s.state != TableStatus.DROPPED]
-    tables = list({state.location: state for state in live}.values())
+    count = Counter(state.location for state in live)
+    # a table that waits may go on from older files of a location that another one has taken
+    tables = [state for state in live if count[state.location] == 1]
     reports = run(partial(_task, maintenance, options), tables)
     return Result(job.pipeline, job.seq, ResultStatus.DONE, maintained=reports)
 

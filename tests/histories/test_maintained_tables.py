@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.core.documents import Maintenance
+from airflow_provider_cdc.core.config import RunPolicy, TableRules
+from airflow_provider_cdc.core.documents import JobDocument, Maintenance
+from airflow_provider_cdc.core.timeline.asked_changes import Answer
+from spark_jobs.driver.maintenance import maintain
 from spark_jobs.tasks.maintain_table import maintain_table
 from tests.histories.debezium_records import ddl, row, snapshot_ddl
 from tests.histories.log import Log
+from tests.histories.run import inline
 from tests.histories.scripted import Script
 
 COLUMNS = {"id": "int", "v": "int"}
@@ -34,3 +38,24 @@ def test_a_table_is_written_again_from_the_files_that_maintenance_made(name: str
     script.send(row("c", name, 220, {"id": 3, "v": 3, "w": 3}, key=KEY))
     script.sync()
     assert script.rows("shop", name) == Counter({(1, 1, 7): 1, (2, 2, 7): 1, (3, 3, 3): 1})
+
+
+def test_what_a_waiting_table_left_to_another_one_is_there_when_it_goes_on(log: Log, lake: Path) -> None:
+    script = Script(log, lake, policy={"on_drop_table": "ask"})
+    script.send(*snapshot_ddl(100, {"t": (COLUMNS, KEY), "u": (COLUMNS, KEY)}))
+    script.send(row("c", "t", 110, {"id": 1, "v": 1}, key=KEY), row("c", "u", 120, {"id": 5, "v": 5}, key=KEY))
+    script.sync()
+    script.send(ddl("RENAME TABLE t TO old, u TO t", 200, table="t"), ddl("DROP TABLE old", 210, table="old"))
+    script.sync()
+    assert script.states_of("shop", "old") == ["parked"]
+    assert script.rows("shop", "t") == Counter({(5, 5): 1})
+    tables, states = TableRules.from_document({}), list(script.states.values())
+    job = JobDocument(
+        "scripted", 3, "2026-01-02T00:00:00+00:00", str(lake), "debezium-json", {}, "src", {}, [],
+        RunPolicy(), tables, script.seqs, [], states,
+    )  # fmt: skip
+    reports = maintain(job, Maintenance(1 << 20, keep_hours=0), {}, inline).maintained
+    assert [report.error for report in reports if report.error] == []
+    script.decide("old", Answer.DENY)
+    assert script.rows("shop", "old") == Counter({(1, 1): 1})
+    assert script.rows("shop", "t") == Counter({(5, 5): 1})
