@@ -53,7 +53,7 @@ class TableState:
     :param seen_version: version that the location of a parked table had when it was last tried.
     :param rebuilt_seq: batch that last rebuilt the table, 0 for none: versions of the table before it mean nothing now.
     :param provided: state (document) of the copy of the files that an operator provided and the rows begin with, None
-        if they begin with the table or a snapshot.
+        if they begin with the table or a snapshot. In the state of the copy itself: ``path`` and ``since`` as stated.
     """
 
     table_id: str

@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import DataError, SinkError
 from airflow_provider_cdc.core.model.clock_position import (
@@ -167,9 +170,34 @@ class BaseStates:
             # the content begins with this snapshot: what was before it counts no more
             earlier = self.spans_of(timeline, self._history.since(newest[0]))
             base, every, provided = None, _since(newest[0], [*earlier, *spans]), None
-        elif base is not None and base is origin:
-            demand_same_changes(timeline, base)
+        elif origin is not None:
+            self._demand_in_files(timeline, origin, [*self._earlier_spans(timeline, base), *spans])
+            if base is origin:
+                demand_same_changes(timeline, origin)
         return Start(base, back_to, [self._with_older(span) for span in _once(every)], newest, provided)
+
+    def _demand_in_files(self, timeline: TableTimeline, files: TableState, spans: list[Span]) -> None:
+        """Demand that the rows before an operator's files are from before their time: those are in the files.
+
+        :param files: state of the files.
+        :raises DataError: ``rebuild.files_outdated``.
+        """
+        begin, since = files.applied_position, (files.provided or {})["since"]
+        for span in spans:
+            for group in span.groups:
+                oldest = max(group.min_position, span.start)
+                in_time = group.max_source_time is not None and is_dated_before(group.max_source_time, since)
+                if oldest >= begin or in_time:
+                    continue
+                rows = self._history.rows([group], ["position", "source_time"])
+                rows = rows.filter(
+                    pc.and_(
+                        pc.greater_equal(rows.column("position"), span.start), pc.less(rows.column("position"), begin)
+                    )
+                )
+                times = rows.column("source_time").cast(pa.int64()).to_pylist()
+                if any(time is None or not is_dated_before(time, since) for time in times):
+                    raise _outdated(timeline, files, "rows that the table was rebuilt without")
 
     def _with_older(self, span: Span, applied_seq: int | None = None) -> Span:
         """Return a span with the other groups of its name, of this batch and earlier ones, that its rows may repeat.
@@ -422,12 +450,24 @@ def demand_same_changes(timeline: TableTimeline, files: TableState) -> None:
     :raises DataError: ``rebuild.files_outdated``.
     """
     if timeline.mark(files.applied_position) != files.timeline_mark:
-        raise DataError(
-            "rebuild.files_outdated",
-            "a schema change from before the files that the table was rebuilt from came only after that",
-            where={"table": str(timeline.last_name), "position": files.applied_position},
-            hint="rebuild the table again from newer files, or from a snapshot",
-        )
+        raise _outdated(timeline, files, "a schema change")
+
+
+def _outdated(timeline: TableTimeline, files: TableState, what: str) -> DataError:
+    return DataError(
+        "rebuild.files_outdated",
+        f"{what} from before the position of the files that the table was rebuilt from came only after that",
+        where={"table": str(timeline.last_name), "position": files.applied_position},
+        hint="rebuild the table again from newer files, or from a snapshot",
+    )
+
+
+def is_dated_before(time: int, since: int) -> bool:
+    """Return whether a change is surely from before a source time, both in microseconds since the epoch.
+
+    A time without fractions stands for its whole second or millisecond.
+    """
+    return time + next(unit for unit in (1_000_000, 1_000, 1) if time % unit == 0) <= since
 
 
 def _since(position: str, spans: list[Span]) -> list[Span]:

@@ -26,7 +26,7 @@ from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
-from spark_jobs.driver.base_states import BaseStates
+from spark_jobs.driver.base_states import BaseStates, is_dated_before
 from spark_jobs.driver.batch_history import History
 from spark_jobs.lake.layout import provided_folder
 from spark_jobs.lake.storage import Storage
@@ -81,6 +81,7 @@ class ProvidedFiles:
         state = TableState(timeline.table_id, *timeline.last_name, self._copied(schema, before, known), 0, before)
         state.applied_position = state.snapshot_position = position
         state.schema, state.timeline_mark = schema.document(), timeline.mark(position)
+        state.provided = {"path": self.path, "since": self.since}
         return state
 
     def _where(self, **more: Any) -> dict[str, Any]:
@@ -102,7 +103,11 @@ class ProvidedFiles:
                 has_rows = True
                 for group in span.groups:
                     inside = group.min_position >= span.start and (span.end is None or group.max_position < span.end)
-                    if inside and group.max_source_time is not None and positions.is_before(group.max_source_time):
+                    if (
+                        inside
+                        and group.max_source_time is not None
+                        and is_dated_before(group.max_source_time, self.since)
+                    ):
                         positions.early.append(group.max_position)  # its rows may be removed by now
                         continue
                     rows = _inside(history.rows([group], ["position", "source_time"]), span)
@@ -223,22 +228,17 @@ class ProvidedFiles:
 
 @dataclass(slots=True)
 class _Positions:
-    """Positions of changes before a source time, and of those at that time or later, as far as times show that.
-
-    A time without fractions stands for its whole second or millisecond.
-    """
+    """Positions of changes before a source time, and of those at that time or later."""
 
     since: int
     early: list[str] = field(default_factory=list)
     late: list[str] = field(default_factory=list)
 
-    def is_before(self, time: int) -> bool:
-        unit = next(unit for unit in (_SECOND, 1_000, 1) if time % unit == 0)
-        return time + unit <= self.since
-
     def add(self, positions: pa.ChunkedArray | pa.Array, times: pa.ChunkedArray | pa.Array) -> None:
         """Take positions with their times; those without a time count as late."""
-        before = pa.array([time is not None and self.is_before(time) for time in times.to_pylist()], pa.bool_())
+        before = pa.array(
+            [time is not None and is_dated_before(time, self.since) for time in times.to_pylist()], pa.bool_()
+        )
         for known, mask in ((self.early, before), (self.late, pc.invert(before))):
             some = positions.filter(mask)
             if len(some):

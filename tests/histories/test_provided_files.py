@@ -130,6 +130,25 @@ def test_a_late_schema_change_from_before_the_files_parks_the_table(script: Scri
     assert "[rebuild.files_unfit]" not in rebuild(script, as_file(wide, tmp_path / "wide"), 200).reason
 
 
+@pytest.mark.parametrize(("time", "state"), [(195, "ok"), (205, "parked")])
+def test_late_rows_from_before_the_files_are_in_them_or_park_the_table(
+    log: Log, lake: Path, time: int, state: str, tmp_path: Path
+) -> None:
+    """A transaction that began early ended late: its row, dated 190, stands behind rows of another partition."""
+    script = Script(log, lake)
+    script.send(*snapshot_ddl(100, {"t": (COLUMNS, KEY)}, time=100_000))
+    script.send(change("c", 110, 1, "a"), change("c", 120, 2, "b"))
+    script.send(row("c", "t", 250, {"id": 5, "v": "e"}, key=KEY, time=190_000))
+    script.sync()
+    files = rows((1, "a"), (2, "b"), (5, "e"))
+    assert rebuild(script, as_file(files, tmp_path), 200).status == "committed"
+    late = row("c", "t", 240, {"id": 6, "v": "f"}, key=KEY, partition=1, time=time * 1_000)
+    script.send(late)
+    script.sync()
+    assert script.states_of("shop", "t") == [state]
+    assert script.rows("shop", "t") == Counter({(1, "a"): 1, (2, "b"): 1, (5, "e"): 1})
+
+
 def test_a_full_snapshot_takes_the_place_of_the_files(script: Script, tmp_path: Path) -> None:
     assert rebuild(script, as_file(AT_200, tmp_path), 200).status == "committed"
     script.send(*snapshot_ddl(400, {"t": (COLUMNS, KEY)}, time=400_000))
