@@ -125,7 +125,8 @@ def test_kills_with_spark(empty: Broker, tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_kills_between_staging_and_merge_of_the_spark_writer(filled: Broker, tmp_path: Path) -> None:
-    site = _site(tmp_path / "w", filled, "spark", writer="spark")
+    # key buckets are staged too, in folders of their own
+    site = _site(tmp_path / "w", filled, "spark", writer="spark", bucket_rows=50)
     hits = _ordeal(site, 0, 1, staged_kills(5))
     _assert_kills_met_batches(hits, 2)
     assert _left(site) == []
