@@ -133,8 +133,9 @@ class Operated(WithQuarantine, WithRebuilds, WithReplays, WithApprovals):
         self.maintained += len(done)
         self.story.append(f"    {len(done)} of {len(reports)} tables are maintained, {order}")
         # what lies at a damaged table's name may be another table's, which did not move yet
-        damaged = {table_location(str(self.root), self.states[i].database, self.states[i].table) for i in self.damaged}
-        excused = {(s.database, s.table) for s in self.states.values() if s.location in damaged or "sink." in s.code}
+        excused = {
+            (s.database, s.table) for s in self.states.values() if s.location in self._touched or "sink." in s.code
+        }
         failed = [report for report in reports if report.error and (report.database, report.table) not in excused]
         return [f"{report.database}.{report.table} cannot be maintained: {report.error}" for report in failed]
 
