@@ -252,7 +252,7 @@ VERBS = (
     Verb(
         "rebuild",
         "sync:rebuild",
-        "make tables again from the change log, a snapshot or files, in one commit each, whatever lies at their locations",
+        "make tables again from the change log, a snapshot or files, in one commit each",
         _REBUILD,
     ),
     Verb(
