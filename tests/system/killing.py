@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.system import processes
-from tests.system.site import Running, Site
+from tests.system.site import TIMEOUT, Running, Site
 from tests.system.verdict import versions
 
 MOMENTS = ("planning", "starting", "landing", "between", "applying", "committing", "publishing")
@@ -109,6 +109,7 @@ class Executioner:
         while not running.until(self._moment(kill.moment)):
             if running.answer().code != 5:
                 return None
+            self._site.await_lease(time.monotonic() + TIMEOUT)
             running = self._site.launch()  # the one killed before still holds the lease
         time.sleep(kill.delay)
         struck = self._strike(running, kill.target)

@@ -115,8 +115,17 @@ class Site(Shop):
         before: list[Answer] = []
         while (answer := self.sync()).code == 5 and time.monotonic() < deadline:
             before.append(answer)
-            time.sleep(0.5)
+            self.await_lease(deadline)
         return answer, before
+
+    def await_lease(self, deadline: float) -> None:
+        """Wait until no command holds the pipeline: to ask the ledger costs less than commands that are refused.
+
+        :param deadline: time of the monotonic clock at which the wait ends all the same.
+        """
+        opened = self._opened
+        while opened.holder("shop") and time.monotonic() < deadline:
+            time.sleep(0.1)
 
     def batches(self) -> list[dict[str, Any]]:
         """Return the ledger's batches, as the command ``ledger`` prints them but sooner."""
