@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sample of the histories with their tasks run by Spark."""
+"""A sample of the histories with their tasks run by Spark.
+
+``CDC_CLUSTER=1`` runs the same histories on a standalone cluster of two workers; run this file alone then.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,16 +20,30 @@ from spark_jobs.workers.task_transport import carried, raised
 from tests.histories.cases import case_of, judge
 from tests.histories.generate import THEMES
 from tests.histories.log import Log, save, with_log
+from tests.services.spark_cluster import SparkCluster
 
 pytestmark = pytest.mark.spark
 
 COUNT = 50
+ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture
-def spark(session: Any) -> Any:
+@pytest.fixture(scope="module")
+def spark(request: pytest.FixtureRequest) -> Iterator[Any]:
     """Return the bare context, as the product uses it."""
-    return session.sparkContext
+    if "CDC_CLUSTER" not in os.environ:
+        yield request.getfixturevalue("session").sparkContext
+        return
+    from pyspark import SparkConf, SparkContext
+
+    request.getfixturevalue("java")
+    with SparkCluster() as cluster:
+        conf = SparkConf().setMaster(cluster.master).setAppName("histories")
+        conf.set("spark.executor.memory", "512m").set("spark.ui.enabled", "false")
+        conf.set("spark.executorEnv.PYTHONPATH", str(ROOT))  # workers run the tests' own functions too
+        with SparkContext(conf=conf) as context:
+            yield context
+            assert len(list(cluster.folder.glob("worker-*/app-*"))) == 2, "executors of both workers"
 
 
 @pytest.mark.parametrize("theme", THEMES)
