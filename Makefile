@@ -54,7 +54,7 @@ else $(1)/python -m pip install --quiet --disable-pip-version-check $(2); fi
 endef
 
 test: setup ## run all tests (ARGS go to pytest)
-	$(BIN)/python -m pytest --quiet --numprocesses=2 --no-loadscope-reorder --durations=15 $(ARGS)
+	$(BIN)/python -m pytest --quiet --numprocesses=3 --no-loadscope-reorder --durations=15 $(ARGS)
 
 histories: setup ## random histories of all formats against a model (N=10000 SEED=0 FORMAT=canal-json JOBS=2 OPERATORS=1)
 	$(BIN)/python -m tests.histories $(if $(N),--cases $(N)) $(if $(SEED),--seed $(SEED)) $(if $(FORMAT),--format $(FORMAT)) \
