@@ -10,9 +10,13 @@ from typing import NamedTuple
 from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import Column, TableName, TableSchema
+from airflow_provider_cdc.core.printable import printable
+from airflow_provider_cdc.core.timeline.asked_changes import AskedChanges
 from airflow_provider_cdc.core.timeline.barriers import keeps_values
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline, Timeline
 from spark_jobs.driver.base_states import BaseStates
+
+_SHOWN_TEXT = 200  # characters of a statement
 
 
 class _Change(NamedTuple):
@@ -33,7 +37,11 @@ class _Change(NamedTuple):
 
 
 def demand_allowed(
-    was: Timeline, now: Timeline, starts: BaseStates, policy_of: Callable[[TableName], RunPolicy | None]
+    was: Timeline,
+    now: Timeline,
+    starts: BaseStates,
+    policy_of: Callable[[TableName], RunPolicy | None],
+    asked: AskedChanges,
 ) -> None:
     """Refuse a batch with a schema change where the policy of its kind is ``fail``.
 
@@ -43,10 +51,14 @@ def demand_allowed(
     :param was: schema changes of earlier batches.
     :param now: the same with those of this batch.
     :param policy_of: returns the policy of a table, None for a table that the pipeline does not select.
+    :param asked: the changes that were asked about; those that wait are on no timeline.
     :raises DataError: ``apply.change_refused``.
     """
     known = {change.key for table in was.tables.values() for change in _of_statements(table)}
-    refused: list[_Change] = []
+    refused = [
+        _Change(item.position, item.name, printable(" ".join(item.statement.split()))[:_SHOWN_TEXT], item.policy)
+        for item in asked.refused()
+    ]
     for table in now.tables.values():
         policy = policy_of(table.last_name)
         if policy is None:

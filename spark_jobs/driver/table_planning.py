@@ -128,7 +128,7 @@ class ApplyPlanner:
 
         :raises DataError: ``apply.change_refused``.
         """
-        demand_allowed(self._was, self.now, self._starts, self._policy_of)
+        demand_allowed(self._was, self.now, self._starts, self._policy_of, self.asked)
         plan = ApplyPlan()
         for table_id, timeline in self.now.tables.items():
             if self._is_selected(timeline.last_name):

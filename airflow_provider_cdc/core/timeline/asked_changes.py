@@ -122,11 +122,16 @@ class AskedChanges:
             self._items[item.key] = replace(item, answer=decision.answer, by=decision.by, at=decision.at)
 
     def settle(self) -> None:
-        """Let changes that wait be decided by policies that do not ask about them any more."""
+        """Let changes that wait be decided by policies that do not ask about them any more, except ``fail``."""
         for item in list(self._items.values()):
             value = self._value_of(item.name, item.policy)
-            if item.answer == Answer.OPEN and value not in ("", "ask"):
+            if item.answer == Answer.OPEN and value not in ("", "ask", "fail"):
                 self.decide(self._by_policy(item, value))
+
+    def refused(self) -> list[AskedChange]:
+        """Return the changes that wait although the policy of their table is ``fail`` by now, by position."""
+        waiting = [item for item in self.every() if item.answer == Answer.OPEN]
+        return [item for item in waiting if self._value_of(item.name, item.policy) == "fail"]
 
     def _by_policy(self, item: AskedChange, value: str) -> AskedChange:
         answer = Answer.DENY if item.policy in RETAINING and value == "keep" else Answer.APPLY
