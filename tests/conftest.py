@@ -30,7 +30,9 @@ SPARK_TESTS = (
     "tests/canal/test_spark.py",
     "tests/histories/test_histories_spark.py",
     "tests/spark/",
-    "tests/system/",
+    "tests/system/test_kills.py",
+    "tests/system/test_repeat.py",
+    "tests/system/test_walk.py",
 )
 
 
