@@ -39,7 +39,7 @@ from spark_jobs.lake.scratch import lake_of
 from spark_jobs.sinks.contract import Action, Writer, action_of_parts
 from spark_jobs.sinks.delta.preview_writer import PreviewWriter
 from spark_jobs.sinks.delta.spark_writer import StageWriter
-from spark_jobs.sinks.delta.staged_rows import staged_rows
+from spark_jobs.sinks.delta.staged_rows import StagedRows, staged_rows
 from spark_jobs.sinks.delta.table import Commit, DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 from spark_jobs.tasks.committed_state import committed_state
@@ -236,7 +236,7 @@ class _Table:
         self._demand_fit(failures)
         folder = staged_folder(self._job.pipeline, seq, task.table_id)
         folders = [bucket_folder(folder, number) for number, report in enumerate(resolved) if report.action]
-        parts = [part for each in folders if (part := staged_rows(self._storage, each)) is not None]
+        parts = [self._staged(each) for each in folders]
         upserts, deletes = sum(report.upserts for report in resolved), sum(report.deletes for report in resolved)
         report = ApplyReport(task.table_id, ApplyStatus.UNCHANGED, task.expected, upserts, deletes, lossy=dict(lossy))
         report.failures = [asdict(failure) for failure in failures]
@@ -247,6 +247,21 @@ class _Table:
             report.version = self._carry_out(target, action)
         report.state = self._state(committed=bool(parts))
         return report
+
+    def _staged(self, folder: str) -> StagedRows:
+        """Return what the task of a key bucket staged.
+
+        :raises UnavailableError: it is gone; the rows of a bucket are never left out.
+        """
+        part = staged_rows(self._storage, folder)
+        if part is None:
+            raise UnavailableError(
+                "apply.staged_missing",
+                "rows that a task staged are gone",
+                where={"table": f"{self._task.database}.{self._task.table}", "folder": folder},
+                hint="run again; nothing of the batch is in the table yet",
+            )
+        return part
 
     def _target(self) -> DeltaLocation | ApplyReport:
         """Return the table's location, or a report if it holds the batch already.

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_cdc.core.config import RunPolicy
+from airflow_provider_cdc.core.errors import UnavailableError
 from spark_jobs.driver import key_buckets
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.unit.spark_jobs.debezium_batches import carry_out, change, statement
@@ -113,3 +114,20 @@ def test_a_batch_that_died_behind_its_commit_is_not_split_again(
     assert [table.status for table in result.tables] == ["repeated"]
     assert (DeltaLocation(f"{tmp_path}/shop/t", {}).version, len(rows(tmp_path))) == (0, 8)
     assert not staged(tmp_path)
+
+
+def test_a_bucket_whose_staged_rows_are_gone_is_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = {"t": [change(10 * i, {"id": i, "n": i}) for i in range(1, 9)]}
+    commit = key_buckets.commit_buckets
+
+    def commits_without_one(*arguments: Any) -> Any:
+        next(path for path in staged(tmp_path) if path.name == "action.json").unlink()
+        return commit(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(key_buckets, "commit_buckets", commits_without_one)
+        with pytest.raises(UnavailableError) as raised:
+            carry_out(tmp_path, [first], _SPLIT, patch)
+    assert raised.value.code == "apply.staged_missing"
+    carry_out(tmp_path, [first], _SPLIT, monkeypatch)
+    assert rows(tmp_path) == [{"id": i, "n": i} for i in range(1, 9)]
