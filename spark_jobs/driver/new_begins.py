@@ -28,6 +28,7 @@ from airflow_provider_cdc.core.model.gtid import parse_gtid
 from airflow_provider_cdc.core.model.position import file_of, generation_of, in_generation
 from spark_jobs.driver.generations import (
     Generations,
+    Marks,
     Shown,
     by_generation,
     far_below,
@@ -86,6 +87,65 @@ def shows_another_log(record: dict[str, Any], number: int, generations: Generati
     mark = generations.all[number].marks.of(f"{record['topic']}/{record['partition']}")
     known = replace(_known_of(number, {}, generations), position=mark.position, time=mark.time, highest=mark.gtids)
     return known.first_of([{**record, "position": in_generation(record["position"], number)}]) is not None
+
+
+def next_log_behind(
+    repaired: LandReport, since: Sequence[LandReport], before: Generations, storage: Storage
+) -> dict[str, Any] | None:
+    """Return a record of another log that counts as one of the log that repaired records are of.
+
+    Nobody had read the repaired ones when it was read: they may have been the only ones that stand above it.
+
+    :param since: the batches from the first that read one of them on.
+    :param before: after the batches before those.
+    """
+    for number, shown in by_generation(repaired).items():
+        marks = before.all[number].marks if number < len(before.all) else Marks()
+        read = [stretch for one in since for stretch in by_generation(one).get(number, Shown()).stretches]
+        for partition_key in sorted({stretch.partition_key for stretch in [*read, *shown.stretches]}):
+            mark = marks.of(partition_key)
+            own = [stretch for stretch in shown.stretches if stretch.partition_key == partition_key]
+            others = [stretch for stretch in shown.stretches if stretch.partition_key != partition_key]
+            ends = [(far_below(one.high), max(one.time, marks.newest or 0)) for one in others if one.time is not None]
+            known = _Known(mark.position, mark.time, mark.gtids, marks.gtids, {}, "", None, ends)
+            behind = [stretch for stretch in read if stretch.partition_key == partition_key]
+            doubtful, known, start = _doubtful_behind(own, behind, known)
+            if not doubtful:
+                continue
+            records = [
+                record
+                for report in (repaired, *since)
+                for record in _records(report, storage, doubtful).get(partition_key, ())
+                if record["offset"] >= start and generation_of(record["position"]) == number
+            ]
+            first = known.first_of(sorted(records, key=lambda record: (record["offset"], record["index"])))
+            if first is not None:
+                return first[0]
+    return None
+
+
+def _doubtful_behind(
+    repaired: Sequence[Stretch], read: Sequence[Stretch], known: _Known
+) -> tuple[list[tuple[_Known, Stretch]], _Known, int]:
+    """Return the stretches of a partition that have to be looked at with the repaired ones, with what is known then.
+
+    :returns: they, what is known before the offset from which on records are to be compared, and that offset.
+    """
+    first = min((stretch.start for stretch in repaired), default=0)
+    rest = list(repaired)
+    for stretch in read:
+        if stretch.end < first:
+            known = known.with_stretch(stretch)
+        else:
+            rest.append(stretch)
+    doubtful: list[tuple[_Known, Stretch]] = []
+    reached = known
+    # a stretch with repaired records in its middle comes behind them
+    for stretch in sorted(rest, key=lambda stretch: stretch.end):
+        if reached.may_show(stretch):
+            doubtful.append((reached, stretch))
+        reached = reached.with_stretch(stretch)
+    return doubtful, known, min(stretch.start for stretch in rest)
 
 
 def _doubtful(shown: Mapping[int, Shown], generations: Generations) -> Iterator[tuple[_Known, Stretch]]:
@@ -301,10 +361,10 @@ def _records(
     partitions = pa.array(sorted({stretch.partition for _, stretch in doubtful}), pa.int32())
     candidates = [record for record in landed.statements if record["op"] != "snapshot"]
     for group in landed.groups:
-        if group.database and group.min_position < below and group.max_position >= low:
+        if group.database and group.min_position <= below and group.max_position >= low:
             rows = read_groups(storage, [group], RECORD_COLUMNS)
             mine = pc.is_in(rows.column("partition"), partitions)
-            candidates += record_documents(rows.filter(pc.and_(mine, pc.less(rows.column("position"), below))))
+            candidates += record_documents(rows.filter(pc.and_(mine, pc.less_equal(rows.column("position"), below))))
     by_partition: dict[str, list[dict[str, Any]]] = {}
     for record in sorted(candidates, key=lambda record: (record["offset"], record["index"])):
         partition_key = f"{record['topic']}/{record['partition']}"

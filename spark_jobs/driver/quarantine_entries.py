@@ -13,8 +13,9 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.common.clock_positions import clock_of
 from airflow_provider_cdc.core.model.clock_position import is_clock_position
 from airflow_provider_cdc.core.model.status import ResultStatus
+from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.generations import Generations
-from spark_jobs.driver.repaired_generations import RepairedBegins
+from spark_jobs.driver.repaired_generations import RepairedBegins, demand_one_log
 from spark_jobs.lake.change_log import LandReport, Manifest, RowGroup, Settled, read_groups
 from spark_jobs.lake.folded_batches import folded_through
 from spark_jobs.lake.layout import batch_document, batch_of, expired_file
@@ -152,6 +153,7 @@ def carry_out(
     job: JobDocument,
     decision: Decision,
     landed: Manifest,
+    history: History,
     generations: Generations,
     storage: Storage,
     secrets: Secrets,
@@ -159,6 +161,7 @@ def carry_out(
 ) -> Manifest:
     """Return what a batch landed with the records of a decision settled, and what was decoded of repaired ones.
 
+    :param history: of the batches before.
     :param generations: of the source's log, with all that was read so far.
     :raises DataError: ``quarantine.not_there``, a record is not in the quarantine; ``quarantine.unreadable``, a
         repaired one cannot be decoded either; ``quarantine.generation_unclear``, it does not show of which log it is.
@@ -173,6 +176,7 @@ def carry_out(
     report = LandReport()
     if decision.action == DecisionAction.REPLAY:
         report = _decode(job, decision, entries, generations, secrets)
+        demand_one_log(report, min(entry.seq for entry in entries), landed, history, storage)
     files = sorted({group.file for group in report.groups})
     settled = [
         Settled(

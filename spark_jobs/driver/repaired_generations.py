@@ -14,9 +14,12 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.position import GENERATION_DIGITS, in_generation
+from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.generations import Generations
-from spark_jobs.driver.new_begins import shows_another_log
+from spark_jobs.driver.new_begins import next_log_behind, shows_another_log
 from spark_jobs.lake.begins import Begins
+from spark_jobs.lake.change_log import LandReport
+from spark_jobs.lake.storage import Storage
 
 
 class RepairedBegins(Begins):
@@ -64,6 +67,26 @@ class RepairedBegins(Begins):
                 "or replay the others without it",
             )
         return number
+
+
+def demand_one_log(repaired: LandReport, seq: int, landed: LandReport, history: History, storage: Storage) -> None:
+    """Refuse repaired records that end a log, if records of the next one count as behind them in the same.
+
+    :param seq: first batch that read one of them; ``landed`` this batch.
+    :raises DataError: ``quarantine.generation_unclear``.
+    """
+    earlier = [one for one in history.earlier if one < seq]
+    before = Generations.from_document(history.result(earlier[-1]).source_log if earlier else ())
+    since = [*(history.manifest(one) for one in history.earlier if one >= seq), landed]
+    record = next_log_behind(repaired, since, before, storage)
+    if record is not None:
+        raise DataError(
+            "quarantine.generation_unclear",
+            "the source's log began again behind a repaired record, and what was read since counts as the same log; "
+            "nothing is changed",
+            where={name: record[name] for name in ("topic", "partition", "offset", "position")},
+            hint="discard the repaired records before this one that have higher positions, and rebuild their tables",
+        )
 
 
 def _is_of(record: dict[str, Any], number: int, generations: Generations) -> bool | None:

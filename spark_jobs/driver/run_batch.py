@@ -99,7 +99,7 @@ def _carry_out(
         landed = log.write_manifest(job, _land(job, secrets, run, say, session))
     landed, generations = _in_generations(job, secrets, run, say, storage, log, landed, history)
     if job.decision is not None:
-        landed = carry_out(job, job.decision, landed, generations.after(landed), storage, secrets, say)
+        landed = carry_out(job, job.decision, landed, history, generations.after(landed), storage, secrets, say)
         log.replace_manifest(job, landed)
     if job.approval is not None and job.approval not in landed.approvals:
         landed.approvals = [*landed.approvals, job.approval]

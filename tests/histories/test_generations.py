@@ -279,6 +279,57 @@ def test_a_record_of_a_log_that_nothing_else_shows_stays_in_the_quarantine(log: 
     assert script.rows("shop", "t") == {(1, "A"): 1, (2, "B"): 1}
 
 
+@pytest.mark.parametrize(
+    ("last", "later", "between"),
+    [
+        (at(9, 12, 1, "x"), at(8, 13, 1, "N"), []),
+        (at(9, 12, 1, "x"), at(8, 13, 1, "N"), [at(8, 12, 2, "b", partition=1)]),
+        (at(12, 12, 1, "x"), at(8, 13, 2, "N", partition=1), []),
+    ],
+    ids=["same partition", "with a record between", "other partition, files below"],
+)
+@pytest.mark.parametrize("at_once", [True, False], ids=["one batch", "a batch each"])
+def test_the_last_record_of_a_log_does_not_overrule_a_next_one_that_nothing_else_shows(
+    at_once: bool, last: Record, later: Record, between: list[Record], log: Log, lake: Path
+) -> None:
+    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
+    script.send(create(), at(7, 10, 1, "a"), cut_off(last))
+    if not at_once:
+        script.sync()
+    script.send(*between, later)
+    script.sync()
+    rows = script.rows("shop", "t")
+    with pytest.raises(DataError) as caught:
+        script.sync(decision=repair((f"{TOPIC}.shop.t", 0, 1, last)))
+    assert caught.value.code == "quarantine.generation_unclear"
+    script.sync(dict(script.ends))  # the refused batch goes on without the decision
+    assert script.rows("shop", "t") == rows
+
+
+@pytest.mark.parametrize("others", [[at(10, 14, 2, "b")], []], ids=["a record behind", "none behind"])
+def test_two_records_repaired_at_once_of_which_the_second_is_of_the_next_log(
+    others: list[Record], log: Log, lake: Path
+) -> None:
+    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 2})
+    last, first = at(9, 12, 1, "x"), at(8, 13, 1, "N")
+    script.send(create(), at(7, 10, 1, "a"))
+    script.sync()
+    script.send(cut_off(last), cut_off(first), *others)
+    script.sync()
+    with pytest.raises(DataError) as caught:
+        script.sync(decision=repair((f"{TOPIC}.shop.t", 0, 1, last), (f"{TOPIC}.shop.t", 0, 2, first)))
+    assert caught.value.code == "quarantine.generation_unclear"
+
+
+def test_records_that_are_sent_again_behind_a_repaired_one_show_no_next_log(log: Log, lake: Path) -> None:
+    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
+    earlier, repaired = at(7, 13, 2, "b"), at(9, 12, 1, "x")  # a replica commits out of order
+    script.send(create(), at(7, 10, 1, "a"), earlier, cut_off(repaired), earlier, at(9, 14, 3, "c"))
+    script.sync()
+    script.sync(decision=repair((f"{TOPIC}.shop.t", 0, 2, repaired)))
+    assert script.rows("shop", "t") == {(1, "x"): 1, (2, "b"): 1, (3, "c"): 1}
+
+
 def test_clauses_of_a_statement_keep_their_order_when_the_first_is_repaired(log: Log, lake: Path) -> None:
     script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
     script.send(create(), create("u"), at(7, 10, 1, "a"))
