@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from deltalake import DeltaTable
 
 from airflow_provider_cdc import CdcMaintainOperator, CdcPlanOperator, CdcRebuildOperator, CdcReplayOperator
 from airflow_provider_cdc.core.ledger import Ledger
@@ -74,6 +76,15 @@ def test_a_deleted_table_is_rebuilt_and_one_that_cannot_be_fails_the_task(shop: 
     shutil.rmtree(shop.lake / "shop" / "customers")
     done = run(CdcRebuildOperator(task_id="rebuild", pipeline=file, tables=["shop.customers"]))
     assert [(table["table"], table["action"]) for table in done["tables"]] == [("customers", "create")]
+    assert sorted(map(str, rows(shop.lake, "shop", "customers"))) == before
+
+    file_of_rows = shop.folder / "customers.parquet"
+    pq.write_table(DeltaTable(shop.lake / "shop" / "customers").to_pyarrow_table(), file_of_rows)
+    shutil.rmtree(shop.lake / "shop" / "customers")
+    rebuild = CdcRebuildOperator(
+        task_id="rebuild", pipeline=file, tables=["shop.customers"], source=str(file_of_rows), since="2100-01-01"
+    )
+    assert [(table["table"], table["action"]) for table in run(rebuild)["tables"]] == [("customers", "create")]
     assert sorted(map(str, rows(shop.lake, "shop", "customers"))) == before
 
     for rows_file in (shop.lake / "_cdc" / "shop" / "log" / "00000001").glob("*.parquet"):

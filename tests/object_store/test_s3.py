@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import lzma
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
-from airflow_provider_cdc.core.documents import Maintenance
+from airflow_provider_cdc.core.documents import Maintenance, Rebuild
 from spark_jobs.driver.maintenance import maintain
+from spark_jobs.driver.run_batch import sync
 from spark_jobs.lake.batch_log import BatchLog
 from spark_jobs.lake.storage import Storage, table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
@@ -22,7 +25,12 @@ from tests.services.capture import partitions_of, read, replay
 from tests.services.s3 import S3
 from tests.system.test_log_retention import next_job
 
+_FUTURE = 4_102_444_800_000_000  # 2100, microseconds since the epoch
 SHOP = Path(__file__).parents[2] / "example_dags" / "shop_data"
+
+
+def _inline(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    return [work(item) for item in items]
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +84,7 @@ def test_the_shop_in_three_batches_equals_the_source(options: dict[str, str], ow
     for cut in random_cuts(ends, 3, seed=2):
         lake.sync_to(cut)
     order = Maintenance(1 << 20, 24, expire_through=2)
-    report = maintain(next_job(lake), order, {}, lambda do, items: [do(item) for item in items]).expired
+    report = maintain(next_job(lake), order, {}, _inline).expired
     assert (report.through, report.folded) == (2, 2)
     storage = Storage("s3://lake/shop", options)
     assert storage.folders("_cdc/capture/log") == ["00000000", "00000003"]
@@ -90,3 +98,19 @@ def test_the_shop_in_three_batches_equals_the_source(options: dict[str, str], ow
         location = DeltaLocation(table_location("s3://lake/shop", source.database, source.table), options)
         wrong += [f"{source.table}: {text}" for text in differing(source, location.rows())]
     assert not wrong, "\n".join(wrong[:10])
+    _rebuild_from_an_object(lake, "customers")
+
+
+def _rebuild_from_an_object(lake: Lake, table: str) -> None:
+    """Rebuild a deleted table from a parquet object that holds every change so far."""
+    storage = Storage("s3://lake", lake.storage)
+    location = DeltaLocation(table_location(str(lake.root), "shop", table), lake.storage)
+    before = location.rows()
+    pq.write_table(before, storage.path(f"provided/{table}.parquet"), filesystem=storage.filesystem)
+    storage.delete_folder(f"shop/shop/{table}")
+    rebuild = Rebuild.of([f"shop.{table}"], f"s3://lake/provided/{table}.parquet", _FUTURE)
+    result = sync(replace(next_job(lake), rebuild=rebuild), {}, _inline, lambda line: None)
+    assert [(one.table, one.status, one.action) for one in result.tables] == [(table, "committed", "create")]
+    location = DeltaLocation(location.location, lake.storage)
+    assert location.version is not None
+    assert location.rows().sort_by("id") == before.sort_by("id")
