@@ -13,7 +13,13 @@ from airflow_provider_cdc.batch.runner import run_approval, this_process
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.ledger import Batch, Ledger
-from airflow_provider_cdc.core.timeline.asked_changes import Answer, AskedChange, newest_answers
+from airflow_provider_cdc.core.timeline.asked_changes import (
+    DENIABLE,
+    ON_CREATE_TABLE,
+    Answer,
+    AskedChange,
+    newest_answers,
+)
 from airflow_provider_cdc.hooks.connections import ledger_url
 
 
@@ -35,7 +41,7 @@ def decide(pipeline: CdcPipeline, table: str, *, deny: bool = False, by: str = "
     :param deny: leave the change out.
     :param by: who decides; the user and the host of this process if empty.
     :param course: ``say``, ``kill`` and ``owner`` as of ``run_batch``.
-    :raises DataError: ``approve.nothing_waits``.
+    :raises DataError: ``approve.nothing_waits``, ``approve.cannot_deny``.
     """
     asked = asked_changes(Ledger(ledger_url(pipeline.ledger)).batches(pipeline.name))
     item = _change_to_decide([one for one in asked if str(one.name) == table], deny)
@@ -47,9 +53,27 @@ def decide(pipeline: CdcPipeline, table: str, *, deny: bool = False, by: str = "
             where={"pipeline": pipeline.name, "table": table},
             hint=f"tables with a change that waits: {', '.join(names)}" if names else "none of any table waits",
         )
+    if deny:
+        _demand_deniable(item)
     answer = Answer.DENY if deny else Answer.APPLY
     at = datetime.now(UTC).isoformat(timespec="milliseconds")
     return run_approval(pipeline, replace(item, answer=answer, by=by or this_process(), at=at), **course)
+
+
+def _demand_deniable(item: AskedChange) -> None:
+    """Refuse to leave out a change without which the table could not hold the rows after it.
+
+    :raises DataError: ``approve.cannot_deny``.
+    """
+    if item.policy in DENIABLE:
+        return
+    instead = ", or exclude the table with tables.exclude" if item.policy == ON_CREATE_TABLE else ""
+    raise DataError(
+        "approve.cannot_deny",
+        f"{item.policy}: a change of this kind cannot be left out",
+        where={"table": str(item.name), "position": item.position},
+        hint=f"approve it{instead}; until then the table stays as it was",
+    )
 
 
 def _change_to_decide(asked: Sequence[AskedChange], deny: bool) -> AskedChange | None:

@@ -16,10 +16,17 @@ from airflow_provider_cdc.core.ledger import Batch, Ledger
 from airflow_provider_cdc.core.ledger.records import time_text
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.asked_changes import (
+    DENIABLE,
+    ON_ADD_COLUMN,
+    ON_CONVERT_COLUMN,
+    ON_CREATE_TABLE,
     ON_DROP_COLUMN,
     ON_DROP_TABLE,
+    ON_KEY_CHANGE,
     ON_RENAME_COLUMN,
+    ON_RENAME_TABLE,
     ON_TRUNCATE,
+    ON_WIDEN_COLUMN,
     Answer,
     AskedChange,
     AskedChanges,
@@ -30,10 +37,16 @@ from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimel
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EVENTS = {
+    ON_ADD_COLUMN: "add column",
+    ON_CONVERT_COLUMN: "convert column",
+    ON_CREATE_TABLE: "create",
     ON_DROP_COLUMN: "drop column",
     ON_DROP_TABLE: "drop",
+    ON_KEY_CHANGE: "key change",
     ON_RENAME_COLUMN: "rename column",
+    ON_RENAME_TABLE: "rename",
     ON_TRUNCATE: "truncate",
+    ON_WIDEN_COLUMN: "widen column",
 }
 
 
@@ -102,7 +115,9 @@ def _structure(
         ]
         change = at.get(version.position)
         kind = None if change is None or not change.statement else str(kind_of(change.statement, change.dialect))
-        versions.append({**_origin(version.position, at), "kind": kind, "policy": "apply", "columns": columns})
+        by = [_asked_by(one) for one in asked if one.position == version.position and one.policy not in DENIABLE]
+        policy_value = by[0] if by else "apply"
+        versions.append({**_origin(version.position, at), "kind": kind, "policy": policy_value, "columns": columns})
     events: list[tuple[str, str, str, str | None]] = [
         ("truncate", position, _taken(policy.on_truncate, "apply"), None)
         for position in table.clears
@@ -114,7 +129,10 @@ def _structure(
         if name is None
         else ("rename", position, "apply", str(name))
         for position, name in table.names[1:]
-        if name is not None or not any(item.position == position for item in asked)
+        if not any(
+            (one.position, one.policy) == (position, ON_DROP_TABLE if name is None else ON_RENAME_TABLE)
+            for one in asked
+        )
     ]
     events += [("unknown", block.position, "park", block.reason) for block in table.blocked]
     name: TableName = table.last_name

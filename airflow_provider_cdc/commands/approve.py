@@ -15,7 +15,7 @@ from airflow_provider_cdc.commands.sync import run_and_print, run_batch_and_prin
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import NEW_GENERATION, ConfigurationError, DataError
 from airflow_provider_cdc.core.printable import printable
-from airflow_provider_cdc.core.timeline.asked_changes import Answer, AskedChange
+from airflow_provider_cdc.core.timeline.asked_changes import DENIABLE, Answer, AskedChange
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.ledger import Ledger
@@ -114,8 +114,12 @@ def _show(
         lines = [(str(item.name), item.position, item.policy, item.statement) for item in waiting]
         print_table(("table", "position", "policy", "statement"), lines)
         print()
-        for table in dict.fromkeys(str(item.name) for item in waiting):
-            print(printable(f"airflow-cdc approve {args.pipeline} {table}    # with --deny it is left out"))
+        oldest: dict[str, AskedChange] = {}
+        for item in waiting:
+            oldest.setdefault(str(item.name), item)
+        for table, item in oldest.items():
+            deny = "    # with --deny it is left out" if item.policy in DENIABLE else ""
+            print(printable(f"airflow-cdc approve {args.pipeline} {table}{deny}"))
     if records:
         print(f"{name}: the source's log began again\n")
         heads = ("topic", "partition", "offset", "source time", "position", "seen before", "GTID")

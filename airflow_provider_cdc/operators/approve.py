@@ -22,7 +22,7 @@ class CdcApproveOperator(RepairOperator):
 
     :param pipeline: a ``CdcPipeline``, the same as plain data, or the path of a YAML file. (templated)
     :param table: ``database.table``, the name that the table had at the change. (templated)
-    :param deny: leave the change out.
+    :param deny: leave the change out; refused for kinds that the table could not do without.
     :param by: who decides, recorded with the time; None for the user and the host of the task. (templated)
     """
 

@@ -10,8 +10,16 @@ from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.printable import printable
-from airflow_provider_cdc.core.timeline.asked_changes import ON_TRUNCATE, Answer, AskedChange, AskedChanges
-from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline
+from airflow_provider_cdc.core.timeline.asked_changes import (
+    DENIABLE,
+    ON_CREATE_TABLE,
+    ON_TRUNCATE,
+    Answer,
+    AskedChange,
+    AskedChanges,
+)
+from airflow_provider_cdc.core.timeline.change_kinds import changes_of
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
 from spark_jobs.driver.batch_history import History
 from spark_jobs.lake.change_log import RowGroup
 
@@ -24,6 +32,7 @@ def asked_changes(
     fresh: Sequence[SchemaChange],
     approvals: Sequence[Mapping[str, Any]],
     history: History,
+    was: Timeline,
 ) -> AskedChanges:
     """Return the changes that were asked about, with the decisions of this batch and the TRUNCATEs that its rows show.
 
@@ -32,12 +41,16 @@ def asked_changes(
     :param groups: what the batch holds, by table.
     :param fresh: schema changes that are new in the batch.
     :param approvals: decisions of operators in this batch.
+    :param was: schema changes of earlier batches; the tables that the pipeline begins with are not asked about.
     """
 
     def value(name: TableName, policy: str) -> str:
-        return str(getattr(job.tables.policy(name, job.policy), policy)) if job.tables.selects(name) else ""
+        if not job.tables.selects(name) or (policy == ON_CREATE_TABLE and not was.tables):
+            return ""
+        return str(getattr(job.tables.policy(name, job.policy), policy))
 
-    asked = AskedChanges(history.asked(), value, {change.position for change in fresh}, job.created_at)
+    taken = {change.key for table in was.tables.values() for change in changes_of(table)}
+    asked = AskedChanges(history.asked(), value, {change.position for change in fresh}, taken, job.created_at)
     for document in approvals:
         asked.decide(AskedChange.from_document(document))
     asked.settle()
@@ -63,9 +76,10 @@ def approval_required(timeline: TableTimeline, asked: AskedChanges) -> DataError
         one for one in asked.every() if one.position == position and one.name in names and one.answer == Answer.OPEN
     )
     command = f"airflow-cdc approve PIPELINE.yaml {item.name}"
+    deny = ", with --deny it is left out" if item.policy in DENIABLE else ""
     return DataError(
         "apply.approval_required",
         f"{item.policy} is ask: {printable(' '.join(item.statement.split()))[:_SHOWN_TEXT]}",
         where={"table": str(item.name), "position": position},
-        hint=f"`{command}` carries it out, with --deny it is left out",
+        hint=f"`{command}` carries it out{deny}",
     )

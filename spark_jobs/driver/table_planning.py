@@ -113,7 +113,7 @@ class ApplyPlanner:
         self.fresh = new_changes(known, read, observed, exact=self._exact, server=server)
         self._was = build_timeline(known, server, AskedChanges(history.asked()))
         self._by_name = groups_by_name(manifest)
-        self.asked = asked_changes(job, self._by_name, self.fresh, manifest.approvals, history)
+        self.asked = asked_changes(job, self._by_name, self.fresh, manifest.approvals, history, self._was)
         new = self.fresh or self.asked.news()
         self.now = build_timeline([*known, *self.fresh], server, self.asked) if new else self._was
         self.states = {state.table_id: state for state in job.states}  # as known before the batch

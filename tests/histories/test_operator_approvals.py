@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_cdc.core.config.policy import CHOICES
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.model.offsets import OffsetRange
-from airflow_provider_cdc.core.timeline.asked_changes import Answer, AskedChange
+from airflow_provider_cdc.core.timeline.asked_changes import DENIABLE, Answer, AskedChange
 from spark_jobs.driver.batch_history import history_of
 from spark_jobs.lake.scratch import lake_of
 from tests.histories.cases import case_of
@@ -22,7 +23,7 @@ from tests.histories.source import Picture
 from tests.histories.tools import TOOLS
 
 SEEDS = range(900, 908)
-_ASK = dict.fromkeys(("on_drop_column", "on_drop_table", "on_rename_column", "on_truncate"), "ask")
+_ASKING = [name for name, values in CHOICES.items() if "ask" in values]
 _EACH = 100  # batch numbers from one batch to the next
 _AT = "2026-01-02T00:00:00+00:00"
 
@@ -30,7 +31,7 @@ _AT = "2026-01-02T00:00:00+00:00"
 class WithApprovals(Replay):
     """Decides about some of the changes that wait after each batch; before tables are compared, approves all.
 
-    Where ``on_drop`` of the case is ``ask``, the other policies ask too.
+    Where ``on_drop`` of the case is ``ask``, about half of the other policies ask too.
 
     :ivar decided: number of decisions.
     """
@@ -39,7 +40,9 @@ class WithApprovals(Replay):
 
     def _job(self, number: int, chunks: list[OffsetRange]) -> JobDocument:
         job = super()._job(number, chunks)
-        return replace(job, policy=replace(job.policy, **_ASK)) if self.case.on_drop == "ask" else job
+        chance = random.Random(f"{self.case.format} {self.case.seed} asks")
+        values = {name: "ask" for name in _ASKING if chance.random() < 0.5 or name == "on_drop_table"}
+        return replace(job, policy=replace(job.policy, **values)) if self.case.on_drop == "ask" else job
 
     def _batch(self, number: int, chunks: list[OffsetRange], picture: Picture | None) -> list[str]:
         problems = super()._batch(_EACH * number, chunks, None)
@@ -57,7 +60,9 @@ class WithApprovals(Replay):
     def _decide_about_one(self, operator: random.Random, seq: int) -> None:
         """Approve or deny one of the changes that wait."""
         if waiting := self._asked_about(Answer.OPEN):
-            self._decide(seq, operator.choice(waiting), operator.choice((Answer.APPLY, Answer.DENY)))
+            item = operator.choice(waiting)
+            answers = (Answer.APPLY, Answer.DENY) if item.policy in DENIABLE else (Answer.APPLY,)
+            self._decide(seq, item, operator.choice(answers))
 
     def _approve_all(self, operator: random.Random, seqs: Iterator[int]) -> None:
         """Approve what waits, and after all what was denied, in random order."""

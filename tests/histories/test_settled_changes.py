@@ -47,8 +47,10 @@ def demand_refused(script: Script, name: str = "t") -> None:
         ("on_drop_table", ddl("DROP TABLE t", 200, table="t")),
         ("on_drop_column", ddl("ALTER TABLE t DROP COLUMN v", 200, table="t")),
         ("on_rename_column", ddl("ALTER TABLE t RENAME COLUMN v TO w", 200, table="t")),
+        ("on_add_column", ddl("ALTER TABLE t ADD COLUMN w INT", 200, table="t")),
+        ("on_convert_column", ddl("ALTER TABLE t MODIFY v SMALLINT", 200, table="t")),
     ],
-    ids=["truncate", "truncate-row", "drop-table", "drop-column", "rename-column"],
+    ids=["truncate", "truncate-row", "drop-table", "drop-column", "rename-column", "add-column", "convert-column"],
 )
 def test_a_change_that_waits_is_refused_once_its_policy_is_fail(
     script: Script, policy: str, record: Record, more: bool

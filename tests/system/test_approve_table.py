@@ -21,6 +21,7 @@ pytestmark = pytest.mark.system
 
 
 NARROW = TableSchema((Column(1, "id", INT, False),), (1,))
+WIDE = TableSchema((*PLAIN.columns, Column(3, "n", INT)), (1,))
 
 
 def ids(site: Site, table: str) -> list[int]:
@@ -33,10 +34,10 @@ def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(
     site = Site(tmp_path, {"bootstrap.servers": kafka.bootstrap})
     site.changes["source"] = {"topics": ["ask.rows"], "schema_topic": "ask.schema", "heartbeat_topic": None}
     site.changes["policy"] = {**site.changes.get("policy", {}), "on_truncate": "ask", "on_drop_table": "ask"}
-    site.changes["tables"] = {"shop.w": {"on_drop_column": "keep"}}
+    site.changes["tables"] = {"shop.w": {"on_drop_column": "keep"}, "shop.x": {"on_add_column": "ask"}}
     ground = Ground(site, kafka, "ask")
     story = Story(Writer())
-    for table in ("t", "u", "v", "w"):
+    for table in ("t", "u", "v", "w", "x"):
         story.create(table)
         story.insert(table)
     ground.send(story)
@@ -48,6 +49,8 @@ def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(
     story.record(Ddl("DROP TABLE `v`", "shop", "v", None))
     story.record(Ddl("ALTER TABLE `w` DROP COLUMN `v`", "shop", "w", NARROW))
     story.insert("w", NARROW, id=2)
+    story.record(Ddl("ALTER TABLE `x` ADD COLUMN `n` INT", "shop", "x", WIDE))
+    story.insert("x", WIDE, id=2, v="two", n=2)
     ground.append(story)
 
     asks = site.launch("plan", "--explain").answer().json["explain"]["asks"]
@@ -55,22 +58,25 @@ def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(
         ("t", "on_truncate", "open"),
         ("u", "on_truncate", "open"),
         ("v", "on_drop_table", "open"),
+        ("x", "on_add_column", "open"),
     ]
     parked = site.sync()
     assert (parked.code, parked.json["status"]) == (3, "parked")
     assert {table["table"]: table["reason"].split(" ")[0] for table in parked.json["parked"]} == dict.fromkeys(
-        "tuv", "[apply.approval_required]"
+        "tuvx", "[apply.approval_required]"
     )
-    assert [ids(site, table) for table in "tuv"] == [[1], [1], [1]]
+    assert [ids(site, table) for table in "tuvx"] == [[1], [1], [1], [1]]
     waiting = site.launch("approve").answer()
-    assert (waiting.code, [item["table"] for item in waiting.json["asked_changes"]]) == (0, ["t", "u", "v"])
+    assert (waiting.code, [item["table"] for item in waiting.json["asked_changes"]]) == (0, ["t", "u", "v", "x"])
     people = site.run("approve")
-    assert f"airflow-cdc approve {site.file()} shop.t" in people.out
+    lines = people.out.splitlines()
+    assert f"airflow-cdc approve {site.file()} shop.t    # with --deny it is left out" in lines
+    assert f"airflow-cdc approve {site.file()} shop.x" in lines
     for table in parked.json["parked"]:
         assert f"`airflow-cdc approve PIPELINE.yaml shop.{table['table']}`" in table["reason"]
 
     approved = site.launch("approve", "shop.t", "--by", "ann").answer()
-    assert (approved.code, approved.json["asked_changes"][0]["by"]) == (3, "ann"), approved.err  # u and v still wait
+    assert (approved.code, approved.json["asked_changes"][0]["by"]) == (3, "ann"), approved.err  # others still wait
     assert ids(site, "t") == [2]
     denied = site.launch("approve", "shop.u", "--deny", "--by", "bob").answer()
     assert denied.code == 3, denied.err
@@ -78,6 +84,13 @@ def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(
     for name, value in site.env().items():
         if name.startswith("AIRFLOW_CONN_"):
             monkeypatch.setenv(name, value)
+    refused = CdcApproveOperator(task_id="deny", pipeline=str(site.file()), table="shop.x", deny=True)
+    with pytest.raises(AirflowFailException, match=r"approve\.cannot_deny"):
+        refused.execute({})
+    approves = CdcApproveOperator(task_id="x", pipeline=str(site.file()), table="shop.x", by="eve")
+    with pytest.raises(AirflowFailException, match=r"shop\.v: "):  # v still waits
+        approves.execute({})
+    assert ids(site, "x") == [1, 2]
     task = CdcApproveOperator(task_id="approve", pipeline=str(site.file()), table="shop.v", by="a DAG")
     assert task.execute({})["status"] == "done"
     with pytest.raises(AirflowFailException, match=r"approve\.nothing_waits"):
@@ -93,6 +106,7 @@ def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(
         ("u", "truncate", "ask", "denied by bob at "),
         ("v", "drop", "ask", "approved by a DAG at "),
         ("w", "drop column", "keep", "denied by policy on_drop_column: keep at "),
+        ("x", "add column", "ask", "approved by eve at "),
     ):
         (line,) = history[table]["events"]
         assert (line["event"], line["policy"]) == (event, policy)

@@ -8,13 +8,20 @@ from typing import Any, Literal
 
 from airflow_provider_cdc.core.config.checks import Checks
 
-# Fields that change the content of tables; the others only change how fast or where the work is done.
+# Fields that change the content of tables, or which of them wait; the others only change how fast or where the work is
+# done.
 DECIDING = (
+    "on_add_column",
     "on_cascade",
+    "on_convert_column",
+    "on_create_table",
     "on_drop_column",
     "on_drop_table",
+    "on_key_change",
     "on_rename_column",
+    "on_rename_table",
     "on_truncate",
+    "on_widen_column",
     "tinyint1_as_boolean",
     "zero_dates",
 )
@@ -26,17 +33,17 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "engine": ("spark", "inline", "auto"),
     "reader": ("auto", "task", "spark"),
     "writer": ("auto", "task", "spark"),
-    "on_add_column": ("apply", "fail"),
+    "on_add_column": ("apply", "fail", "ask"),
     "on_cascade": ("park", "ignore"),
-    "on_convert_column": ("apply", "fail"),
-    "on_create_table": ("apply", "fail"),
+    "on_convert_column": ("apply", "fail", "ask"),
+    "on_create_table": ("apply", "fail", "ask"),
     "on_drop_column": ("apply", "keep", "fail", "ask"),
     "on_drop_table": ("keep", "apply", "fail", "ask"),
-    "on_key_change": ("apply", "fail"),
+    "on_key_change": ("apply", "fail", "ask"),
     "on_rename_column": ("apply", "keep", "fail", "ask"),
-    "on_rename_table": ("apply", "fail"),
+    "on_rename_table": ("apply", "fail", "ask"),
     "on_truncate": ("apply", "ignore", "fail", "ask"),
-    "on_widen_column": ("apply", "fail"),
+    "on_widen_column": ("apply", "fail", "ask"),
     "zero_dates": ("null", "text"),
 }
 
@@ -51,9 +58,9 @@ class RunPolicy:
     :param writer: who writes tables: ``task`` (delta-rs), ``spark`` (MERGE), ``auto`` by size.
     :param quarantine_limit: records of one table that a batch may quarantine before the table is parked; the same
         limit holds for its rows that do not fit, and for records of an unknown table, beyond which the batch fails.
-    :param on_add_column: ``apply``, or ``fail`` the batch; the same are ``on_create_table``, ``on_key_change``,
-        ``on_rename_table``, ``on_widen_column`` (a type with all values of the old one) and ``on_convert_column`` (any
-        other type, or NOT NULL).
+    :param on_add_column: ``apply``, ``fail`` the batch, or ``ask``; the same are ``on_create_table``,
+        ``on_key_change``, ``on_rename_table``, ``on_widen_column`` (a type with all values of the old one) and
+        ``on_convert_column`` (any other type, or NOT NULL).
     :param on_cascade: ``park`` a table whose rows a foreign key changed without row events, or ``ignore`` that.
     :param on_drop_column: ``apply``, ``keep`` the column and its values, ``fail`` the batch, or ``ask``.
     :param on_drop_table: ``keep`` the content and mark it dropped, ``apply`` (empty it), ``fail`` the batch, or

@@ -14,8 +14,18 @@ from typing import Any
 
 from airflow_provider_cdc.core.model.schema import TableName
 
-ON_DROP_COLUMN, ON_DROP_TABLE = "on_drop_column", "on_drop_table"
-ON_RENAME_COLUMN, ON_TRUNCATE = "on_rename_column", "on_truncate"
+ON_ADD_COLUMN, ON_CONVERT_COLUMN = "on_add_column", "on_convert_column"
+ON_CREATE_TABLE, ON_DROP_COLUMN = "on_create_table", "on_drop_column"
+ON_DROP_TABLE, ON_KEY_CHANGE = "on_drop_table", "on_key_change"
+ON_RENAME_COLUMN, ON_RENAME_TABLE = "on_rename_column", "on_rename_table"
+ON_TRUNCATE, ON_WIDEN_COLUMN = "on_truncate", "on_widen_column"
+
+DENIABLE = (ON_DROP_COLUMN, ON_DROP_TABLE, ON_RENAME_COLUMN, ON_TRUNCATE)
+"""Policies whose changes can be left out for good.
+
+Without a change of another kind the table could not hold the rows after it. While such a change waits, the timeline has
+it all the same, and only its table stays as it was: so later statements and rows are read as the source meant them.
+"""
 
 RETAINING = (ON_DROP_COLUMN, ON_RENAME_COLUMN)
 """Policies whose value ``keep`` lets columns stay that the source does not have any more."""
@@ -82,10 +92,14 @@ def newest_answers(documents: Iterable[Mapping[str, Any]]) -> list[AskedChange]:
 class AskedChanges:
     """The changes that were asked about, which a batch adds to and answers.
 
+    What an earlier batch took is not asked about.
+
     :param known: those of the batches before.
     :param value_of: returns the value of a table's policy, empty where the pipeline does not select the table; None
         where nothing new is asked.
-    :param fresh: positions of the changes that are new in the batch: what an earlier batch took is not asked about.
+    :param fresh: positions of the changes that are new in the batch; they decide about deniable changes.
+    :param taken: position and policy of the changes that earlier batches took; they decide about all others, because
+        a statement behind one that waits may show only later what it does.
     :param at: time of what policies decide, ISO.
     """
 
@@ -94,16 +108,19 @@ class AskedChanges:
         known: Iterable[AskedChange] = (),
         value_of: Callable[[TableName, str], str] | None = None,
         fresh: Collection[str] = (),
+        taken: Collection[tuple[str, str]] = (),
         at: str = "",
     ) -> None:
         self._known = {item.key: item for item in known}
         self._items = dict(self._known)
-        self._value_of, self._fresh, self._at = value_of or (lambda name, policy: ""), fresh, at
+        self._value_of, self._at = value_of or (lambda name, policy: ""), at
+        self._fresh, self._taken = fresh, taken
 
     def answer(self, position: str, name: TableName, policy: str, statement: str) -> Answer:
         """Return what was decided about a change; ask about a new one where the policy of its table says so."""
         item = AskedChange(position, *name, policy, statement)
-        if item.key not in self._items and position in self._fresh:
+        is_new = position in self._fresh if policy in DENIABLE else not self.is_taken(position, policy)
+        if item.key not in self._items and is_new:
             self.ask(item)
         return self._items.get(item.key, replace(item, answer=Answer.APPLY)).answer
 
@@ -136,6 +153,10 @@ class AskedChanges:
     def _by_policy(self, item: AskedChange, value: str) -> AskedChange:
         answer = Answer.DENY if item.policy in RETAINING and value == "keep" else Answer.APPLY
         return replace(item, answer=answer, by=f"policy {item.policy}: {value}", at=self._at)
+
+    def is_taken(self, position: str, policy: str) -> bool:
+        """Return whether an earlier batch took a change."""
+        return (position, policy) in self._taken
 
     def every(self) -> list[AskedChange]:
         """Return all changes by position."""

@@ -19,11 +19,15 @@ from airflow_provider_cdc.core.faults import summary
 from airflow_provider_cdc.core.model.clock_position import one_instant
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
 from airflow_provider_cdc.core.timeline.asked_changes import (
+    DENIABLE,
+    ON_CREATE_TABLE,
     ON_DROP_TABLE,
+    ON_RENAME_TABLE,
     ON_TRUNCATE,
     Answer,
     AskedChanges,
 )
+from airflow_provider_cdc.core.timeline.change_kinds import kinds_between
 from airflow_provider_cdc.core.timeline.change_order import copies_of, in_source_order
 from airflow_provider_cdc.core.timeline.table_builder import TableBuilder, policies_of
 from airflow_provider_cdc.core.timeline.timeline import (
@@ -186,8 +190,10 @@ class TimelineBuilder:
             table.copies = {p: self.timeline.copies[p] for p in positions if p in self.timeline.copies}
 
     def note_asked(self) -> None:
-        """Record for each table the changes that wait for a decision, and those that were denied."""
+        """Record for each table the changes that were left out: they wait for a decision, or were denied."""
         for item in self._asked.every():
+            if item.policy not in DENIABLE:
+                continue
             owner = self.timeline.owner(item.name, item.position)
             table = None if owner is None else self.timeline.tables[owner]
             if table is not None and item.answer == Answer.OPEN:
@@ -299,6 +305,8 @@ class TimelineBuilder:
         )
         self._working[table_id] = working
         self._own(change, name, table_id)
+        if change.position:  # else the pipeline's own rules state it
+            self._ask(change, table_id, name, ON_CREATE_TABLE, "CREATE TABLE")
 
     def _own(self, change: SchemaChange, name: TableName, table_id: str | None) -> None:
         spans = self.timeline.names.setdefault(name, [])
@@ -333,6 +341,15 @@ class TimelineBuilder:
         """Return whether a change of a table that exists is carried out; it may wait for a decision, or be denied."""
         return self._asked.answer(change.position, name, policy, change.statement) == Answer.APPLY
 
+    def _ask(self, change: SchemaChange, table_id: str, name: TableName, policy: str, kind: str) -> None:
+        """Let a table wait with a change that is on its timeline and that nobody has approved.
+
+        :param kind: what to call the change where rows show it.
+        """
+        answer = self._asked.answer(change.position, name, policy, change.statement or kind)
+        if answer == Answer.OPEN:
+            self.timeline.tables[table_id].asked.append(change.position)
+
     def _rename(self, change: SchemaChange, old: TableName, new: TableName) -> None:
         table_id = self._named(change, old)
         if table_id is None:
@@ -346,6 +363,7 @@ class TimelineBuilder:
                 change, new, "apply.schema_missing: another table took its name, and no statement says why"
             )
         self.timeline.tables[table_id].names.append((change.position, new))
+        self._ask(change, table_id, new, ON_RENAME_TABLE, "RENAME TABLE")
         # with foreign_key_checks the references follow the table, without them they stay with the name
         for reference in list(self._references.get(old, ())):
             if new not in reference.parents:
@@ -445,6 +463,9 @@ class TimelineBuilder:
             self._block_columns(change, name, "columns that the source dropped cannot stay in a table without a key")
         if schema != before or computed:
             table.versions.append(SchemaVersion(change.position, schema, change.server, tuple(computed)))
+        for kind, policy in kinds_between(before, schema):
+            if policy not in DENIABLE:
+                self._ask(change, table.table_id, name, policy, kind)
         self._fill(change, table, name, before, schema)
 
     def _refer(self, change: SchemaChange, name: TableName, keys: Iterable[ddl.ForeignKey]) -> None:

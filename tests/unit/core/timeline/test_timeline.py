@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
 
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableName, TableSchema
-from airflow_provider_cdc.core.timeline.asked_changes import Answer, AskedChange, AskedChanges
+from airflow_provider_cdc.core.timeline.asked_changes import DENIABLE, Answer, AskedChange, AskedChanges
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
 
@@ -193,11 +194,19 @@ def test_without_a_session_database_a_name_that_several_tables_have_blocks_them(
 
 
 def asking(
-    *statements: str, answer: Answer | None = None, fresh: bool = True, value: str = "ask"
+    *statements: str,
+    answer: Answer | None = None,
+    fresh: bool = True,
+    value: str = "ask",
+    policies: Collection[str] = DENIABLE,
 ) -> tuple[Timeline, list[AskedChange]]:
-    """Return a timeline and what is asked, after each question got an answer."""
+    """Return a timeline and what these policies of table t ask, after each question got an answer."""
     positions = {change.position for change in changes(*statements)} if fresh else set()
-    asked = AskedChanges(value_of=lambda name, policy: value if name == T else "", fresh=positions, at="now")
+
+    def value_of(name: TableName, policy: str) -> str:
+        return value if name == T and policy in policies else ""
+
+    asked = AskedChanges(value_of=value_of, fresh=positions, at="now")
     built = build_timeline(changes(*statements), asked=asked)
     if answer is None:
         return built, asked.every()
@@ -250,6 +259,29 @@ def test_a_table_that_takes_the_name_of_one_whose_drop_is_not_approved_is_unknow
     built, _ = asking(*CREATE, "DROP TABLE t", "RENAME TABLE u TO t", answer=answer)
     assert only(built).blocked[0].reason == "it took the name of shop.t, whose DROP TABLE is not approved"
     assert only(built).blocked[0].columns
+
+
+@pytest.mark.parametrize(
+    ("statement", "policy"),
+    [
+        ("ALTER TABLE t ADD b INT", "on_add_column"),
+        ("ALTER TABLE t MODIFY a BIGINT", "on_widen_column"),
+        ("ALTER TABLE t MODIFY a SMALLINT", "on_convert_column"),
+        ("ALTER TABLE t DROP PRIMARY KEY", "on_key_change"),
+        ("RENAME TABLE u TO t", "on_rename_table"),
+        ("CREATE TABLE t (b INT)", "on_create_table"),
+    ],
+)
+def test_a_change_that_cannot_be_left_out_is_on_the_timeline_while_it_waits(statement: str, policy: str) -> None:
+    statements = (CREATE[1] if "u" in statement.split() else CREATE[0], statement)
+    statements = statements[1:] if policy == "on_create_table" else statements
+    built, (item,) = asking(*statements, policies=[policy])
+    assert (item.table, item.policy, item.statement, item.answer) == ("t", policy, statement, Answer.OPEN)
+    assert only(built).asked == [item.position]
+    approved, _ = asking(*statements, policies=[policy], answer=Answer.APPLY)
+    assert approved == timeline(*statements)
+    only(built).asked.clear()
+    assert built == approved
 
 
 def test_documents_of_a_timeline_have_what_is_asked_and_denied() -> None:

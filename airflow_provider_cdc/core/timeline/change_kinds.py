@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Name the kinds of schema changes: which policy decides about what statements, or rows, did to a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from airflow_provider_cdc.core.model.schema import Column, TableName, TableSchema
+from airflow_provider_cdc.core.timeline.asked_changes import (
+    ON_ADD_COLUMN,
+    ON_CONVERT_COLUMN,
+    ON_CREATE_TABLE,
+    ON_DROP_COLUMN,
+    ON_DROP_TABLE,
+    ON_KEY_CHANGE,
+    ON_RENAME_COLUMN,
+    ON_RENAME_TABLE,
+    ON_TRUNCATE,
+    ON_WIDEN_COLUMN,
+)
+from airflow_provider_cdc.core.timeline.barriers import keeps_values
+from airflow_provider_cdc.core.timeline.timeline import TableTimeline
+
+
+class TableChange(NamedTuple):
+    """Hold a schema change of one table.
+
+    :param statement: what to call it.
+    :param policy: key of the policy that decides about it.
+    """
+
+    position: str
+    table: TableName
+    statement: str
+    policy: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Identify the change, whatever name the table has now."""
+        return self.position, self.policy
+
+
+def changes_of(table: TableTimeline) -> Iterator[TableChange]:
+    """Yield what the schema changes on a table's timeline did, under its present name."""
+    if table.versions[0].position:  # else the pipeline's own rules state it
+        yield TableChange(table.versions[0].position, table.last_name, "CREATE TABLE", ON_CREATE_TABLE)
+    for old, new in pairwise(table.versions):
+        for statement, policy in kinds_between(old.schema, new.schema):
+            yield TableChange(new.position, table.last_name, statement, policy)
+    for position in table.clears:
+        yield TableChange(position, table.last_name, "TRUNCATE TABLE", ON_TRUNCATE)
+    for position, name in table.names[1:]:
+        if name is not None:
+            yield TableChange(position, table.last_name, "RENAME TABLE", ON_RENAME_TABLE)
+    if table.dropped_at is not None:
+        yield TableChange(table.dropped_at, table.last_name, "DROP TABLE", ON_DROP_TABLE)
+
+
+def kinds_between(old: TableSchema, new: TableSchema) -> Iterator[tuple[str, str]]:
+    """Yield the kinds of changes from one schema to the next: what to call each, and its policy."""
+    for statement, policy, has in _ALTERATIONS:
+        if has(old, new):
+            yield statement, policy
+
+
+def _adds(old: TableSchema, new: TableSchema) -> bool:
+    """Return whether there is a new column that does not stand next to one that stays under its old name."""
+    stays = len(new.columns) - len(new.columns_in_rows) > len(old.columns) - len(old.columns_in_rows)
+    return not stays and bool({column.id for column in new.columns} - {column.id for column in old.columns})
+
+
+def _drops(old: TableSchema, new: TableSchema) -> bool:
+    return bool({column.id for column in old.columns_in_rows} - {column.id for column in new.columns})
+
+
+def _renames(old: TableSchema, new: TableSchema) -> bool:
+    names = {column.id: column.name.lower() for column in old.columns_in_rows}
+    return any(names.get(column.id, column.name.lower()) != column.name.lower() for column in new.columns)
+
+
+def _widens(old: TableSchema, new: TableSchema) -> bool:
+    return any(was.type != now.type and keeps_values(was.type, now.type) for was, now in _both(old, new))
+
+
+def _converts(old: TableSchema, new: TableSchema) -> bool:
+    return any(
+        not keeps_values(was.type, now.type) or (was.nullable and not now.nullable) for was, now in _both(old, new)
+    )
+
+
+def _both(old: TableSchema, new: TableSchema) -> list[tuple[Column, Column]]:
+    """Return each column that both have, as it was and as it is."""
+    return [(was, now) for now in new.columns if (was := old.column(now.id)) is not None and not now.dropped]
+
+
+# the kinds of changes of a table's structure: what to call one, the policy that decides, whether two schemas show it
+_ALTERATIONS: tuple[tuple[str, str, Callable[[TableSchema, TableSchema], bool]], ...] = (
+    ("ADD COLUMN", ON_ADD_COLUMN, _adds),
+    ("DROP COLUMN", ON_DROP_COLUMN, _drops),
+    ("RENAME COLUMN", ON_RENAME_COLUMN, _renames),
+    ("MODIFY COLUMN to a wider type", ON_WIDEN_COLUMN, _widens),
+    ("MODIFY COLUMN that converts values", ON_CONVERT_COLUMN, _converts),
+    ("PRIMARY KEY", ON_KEY_CHANGE, lambda old, new: old.key != new.key),
+)
