@@ -16,6 +16,7 @@ from airflow_provider_cdc.core.ledger import Batch, Ledger
 from airflow_provider_cdc.core.timeline.asked_changes import (
     DENIABLE,
     ON_CREATE_TABLE,
+    ON_MISSING_CREATE,
     Answer,
     AskedChange,
     newest_answers,
@@ -67,7 +68,8 @@ def _demand_deniable(item: AskedChange) -> None:
     """
     if item.policy in DENIABLE:
         return
-    instead = ", or exclude the table with tables.exclude" if item.policy == ON_CREATE_TABLE else ""
+    begins = item.policy in (ON_CREATE_TABLE, ON_MISSING_CREATE)
+    instead = ", or exclude the table with tables.exclude" if begins else ""
     raise DataError(
         "approve.cannot_deny",
         f"{item.policy}: a change of this kind cannot be left out",

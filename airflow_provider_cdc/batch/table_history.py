@@ -23,6 +23,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
     ON_DROP_COLUMN,
     ON_DROP_TABLE,
     ON_KEY_CHANGE,
+    ON_MISSING_CREATE,
     ON_RENAME_COLUMN,
     ON_RENAME_TABLE,
     ON_TRUNCATE,
@@ -43,6 +44,7 @@ _EVENTS = {
     ON_DROP_COLUMN: "drop column",
     ON_DROP_TABLE: "drop",
     ON_KEY_CHANGE: "key change",
+    ON_MISSING_CREATE: "missing create",
     ON_RENAME_COLUMN: "rename column",
     ON_RENAME_TABLE: "rename",
     ON_TRUNCATE: "truncate",
@@ -153,8 +155,9 @@ def _taken(policy: str, otherwise: str) -> str:
 
 
 def _asked_by(item: AskedChange) -> str:
-    """Return the value of the policy that decided about a change, ``ask`` where a person did or has to."""
-    return item.by.rpartition(": ")[2] if item.by.startswith("policy ") else "ask"
+    """Return the value of the policy that decided about a change, ``ask`` or ``park`` where a person did or has to."""
+    waits = "park" if item.policy == ON_MISSING_CREATE else "ask"
+    return item.by.rpartition(": ")[2] if item.by.startswith("policy ") else waits
 
 
 def _decided(item: AskedChange) -> str:

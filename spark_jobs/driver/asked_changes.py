@@ -13,6 +13,7 @@ from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.timeline.asked_changes import (
     DENIABLE,
     ON_CREATE_TABLE,
+    ON_MISSING_CREATE,
     ON_TRUNCATE,
     Answer,
     AskedChange,
@@ -77,9 +78,12 @@ def approval_required(timeline: TableTimeline, asked: AskedChanges) -> DataError
     )
     command = f"airflow-cdc approve PIPELINE.yaml {item.name}"
     deny = ", with --deny it is left out" if item.policy in DENIABLE else ""
+    if item.policy == ON_MISSING_CREATE:
+        deny = " as its rows describe it; or state tables.<database.table>.create"
+    value = "park" if item.policy == ON_MISSING_CREATE else "ask"
     return DataError(
         "apply.approval_required",
-        f"{item.policy} is ask: {printable(' '.join(item.statement.split()))[:_SHOWN_TEXT]}",
+        f"{item.policy} is {value}: {printable(' '.join(item.statement.split()))[:_SHOWN_TEXT]}",
         where={"table": str(item.name), "position": position},
         hint=f"`{command}` carries it out{deny}",
     )

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from airflow_provider_cdc.core.config import RunPolicy
+from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import TableName
+from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.core.printable import printable
-from airflow_provider_cdc.core.timeline.asked_changes import ON_CREATE_TABLE, AskedChanges
-from airflow_provider_cdc.core.timeline.change_kinds import TableChange, changes_of
+from airflow_provider_cdc.core.timeline.asked_changes import ON_CREATE_TABLE, ON_MISSING_CREATE, AskedChanges
+from airflow_provider_cdc.core.timeline.change_kinds import ROWS_WITHOUT_CREATE, TableChange, changes_of
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline, Timeline
 from spark_jobs.driver.base_states import BaseStates
+from spark_jobs.driver.unsettled import waiting
 
 _SHOWN_TEXT = 200  # characters of a statement
 
@@ -61,6 +64,32 @@ def demand_allowed(
         where={"table": str(first.table), "position": first.position},
         hint=f"state tables.<database.table>.{first.policy} with another value and run again",
     )
+
+
+def demand_created(
+    job: JobDocument,
+    missing: Iterable[tuple[TableName, str]],
+    state_of: Callable[[TableName], TableState],
+    policy_of: Callable[[TableName], RunPolicy | None],
+) -> None:
+    """Refuse a batch where a table without CREATE TABLE would be parked, and its ``on_missing_create`` is ``fail``.
+
+    :param missing: names whose rows wait for a CREATE TABLE, each with the position of its first row.
+    :param state_of: returns the state of such a name before the batch.
+    :raises DataError: ``apply.change_refused``.
+    """
+    for name, position in missing:
+        policy = policy_of(name)
+        if policy is None or policy.on_missing_create != "fail":
+            continue
+        if waiting(job, state_of(name), "").state == TableStatus.PARKED:
+            raise DataError(
+                "apply.change_refused",
+                f"{ROWS_WITHOUT_CREATE} of a table whose {ON_MISSING_CREATE} is fail; nothing of this batch "
+                "was applied",
+                where={"table": str(name), "position": position},
+                hint="state tables.<database.table>.create, or check source.topics and source.schema_topic",
+            )
 
 
 def _of_rows(table: TableTimeline, starts: BaseStates) -> Iterator[TableChange]:

@@ -31,7 +31,7 @@ from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.parent_tables import parents, rows_changed, waits_above
 from spark_jobs.driver.provided_files import ProvidedFiles
 from spark_jobs.driver.quarantine import Quarantine
-from spark_jobs.driver.refused_changes import demand_allowed
+from spark_jobs.driver.refused_changes import demand_allowed, demand_created
 from spark_jobs.driver.unsettled import may_go_on, set_aside, waiting
 from spark_jobs.lake.change_log import Manifest, RowGroup
 from spark_jobs.lake.storage import Storage, table_location
@@ -143,6 +143,8 @@ class ApplyPlanner:
             if not named and (state.state != TableStatus.DROPPED or state.version is not None):
                 plan.settled.append(self._replaced(plan, state))
         self._unowned(plan, doubtful)
+        missing = [(item.name, item.first) for item in plan.unowned if item.reason is None]
+        demand_created(self._job, missing, self._nameless_state, self._policy_of)
         self._collect_left_locations(plan)
         return plan
 
@@ -524,6 +526,11 @@ class ApplyPlanner:
                 plan.settled.append(
                     replace(state, state=TableStatus.DROPPED, reason=reason, waiting_since=None, rewind_to=None)
                 )
+
+    def _nameless_state(self, name: TableName) -> TableState:
+        """Return the state before the batch of a name whose rows have no table."""
+        table_id = unowned_id(name)
+        return self.states.get(table_id) or TableState(table_id, *name, "", applied_seq=self._job.seq - 1)
 
     def _unreadable(self, name: TableName, state: TableState | None) -> str | None:
         """Return why a name that no table has ever had is parked, None where it is not."""

@@ -202,7 +202,8 @@ def _random_change(
     return update(pos, id=number, v=value, **column)
 
 
-def _canal(millis: int, op: str, image: dict[str, int], old: dict[str, int] | None = None) -> Record:
+def canal_row(millis: int, op: str, image: dict[str, int], old: dict[str, int] | None = None) -> Record:
+    """Return a row of table t as Canal's flat JSON, with the types of its columns."""
     data = [{name: str(value) for name, value in image.items()}]
     was = None if old is None else [{name: str(value) for name, value in old.items()}]
     types = {"mysqlType": dict.fromkeys(image, "int"), "sqlType": dict.fromkeys(image, 4)}
@@ -215,16 +216,18 @@ def test_a_column_that_is_kept_where_a_clock_orders_rows(log: Log, lake: Path, b
     log.partitions.clear()
     script = Script(log, lake, format="canal-json", schema_topic=None, policy={"on_drop_column": "keep"})
     created = canal.ddl(0, "CREATE TABLE shop.t (id INT PRIMARY KEY, w INT, v INT)")
-    rows = [_canal(10 * number, "INSERT", {"id": number, "w": number, "v": number}) for number in (1, 2, 3)]
+    rows = [canal_row(10 * number, "INSERT", {"id": number, "w": number, "v": number}) for number in (1, 2, 3)]
     script.send(created, *rows)
     if batches > 1:
         script.sync()
-    changed = _canal(2010, "UPDATE", {"id": 2, "v": 20}, old={"v": 2})
+    changed = canal_row(2010, "UPDATE", {"id": 2, "v": 20}, old={"v": 2})
     script.send(canal.ddl(2000, "ALTER TABLE shop.t DROP COLUMN w"), changed)
     if batches > 2:
         script.sync()
-    script.send(_canal(2020, "UPDATE", {"id": 5, "v": 3}, old={"id": 3}), _canal(2030, "INSERT", {"id": 4, "v": 4}))
-    script.send(changed, _canal(2500, "UPDATE", {"id": 2, "v": 21}, old={"v": 20}))
+    script.send(
+        canal_row(2020, "UPDATE", {"id": 5, "v": 3}, old={"id": 3}), canal_row(2030, "INSERT", {"id": 4, "v": 4})
+    )
+    script.send(changed, canal_row(2500, "UPDATE", {"id": 2, "v": 21}, old={"v": 20}))
     script.sync()
     assert [state.reason for state in script.states.values()] == [""]
     assert script.rows("shop", "t") == Counter({(1, 1, 1): 1, (2, 2, 21): 1, (5, 3, 3): 1, (4, None, 4): 1})

@@ -42,6 +42,7 @@ class WithApprovals(Replay):
         job = super()._job(number, chunks)
         chance = random.Random(f"{self.case.format} {self.case.seed} asks")
         values = {name: "ask" for name in _ASKING if chance.random() < 0.5 or name == "on_drop_table"}
+        values["on_missing_create"] = chance.choice(("park", "infer"))
         return replace(job, policy=replace(job.policy, **values)) if self.case.on_drop == "ask" else job
 
     def _batch(self, number: int, chunks: list[OffsetRange], picture: Picture | None) -> list[str]:

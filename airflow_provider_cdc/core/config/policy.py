@@ -18,6 +18,7 @@ DECIDING = (
     "on_drop_column",
     "on_drop_table",
     "on_key_change",
+    "on_missing_create",
     "on_rename_column",
     "on_rename_table",
     "on_truncate",
@@ -40,6 +41,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "on_drop_column": ("apply", "keep", "fail", "ask"),
     "on_drop_table": ("keep", "apply", "fail", "ask"),
     "on_key_change": ("apply", "fail", "ask"),
+    "on_missing_create": ("infer", "park", "fail"),
     "on_rename_column": ("apply", "keep", "fail", "ask"),
     "on_rename_table": ("apply", "fail", "ask"),
     "on_truncate": ("apply", "ignore", "fail", "ask"),
@@ -65,6 +67,8 @@ class RunPolicy:
     :param on_drop_column: ``apply``, ``keep`` the column and its values, ``fail`` the batch, or ``ask``.
     :param on_drop_table: ``keep`` the content and mark it dropped, ``apply`` (empty it), ``fail`` the batch, or
         ``ask``: park the table until somebody decides.
+    :param on_missing_create: ``infer`` a table without CREATE TABLE from its rows where they state key and types,
+        ``park`` it, or ``fail`` the batch.
     :param on_rename_column: ``apply``, ``keep`` the old column next to the new one, ``fail`` the batch, or ``ask``.
     :param on_truncate: ``apply``, ``ignore``, ``fail`` the batch, or ``ask``.
     :param ddl_grace_seconds: seconds that a table waits for a schema change its rows announce, before it is parked.
@@ -95,6 +99,7 @@ class RunPolicy:
     on_drop_column: str = "apply"
     on_drop_table: str = "keep"
     on_key_change: str = "apply"
+    on_missing_create: str = "infer"
     on_rename_column: str = "apply"
     on_rename_table: str = "apply"
     on_truncate: str = "apply"

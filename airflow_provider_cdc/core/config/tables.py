@@ -32,6 +32,7 @@ class TableRule:
     on_drop_column: str | None = None
     on_drop_table: str | None = None
     on_key_change: str | None = None
+    on_missing_create: str | None = None
     on_rename_column: str | None = None
     on_rename_table: str | None = None
     on_truncate: str | None = None

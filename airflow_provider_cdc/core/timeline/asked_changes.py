@@ -17,8 +17,9 @@ from airflow_provider_cdc.core.model.schema import TableName
 ON_ADD_COLUMN, ON_CONVERT_COLUMN = "on_add_column", "on_convert_column"
 ON_CREATE_TABLE, ON_DROP_COLUMN = "on_create_table", "on_drop_column"
 ON_DROP_TABLE, ON_KEY_CHANGE = "on_drop_table", "on_key_change"
-ON_RENAME_COLUMN, ON_RENAME_TABLE = "on_rename_column", "on_rename_table"
-ON_TRUNCATE, ON_WIDEN_COLUMN = "on_truncate", "on_widen_column"
+ON_MISSING_CREATE, ON_RENAME_COLUMN = "on_missing_create", "on_rename_column"
+ON_RENAME_TABLE, ON_TRUNCATE = "on_rename_table", "on_truncate"
+ON_WIDEN_COLUMN = "on_widen_column"
 
 DENIABLE = (ON_DROP_COLUMN, ON_DROP_TABLE, ON_RENAME_COLUMN, ON_TRUNCATE)
 """Policies whose changes can be left out for good.
@@ -29,6 +30,8 @@ it all the same, and only its table stays as it was: so later statements and row
 
 RETAINING = (ON_DROP_COLUMN, ON_RENAME_COLUMN)
 """Policies whose value ``keep`` lets columns stay that the source does not have any more."""
+
+_WAITING = ("ask", "park")  # values with which a change waits for a decision; ``park`` is that of ON_MISSING_CREATE
 
 
 class Answer(StrEnum):
@@ -127,7 +130,7 @@ class AskedChanges:
     def ask(self, item: AskedChange) -> None:
         """Add a new change that waits for a decision, or stays undone, where the policy of its table says so."""
         value = self._value_of(item.name, item.policy)
-        if value == "ask":
+        if value in _WAITING:
             self._items.setdefault(item.key, item)
         elif item.policy in RETAINING and value == "keep":
             self._items.setdefault(item.key, self._by_policy(item, value))
@@ -142,7 +145,7 @@ class AskedChanges:
         """Let changes that wait be decided by policies that do not ask about them any more, except ``fail``."""
         for item in list(self._items.values()):
             value = self._value_of(item.name, item.policy)
-            if item.answer == Answer.OPEN and value not in ("", "ask", "fail"):
+            if item.answer == Answer.OPEN and value not in ("", "fail", *_WAITING):
                 self.decide(self._by_policy(item, value))
 
     def refused(self) -> list[AskedChange]:

@@ -22,12 +22,13 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
     DENIABLE,
     ON_CREATE_TABLE,
     ON_DROP_TABLE,
+    ON_MISSING_CREATE,
     ON_RENAME_TABLE,
     ON_TRUNCATE,
     Answer,
     AskedChanges,
 )
-from airflow_provider_cdc.core.timeline.change_kinds import kinds_between
+from airflow_provider_cdc.core.timeline.change_kinds import ROWS_WITHOUT_CREATE, kinds_between
 from airflow_provider_cdc.core.timeline.change_order import copies_of, in_source_order
 from airflow_provider_cdc.core.timeline.table_builder import TableBuilder, policies_of
 from airflow_provider_cdc.core.timeline.timeline import (
@@ -301,12 +302,17 @@ class TimelineBuilder:
         text = f"{change.position}|{change.order}|{name.database}|{name.table}"
         table_id = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
         self.timeline.tables[table_id] = TableTimeline(
-            table_id, [SchemaVersion(change.position, working.schema())], names=[(change.position, name)]
+            table_id,
+            [SchemaVersion(change.position, working.schema())],
+            names=[(change.position, name)],
+            from_rows=not change.statement,
         )
         self._working[table_id] = working
         self._own(change, name, table_id)
         if change.position:  # else the pipeline's own rules state it
             self._ask(change, table_id, name, ON_CREATE_TABLE, "CREATE TABLE")
+        if not change.statement:
+            self._ask(change, table_id, name, ON_MISSING_CREATE, ROWS_WITHOUT_CREATE)
 
     def _own(self, change: SchemaChange, name: TableName, table_id: str | None) -> None:
         spans = self.timeline.names.setdefault(name, [])

@@ -15,6 +15,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
     ON_DROP_COLUMN,
     ON_DROP_TABLE,
     ON_KEY_CHANGE,
+    ON_MISSING_CREATE,
     ON_RENAME_COLUMN,
     ON_RENAME_TABLE,
     ON_TRUNCATE,
@@ -22,6 +23,8 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
 )
 from airflow_provider_cdc.core.timeline.barriers import keeps_values
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
+
+ROWS_WITHOUT_CREATE = "rows without CREATE TABLE"
 
 
 class TableChange(NamedTuple):
@@ -46,6 +49,8 @@ def changes_of(table: TableTimeline) -> Iterator[TableChange]:
     """Yield what the schema changes on a table's timeline did, under its present name."""
     if table.versions[0].position:  # else the pipeline's own rules state it
         yield TableChange(table.versions[0].position, table.last_name, "CREATE TABLE", ON_CREATE_TABLE)
+    if table.from_rows:
+        yield TableChange(table.versions[0].position, table.last_name, ROWS_WITHOUT_CREATE, ON_MISSING_CREATE)
     for old, new in pairwise(table.versions):
         for statement, policy in kinds_between(old.schema, new.schema):
             yield TableChange(new.position, table.last_name, statement, policy)

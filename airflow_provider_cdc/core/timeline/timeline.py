@@ -192,6 +192,7 @@ class TableTimeline:
     :param copies: position of a statement -> positions of its copies on other partitions.
     :param asked: positions of changes that wait for a decision.
     :param denied: positions of changes that were denied: they are left out.
+    :param from_rows: whether only rows show that the table exists, and its structure.
     """
 
     table_id: str
@@ -206,6 +207,7 @@ class TableTimeline:
     copies: dict[str, list[str]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     denied: list[str] = field(default_factory=list)
+    from_rows: bool = False
 
     @property
     def name(self) -> TableName | None:
@@ -283,6 +285,7 @@ class TableTimeline:
             "copies": self.copies,
             "asked": self.asked,
             "denied": self.denied,
+            "from_rows": self.from_rows,
         }
 
     @staticmethod
@@ -301,6 +304,7 @@ class TableTimeline:
             {position: list(copies) for position, copies in data["copies"].items()},
             list(data["asked"]),
             list(data["denied"]),
+            data["from_rows"],
         )
 
 
