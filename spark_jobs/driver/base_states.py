@@ -208,7 +208,7 @@ class BaseStates:
         if not times or not is_clock_position(span.groups[0].max_position):
             return span
         name = TableName(span.groups[0].database, span.groups[0].table)
-        mine = {(group.file, group.row_group) for group in span.groups}
+        mine = {group.origin for group in span.groups}
         now = self._groups.get(name, [])
         batches = {
             seq: groups_by_name(self._history.manifest(seq)).get(name, [])
@@ -219,16 +219,16 @@ class BaseStates:
         # rows behind the first that may be repeated, however old, show whether a row fits the stored state
         first = min(group.min_position for group in (*alike, *span.groups))
         behind = [group for group in (*self.earlier_groups(name, first), *now) if group.max_position >= first]
-        by_row_group = {(group.file, group.row_group): group for group in (*alike, *behind)}
+        by_row_group = {group.origin: group for group in (*alike, *behind)}
         older = [group for row_group, group in by_row_group.items() if row_group not in mine]
         if applied_seq is None:
             return replace(span, older=older)
         unapplied = [*(group for seq, groups in batches.items() if seq > applied_seq for group in groups), *now]
-        late = {(group.file, group.row_group) for group in unapplied}
+        late = {group.origin for group in unapplied}
         return replace(
             span,
-            older=[group for group in older if (group.file, group.row_group) not in late],
-            late=[group for group in older if (group.file, group.row_group) in late],
+            older=[group for group in older if group.origin not in late],
+            late=[group for group in older if group.origin in late],
         )
 
     def _snapshots(self, timeline: TableTimeline, spans: list[Span]) -> list[tuple[str, int]]:
@@ -482,10 +482,10 @@ def _since(position: str, spans: list[Span]) -> list[Span]:
 
 def _once(spans: list[Span]) -> list[Span]:
     """Return spans without the groups that an earlier one has: a batch that replays rows names groups of others."""
-    seen: set[tuple[str, int, str, str | None]] = set()
+    seen: set[tuple[str, int, int, str, str | None]] = set()
     result = []
     for span in spans:
-        named = {(group.file, group.row_group, span.start, span.end): group for group in span.groups}
+        named = {(*group.origin, span.start, span.end): group for group in span.groups}
         groups = [group for name, group in named.items() if name not in seen]
         seen |= named.keys()
         if groups:

@@ -23,16 +23,16 @@ def with_replay(asked: Replay, landed: Manifest, history: History, is_expired: C
     :param is_expired: says whether the rows of a batch were removed.
     :param landed: what the batch read itself; what an earlier attempt took again is in it already.
     """
-    known = {(group.file, group.row_group) for group in landed.groups}
+    known = {group.origin for group in landed.groups}
     groups: list[RowGroup] = []
     for seq in history.earlier if asked.since is None else history.since_source_time(asked.since):
         if is_expired(seq):
             continue
         for group in history.manifest(seq).groups:
-            if not group.database or (group.file, group.row_group) in known:
+            if not group.database or group.origin in known:
                 continue
             if asked.selects(group.database, group.table, group.min_source_time, group.max_source_time):
-                known.add((group.file, group.row_group))
+                known.add(group.origin)
                 groups.append(group)
     rows = sum(group.rows for group in groups)
     changes = {**landed.changes, REPLAYED: landed.changes.get(REPLAYED, 0) + rows}

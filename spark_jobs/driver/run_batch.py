@@ -31,7 +31,7 @@ from spark_jobs.driver.table_planning import ApplyPlan, ApplyPlanner
 from spark_jobs.driver.table_states import displaced, failed_rebuild, states_after, still_parked, unowned
 from spark_jobs.lake.batch_log import BatchLog
 from spark_jobs.lake.begins import Begin
-from spark_jobs.lake.change_log import LandReport, Manifest, changes_by_table, merged
+from spark_jobs.lake.change_log import LandReport, Manifest, changes_by_table, forget_row_groups, merged
 from spark_jobs.lake.folded_batches import folded_range
 from spark_jobs.lake.layout import staged_folder
 from spark_jobs.lake.scratch import lake_of
@@ -312,15 +312,35 @@ def _emptied(job: JobDocument, left: TableState, storage: Storage, states: list[
 
 
 def _bundles(tasks: Sequence[ApplyTask], parallelism: int) -> list[list[ApplyTask]]:
-    """Spread tables over tasks so that none is much longer than the others; a task costs more than a small table."""
+    """Spread tables over tasks so that none is much longer than the others; a task costs more than a small table.
+
+    Small tables that are neighbours in the change log stay together: they share row groups, which a task reads once.
+    """
     count = max(1, min(len(tasks), parallelism * 3))
+    most = sum(map(_load, tasks)) / count / 8  # of neighbours: so many can still be spread evenly
+    neighbours: list[list[ApplyTask]] = []
+    load = most
+    for task in sorted(tasks, key=_first_rows):
+        if load + _load(task) > most:
+            neighbours.append([])
+            load = 0
+        neighbours[-1].append(task)
+        load += _load(task)
     bundles: list[list[ApplyTask]] = [[] for _ in range(count)]
     loads = [0] * count
-    for task in sorted(tasks, key=lambda t: -t.rows):
+    for some in sorted(neighbours, key=lambda some: -sum(map(_load, some))):
         lightest = loads.index(min(loads))
-        bundles[lightest].append(task)
-        loads[lightest] += task.rows + 2_000  # a commit costs about as much as typing so many rows
+        bundles[lightest] += some
+        loads[lightest] += sum(map(_load, some))
     return [bundle for bundle in bundles if bundle]
+
+
+def _load(task: ApplyTask) -> int:
+    return task.rows + 2_000  # a commit costs about as much as typing so many rows
+
+
+def _first_rows(task: ApplyTask) -> tuple[str, int, int]:
+    return min((group.origin for span in task.spans for group in span.groups), default=("", 0, 0))
 
 
 def _run_tasks(
@@ -377,12 +397,15 @@ def _demand_answers(reports: Mapping[str, ApplyReport]) -> None:
 
 def _apply_tasks(job: JobDocument, secrets: Secrets, bundle: Sequence[ApplyTask]) -> list[ApplyReport]:
     reports: list[ApplyReport] = []
-    for task in bundle:
-        if [report.status for report in reports[-_GIVEN_UP:]] == [ApplyStatus.UNAVAILABLE] * _GIVEN_UP:
-            # the store is away, not one table: each further one would wait for it as long
-            reports.append(replace(reports[-1], table_id=task.table_id))
-            continue
-        reports.append(apply(job, task, secrets, _stage(job, task)))
+    try:
+        for task in bundle:
+            if [report.status for report in reports[-_GIVEN_UP:]] == [ApplyStatus.UNAVAILABLE] * _GIVEN_UP:
+                # the store is away, not one table: each further one would wait for it as long
+                reports.append(replace(reports[-1], table_id=task.table_id))
+                continue
+            reports.append(apply(job, task, secrets, _stage(job, task)))
+    finally:
+        forget_row_groups()
     return reports
 
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The change log: decoded changes of every batch, parquet files of land tasks with row groups of one table each."""
+"""The change log: decoded changes of every batch, parquet files of land tasks; a row group is of one or few tables."""
 
 from __future__ import annotations
 
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -26,13 +26,19 @@ from spark_jobs.lake.storage import Storage
 # rows of several tables sorted at a time: more would leave the processor's cache, fewer leave each table crumbs
 _SORTED_TOGETHER = 20_000
 _ROW_GROUP_BYTES = 16 << 20  # in memory, of one table: held longer, rows only grow cold before they are written
+_SHARED_BYTES = 1 << 20  # in memory: tables with fewer rows than that share row groups, each of which costs as much
+_CACHED_BYTES = 64 << 20  # of shared row groups that a process read last
+_COPIED_GROUPS = 64  # of a table: slices of more shared row groups than that would hold too many rows of other tables
 _COMBINED_ROWS = 500_000  # rows without images that lie in one piece
 _KEPT_PIECES = 4  # row groups whose images a task keeps while it reads them in portions
 
 
 @dataclass(slots=True)
 class RowGroup:
-    """One table's rows in one file: a row group and the span of positions in it."""
+    """One table's rows in one file: a row group, or a part of one, and the span of positions in it.
+
+    :param start: first of its rows in the row group, which small tables share.
+    """
 
     file: str
     row_group: int
@@ -48,6 +54,12 @@ class RowGroup:
     snapshots: list[tuple[str, int]] = field(default_factory=list)
     image_bytes: int = 0  # of the rows' images in memory
     min_source_time: int | None = None
+    start: int = 0
+
+    @property
+    def origin(self) -> tuple[str, int, int]:
+        """Identify the rows: file, row group, and the first row in it."""
+        return self.file, self.row_group, self.start
 
 
 @dataclass(slots=True)
@@ -217,6 +229,7 @@ class LogWriter:
         self._pieces: dict[tuple[str, str], list[pa.Table]] = {}  # by database and table
         self._held: dict[tuple[str, str], int] = {}  # bytes of a table's pieces
         self._groups: list[RowGroup] = []
+        self._row_groups = 0  # written so far
         self.rows = self.size = 0
         self.descriptions: list[dict[str, Any]] = []
 
@@ -260,22 +273,45 @@ class LogWriter:
     def close(self) -> list[RowGroup]:
         """Write what is left and end the file; return its row groups."""
         self._sort()
-        for name in list(self._pieces):
-            self._write(name)
+        together, size = list[tuple[str, str]](), 0
+        for name in sorted(
+            self._pieces
+        ):  # in each file in the same order: tasks of neighbours read the same row groups
+            if together and size + self._held[name] > _SHARED_BYTES:
+                self._write(*together)
+                together, size = [], 0
+            together.append(name)
+            size += self._held[name]
+        if together:
+            self._write(*together)
         if self._file is not None:
             with self._storage.access(self._name):
                 self._file.close()
         return self._groups
 
-    def _write(self, name: tuple[str, str]) -> None:
-        """Write a table's pieces as one row group."""
-        del self._held[name]
-        rows = pa.concat_tables(self._pieces.pop(name)).unify_dictionaries()
+    def _write(self, *names: tuple[str, str]) -> None:
+        """Write the pieces of some tables as one row group."""
+        tables = [pa.concat_tables(self._pieces.pop(name)) for name in names]
+        for name in names:
+            del self._held[name]
+        rows = pa.concat_tables(tables).unify_dictionaries()
         with self._storage.access(self._name):
             if self._file is None:
                 self._file = self._open()
             self._file.write_table(rows, row_group_size=max(1, rows.num_rows))
-        group = _group(self._name, len(self._groups), *name, rows)
+        start = 0
+        for name, table in zip(names, tables, strict=True):
+            self._note(name, start, rows.slice(start, table.num_rows))
+            start += table.num_rows
+        self._row_groups += 1
+
+    def _note(self, name: tuple[str, str], start: int, rows: pa.Table) -> None:
+        """Note what the row group that was just written has of a table.
+
+        :param start: first of its rows in the row group.
+        """
+        group = _group(self._name, self._row_groups, *name, rows)
+        group.start = start
         group.image_bytes = rows.column("before").nbytes + rows.column("after").nbytes
         if self._with_snapshots:
             group.snapshots = _snapshots(rows)
@@ -371,16 +407,89 @@ def read_groups(
 
 def _each_group(
     storage: Storage, groups: Sequence[RowGroup], columns: Sequence[str]
-) -> Iterator[tuple[tuple[str, int], pa.Table]]:
-    """Read row groups, each with its file and number: files, and row groups of a file, by their first position."""
+) -> Iterator[tuple[RowGroup, pa.Table]]:
+    """Read row groups: files, and row groups of a file, by their first position."""
     by_file: dict[str, list[RowGroup]] = {}
     for group in sorted(groups, key=lambda group: (group.min_position, group.row_group)):
         by_file.setdefault(group.file, []).append(group)
+    copied = len(groups) > _COPIED_GROUPS
     for name, of_file in by_file.items():
-        with _opened(storage, name) as file:
+        with _RowGroupReader(storage, name) as reader:
             for group in of_file:
-                rows = file.read_row_group(group.row_group, columns=list(columns), use_threads=False)
-                yield (name, group.row_group), rows
+                yield group, reader.read(group, columns, copied=copied)
+
+
+class _RowGroupReader:
+    """Read row groups of one file, which is opened only for those that are not in memory."""
+
+    def __init__(self, storage: Storage, name: str) -> None:
+        self._storage, self._name = storage, name
+        self._closing = ExitStack()
+        self._file: pq.ParquetFile | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> bool | None:
+        return self._closing.__exit__(*error)
+
+    def read(self, group: RowGroup, columns: Sequence[str], *, copied: bool = False) -> pa.Table:
+        """Return the rows of a row group, or of the part of it that a table has.
+
+        :param copied: whether they may not hold the rows of other tables in memory.
+        """
+        key = (self._storage.root, self._name, group.row_group, *columns)
+        rows = _SHARED.rows(key)
+        if rows is None:
+            if self._file is None:
+                self._file = self._closing.enter_context(_opened(self._storage, self._name))
+            rows = self._file.read_row_group(group.row_group, columns=list(columns), use_threads=False)
+            if rows.num_rows > group.rows:
+                _SHARED.add(key, rows)
+        if rows.num_rows == group.rows:
+            return rows
+        rows = rows.slice(group.start, group.rows)
+        return rows.take(pa.array(np.arange(len(rows)))) if copied else rows
+
+
+class SharedRowGroups:
+    """Row groups of several small tables that a process read last: tasks of neighbouring tables read the same ones.
+
+    :param limit: bytes in memory.
+    """
+
+    def __init__(self, limit: int = _CACHED_BYTES) -> None:
+        self._limit, self._size = limit, 0
+        self._rows = OrderedDict[tuple[Any, ...], pa.Table]()
+
+    def rows(self, key: tuple[Any, ...]) -> pa.Table | None:
+        """Return the columns of a row group, None where they are not in memory.
+
+        :param key: root, file, number and columns; no file is written twice.
+        """
+        if key in self._rows:
+            self._rows.move_to_end(key)
+        return self._rows.get(key)
+
+    def add(self, key: tuple[Any, ...], rows: pa.Table) -> None:
+        """Take a row group that was read; forget those that were not used for longest."""
+        self._rows[key] = rows
+        self._size += rows.nbytes
+        while len(self._rows) > 1 and self._size > self._limit:
+            self._size -= self._rows.popitem(last=False)[1].nbytes
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._rows.clear()
+        self._size = 0
+
+
+_SHARED = SharedRowGroups()
+
+
+def forget_row_groups() -> None:
+    """Give back the memory of row groups that a task read for several tables."""
+    _SHARED.clear()
 
 
 @contextmanager
@@ -446,21 +555,19 @@ class StoredImages:
 
     def __init__(self, storage: Storage, name: str) -> None:
         self._storage, self._name = storage, name
-        self._row_groups: list[tuple[str, int]] = []
-        self._rows: list[int] = []
+        self._groups: list[RowGroup] = []
         self._read: dict[int, pa.Array] = {}  # the last pieces
         self.nbytes = 0
 
-    def add(self, row_group: tuple[str, int], images: pa.ChunkedArray) -> None:
+    def add(self, group: RowGroup, images: pa.ChunkedArray) -> None:
         """Note a row group that was read."""
-        self._row_groups.append(row_group)
-        self._rows.append(len(images))
+        self._groups.append(group)
         self.nbytes += images.nbytes
 
     @property
     def lengths(self) -> IntArray:
         """Rows of each row group."""
-        lengths: IntArray = np.array(self._rows, dtype=np.int64)
+        lengths: IntArray = np.array([group.rows for group in self._groups], dtype=np.int64)
         return lengths
 
     def __getitem__(self, piece: int) -> pa.Array:
@@ -468,9 +575,9 @@ class StoredImages:
         if piece not in self._read:
             while len(self._read) >= _KEPT_PIECES:
                 del self._read[next(iter(self._read))]
-            name, number = self._row_groups[piece]
-            with _opened(self._storage, name) as file:
-                images = file.read_row_group(number, columns=[self._name], use_threads=False).column(0)
+            group = self._groups[piece]
+            with _RowGroupReader(self._storage, group.file) as reader:
+                images = reader.read(group, [self._name]).column(0)
             self._read[piece] = images.chunk(0) if images.num_chunks == 1 else images.combine_chunks()
         return self._read[piece]
 
@@ -489,12 +596,12 @@ def read_without_images(
     :param images: takes where they are stored.
     """
     tables, small = [], list[pa.Table]()
-    for row_group, rows in _each_group(storage, groups, columns):
+    for group, rows in _each_group(storage, groups, columns):
         start = int(next(iter(images.values())).lengths.sum())
         table = rows.drop_columns(list(images))
         table = table.append_column(STORED_ROW, pa.array(np.arange(start, start + rows.num_rows)))
         for name, stored in images.items():
-            stored.add(row_group, rows.column(name))
+            stored.add(group, rows.column(name))
         if before_of is not None:
             rows = _only_before(rows, before_of)
         for name in images:

@@ -78,8 +78,11 @@ def write_again(
     numbers = Begins(begins)
     name = groups[0].file
     with storage.access(name) as path, pq.ParquetFile(path, filesystem=storage.filesystem) as file:
+        number, every = -1, CHANGE_SCHEMA.empty_table()
         for group in groups:
-            rows = file.read_row_group(group.row_group, use_threads=False).cast(CHANGE_SCHEMA)
+            if group.row_group != number:  # small tables share one
+                number, every = group.row_group, file.read_row_group(group.row_group, use_threads=False)
+            rows = every.slice(group.start, group.rows).cast(CHANGE_SCHEMA)
             for batch in rows.combine_chunks().to_batches():
                 if group.database:
                     writer.add(numbers.fill(batch))

@@ -98,10 +98,10 @@ class TableChanges:
 
         :param fresh: the changes of all spans.
         """
-        applied = {(group.file, group.row_group) for span in self._task.context for group in span.groups}
+        applied = {group.origin for span in self._task.context for group in span.groups}
         spans = []
         for span in self._task.spans:
-            groups = [group for group in span.groups if (group.file, group.row_group) not in applied]
+            groups = [group for group in span.groups if group.origin not in applied]
             spans.append(replace(span, groups=groups))
         if all(len(new.groups) == len(span.groups) for new, span in zip(spans, self._task.spans, strict=True)):
             return fresh

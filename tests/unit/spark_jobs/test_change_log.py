@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of the change log: row groups of one table each, none longer than is good to hold."""
+"""Files of the change log: row groups of one table or several small ones, none longer than is good to hold."""
 
 from __future__ import annotations
 
@@ -74,10 +74,56 @@ def test_long_tables_are_several_row_groups_with_their_own_spans(
     assert reported == {(table, f"columns of {table}"): f"{number:08d}" for number, table in enumerate(tables)}
 
 
-def test_short_tables_are_a_row_group_each(tmp_path: Path) -> None:
-    storage, _, groups = written(tmp_path, batch(["a", "b", "a"]), batch(["b"], 3))
-    assert [(group.table, group.rows, group.row_group) for group in groups] == [("a", 2, 0), ("b", 2, 1)]
-    assert [offsets(storage, [group]) for group in groups] == [[0, 2], [1, 3]]
+def parts(groups: list[RowGroup]) -> list[tuple[str, int, int, int]]:
+    return [(group.table, group.row_group, group.start, group.rows) for group in groups]
+
+
+def test_short_tables_share_a_row_group(tmp_path: Path) -> None:
+    storage, _, groups = written(tmp_path, batch(["b", "a", "b"]), batch(["a"], 3))
+    assert parts(groups) == [("a", 0, 0, 2), ("b", 0, 2, 2)]
+    assert [offsets(storage, [group]) for group in groups] == [[1, 3], [0, 2]]
+    assert [(group.min_position, group.max_position) for group in groups] == [
+        ("00000001", "00000003"),
+        ("00000000", "00000002"),
+    ]
+    assert [group.image_bytes // 1000 for group in groups] == [2, 2]
+
+
+def test_tables_share_a_row_group_up_to_a_number_of_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(change_log, "_SHARED_BYTES", 4_000)
+    storage, _, groups = written(tmp_path, batch(["a", "b", "c", "c", "c", "c", "c", "d"]))
+    assert parts(groups) == [("a", 0, 0, 1), ("b", 0, 1, 1), ("c", 1, 0, 5), ("d", 2, 0, 1)]
+    assert [offsets(storage, [group]) for group in groups] == [[0], [1], [2, 3, 4, 5, 6], [7]]
+
+
+def test_a_shared_row_group_is_read_once_for_its_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage, _, groups = written(tmp_path, batch(["a", "b", "c"]))
+    read, real = [], pq.ParquetFile.read_row_group
+    monkeypatch.setattr(
+        pq.ParquetFile, "read_row_group", lambda file, number, **more: read.append(number) or real(file, number, **more)
+    )
+    assert [offsets(storage, [group]) for group in groups] == [[0], [1], [2]]
+    assert read == [0]
+    change_log.forget_row_groups()
+    assert offsets(storage, groups[1:]) == [1, 2]
+    assert read == [0, 0]
+
+
+def test_shared_row_groups_are_forgotten_when_they_are_too_large_together() -> None:
+    rows, shared = pa.table({"a": list(range(100))}), change_log.SharedRowGroups(limit=2_000)
+    for number in range(3):
+        shared.add((number,), rows)
+        shared.rows((0,))
+    assert [shared.rows((number,)) is not None for number in range(3)] == [True, False, True]
+
+
+def test_rows_of_many_row_groups_do_not_hold_other_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(change_log, "_COPIED_GROUPS", 1)
+    storage, _, first = written(tmp_path, batch(["a"] + ["b"] * 9))
+    _, _, second = written(tmp_path, batch(["a"] + ["b"] * 9, 10))
+    rows = read_groups(storage, [first[0], second[0]], ["offset", "after"])
+    assert rows.column("offset").to_pylist() == [0, 10]
+    assert rows.get_total_buffer_size() < 5_000
 
 
 def test_nothing_taken_leaves_no_file(tmp_path: Path) -> None:
@@ -87,7 +133,8 @@ def test_nothing_taken_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_a_footer_is_parsed_once_for_all_tables_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names, parsed, parse = [f"table {n}" for n in range(20)], [], pq.read_metadata
+    monkeypatch.setattr(change_log, "_SHARED_BYTES", 1)
+    names, parsed, parse = [f"table {n:02}" for n in range(20)], [], pq.read_metadata
     monkeypatch.setattr(change_log.pq, "read_metadata", lambda file: parsed.append(file) or parse(file))
     monkeypatch.setattr(change_log, "_FOOTERS", change_log.Footers())
     storage, _, groups = written(tmp_path, batch(names))
