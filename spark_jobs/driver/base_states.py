@@ -75,10 +75,17 @@ class BaseStates:
     ) -> None:
         self._was, self._now, self._seq, self._groups, self._history = was, now, seq, groups, history
         self._announced = announced
+        self._earlier_groups: dict[int, dict[TableName, list[RowGroup]]] = {}  # by batch
 
     def spans(self, timeline: TableTimeline) -> list[Span]:
         """Return what this batch holds of a table."""
         return self._spans(timeline, self._groups)
+
+    def _groups_of(self, seq: int) -> dict[TableName, list[RowGroup]]:
+        """Return what an earlier batch holds, by table."""
+        if seq not in self._earlier_groups:
+            self._earlier_groups[seq] = groups_by_name(self._history.manifest(seq))
+        return self._earlier_groups[seq]
 
     def clears(self, timeline: TableTimeline, since: str, spans: list[Span]) -> list[str]:
         """Return where rows of the log say TRUNCATE, at the earliest at a position."""
@@ -123,13 +130,13 @@ class BaseStates:
 
     def spans_of(self, timeline: TableTimeline, seqs: Iterable[int]) -> list[Span]:
         """Return what earlier batches hold of a table."""
-        return [span for seq in seqs for span in self._spans(timeline, groups_by_name(self._history.manifest(seq)))]
+        return [span for seq in seqs for span in self._spans(timeline, self._groups_of(seq))]
 
     def earlier_groups(self, name: TableName, position: str) -> list[RowGroup]:
         """Return what earlier batches hold of a name from a position on."""
         earlier = []
         for seq in self._history.since(position):
-            groups = groups_by_name(self._history.manifest(seq)).get(name, [])
+            groups = self._groups_of(seq).get(name, [])
             earlier += [group for group in groups if group.max_position >= position]
         return earlier
 
@@ -210,10 +217,7 @@ class BaseStates:
         name = TableName(span.groups[0].database, span.groups[0].table)
         mine = {group.origin for group in span.groups}
         now = self._groups.get(name, [])
-        batches = {
-            seq: groups_by_name(self._history.manifest(seq)).get(name, [])
-            for seq in self._history.since_source_time(min(times))
-        }
+        batches = {seq: self._groups_of(seq).get(name, []) for seq in self._history.since_source_time(min(times))}
         known = [*(group for groups in batches.values() for group in groups), *now]
         alike = [group for group in known if (group.max_source_time or 0) >= min(times)]
         # rows behind the first that may be repeated, however old, show whether a row fits the stored state
@@ -263,7 +267,7 @@ class BaseStates:
         """
         first = self._seq
         for seq in self._history.since(earliest_unordered(back_to)):
-            spans = self._spans(timeline, groups_by_name(self._history.manifest(seq)))
+            spans = self._spans(timeline, self._groups_of(seq))
             if any(reaches(group.max_position, back_to) for span in spans for group in span.groups):
                 first = seq
                 break
@@ -274,7 +278,7 @@ class BaseStates:
         """Return whether a state holds all rows of its batches: some may have come before the DDL that names them."""
         for seq in self._history.since(state.applied_position):
             if seq <= state.applied_seq:
-                for span in self._spans(timeline, groups_by_name(self._history.manifest(seq))):
+                for span in self._spans(timeline, self._groups_of(seq)):
                     ends = (min(group.max_position, span.end or group.max_position) for group in span.groups)
                     if max(ends) > state.applied_position:
                         return False
@@ -305,7 +309,7 @@ class BaseStates:
         context, late_from = [], min(begins)
         for seq in self._history.since(late_from):
             if seq <= base.applied_seq:
-                for span in self._spans(timeline, groups_by_name(self._history.manifest(seq))):
+                for span in self._spans(timeline, self._groups_of(seq)):
                     groups = [group for group in span.groups if group.max_position >= late_from]
                     if groups:
                         context.append(replace(span, groups=groups))
@@ -413,7 +417,7 @@ class BaseStates:
         """Return whether an applied batch holds rows of this table from a position on, maybe under an unknown name."""
         for seq in self._history.since(earliest_unordered(position)):
             if seq <= applied_seq:
-                spans = self._spans(timeline, groups_by_name(self._history.manifest(seq)))
+                spans = self._spans(timeline, self._groups_of(seq))
                 if any(reaches(group.max_position, position) for span in spans for group in span.groups):
                     return True
         return False

@@ -117,6 +117,9 @@ class ApplyPlanner:
         new = self.fresh or self.asked.news()
         self.now = build_timeline([*known, *self.fresh], server, self.asked) if new else self._was
         self.states = {state.table_id: state for state in job.states}  # as known before the batch
+        self._ids_at: dict[str, set[str]] = {}  # ids of the tables that are, or were, at a location
+        for state in job.states:
+            self._ids_at.setdefault(state.location, set()).add(state.table_id)
         self._history = history
         announced = job.schema_topic is not None
         self._starts = BaseStates(self._was, self.now, job.seq, self._by_name, history, announced)
@@ -383,6 +386,7 @@ class ApplyPlanner:
         """
         timeline = self.now.tables[task.table_id]
         self.states[task.table_id] = held
+        self._ids_at.setdefault(held.location, set()).add(task.table_id)
         changed_at = self._starts.first_difference(task.table_id, held)
         return self._task(timeline, held, self._starts.spans(timeline), changed_at)
 
@@ -423,7 +427,8 @@ class ApplyPlanner:
 
     def _expected(self, location: str) -> int | None:
         """Return the newest version that a table of ours made at a location; a rebuild may have begun them again."""
-        here = [state for state in self.states.values() if state.location == location and state.version is not None]
+        known = (self.states[table_id] for table_id in self._ids_at.get(location, ()))
+        here = [state for state in known if state.location == location and state.version is not None]
         since = max((state.rebuilt_seq for state in here), default=0)
         return max(
             (state.version for state in here if state.applied_seq >= since and state.version is not None), default=None

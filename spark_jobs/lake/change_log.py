@@ -25,6 +25,7 @@ from spark_jobs.lake.storage import Storage
 
 # rows of several tables sorted at a time: more would leave the processor's cache, fewer leave each table crumbs
 _SORTED_TOGETHER = 20_000
+_ROWS_EACH = 50  # of each table sorted at a time, on average: of thousands of tables more rows are sorted together
 _ROW_GROUP_BYTES = 16 << 20  # in memory, of one table: held longer, rows only grow cold before they are written
 _SHARED_BYTES = 1 << 20  # in memory: tables with fewer rows than that share row groups, each of which costs as much
 _CACHED_BYTES = 64 << 20  # of shared row groups that a process read last
@@ -230,6 +231,7 @@ class LogWriter:
         self._held: dict[tuple[str, str], int] = {}  # bytes of a table's pieces
         self._groups: list[RowGroup] = []
         self._row_groups = 0  # written so far
+        self._tables = 0  # that the last rows of several tables were of
         self.rows = self.size = 0
         self.descriptions: list[dict[str, Any]] = []
 
@@ -242,7 +244,7 @@ class LogWriter:
             self._hold(name, pa.Table.from_batches([batch]), batch.nbytes)
             return
         self._mixed.append(batch)
-        if sum(map(len, self._mixed)) >= _SORTED_TOGETHER:
+        if sum(map(len, self._mixed)) >= max(_SORTED_TOGETHER, _ROWS_EACH * self._tables):
             self._sort()
 
     def add_errors(self, batch: pa.RecordBatch) -> None:
@@ -255,14 +257,21 @@ class LogWriter:
         """Take changes of one key bucket of a table; the bucket's number stands in its row groups for the table."""
         self._hold(("", str(number)), rows.cast(CHANGE_SCHEMA), rows.nbytes)
 
-    def _sort(self) -> None:
-        """Give each table its own of the batches that have several."""
+    def _sort(self, *, last: bool = False) -> None:
+        """Give each table its own of the batches that have several, unless more of them are to come first."""
         if not self._mixed:
             return
-        each = sum(batch.nbytes for batch in self._mixed) // max(1, sum(map(len, self._mixed)))
-        for name, rows in _by_table(pa.Table.from_batches(self._mixed).unify_dictionaries()):
-            self._hold(name, rows, each * len(rows))
+        rows = pa.Table.from_batches(self._mixed).unify_dictionaries()
+        self._tables = len(rows.column("table").chunk(0).dictionary)
+        if len(rows) < _ROWS_EACH * self._tables and not last:
+            return
+        each = max(1, sum(batch.nbytes for batch in self._mixed) // max(1, len(rows)))
         self._mixed = []
+        most = max(1, self._row_group_bytes // each)
+        for name, mine in _by_table(rows):
+            for start in range(0, len(mine), most):
+                part = mine.slice(start, most)
+                self._hold(name, part, each * len(part))
 
     def _hold(self, name: tuple[str, str], rows: pa.Table, size: int) -> None:
         self._pieces.setdefault(name, []).append(rows)
@@ -272,7 +281,7 @@ class LogWriter:
 
     def close(self) -> list[RowGroup]:
         """Write what is left and end the file; return its row groups."""
-        self._sort()
+        self._sort(last=True)
         together, size = list[tuple[str, str]](), 0
         for name in sorted(
             self._pieces
@@ -299,25 +308,21 @@ class LogWriter:
             if self._file is None:
                 self._file = self._open()
             self._file.write_table(rows, row_group_size=max(1, rows.num_rows))
-        start = 0
-        for name, table in zip(names, tables, strict=True):
-            self._note(name, start, rows.slice(start, table.num_rows))
-            start += table.num_rows
+        self._note(names, rows, [len(table) for table in tables])
         self._row_groups += 1
 
-    def _note(self, name: tuple[str, str], start: int, rows: pa.Table) -> None:
-        """Note what the row group that was just written has of a table.
+    def _note(self, names: Sequence[tuple[str, str]], rows: pa.Table, lengths: Sequence[int]) -> None:
+        """Note what the row group that was just written has of each table.
 
-        :param start: first of its rows in the row group.
+        :param lengths: rows of each table, which lie one behind the other.
         """
-        group = _group(self._name, self._row_groups, *name, rows)
-        group.start = start
-        group.image_bytes = rows.column("before").nbytes + rows.column("after").nbytes
-        if self._with_snapshots:
-            group.snapshots = _snapshots(rows)
-        self._groups.append(group)
-        if self._described and name[0]:
-            self._describe(*name, rows)
+        groups = _groups(self._name, self._row_groups, names, rows, lengths)
+        self._groups += groups
+        if self._with_snapshots and pc.index(rows.column("op").cast(pa.string()), "snapshot").as_py() >= 0:
+            for group in groups:
+                group.snapshots = _snapshots(rows.slice(group.start, group.rows))
+        if self._described:
+            self._describe(names, rows, lengths)
 
     def _open(self) -> pq.ParquetWriter:
         return pq.ParquetWriter(
@@ -329,11 +334,14 @@ class LogWriter:
             write_statistics=False,
         )
 
-    def _describe(self, database: str, table: str, rows: pa.Table) -> None:
+    def _describe(self, names: Sequence[tuple[str, str]], rows: pa.Table, lengths: Sequence[int]) -> None:
         """Note each distinct description of a table's columns with the first position that has it."""
         times = rows.select(["columns", "position"]).append_column("time", rows.column("source_time").cast(pa.int64()))
-        for row in times.group_by("columns").aggregate([("position", "min"), ("time", "max")]).to_pylist():
-            if row["columns"] is not None:
+        times = times.append_column("number", _numbers(lengths))
+        described = times.group_by(["number", "columns"], use_threads=False)
+        for row in described.aggregate([("position", "min"), ("time", "max")]).to_pylist():
+            database, table = names[row["number"]]
+            if row["columns"] is not None and database:
                 description = {
                     "columns": row["columns"],
                     "position": row["position_min"] or "",
@@ -369,15 +377,51 @@ def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:
     return np.concatenate(codes).astype(np.int64), words
 
 
-def _group(name: str, number: int, database: str, table: str, rows: pa.Table) -> RowGroup:
-    span = pc.min_max(rows.column("position")).as_py()
-    times = pc.min_max(rows.column("source_time").cast(pa.int64())).as_py()
-    ops = rows.column("op").cast(pa.string())
-    truncated = rows.filter(pc.equal(ops, "truncate")).column("position").to_pylist()
-    removals = pc.sum(pc.is_in(ops, pa.array(["delete", "update"]))).as_py() or 0
-    origin = (name, number, database, table, rows.num_rows)
-    positions = span["min"] or "", span["max"] or ""
-    return RowGroup(*origin, *positions, times["max"], truncated, removals, min_source_time=times["min"])
+def _numbers(lengths: Sequence[int]) -> pa.ChunkedArray:
+    """Return for each row the number of its table, where tables lie one behind the other."""
+    return pa.chunked_array([np.repeat(np.arange(len(lengths)), lengths)])
+
+
+def _groups(
+    file: str, row_group: int, names: Sequence[tuple[str, str]], rows: pa.Table, lengths: Sequence[int]
+) -> list[RowGroup]:
+    """Return what a row group has of each table.
+
+    :param names: database and table of each.
+    :param lengths: rows of each table, which lie one behind the other.
+    """
+    numbers, ops = _numbers(lengths), rows.column("op").cast(pa.string())
+    removals = pc.fill_null(pc.is_in(ops, pa.array(["delete", "update"])), False).cast(pa.int64())
+    columns = {"number": numbers, "position": rows.column("position"), "removals": removals}
+    facts = pa.table({**columns, "time": rows.column("source_time").cast(pa.int64())})
+    bounds = [("position", "min"), ("position", "max"), ("time", "min"), ("time", "max"), ("removals", "sum")]
+    by_number = facts.group_by("number", use_threads=False).aggregate(bounds)
+    truncates = facts.filter(pc.equal(ops, "truncate"))
+    clears: list[list[str]] = [[] for _ in names]
+    for number, position in zip(*(truncates.column(name).to_pylist() for name in ("number", "position")), strict=True):
+        clears[number].append(position)
+    groups, start = [], 0
+    for fact in by_number.to_pylist():
+        at = int(fact["number"])
+        database, table = names[at]
+        group = RowGroup(
+            file,
+            row_group,
+            database,
+            table,
+            lengths[at],
+            fact["position_min"] or "",
+            fact["position_max"] or "",
+            fact["time_max"],
+            clears[at],
+            fact["removals_sum"],
+            min_source_time=fact["time_min"],
+            start=start,
+        )
+        group.image_bytes = sum(rows.column(name).slice(start, group.rows).nbytes for name in ("before", "after"))
+        groups.append(group)
+        start += group.rows
+    return groups
 
 
 def _snapshots(rows: pa.Table) -> list[tuple[str, int]]:

@@ -21,7 +21,7 @@ from airflow_provider_cdc.core.timeline.unordered import REASON, TWICE
 def new_changes(
     known: Sequence[SchemaChange],
     read: Iterable[SchemaChange],
-    observed: Iterable[SchemaChange],
+    observed: Sequence[SchemaChange],
     *,
     exact: bool,
     server: Server | None = None,
@@ -163,9 +163,11 @@ def _truncates(change: SchemaChange) -> bool:
 
 
 def _new_structures(
-    known: Sequence[SchemaChange], observed: Iterable[SchemaChange], server: Server | None
+    known: Sequence[SchemaChange], observed: Sequence[SchemaChange], server: Server | None
 ) -> list[SchemaChange]:
     """Return the observed structures of unknown tables, and those that differ; most batches only repeat known ones."""
+    if not observed:
+        return []
     timeline = build_timeline(known, server)
     latest: dict[TableName, Any] = {}
     for change in known:

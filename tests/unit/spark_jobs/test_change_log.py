@@ -126,6 +126,41 @@ def test_rows_of_many_row_groups_do_not_hold_other_tables(tmp_path: Path, monkey
     assert rows.get_total_buffer_size() < 5_000
 
 
+def test_of_many_tables_more_rows_are_sorted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(change_log, "_SORTED_TOGETHER", 20)
+    sorted_rows, real = [], change_log._by_table
+    monkeypatch.setattr(change_log, "_by_table", lambda rows: sorted_rows.append(len(rows)) or real(rows))
+    names = [f"table {n}" for n in range(10)]
+    storage, _, groups = written(tmp_path, *(batch(names, 10 * n) for n in range(130)))
+    assert sorted_rows == [500, 500, 300]
+    assert {group.table: offsets(storage, [group]) for group in groups} == {
+        name: list(range(n, 1300, 10)) for n, name in enumerate(names)
+    }
+
+
+def test_a_large_table_among_many_small_ones_keeps_its_row_groups_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_log, "_ROW_GROUP_BYTES", 20_000)
+    storage, _, groups = written(tmp_path, batch([*(f"small {n}" for n in range(5)), *["large"] * 95]))
+    large = [group for group in groups if group.table == "large"]
+    assert len(large) == 3
+    assert offsets(storage, large) == list(range(5, 100))
+    assert offsets(storage, [group for group in groups if group.table == "small 3"]) == [3]
+
+
+def test_row_groups_state_facts_of_each_table(tmp_path: Path) -> None:
+    operations = [("a", "truncate", 5), ("b", "delete", None), ("a", "update", 3), ("b", "insert", None)]
+    rows = [
+        {"op": op, "database": "shop", "table": table, "position": f"{n}", "source_time": time, "kind": "row"}
+        for n, (table, op, time) in enumerate(operations)
+    ]
+    _, writer, (a, b) = written(tmp_path, pa.RecordBatch.from_pylist(rows, CHANGE_SCHEMA))
+    assert (a.table, a.clears, a.removals, a.min_source_time, a.max_source_time) == ("a", ["0"], 1, 3, 5)
+    assert (b.table, b.clears, b.removals, b.min_source_time, b.max_source_time) == ("b", [], 1, None, None)
+    assert writer.descriptions == []
+
+
 def test_nothing_taken_leaves_no_file(tmp_path: Path) -> None:
     _, _, groups = written(tmp_path)
     assert groups == []
