@@ -19,7 +19,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
     AskedChange,
     AskedChanges,
 )
-from airflow_provider_cdc.core.timeline.change_kinds import changes_of
+from airflow_provider_cdc.core.timeline.change_kinds import TakenChanges
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
 from spark_jobs.driver.batch_history import History
 from spark_jobs.lake.change_log import RowGroup
@@ -50,8 +50,8 @@ def asked_changes(
             return ""
         return str(getattr(job.tables.policy(name, job.policy), policy))
 
-    taken = {change.key for table in was.tables.values() for change in changes_of(table)}
-    asked = AskedChanges(history.asked(), value, {change.position for change in fresh}, taken, job.created_at)
+    new = {change.position for change in fresh}
+    asked = AskedChanges(history.asked(), value, new, TakenChanges(was).has, job.created_at)
     for document in approvals:
         asked.decide(AskedChange.from_document(document))
     asked.settle()

@@ -52,7 +52,11 @@ def demand_allowed(
         refused += [change for change in changes if was.tables or change.policy != ON_CREATE_TABLE]
         if policy.on_truncate == "fail":
             refused += _of_rows(table, starts)
-    refused = [change for change in refused if change.key not in named and not asked.is_taken(*change.key)]
+    refused = [
+        change
+        for change in refused
+        if change.key not in named and not asked.is_taken(change.position, change.table, change.policy)
+    ]
     refused = sorted([*refused, *waiting])
     if not refused:
         return

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -127,3 +128,48 @@ def test_a_create_in_time_is_not_refused(log: Log, lake: Path) -> None:
 
 def _insert(number: int, pos: int) -> Record:
     return row("c", "n", pos, {"id": number, "v": number}, key=("id",))
+
+
+def _older(script: Script) -> None:
+    """Send and sync a row of another partition that is older than the one that made the table known."""
+    older = canal_row(10, "INSERT", {"id": 2, "v": 2})
+    script.send(replace(older, partition=1))
+    script.sync()
+
+
+@pytest.mark.parametrize("value", ["park", "fail"])
+def test_an_older_row_of_a_table_that_a_batch_took_changes_nothing_about_that(log: Log, lake: Path, value: str) -> None:
+    script = script_of(log, lake, "infer", "canal-json")
+    script.send(canal_row(2000, "INSERT", {"id": 1, "v": 1}))
+    script.sync()
+    script.policy = {"on_missing_create": value}
+    _older(script)
+    assert script.rows("shop", "t") == TWO
+    assert script.waiting("t") == []
+
+
+def test_an_older_row_of_a_table_that_waits_lets_it_wait_on(log: Log, lake: Path) -> None:
+    script = script_of(log, lake, "park", "canal-json")
+    script.send(canal_row(2000, "INSERT", {"id": 1, "v": 1}))
+    script.sync()
+    _older(script)
+    assert script.rows("shop", "t") is None
+    while script.waiting("t"):
+        script.decide("t", Answer.APPLY)
+    assert script.rows("shop", "t") == TWO
+
+
+@pytest.mark.parametrize("value", ["ask", "fail"])
+@pytest.mark.parametrize("late", ["row", "statement"])
+def test_a_create_that_comes_after_rows_made_its_table_known_is_no_new_table(
+    log: Log, lake: Path, value: str, late: str
+) -> None:
+    script = script_of(log, lake, "infer", "canal-json")
+    script.send(canal.ddl(0, "CREATE TABLE shop.u (id INT PRIMARY KEY)"), canal_row(2000, "INSERT", {"id": 1, "v": 1}))
+    script.sync()
+    script.policy = {"on_create_table": value}
+    if late == "statement":
+        script.send(canal.ddl(5, "CREATE TABLE shop.t (id INT PRIMARY KEY, v INT)", partition=1))
+    _older(script)
+    assert script.waiting("t") == []
+    assert script.rows("shop", "t") == TWO

@@ -112,5 +112,6 @@ def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(
         assert (line["event"], line["policy"]) == (event, policy)
         assert line["detail"].startswith(words)
         assert line["statement"]
+    assert [version["policy"] for version in history["x"]["versions"]] == ["apply", "ask"]
     assert site.launch("rebuild", "shop.t", "shop.u").answer().code == 0
     assert [ids(site, table) for table in "tu"] == [[2], [1, 2]]

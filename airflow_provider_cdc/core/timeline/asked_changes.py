@@ -101,8 +101,8 @@ class AskedChanges:
     :param value_of: returns the value of a table's policy, empty where the pipeline does not select the table; None
         where nothing new is asked.
     :param fresh: positions of the changes that are new in the batch; they decide about deniable changes.
-    :param taken: position and policy of the changes that earlier batches took; they decide about all others, because
-        a statement behind one that waits may show only later what it does.
+    :param is_taken: returns whether an earlier batch took a change, by its position, table and policy; it decides about
+        all others, because a statement behind one that waits may show only later what it does.
     :param at: time of what policies decide, ISO.
     """
 
@@ -111,18 +111,18 @@ class AskedChanges:
         known: Iterable[AskedChange] = (),
         value_of: Callable[[TableName, str], str] | None = None,
         fresh: Collection[str] = (),
-        taken: Collection[tuple[str, str]] = (),
+        is_taken: Callable[[str, TableName, str], bool] | None = None,
         at: str = "",
     ) -> None:
         self._known = {item.key: item for item in known}
         self._items = dict(self._known)
         self._value_of, self._at = value_of or (lambda name, policy: ""), at
-        self._fresh, self._taken = fresh, taken
+        self._fresh, self.is_taken = fresh, is_taken or (lambda position, name, policy: False)
 
     def answer(self, position: str, name: TableName, policy: str, statement: str) -> Answer:
         """Return what was decided about a change; ask about a new one where the policy of its table says so."""
         item = AskedChange(position, *name, policy, statement)
-        is_new = position in self._fresh if policy in DENIABLE else not self.is_taken(position, policy)
+        is_new = position in self._fresh if policy in DENIABLE else not self.is_taken(position, name, policy)
         if item.key not in self._items and is_new:
             self.ask(item)
         return self._items.get(item.key, replace(item, answer=Answer.APPLY)).answer
@@ -156,10 +156,6 @@ class AskedChanges:
     def _by_policy(self, item: AskedChange, value: str) -> AskedChange:
         answer = Answer.DENY if item.policy in RETAINING and value == "keep" else Answer.APPLY
         return replace(item, answer=answer, by=f"policy {item.policy}: {value}", at=self._at)
-
-    def is_taken(self, position: str, policy: str) -> bool:
-        """Return whether an earlier batch took a change."""
-        return (position, policy) in self._taken
 
     def every(self) -> list[AskedChange]:
         """Return all changes by position."""

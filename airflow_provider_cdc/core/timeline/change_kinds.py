@@ -22,7 +22,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
     ON_WIDEN_COLUMN,
 )
 from airflow_provider_cdc.core.timeline.barriers import keeps_values
-from airflow_provider_cdc.core.timeline.timeline import TableTimeline
+from airflow_provider_cdc.core.timeline.timeline import TableTimeline, Timeline
 
 ROWS_WITHOUT_CREATE = "rows without CREATE TABLE"
 
@@ -46,11 +46,12 @@ class TableChange(NamedTuple):
 
 
 def changes_of(table: TableTimeline) -> Iterator[TableChange]:
-    """Yield what the schema changes on a table's timeline did, under its present name."""
-    if table.versions[0].position:  # else the pipeline's own rules state it
-        yield TableChange(table.versions[0].position, table.last_name, "CREATE TABLE", ON_CREATE_TABLE)
+    """Yield what a table's schema changes did: its begin under its first name, the rest under its last."""
+    begin, first_name = table.versions[0].position, next(name for _, name in table.names if name is not None)
+    if begin:  # else the pipeline's own rules state it
+        yield TableChange(begin, first_name, "CREATE TABLE", ON_CREATE_TABLE)
     if table.from_rows:
-        yield TableChange(table.versions[0].position, table.last_name, ROWS_WITHOUT_CREATE, ON_MISSING_CREATE)
+        yield TableChange(begin, first_name, ROWS_WITHOUT_CREATE, ON_MISSING_CREATE)
     for old, new in pairwise(table.versions):
         for statement, policy in kinds_between(old.schema, new.schema):
             yield TableChange(new.position, table.last_name, statement, policy)
@@ -61,6 +62,29 @@ def changes_of(table: TableTimeline) -> Iterator[TableChange]:
             yield TableChange(position, table.last_name, "RENAME TABLE", ON_RENAME_TABLE)
     if table.dropped_at is not None:
         yield TableChange(table.dropped_at, table.last_name, "DROP TABLE", ON_DROP_TABLE)
+
+
+class TakenChanges:
+    """The changes that batches with a timeline took; those that wait are none of them."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._keys: set[tuple[str, str]] = set()
+        self._begins: dict[TableName, str] = {}  # position of the newest begin of a table with this name
+        for table in timeline.tables.values():
+            for change in changes_of(table):
+                if change.position not in table.asked:
+                    self._keys.add(change.key)
+                    if change.policy in _BEGINS:
+                        begin = max(change.position, self._begins.get(change.table, ""))
+                        self._begins[change.table] = begin
+
+    def has(self, position: str, name: TableName, policy: str) -> bool:
+        """Return whether a change was taken.
+
+        A statement or a row that comes late lets a table begin earlier than it was known to: it is the same table.
+        """
+        late = policy in _BEGINS and position <= self._begins.get(name, "")
+        return late or (position, policy) in self._keys
 
 
 def kinds_between(old: TableSchema, new: TableSchema) -> Iterator[tuple[str, str]]:
@@ -100,6 +124,7 @@ def _both(old: TableSchema, new: TableSchema) -> list[tuple[Column, Column]]:
     return [(was, now) for now in new.columns if (was := old.column(now.id)) is not None and not now.dropped]
 
 
+_BEGINS = (ON_CREATE_TABLE, ON_MISSING_CREATE)
 # the kinds of changes of a table's structure: what to call one, the policy that decides, whether two schemas show it
 _ALTERATIONS: tuple[tuple[str, str, Callable[[TableSchema, TableSchema], bool]], ...] = (
     ("ADD COLUMN", ON_ADD_COLUMN, _adds),
