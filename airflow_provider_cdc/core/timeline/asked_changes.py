@@ -116,16 +116,19 @@ class AskedChanges:
     ) -> None:
         self._known = {item.key: item for item in known}
         self._items = dict(self._known)
-        self._value_of, self._at = value_of or (lambda name, policy: ""), at
+        self._asks, self._at = value_of is not None, at
+        self._value_of = value_of or (lambda name, policy: "")
         self._fresh, self.is_taken = fresh, is_taken or (lambda position, name, policy: False)
 
     def answer(self, position: str, name: TableName, policy: str, statement: str) -> Answer:
         """Return what was decided about a change; ask about a new one where the policy of its table says so."""
-        item = AskedChange(position, *name, policy, statement)
-        is_new = position in self._fresh if policy in DENIABLE else not self.is_taken(position, name, policy)
-        if item.key not in self._items and is_new:
-            self.ask(item)
-        return self._items.get(item.key, replace(item, answer=Answer.APPLY)).answer
+        key = position, *name, policy
+        if self._asks and key not in self._items:
+            is_new = position in self._fresh if policy in DENIABLE else not self.is_taken(position, name, policy)
+            if is_new:
+                self.ask(AskedChange(position, *name, policy, statement))
+        item = self._items.get(key)
+        return Answer.APPLY if item is None else item.answer
 
     def ask(self, item: AskedChange) -> None:
         """Add a new change that waits for a decision, or stays undone, where the policy of its table says so."""
