@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -316,3 +318,71 @@ def test_a_renamed_column_that_cannot_stay_parks_the_table(script: Script, text:
 
 def columns(script: Script) -> list[str]:
     return DeltaTable(str(script.root / "shop" / "t")).to_pyarrow_table().column_names
+
+
+# ---- columns that only rows show to be gone
+
+
+def typed(record: Record) -> Record:
+    """Return a row of table t with the types of its columns, as a converter with ``schemas.enable=true`` writes it."""
+    payload = json.loads(record.value or b"")
+    fields = [{"type": "int32", "optional": name != "id", "field": name} for name in payload["after"]]
+    sides = [{"type": "struct", "fields": fields, "optional": True, "field": side} for side in ("before", "after")]
+    schema = {"type": "struct", "fields": sides, "optional": False, "name": "src.shop.t.Envelope"}
+    return replace(record, value=json.dumps({"schema": schema, "payload": payload}).encode())
+
+
+@pytest.fixture
+def untold(log: Log, lake: Path) -> Script:
+    """Return a table with two rows, of which no statement says anything."""
+    script = Script(log, lake, schema_topic=None)
+    script.send(typed(insert(110, id=1, w=1, v=1)), typed(insert(120, id=2, w=2, v=2)))
+    script.sync()
+    return script
+
+
+def demand_untold(script: Script, expected: Counter[Any]) -> None:
+    """Demand a content that also a rebuild and a late row give."""
+    assert script.rows("shop", "t") == expected
+    script.send(typed(insert(115, id=9, w=9, v=9)))
+    script.sync()
+    late = (9, 9, 9) if len(next(iter(expected))) == 3 else (9, 9)
+    assert script.rows("shop", "t") == expected + Counter([late])
+    shutil.rmtree(script.root / "shop" / "t")
+    script.sync(rebuild=Rebuild(["shop.t"]))
+    assert script.rows("shop", "t") == expected + Counter([late])
+    assert state_of(script, "t") == ("ok", "")
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize(
+    ("value", "answer", "expected"),
+    [
+        ("apply", None, GOES),
+        ("keep", None, STAYS),
+        ("ask", Answer.APPLY, GOES),
+        ("ask", Answer.DENY, STAYS),
+        ("fail", None, GOES),
+    ],
+)
+def test_a_column_that_rows_do_not_have_any_more(
+    untold: Script, value: str, answer: Answer | None, expected: Counter[Any], together: bool
+) -> None:
+    untold.policy = {"on_drop_column": value}
+    news = [typed(record) for record in AFTER]
+    untold.send(*news[:2])
+    if not together and value != "fail":
+        untold.sync()
+    untold.send(*news[2:])
+    if value == "fail":
+        with pytest.raises(DataError, match="DROP COLUMN of a table whose on_drop_column is fail"):
+            untold.sync()
+        untold.policy = {"on_drop_column": "apply"}
+    untold.sync()
+    if answer is not None:
+        assert state_of(untold, "t") == ("parked", "apply.approval_required")
+        assert untold.rows("shop", "t") == BEFORE
+        assert [(item.policy, item.statement) for item in untold.waiting("t")] == [("on_drop_column", "DROP COLUMN")]
+        untold.decide("t", answer)
+    demand_untold(untold, expected)
+    assert untold.waiting("t") == []

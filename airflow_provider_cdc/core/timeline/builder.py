@@ -21,6 +21,7 @@ from airflow_provider_cdc.core.model.schema import Default, TableName, TableSche
 from airflow_provider_cdc.core.timeline.asked_changes import (
     DENIABLE,
     ON_CREATE_TABLE,
+    ON_DROP_COLUMN,
     ON_DROP_TABLE,
     ON_MISSING_CREATE,
     ON_RENAME_TABLE,
@@ -396,8 +397,22 @@ class TimelineBuilder:
                 continue
             if name not in self._open:
                 self._discover(change, name)
-            elif known is not None and not change.fallback:
+            elif known is not None and not change.fallback and self._may_lose_columns(change, name, known):
                 self._apply_structure(change, name, known)
+
+    def _may_lose_columns(self, change: SchemaChange, name: TableName, known: TableSchema) -> bool:
+        """Return whether nobody has to decide about columns that rows lack; where that is denied, let them stay."""
+        working = self._working[self._open[name]]
+        gone = working.missing_in(known)
+        if not gone:
+            return True
+        answer = self._asked.answer(change.position, name, ON_DROP_COLUMN, "DROP COLUMN")
+        if answer == Answer.DENY:
+            try:
+                working.retain(gone)
+            except DataError as error:
+                self._block_columns(change, name, str(error))
+        return answer != Answer.OPEN
 
     def _alter(self, change: SchemaChange, item: ddl.AlterTable) -> None:
         name = self._full(item.name, change)

@@ -236,6 +236,22 @@ class TableBuilder:
         taken = {_new_name(action).lower() for action in actions}
         self.columns = [c for c in self.columns if not c.dropped or c.name.lower() not in taken]
 
+    def missing_in(self, known: TableSchema) -> list[Column]:
+        """Return the columns that the source had, and that the tool's own account lacks."""
+        names = {column.name.lower() for column in known.columns}
+        return [column for column in self.columns if not column.dropped and column.name.lower() not in names]
+
+    def retain(self, columns: Iterable[Column]) -> None:
+        """Let columns that the source does not have any more stay in the target.
+
+        :raises DataError: one is part of the key; then none of them stays.
+        """
+        columns = list(columns)
+        for column in columns:
+            self._demand_no_key(column)
+        for column in columns:
+            self._retain(column)
+
     def _retain(self, column: Column) -> None:
         """Let a column that the source drops stay in the target.
 
