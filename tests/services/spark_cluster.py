@@ -89,6 +89,18 @@ class SparkCluster:
         """Kill a worker with its executors."""
         self._servers[number + 1].stop(timeout=0)
 
+    def executors(self) -> dict[int, Path]:
+        """Return the working folder of each executor that runs, by its process."""
+        running: dict[int, Path] = {}
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                folder = Path(os.readlink(process / "cwd"))
+            except OSError:  # gone, or another user's
+                continue
+            if self.folder in folder.parents and (process / "comm").read_text().strip() == "java":
+                running[int(process.name)] = folder
+        return running
+
     def replace_worker(self, number: int) -> None:
         """Start a worker again that was killed."""
         self._servers[number + 1] = self._worker(number)
