@@ -227,10 +227,11 @@ class ApplyPlanner:
         plan.settled.append(dropped)
 
     def _empties(self, timeline: TableTimeline) -> bool:
-        """Return whether the DROP of a table takes its content away."""
+        """Return whether a table's content goes from its location when the table does, or was never there."""
         value = self._rules.policy(timeline.last_name, self._job.policy).on_drop_table
-        if value == "ask" and timeline.dropped_at is not None:
-            return self.asked.is_approved(timeline.dropped_at, timeline.last_name, ON_DROP_TABLE)
+        if value == "ask":  # about a DROP; without one nobody is asked
+            dropped_at = timeline.dropped_at
+            return dropped_at is None or self.asked.is_approved(dropped_at, timeline.last_name, ON_DROP_TABLE)
         return value == "apply"
 
     def _checks_references(self, timeline: TableTimeline) -> bool:

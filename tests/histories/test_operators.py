@@ -42,3 +42,10 @@ def test_an_approved_drop_empties_what_a_table_of_that_name_left_that_was_never_
     history = _Deciding(case_of(name, seed), log, lake)
     problems = history.run()
     assert not problems, described(history.case, history.story, problems)
+
+
+def test_what_a_replaced_table_left_goes_although_the_policy_asks_before_a_drop(log: Log, lake: Path) -> None:
+    """No table was dropped: a late CREATE replaced one that waits to be renamed, and the new one moved at once."""
+    history = Operated(case_of("drs-json-c", 820064), log, lake)
+    problems = history.run()
+    assert not problems, described(history.case, history.story, problems)
