@@ -121,8 +121,10 @@ class TableRules:
 
     def policy(self, table: object, policy: RunPolicy) -> RunPolicy:
         """Return the pipeline's policy with the overrides of one table."""
-        changes = {name: value for name, value in self.rule(table).document().items() if name != "create"}
-        return replace(policy, **changes)
+        rule = self.tables.get(str(table))
+        if rule is None:  # of most tables, and asked several times for each
+            return policy
+        return replace(policy, **{name: value for name, value in rule.document().items() if name != "create"})
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data, in the shape of the YAML section."""

@@ -104,7 +104,7 @@ def read_check(reader: TokenReader) -> None:
 
 def _attribute(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition | None:
     """Return the column with the next attribute, None if no attribute comes next."""
-    for words, read in _ATTRIBUTES.items():
+    for words, read in _ATTRIBUTES.items() if reader.at_any(_FIRST_WORDS) else ():
         if reader.accept(*words):
             return read(reader, column)
     if accept_charset(reader):
@@ -225,3 +225,4 @@ _ATTRIBUTES: dict[tuple[str, ...], Callable[[TokenReader, ColumnDefinition], Col
     ("WITH", "SYSTEM", "VERSIONING"): lambda _, column: replace(column, versioned=True),
     ("WITHOUT", "SYSTEM", "VERSIONING"): lambda _, column: column,
 }
+_FIRST_WORDS = frozenset(words[0] for words in _ATTRIBUTES)
