@@ -99,6 +99,12 @@ def test_table_versions_have_each_state_and_the_end(ledger: Ledger, lease: Lease
     assert ledger.tables("shop") == {"other.t": {"seq": 3}}
 
 
+def test_of_a_schema_change_that_is_new_twice_the_last_document_counts(ledger: Ledger, lease: Lease) -> None:
+    ledger.plan(lease, START, END, None)
+    ledger.commit(lease, 1, {}, None, [{"id": "a", "state": "old"}, {"id": "b"}, {"id": "a", "state": "new"}])
+    assert ledger.schema_changes("shop") == [{"id": "a", "state": "new"}, {"id": "b"}]
+
+
 def test_schema_changes_keep_their_order_and_a_known_one_its_place(ledger: Ledger, lease: Lease) -> None:
     ledger.plan(lease, START, END, None)
     ledger.commit(lease, 1, {}, None, [{"id": "b"}, {"id": "a"}])
