@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from airflow_provider_cdc.batch.approvals import asked_changes
@@ -74,7 +75,7 @@ def table_history(pipeline: CdcPipeline, ledger: Ledger) -> list[dict[str, Any]]
         name = table.last_name
         if pipeline.tables.selects(name):
             mine = [item for item in asked if timeline.owner(item.name, item.position) == table_id]
-            mine += [item for item in asked if (item.position, item.name) in _drops(table)]
+            mine += [item for item in asked if (item.position, item.name) in _left_names(table)]
             policy = pipeline.tables.policy(name, pipeline.policy)
             document = _structure(table, at, policy, mine, emptied=table_id in emptied)
             tables.append({**document, "states": _past_states(ledger, pipeline.name, table_id, batches)})
@@ -90,9 +91,9 @@ def _without_id(document: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name != "id"}
 
 
-def _drops(table: TableTimeline) -> set[tuple[str, TableName]]:
-    """Return position of the DROP of a table, with its name, as a set of one or none."""
-    return set() if table.dropped_at is None else {(table.dropped_at, table.last_name)}
+def _left_names(table: TableTimeline) -> set[tuple[str, TableName]]:
+    """Return the positions at which a table lost a name, by a RENAME or its DROP, each with that name."""
+    return {(position, old) for (_, old), (position, _) in pairwise(table.names) if old is not None}
 
 
 def _structure(

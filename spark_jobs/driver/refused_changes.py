@@ -11,7 +11,12 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.core.printable import printable
-from airflow_provider_cdc.core.timeline.asked_changes import ON_CREATE_TABLE, ON_MISSING_CREATE, AskedChanges
+from airflow_provider_cdc.core.timeline.asked_changes import (
+    ON_CREATE_TABLE,
+    ON_MISSING_CREATE,
+    ON_RENAME_TABLE,
+    AskedChanges,
+)
 from airflow_provider_cdc.core.timeline.change_kinds import ROWS_WITHOUT_CREATE, TableChange, changes_of
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline, Timeline
 from spark_jobs.driver.base_states import BaseStates
@@ -46,11 +51,13 @@ def demand_allowed(
     refused: list[TableChange] = []
     for table in now.tables.values():
         policy = policy_of(table.last_name)
-        if policy is None:
-            continue
-        changes = [change for change in changes_of(table) if getattr(policy, change.policy) == "fail"]
-        refused += [change for change in changes if was.tables or change.policy != ON_CREATE_TABLE]
-        if policy.on_truncate == "fail":
+        for change in changes_of(table):
+            # the new name of a renamed table is not known to those who state rules
+            deciding = policy_of(change.table) if change.policy == ON_RENAME_TABLE else policy
+            begins = change.policy == ON_CREATE_TABLE and not was.tables
+            if deciding is not None and getattr(deciding, change.policy) == "fail" and not begins:
+                refused.append(change)
+        if policy is not None and policy.on_truncate == "fail":
             refused += _of_rows(table, starts)
     refused = [
         change

@@ -134,7 +134,7 @@ class ApplyPlanner:
         demand_allowed(self._was, self.now, self._starts, self._policy_of, self.asked)
         plan = ApplyPlan()
         for table_id, timeline in self.now.tables.items():
-            if self._is_selected(timeline.last_name):
+            if self._is_selected(timeline.last_name) or self._waits_to_leave(timeline):
                 with self._parking(plan, timeline):
                     self._table(plan, table_id, timeline)
             elif (state := self.states.get(table_id)) is not None and state.state != TableStatus.DROPPED:
@@ -150,6 +150,10 @@ class ApplyPlanner:
         demand_created(self._job, missing, self._nameless_state, self._policy_of)
         self._collect_left_locations(plan)
         return plan
+
+    def _waits_to_leave(self, timeline: TableTimeline) -> bool:
+        """Return whether a table waits for a decision about a name that the pipeline does not select."""
+        return bool(timeline.asked) and any(name is not None and self._is_selected(name) for _, name in timeline.names)
 
     def _deselected(self, state: TableState, timeline: TableTimeline) -> TableState:
         """Settle a table that the pipeline no longer selects: its rows stay; selected again, it is resolved again."""

@@ -80,12 +80,13 @@ def test_a_change_waits_until_it_is_approved_and_is_then_as_any_other(
         demand_parked(asks, table)
         assert asks.rows("shop", "t") == before
         assert asks.rows("shop", "u") == Counter({(1, 1): 1, (2, 2): 1})
-    ((waiting),) = asks.waiting(table)
+    name = "t" if policy == "on_rename_table" else table  # the name that it had
+    (waiting,) = asks.waiting(name)
     assert (waiting.policy, waiting.statement) == (policy, statement)
     (reason,) = (s.reason for s in asks.states.values() if s.table == table)
-    assert f"airflow-cdc approve PIPELINE.yaml shop.{table}` carries it out" in reason
+    assert f"airflow-cdc approve PIPELINE.yaml shop.{name}` carries it out" in reason
     assert "--deny" not in reason
-    asks.decide(table, Answer.APPLY)
+    asks.decide(name, Answer.APPLY)
     applies.sync()
     assert state_of(asks, table) == ("ok", "")
     assert asks.rows("shop", table) == applies.rows("shop", table)
@@ -93,7 +94,7 @@ def test_a_change_waits_until_it_is_approved_and_is_then_as_any_other(
     asks.send(change, news)
     asks.sync()  # sent again, it is not asked about again
     asks.sync(rebuild=Rebuild([f"shop.{table}"]))
-    assert asks.waiting(table) == []
+    assert asks.waiting(name) == []
     assert asks.rows("shop", table) == applies.rows("shop", table)
 
 
@@ -173,9 +174,26 @@ def test_a_table_that_swaps_its_name_with_another_waits_for_both_names(script: S
     demand_parked(script, "t")
     demand_parked(script, "old")
     assert script.rows("shop", "t") == Counter({(1, 1): 1})
-    script.decide("t", Answer.APPLY)
+    script.decide("u", Answer.APPLY)
     assert script.rows("shop", "t") == Counter({(1, 1): 1, (5, 5): 1})
     demand_parked(script, "old")
-    script.decide("old", Answer.APPLY)
+    script.decide("t", Answer.APPLY)
     assert script.rows("shop", "old") == Counter({(1, 1): 1, (6, 6): 1})
     assert script.rows("shop", "u") == Counter()
+
+
+@pytest.mark.parametrize("excluded", [False, True])
+def test_the_rule_of_the_old_name_decides_about_a_rename(script: Script, excluded: bool) -> None:
+    """Also where the pipeline does not select the new name."""
+    script.tables = {"shop.t": {"on_rename_table": "ask"}, **({"exclude": ["shop.old"]} if excluded else {})}
+    script.send(ddl("RENAME TABLE t TO old", 200, table="t"), ddl("RENAME TABLE u TO u2", 205, table="u"))
+    for _ in range(2):
+        script.sync()
+        demand_parked(script, "old")
+        assert script.rows("shop", "t") == Counter({(1, 1): 1})
+        assert script.rows("shop", "u2") == Counter({(1, 1): 1})
+    script.decide("t", Answer.APPLY)
+    assert script.states_of("shop", "old") == ["dropped" if excluded else "ok"]
+    script.send(insert(2, 210, "old"))
+    script.sync()
+    assert script.rows("shop", "old") == (None if excluded else Counter({(1, 1): 1, (2, 2): 1}))

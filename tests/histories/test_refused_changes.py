@@ -118,7 +118,8 @@ def test_a_refused_kind_of_change_waits_for_a_decision(
     with pytest.raises(DataError, match=f"{text} of a table whose {policy} is fail"):
         refuses.sync()
     name = {"on_rename_table": "t2", "on_create_table": "t3"}.get(policy, "t")
-    refuses.tables = {f"shop.{name}": {policy: "apply"}}
+    rule = "t" if policy == "on_rename_table" else name  # the name that it had
+    refuses.tables = {f"shop.{rule}": {policy: "apply"}}
     refuses.sync()
     refuses.tables = {}
     refuses.send(insert(3, 310, "u"))
@@ -153,3 +154,15 @@ def test_what_a_batch_took_is_not_refused_under_another_name(script: Script) -> 
     script.send(ddl("RENAME TABLE t TO t2", 300, table="t"))
     script.sync()
     assert script.rows("shop", "t2") == Counter({(1,): 1})
+
+
+@pytest.mark.parametrize("excluded", [False, True])
+def test_a_rename_is_refused_by_the_rule_of_the_old_name(script: Script, excluded: bool) -> None:
+    script.tables = {"shop.t": {"on_rename_table": "fail"}, **({"exclude": ["shop.old"]} if excluded else {})}
+    script.send(ddl("RENAME TABLE t TO old", 200, table="t"), ddl("RENAME TABLE u TO u2", 205, table="u"))
+    refused(script)
+    script.tables = {"shop.u": {"on_rename_table": "fail"}}
+    refused(script)
+    script.tables = {"shop.old": {"on_rename_table": "fail"}, "shop.u2": {"on_rename_table": "fail"}}
+    script.sync()
+    assert script.rows("shop", "old") == script.rows("shop", "u2") == Counter({(1, 1): 1})

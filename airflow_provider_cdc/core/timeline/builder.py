@@ -370,7 +370,7 @@ class TimelineBuilder:
                 change, new, "apply.schema_missing: another table took its name, and no statement says why"
             )
         self.timeline.tables[table_id].names.append((change.position, new))
-        self._ask(change, table_id, new, ON_RENAME_TABLE, "RENAME TABLE")
+        self._ask(change, table_id, old, ON_RENAME_TABLE, "RENAME TABLE")
         # with foreign_key_checks the references follow the table, without them they stay with the name
         for reference in list(self._references.get(old, ())):
             if new not in reference.parents:

@@ -46,7 +46,7 @@ class TableChange(NamedTuple):
 
 
 def changes_of(table: TableTimeline) -> Iterator[TableChange]:
-    """Yield what a table's schema changes did: its begin under its first name, the rest under its last."""
+    """Yield what a table's schema changes did: begin and renames under the name then, the rest under its last."""
     begin, first_name = table.versions[0].position, next(name for _, name in table.names if name is not None)
     if begin:  # else the pipeline's own rules state it
         yield TableChange(begin, first_name, "CREATE TABLE", ON_CREATE_TABLE)
@@ -57,9 +57,9 @@ def changes_of(table: TableTimeline) -> Iterator[TableChange]:
             yield TableChange(new.position, table.last_name, statement, policy)
     for position in table.clears:
         yield TableChange(position, table.last_name, "TRUNCATE TABLE", ON_TRUNCATE)
-    for position, name in table.names[1:]:
-        if name is not None:
-            yield TableChange(position, table.last_name, "RENAME TABLE", ON_RENAME_TABLE)
+    for (_, old_name), (position, name) in pairwise(table.names):
+        if old_name is not None and name is not None:
+            yield TableChange(position, old_name, "RENAME TABLE", ON_RENAME_TABLE)
     if table.dropped_at is not None:
         yield TableChange(table.dropped_at, table.last_name, "DROP TABLE", ON_DROP_TABLE)
 

@@ -268,19 +268,19 @@ def test_a_table_that_takes_the_name_of_one_whose_drop_is_not_approved_is_unknow
         ("ALTER TABLE t MODIFY a BIGINT", "on_widen_column"),
         ("ALTER TABLE t MODIFY a SMALLINT", "on_convert_column"),
         ("ALTER TABLE t DROP PRIMARY KEY", "on_key_change"),
-        ("RENAME TABLE u TO t", "on_rename_table"),
+        ("RENAME TABLE t TO u", "on_rename_table"),
         ("CREATE TABLE t (b INT)", "on_create_table"),
     ],
 )
 def test_a_change_that_cannot_be_left_out_is_on_the_timeline_while_it_waits(statement: str, policy: str) -> None:
-    statements = (CREATE[1] if "u" in statement.split() else CREATE[0], statement)
-    statements = statements[1:] if policy == "on_create_table" else statements
+    statements = (statement,) if policy == "on_create_table" else (CREATE[0], statement)
+    name = U if policy == "on_rename_table" else T
     built, (item,) = asking(*statements, policies=[policy])
     assert (item.table, item.policy, item.statement, item.answer) == ("t", policy, statement, Answer.OPEN)
-    assert only(built).asked == [item.position]
+    assert only(built, name).asked == [item.position]
     approved, _ = asking(*statements, policies=[policy], answer=Answer.APPLY)
     assert approved == timeline(*statements)
-    only(built).asked.clear()
+    only(built, name).asked.clear()
     assert built == approved
 
 
