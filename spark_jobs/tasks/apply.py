@@ -161,6 +161,7 @@ class _Table:
         self._timeline = TableTimeline.from_document(task.timeline)
         self._format = open_format(job.format, job.format_options)
         self._has_pending = False
+        self._states: dict[int | None, TableState] = {}  # by the batch that left pending deletes
         self._committing = False
         self.seen_version: int | None = None
         self.refused: list[dict[str, Any]] = []
@@ -352,7 +353,9 @@ class _Table:
         pending_seq = None
         if self._has_pending:
             pending_seq = self._job.seq if committed or self._task.base is None else self._task.base.debts_seq
-        return committed_state(self._task, self._timeline, self._job.seq, pending_seq)
+        if pending_seq not in self._states:
+            self._states[pending_seq] = committed_state(self._task, self._timeline, self._job.seq, pending_seq)
+        return self._states[pending_seq]
 
     def may_hold_batch(self) -> bool:
         """Return whether this attempt's commit may have gone through: such a table is never parked for the batch."""

@@ -14,7 +14,9 @@ from airflow_provider_cdc.core.documents import JobDocument, Result
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.sinks.delta.task_writer import TaskWriter
 from tests.histories.ddl_statements import Create
 from tests.histories.log import Crash, CrashError, Log
 from tests.histories.run import Case, Replay, described
@@ -113,14 +115,15 @@ def test_a_lost_claim_of_another_range_is_refused(log: Log, lake: Path) -> None:
 
 def test_an_error_after_a_commit_is_no_reason_to_park(log: Log, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failures = [ValueError("after the commit")]
-    newest = DeltaLocation.newest_version
+    commit = TaskWriter.commit
 
-    def fail_once(location: DeltaLocation) -> int:
+    def fail_once(writer: TaskWriter, target: DeltaLocation, action: Action) -> int | None:
+        version = commit(writer, target, action)
         if failures:
             raise failures.pop()
-        return newest(location)
+        return version
 
-    monkeypatch.setattr(DeltaLocation, "newest_version", fail_once)
+    monkeypatch.setattr(TaskWriter, "commit", fail_once)
     replay = Replay(Case(0, (Create(T, KEYLESS), rows(1)), Style(), batches=1), log, lake)
     (problem,) = replay.run()
     assert "the batch failed" in problem and "apply.fault" in problem

@@ -79,9 +79,10 @@ class TokenReader:
 
     def at(self, *words: str) -> bool:
         """Return whether these words come next, in this order."""
-        if self.peek().word != words[0]:  # the usual case, and tested for dozens of words at each token
-            return False
-        return all(self.peek(ahead).word == word for ahead, word in enumerate(words))
+        index = self._index
+        if index >= len(self._tokens) or self._tokens[index].word != words[0]:
+            return False  # the usual case, and tested for dozens of words at each token
+        return len(words) == 1 or all(self.peek(ahead).word == word for ahead, word in enumerate(words))
 
     def at_any(self, words: Collection[str]) -> bool:
         """Return whether one of these words comes next."""

@@ -101,7 +101,8 @@ def tokenize(text: str) -> list[Token]:
     while offset < len(text):
         if len(tokens) > MOST_TOKENS:
             raise DdlError(f"a statement text of more than {MOST_TOKENS} tokens is not read", text, offset)
-        match = _MEMBER.match(text, offset) if _after_dot(tokens, offset) else None
+        dot = bool(tokens) and tokens[-1].word == "."  # seldom: spares most tokens a call
+        match = _MEMBER.match(text, offset) if dot and _after_dot(tokens, offset) else None
         group = "name" if match else ""
         if match is None:
             match = _TOKEN.match(text, offset)
@@ -125,8 +126,8 @@ def tokenize(text: str) -> list[Token]:
 
 
 def _after_dot(tokens: list[Token], offset: int) -> bool:
-    """Return whether ``name.`` precedes: then digits also begin a name (``db.2024``)."""
-    if len(tokens) < 2 or tokens[-1].word != "." or tokens[-1].end != offset:
+    """Return whether a name precedes the dot right before: then digits also begin a name (``db.2024``)."""
+    if len(tokens) < 2 or tokens[-1].end != offset:
         return False
     return tokens[-2].end == tokens[-1].start and tokens[-2].kind in (Kind.NAME, Kind.QUOTED, Kind.DOUBLE_QUOTED)
 

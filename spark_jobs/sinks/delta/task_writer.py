@@ -24,7 +24,7 @@ class TaskWriter:
         else:
             _write_at_once(target, action)
         # our commit is the next version: one that meets another fails; nothing replaced by nothing makes no commit
-        return min(before + 1, target.newest_version())
+        return before + 1 if len(action.rows) else min(before + 1, target.newest_version())
 
     def adds_columns(self, target: DeltaLocation, schema: pa.Schema, *, merges: bool) -> bool:
         """Return whether the table's features allow new columns in the commit of their first rows."""
