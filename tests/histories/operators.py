@@ -31,7 +31,7 @@ class Operated(WithQuarantine, WithRebuilds, WithReplays, WithApprovals):
     """Lets operators act in random order after each batch.
 
     They replay ranges, rebuild tables, repair and discard quarantined records, maintain tables and shorten the change
-    log. In half of the histories the policies ask before rows or columns go; then changes are also approved and
+    log. In half of the histories some policies ask before the table changes; then changes are also approved and
     denied, and in the end all are approved.
     Once the log was shortened no table is damaged any more, and tables may be refused because of that.
 

@@ -197,3 +197,13 @@ def test_the_rule_of_the_old_name_decides_about_a_rename(script: Script, exclude
     script.send(insert(2, 210, "old"))
     script.sync()
     assert script.rows("shop", "old") == (None if excluded else Counter({(1, 1): 1, (2, 2): 1}))
+
+
+def test_a_new_table_that_is_excluded_while_it_waits_is_left_out(script: Script) -> None:
+    script.policy = {"on_create_table": "ask"}
+    script.send(ddl("CREATE TABLE t3 (id INT PRIMARY KEY, v INT)", 200, table="t3"), insert(2, 210, "t3"))
+    assert script.sync().status == "parked"
+    script.tables = {"exclude": ["shop.t3"]}
+    assert script.sync().status == "done"
+    assert script.states_of("shop", "t3") == ["dropped"]
+    assert script.rows("shop", "t3") is None
