@@ -48,11 +48,12 @@ class SparkCluster:
             raise
 
     def _worker(self, number: int) -> Server:
+        host = f"127.0.0.{number + 1}"  # Spark repeats a slow task on another host only
         work = self.folder / f"worker-{number}"
-        arguments = ("--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g", "--work-dir", work)
-        return self._start(f"worker {number}", "worker.Worker", *map(str, arguments), self.master)
+        arguments = ("--host", host, "--webui-port", "0", "--cores", "1", "--memory", "1g", "--work-dir", work)
+        return self._start(f"worker {number}", "worker.Worker", *map(str, arguments), self.master, host=host)
 
-    def _start(self, name: str, kind: str, *arguments: str) -> Server:
+    def _start(self, name: str, kind: str, *arguments: str, host: str = "127.0.0.1") -> Server:
         spec = find_spec("pyspark")
         assert spec is not None and spec.origin is not None
         home = Path(spec.origin).parent
@@ -60,7 +61,7 @@ class SparkCluster:
             **os.environ,
             "JAVA_HOME": str(find_java().home),
             "SPARK_HOME": str(home),
-            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         }
