@@ -172,9 +172,7 @@ class _Table:
             self._writer = self._preview
         self._truncates = self._policy.on_truncate != "ignore"
         self._rebuilds = task.rebuilt_seq == job.seq
-        self._changes = TableChanges(
-            self._storage, task, self._timeline, self._format, job.seq, truncates=self._truncates
-        )
+        self._changes = TableChanges(self._storage, task, self._timeline, self._format, truncates=self._truncates)
 
     @property
     def first(self) -> dict[str, Any]:

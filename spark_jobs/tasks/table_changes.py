@@ -30,15 +30,13 @@ class TableChanges:
     """The changes of the spans of one task.
 
     :param timeline: of the table.
-    :param seq: number of the batch.
     :param truncates: whether TRUNCATE empties the table.
     :ivar first: topic, partition and offset of the first record that was read.
     """
 
     def __init__(
-        self, storage: Storage, task: ApplyTask, timeline: TableTimeline, wire: Format, seq: int, *, truncates: bool
+        self, storage: Storage, task: ApplyTask, timeline: TableTimeline, wire: Format, *, truncates: bool
     ) -> None:
-        self._seq = seq
         self._storage, self._task, self._timeline, self._wire = storage, task, timeline, wire
         self._by_clock = wire.order == "clock"
         self._truncates = truncates
@@ -73,7 +71,7 @@ class TableChanges:
         return pa.concat_tables([fresh.filter(keyed), unknown]), again
 
     def _demand_before_repaired(self) -> None:
-        """Demand that a table without key goes back behind the rows that an operator replays in this batch.
+        """Demand that a table without key goes back behind the rows that operators replayed since its base.
 
         What was landed of such a row counts no more, and other rows may look like it: the applied changes do not show
         whether the table holds it.
@@ -81,9 +79,11 @@ class TableChanges:
         :raises RewindNeeded: the table is further on.
         """
         task = self._task
-        files = {file for one in task.settled if one.seq == self._seq for file in one.files}
+        if task.base is None:
+            return
+        files = {file for one in task.settled if one.seq > task.base.applied_seq for file in one.files}
         repaired = [group for span in task.spans for group in span.groups if group.file in files]
-        if task.base is None or not repaired:
+        if not repaired:
             return
         rows = read_groups(self._storage, repaired, ["position"])
         first = pc.min(rows.filter(pc.invert(self._in_keyed_version(rows))).column("position")).as_py()

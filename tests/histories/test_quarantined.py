@@ -15,9 +15,12 @@ from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.lake.layout import expired_file
 from tests.histories.cases import case_of
 from tests.histories.ddl_statements import Create, Rename
+from tests.histories.debezium_records import TOPIC, row, snapshot_ddl
 from tests.histories.log import Crash, CrashError, Log
 from tests.histories.quarantined import WithQuarantine, cut_off, record_line, unfit
+from tests.histories.records import Record
 from tests.histories.run import Case, described
+from tests.histories.scripted import Script
 from tests.histories.test_reproductions import KEYED, T, U, rows
 from tests.histories.tools import TOOLS, Style
 
@@ -164,3 +167,29 @@ def test_a_row_of_a_table_that_was_renamed_since_is_replayed_in_its_place(log: L
     picture = history._sent[-1].picture
     assert picture is not None
     assert history._differences(picture) == []
+
+
+def test_a_repaired_row_of_a_table_without_key_counts_once_when_an_earlier_batch_is_gone_back_to(
+    log: Log, lake: Path
+) -> None:
+    """The version before the second repaired record holds what was landed of the first, which counts no more."""
+    script = Script(log, lake, schema_topic=TOPIC, policy={"quarantine_limit": 1})
+    change, last = update(4, 1, 2), insert(6, 9)
+    script.send(*snapshot_ddl(100, {"t": ({"v": "int"}, ())}), insert(1, 1), insert(2, 1), insert(3, 1))
+    script.sync()
+    script.send(unfit(change), update(5, 1, 3))
+    script.sync()
+    script.send(cut_off(last), insert(7, 10))
+    script.sync()
+    for number, record in ((3, change), (5, last)):
+        name = (f"{TOPIC}.shop.t", 0, number)
+        script.sync(decision=Decision(DecisionAction.REPLAY, [list(name)], [record_line(name, record)]))
+    assert script.rows("shop", "t") == {(1,): 1, (2,): 1, (3,): 1, (9,): 1, (10,): 1}
+
+
+def insert(number: int, value: int) -> Record:
+    return row("c", "t", 100 + 10 * number, {"v": value}, time=1_000 * number)
+
+
+def update(number: int, old: int, new: int) -> Record:
+    return row("u", "t", 100 + 10 * number, {"v": new}, before={"v": old}, time=1_000 * number)
