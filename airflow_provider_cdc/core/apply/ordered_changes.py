@@ -148,7 +148,7 @@ class Images:
         rows = row_indexes if self.order is None else self.order[row_indexes]
         piece_of = np.searchsorted(self.starts, rows, "right") - 1
         parts, gathered = [], []
-        for piece in np.unique(piece_of).tolist():
+        for piece in np.flatnonzero(np.bincount(piece_of)).tolist():  # np.unique hashes each row: far slower
             mine = np.flatnonzero(piece_of == piece)
             parts.append(self.pieces[piece].take(pa.array(rows[mine] - self.starts[piece])))
             gathered.append(mine)
