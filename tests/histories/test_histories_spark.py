@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A sample of the histories with their tasks run by Spark.
 
-``CDC_CLUSTER=1`` runs the same histories on a standalone cluster of two workers; run this file alone then.
+``CDC_CLUSTER=1`` runs such histories, in turn of each format, on a standalone cluster of two workers with speculative
+execution; run this file alone then.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from spark_jobs.workers.task_transport import carried, raised
 from tests.histories.cases import case_of, judge
 from tests.histories.generate import THEMES
 from tests.histories.log import Log, save, with_log
+from tests.histories.tools import TOOLS
 from tests.services.spark_cluster import SparkCluster
 
 pytestmark = pytest.mark.spark
@@ -41,6 +43,10 @@ def spark(request: pytest.FixtureRequest) -> Iterator[Any]:
         conf = SparkConf().setMaster(cluster.master).setAppName("histories")
         conf.set("spark.executor.memory", "512m").set("spark.ui.enabled", "false")
         conf.set("spark.executorEnv.PYTHONPATH", str(ROOT))  # workers run the tests' own functions too
+        # Spark starts slow tasks a second time while the first attempt runs
+        conf.set("spark.speculation", "true").set("spark.speculation.interval", "5ms")
+        conf.set("spark.speculation.quantile", "0.01").set("spark.speculation.multiplier", "1.01")
+        conf.set("spark.speculation.minTaskRuntime", "5ms")
         with SparkContext(conf=conf) as context:
             yield context
             assert len(list(cluster.folder.glob("worker-*/app-*"))) == 2, "executors of both workers"
@@ -60,8 +66,9 @@ def test_every_table_equals_the_model(
         answers = spark.parallelize(list(items), len(items)).map(task).collect()
         return [raised(answer) for answer in answers]
 
+    names = list(TOOLS) if "CDC_CLUSTER" in os.environ else ["debezium-json"]
     for seed in range(COUNT // len(THEMES)):
-        case = case_of("debezium-json", 1_000_000 + seed, theme)
+        case = case_of(names[(seed + len(theme)) % len(names)], 1_000_000 + seed, theme)
         # a batch costs Spark more than its rows; the workers read the log that was saved before the first batch
         case = replace(case, batches=min(case.batches, 2), recreated=0.0)
         verdict = judge(case, log, lake, run, lambda partitions: save(partitions, written))
