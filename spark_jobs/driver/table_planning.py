@@ -158,7 +158,7 @@ class ApplyPlanner:
     def _deselected(self, state: TableState, timeline: TableTimeline) -> TableState:
         """Settle a table that the pipeline no longer selects: its rows stay; selected again, it is resolved again."""
         reason = f"tables does not select {timeline.last_name}"
-        return replace(state, state=TableStatus.DROPPED, reason=reason, waiting_since=None, rewind_to=None)
+        return replace(state, state=TableStatus.DROPPED, reason=reason, code="", waiting_since=None, rewind_to=None)
 
     def _replaced(self, plan: ApplyPlan, state: TableState) -> TableState:
         """Settle a table that a late schema change showed to be another one: what lies at its name was never there."""
@@ -168,7 +168,7 @@ class ApplyPlanner:
         if state.version is not None and empties and state.location not in self._live():
             plan.to_empty.append(state)
             state = replace(state, version=None)  # else a later batch looks again
-        return replace(state, state=TableStatus.DROPPED, reason="replaced by a table of a late schema change")
+        return replace(state, state=TableStatus.DROPPED, reason="replaced by a table of a late schema change", code="")
 
     def _table(self, plan: ApplyPlan, table_id: str, timeline: TableTimeline) -> None:
         state = self.states.get(table_id)
@@ -453,6 +453,7 @@ class ApplyPlanner:
             version=state.version if state.location == location else None,  # the location that it left is emptied
             state=TableStatus.DROPPED,
             reason="DROP TABLE",
+            code="",
             applied_seq=self._job.seq,
         )
 
@@ -534,7 +535,9 @@ class ApplyPlanner:
             elif state is not None and state.state != TableStatus.DROPPED:
                 reason = "replaced by a table of a late schema change"
                 plan.settled.append(
-                    replace(state, state=TableStatus.DROPPED, reason=reason, waiting_since=None, rewind_to=None)
+                    replace(
+                        state, state=TableStatus.DROPPED, reason=reason, code="", waiting_since=None, rewind_to=None
+                    )
                 )
 
     def _nameless_state(self, name: TableName) -> TableState:

@@ -49,3 +49,11 @@ def test_what_a_replaced_table_left_goes_although_the_policy_asks_before_a_drop(
     history = Operated(case_of("drs-json-c", 820064), log, lake)
     problems = history.run()
     assert not problems, described(history.case, history.story, problems)
+
+
+def test_a_dropped_table_has_no_code_of_what_it_was_parked_for(log: Log, lake: Path) -> None:
+    """Its folder was deleted, and its DROP approved before anybody rebuilt it."""
+    history = Operated(case_of("debezium-json", 1150137), log, lake)
+    problems = history.run()
+    assert not problems, described(history.case, history.story, problems)
+    assert {state.code for state in history.states.values() if state.state == "dropped"} == {""}
