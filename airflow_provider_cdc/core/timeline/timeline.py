@@ -60,9 +60,9 @@ class SchemaChange:
         The DROP TABLE that begins a snapshot counts each time: the snapshot began again.
         """
         if not self.statement:
-            return self.position, "", self.structure
+            return self.position, self.database, "", self.structure
         begins = self.snapshot is not None and self.statement.lstrip()[:10].upper() == "DROP TABLE"
-        return self.position, self.statement, self.snapshot if begins else None
+        return self.position, self.database, self.statement, self.snapshot if begins else None
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""

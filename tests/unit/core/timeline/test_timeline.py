@@ -9,9 +9,12 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_provider_cdc.core.config import TableRules
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableName, TableSchema
 from airflow_provider_cdc.core.timeline.asked_changes import DENIABLE, Answer, AskedChange, AskedChanges
 from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.new_changes import new_changes
+from airflow_provider_cdc.core.timeline.stated import stated_changes
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
 
 T, U = TableName("shop", "t"), TableName("shop", "u")
@@ -102,6 +105,18 @@ def test_copies_and_order_of_arrival_do_not_matter() -> None:
     for seed in range(20):
         shuffled = random.Random(seed).sample([*statements, *statements], 2 * len(statements))
         assert {i: t.document() for i, t in build_timeline(shuffled).tables.items()} == expected
+
+
+def test_equal_statements_of_two_databases_are_two_tables() -> None:
+    rules = TableRules.from_document({f"{database}.t": {"create": "CREATE TABLE t (a INT)"} for database in "xy"})
+    stated = stated_changes(rules)
+    built = build_timeline(stated)
+    tables = {built.owner(TableName(database, "t"), "99") for database in "xy"}
+    assert len(tables) == 2
+    assert None not in tables
+    # so do those of a snapshot, where all statements may have one position
+    read = [replace(change, position="01", order=change.order + 1) for change in stated]
+    assert new_changes([], read, [], exact=True) == read
 
 
 def test_ids_of_later_columns_do_not_change_when_an_earlier_statement_arrives_late() -> None:
