@@ -1,30 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Apply tables with more changes than one task resolves: split them by key, resolve each bucket, make one commit."""
+"""Apply tables with more changes than one task resolves: by parts of the changes and buckets of keys, in one commit."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
-from airflow_provider_cdc.core.apply.key_buckets import KeyBucket
-from airflow_provider_cdc.core.apply.resolve import part_ends, version_of
+from airflow_provider_cdc.core.apply.resolve import newest_clear, part_ends, version_of
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import ApplyStatus
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
-from spark_jobs.lake.change_log import RowGroup
-from spark_jobs.lake.layout import bucket_folder, staged_folder
+from spark_jobs.lake.layout import staged_folder
 from spark_jobs.lake.storage import Storage
-from spark_jobs.tasks.apply import apply, commit_buckets, same_layout, split
-from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, Span
+from spark_jobs.tasks.apply import same_layout
+from spark_jobs.tasks.table_parts import commit_parts, discard_rows, find_newest, write_events, write_rows
+from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, PartResult, Span, TablePart
 
-_PART_ROWS = 1_000_000  # that one task splits
-_FINE = (ApplyStatus.COMMITTED, ApplyStatus.UNCHANGED)
+_PART_ROWS = 1_000_000  # that one task reads
+_PART_BYTES = 1 << 30  # of their images: texts of keys in one batch are less than 2 GiB
 Secrets = dict[str, dict[str, str]]
 Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
@@ -39,6 +38,8 @@ def bucket_count(job: JobDocument, task: ApplyTask) -> int:
     compared = bool(task.parents or task.context) or any(span.older or span.late for span in task.spans)
     if compared or task.snapshot_sent or task.rewind_to is not None:
         return 1
+    if task.settled and any(group.clears for span in task.spans for group in span.groups):
+        return 1  # only the rows show which TRUNCATE still counts
     if open_format(job.format, job.format_options).order == "clock":  # repeats are recognised among all rows
         return 1
     timeline = TableTimeline.from_document(task.timeline)
@@ -64,65 +65,75 @@ def _is_one_step(job: JobDocument, task: ApplyTask, timeline: TableTimeline) -> 
     return len(part_ends(timeline, version_of(stored, timeline, base.applied_position))) == 1
 
 
+def _newest_clear(job: JobDocument, task: ApplyTask) -> str | None:
+    """Return the position of the newest TRUNCATE, None without any."""
+    policy = job.tables.policy(f"{task.database}.{task.table}", job.policy)
+    if policy.on_truncate == "ignore":
+        return None
+    positions = [
+        position
+        for span in task.spans
+        for group in span.groups
+        for position in group.clears
+        if position >= span.start and (span.end is None or position < span.end)
+    ]
+    return newest_clear(positions, TableTimeline.from_document(task.timeline))
+
+
 @dataclass(slots=True)
 class _Table:
-    """One table's way through its buckets.
+    """One table's way through its parts and buckets.
 
     :param stage: folder for the Spark writer, None where a task commits.
+    :param count: number of buckets.
+    :param cleared: position of the newest TRUNCATE, None without any.
+    :ivar reports: of the tasks that are done.
     :ivar report: of the table, once it is known.
     """
 
     task: ApplyTask
-    count: int
     stage: str | None
-    buckets: list[list[RowGroup]] = field(default_factory=list)
-    changes: Counter[str] = field(default_factory=Counter)
-    resolved: list[ApplyReport] = field(default_factory=list)
+    count: int
+    cleared: str | None
+    reports: list[ApplyReport] = field(default_factory=list)
     report: ApplyReport | None = None
 
-    def take_split(self, reports: Sequence[ApplyReport]) -> None:
-        """Take the reports of the tasks that split the changes."""
-        self.buckets = [[] for _ in range(self.count)]
-        for report in reports:
-            if report.split is None:
-                self.report = report
-                return
-            self.changes.update(report.split.counts)
-            for bucket, groups in zip(self.buckets, report.split.groups, strict=True):
-                bucket += groups
+    def take(self, reports: Sequence[ApplyReport]) -> None:
+        """Take the reports of one step; the first without a result is the table's."""
+        self.reports += reports
+        self.report = next((report for report in reports if report.part is None), None)
 
-    def take_resolved(self, reports: Sequence[ApplyReport]) -> None:
-        """Take the reports of the buckets; the first that is not fine is the table's."""
-        self.resolved = list(reports)
-        self.report = next((report for report in reports if report.status not in _FINE), None)
-
-    def parts(self) -> list[ApplyTask]:
-        """Return the tasks that split the changes."""
+    def parts(self) -> list[TablePart]:
+        """Return the parts of its changes."""
         parts: list[list[Span]] = [[]]
-        rows = 0
+        rows = size = 0
         for span in self.task.spans:
             for group in span.groups:
-                if rows >= _PART_ROWS:
+                if rows >= _PART_ROWS or size >= _PART_BYTES:
                     parts.append([])
-                    rows = 0
-                rows += group.rows
+                    rows = size = 0
+                rows, size = rows + group.rows, size + group.image_bytes
                 if parts[-1] and parts[-1][-1].start == span.start and parts[-1][-1].end == span.end:
                     parts[-1][-1].groups.append(group)
                 else:
                     parts[-1].append(replace(span, groups=[group]))
-        return [replace(self.task, spans=spans) for spans in parts]
-
-    def bucket_tasks(self) -> list[ApplyTask]:
-        """Return the tasks that resolve a bucket each; what an operator settled is left out of them already."""
         return [
-            replace(
-                self.task,
-                spans=[Span(groups, "", None)] if groups else [],
-                settled=[],
-                bucket=KeyBucket(number, self.count),
-            )
-            for number, groups in enumerate(self.buckets)
+            TablePart(replace(self.task, spans=spans), number, self.count, self.cleared)
+            for number, spans in enumerate(parts)
         ]
+
+    def buckets(self) -> list[tuple[ApplyTask, str | None, int, Sequence[str]]]:
+        """Return for each bucket the table, its folder, the bucket's number, and the files of key events."""
+        task, events = replace(self.task, spans=[]), [result.events for result in self.results()]
+        return [(task, self.stage, bucket, events) for bucket in range(self.count)]
+
+    def newest(self) -> list[str]:
+        """Return the files with the numbers of the rows to write."""
+        return [result.newest for result in self.results() if result.newest]
+
+    def results(self) -> list[PartResult]:
+        """Return what the tasks left."""
+        return [report.part for report in self.reports if report.part is not None]
 
 
 def apply_in_buckets(
@@ -134,58 +145,57 @@ def apply_in_buckets(
     tasks: Sequence[ApplyTask],
     stage: Callable[[ApplyTask], str | None],
 ) -> list[ApplyReport]:
-    """Apply tables in key buckets; return a report for each table.
+    """Apply tables in parts and key buckets; return a report for each table.
 
     :param counts: number of buckets by table id.
     :param stage: returns the folder for the Spark writer, None where a task commits.
     """
-    tables = [_Table(task, counts[task.table_id], stage(task)) for task in tasks]
+    tables = [_Table(task, stage(task), counts[task.table_id], _newest_clear(job, task)) for task in tasks]
     slim = job.for_tasks()
 
-    def each(work: Callable[[Any], ApplyReport], items: Mapping[str, Sequence[Any]]) -> dict[str, list[ApplyReport]]:
-        """Run work for the items of all tables at once; return the reports by table."""
-        owners = [table_id for table_id, of_table in items.items() for _ in of_table]
-        reports: dict[str, list[ApplyReport]] = {table_id: [] for table_id in items}
-        for table_id, report in zip(owners, run(work, [i for of in items.values() for i in of]), strict=True):
-            reports[table_id].append(report)
-        return reports
+    def step(work: Callable[..., ApplyReport], items: Callable[[_Table], Sequence[tuple[Any, ...]]]) -> None:
+        """Run work for all tables that go on at once."""
+        open_tables = [(table, list(items(table))) for table in tables if table.report is None]
+        reports = iter(run(partial(work, slim, secrets), [item for _, some in open_tables for item in some]))
+        for table, some in open_tables:
+            table.take(list(islice(reports, len(some))))
 
-    def going_on() -> list[_Table]:
-        return [table for table in tables if table.report is None]
-
-    parts = {table.task.table_id: [(part, table.count) for part in table.parts()] for table in tables}
-    reports = each(partial(_split, slim, secrets), parts)
-    for table in tables:
-        table.take_split(reports[table.task.table_id])
-    reports = each(
-        partial(_resolve, slim, secrets), {table.task.table_id: table.bucket_tasks() for table in going_on()}
+    step(_write_events, lambda table: [(part, table.stage) for part in table.parts()])
+    step(_find_newest, _Table.buckets)
+    step(_write_rows, lambda table: [(part, table.stage, table.newest()) for part in table.parts()])
+    going_on = [table for table in tables if table.report is None]
+    reports = run(
+        partial(_commit, slim, secrets), [(table.task, table.stage, table.reports, table.cleared) for table in going_on]
     )
-    for table in going_on():
-        table.take_resolved(reports[table.task.table_id])
-    commits = {t.task.table_id: [(t.task, t.stage, t.resolved, dict(t.changes))] for t in going_on()}
-    reports = each(partial(_commit, slim, secrets), commits)
-    for table in going_on():
-        (table.report,) = reports[table.task.table_id]
+    for table in tables:
+        if table.report is not None:
+            discard_rows(table.task.location, storage.options, table.reports)
+    for table, report in zip(going_on, reports, strict=True):
+        table.report = report  # from here on the files stay: a commit that seems to fail may have gone through
     for table in tables:
         if table.stage is None or table.report is None or table.report.status != ApplyStatus.COMMITTED:
             storage.delete_folder(staged_folder(job.pipeline, job.seq, table.task.table_id))
     return [table.report for table in tables if table.report is not None]
 
 
-def _split(job: JobDocument, secrets: Secrets, part: tuple[ApplyTask, int]) -> ApplyReport:
-    return split(job, part[0], secrets, part[1])
+def _write_events(job: JobDocument, secrets: Secrets, item: tuple[TablePart, str | None]) -> ApplyReport:
+    return write_events(job, item[0], secrets, item[1])
 
 
-def _resolve(job: JobDocument, secrets: Secrets, task: ApplyTask) -> ApplyReport:
-    assert task.bucket is not None
-    folder = staged_folder(job.pipeline, job.seq, task.table_id)
-    return apply(job, task, secrets, bucket_folder(folder, task.bucket.number))
+def _find_newest(
+    job: JobDocument, secrets: Secrets, item: tuple[ApplyTask, str | None, int, Sequence[str]]
+) -> ApplyReport:
+    task, stage, bucket, events = item
+    return find_newest(job, task, secrets, stage, bucket, events)
+
+
+def _write_rows(job: JobDocument, secrets: Secrets, item: tuple[TablePart, str | None, Sequence[str]]) -> ApplyReport:
+    part, stage, newest = item
+    return write_rows(job, part, secrets, stage, newest)
 
 
 def _commit(
-    job: JobDocument,
-    secrets: Secrets,
-    table: tuple[ApplyTask, str | None, Sequence[ApplyReport], Mapping[str, int]],
+    job: JobDocument, secrets: Secrets, item: tuple[ApplyTask, str | None, Sequence[ApplyReport], str | None]
 ) -> ApplyReport:
-    task, stage, resolved, counts = table
-    return commit_buckets(job, task, secrets, stage, resolved, counts)
+    task, stage, reports, cleared = item
+    return commit_parts(job, task, secrets, stage, reports, cleared)

@@ -208,7 +208,6 @@ class LogWriter:
 
     :param describe: note what rows say of their columns, where nothing else states the tables' structure.
     :param snapshots: note the positions of snapshot rows, which they share.
-    :param row_group_bytes: of one table in memory, from which they are written as a row group; None for the usual ones.
     :ivar rows: changes taken so far; ``size`` their bytes in memory.
     """
 
@@ -218,10 +217,8 @@ class LogWriter:
         folder: str,
         describe: bool = False,
         snapshots: bool = False,
-        row_group_bytes: int | None = None,
     ) -> None:
         self._storage, self._described, self._with_snapshots = storage, describe, snapshots
-        self._row_group_bytes = row_group_bytes or _ROW_GROUP_BYTES
         storage.make_folder(folder)
         # a name of its own per attempt: a task that runs twice leaves a file that no manifest names
         self._name = f"{folder}/{uuid.uuid4().hex}.parquet"
@@ -253,10 +250,6 @@ class LogWriter:
         self.size += batch.nbytes
         self._hold(("", ""), pa.Table.from_batches([batch]), batch.nbytes)
 
-    def add_bucket(self, number: int, rows: pa.Table) -> None:
-        """Take changes of one key bucket of a table; the bucket's number stands in its row groups for the table."""
-        self._hold(("", str(number)), rows.cast(CHANGE_SCHEMA), rows.nbytes)
-
     def _sort(self, *, last: bool = False) -> None:
         """Give each table its own of the batches that have several, unless more of them are to come first."""
         if not self._mixed:
@@ -267,7 +260,7 @@ class LogWriter:
             return
         each = max(1, sum(batch.nbytes for batch in self._mixed) // max(1, len(rows)))
         self._mixed = []
-        most = max(1, self._row_group_bytes // each)
+        most = max(1, _ROW_GROUP_BYTES // each)
         for name, mine in _by_table(rows):
             for start in range(0, len(mine), most):
                 part = mine.slice(start, most)
@@ -276,7 +269,7 @@ class LogWriter:
     def _hold(self, name: tuple[str, str], rows: pa.Table, size: int) -> None:
         self._pieces.setdefault(name, []).append(rows)
         self._held[name] = self._held.get(name, 0) + size
-        if self._held[name] >= self._row_group_bytes:
+        if self._held[name] >= _ROW_GROUP_BYTES:
             self._write(name)
 
     def close(self) -> list[RowGroup]:

@@ -30,24 +30,8 @@ def batch_document(pipeline: str, seq: int, kind: str) -> str:
 
 
 def staged_folder(pipeline: str, seq: int, table_id: str) -> str:
-    """Return the folder of rows of a table that tasks typed and something else commits."""
+    """Return the folder of what tasks leave for the tasks that follow, or for the Spark writer, of one table."""
     return f"{log_folder(pipeline, seq)}/staged/{table_id}"
-
-
-def bucket_folder(staged: str, number: int) -> str:
-    """Return the folder of the rows of one key bucket.
-
-    :param staged: the table's folder (:func:`staged_folder`).
-    """
-    return f"{staged}/bucket-{number:05d}"
-
-
-def split_folder(staged: str) -> str:
-    """Return the folder of a table's changes, split into key buckets.
-
-    :param staged: the table's folder (:func:`staged_folder`).
-    """
-    return f"{staged}/split"
 
 
 def pending_deletes_file(pipeline: str, table_id: str, seq: int) -> str:

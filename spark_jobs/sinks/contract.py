@@ -1,19 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Define the action that a writer carries out on one table."""
+"""Define the action that a writer carries out on one table, and the rows of it that several tasks write."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
+from deltalake.transaction import AddAction
 
 from airflow_provider_cdc.core.apply.merge_plan import LaterRows
-from spark_jobs.sinks.delta.staged_rows import StagedRows
 from spark_jobs.sinks.delta.table import Commit, DeltaLocation
 
 Verb = Literal["create", "append", "merge", "subtract", "overwrite"]
+
+
+@dataclass(slots=True)
+class WrittenRows:
+    """Rows that a task wrote for an action that another one carries out.
+
+    :param added: files in the table's folder, for the task writer.
+    :param staged: names of parquet files, for the Spark writer.
+    :param ranges: least and greatest value of each key column of the staged rows (``KeyRanges.document``).
+    """
+
+    added: list[AddAction] = field(default_factory=list)
+    staged: list[str] = field(default_factory=list)
+    ranges: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -26,7 +40,7 @@ class Action:
     :param later: rows that are typed while they are written, in addition to ``rows``, which has none then.
     :param remaining: for ``create`` and ``overwrite``, stored rows that the table keeps, read while it is written.
     :param unmatched: for ``subtract``, is called before the commit with the deletes that have no equal row.
-    :param parts: what the tasks of key buckets staged: the rows of ``later`` and ``deletes``.
+    :param parts: rows that other tasks wrote, in addition to ``rows``, which has none then.
     :param typed: is called with the number of new rows when all are typed; what it raises prevents the commit.
     """
 
@@ -37,16 +51,15 @@ class Action:
     key: Sequence[str] = field(default_factory=tuple)
     later: LaterRows | None = None
     remaining: Iterable[pa.Table] | None = None
-    parts: Sequence[StagedRows] = ()
+    parts: Sequence[WrittenRows] = ()
     unmatched: Callable[[pa.Table], None] = field(default=lambda rows: None)
     typed: Callable[[int], None] = field(default=lambda rows: None)
 
     @property
     def touches(self) -> bool:
         """Return whether rows may be added or removed, if none fails."""
-        return bool(
-            self.rows.num_rows or self.later is not None or (self.deletes is not None and self.deletes.num_rows)
-        )
+        adds = self.rows.num_rows or self.later is not None or self.parts
+        return bool(adds or (self.deletes is not None and self.deletes.num_rows))
 
     def pieces(self) -> Iterator[pa.Table]:
         """Yield all rows, those that the table keeps first; to be called once."""
@@ -60,20 +73,20 @@ class Action:
         self.typed(count)
 
 
-def action_of_parts(parts: Sequence[StagedRows], commit: Commit) -> Action:
-    """Return the action that carries out what tasks staged for the key buckets of one table."""
-    verbs = [part.document["verb"] for part in parts]
-    merging = next((part for part in parts if part.document["verb"] == "merge"), parts[0])
-    key = merging.document["key"]
-    deletes = pa.concat_tables(part.deletes(key) for part in parts) if "merge" in verbs else None
+class RowFiles(Protocol):
+    """Takes the rows of one part of an action."""
 
-    def pieces() -> Iterator[pa.Table]:
-        for part in parts:
-            yield from part.pieces()
+    def add(self, rows: pa.Table) -> None:
+        """Take rows."""
+        ...
 
-    rows = merging.schema.empty_table()
-    later = LaterRows(sum(part.count for part in parts), pieces)
-    return Action(merging.document["verb"], commit, rows, deletes, key, later, parts=parts)
+    def written(self) -> WrittenRows:
+        """Write what is left; return what the action needs."""
+        ...
+
+    def discard(self) -> None:
+        """Remove the files: the action does not get them."""
+        ...
 
 
 class Writer(Protocol):
@@ -84,6 +97,14 @@ class Writer(Protocol):
 
         :return: the table's version then, None where that is known only later.
         :raises UnavailableError: nothing of it is visible; may succeed later.
+        """
+        ...
+
+    def row_files(self, target: DeltaLocation, schema: pa.Schema, key: Sequence[str]) -> RowFiles | None:
+        """Return what writes a part of an action's rows; None where one task has to write them all.
+
+        :param schema: of the rows.
+        :param key: names of the key's columns.
         """
         ...
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
@@ -17,7 +16,7 @@ from airflow_provider_cdc.core.apply.foreign_key_actions import RowsUnknown
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan, MergeStep, RowFailure
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
-from airflow_provider_cdc.core.apply.resolve import ordered, resolve, rows_by_bucket
+from airflow_provider_cdc.core.apply.resolve import ordered, resolve
 from airflow_provider_cdc.core.apply.row_sets import multiset_sum
 from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
@@ -25,7 +24,6 @@ from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_p
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.core.faults import course, may_be_caught
-from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import ApplyStatus
@@ -33,25 +31,24 @@ from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs.lake import pending_deletes
-from spark_jobs.lake.change_log import LogWriter, RowGroup, StoredImages
-from spark_jobs.lake.layout import begun_file, bucket_folder, split_folder, staged_folder
+from spark_jobs.lake.change_log import StoredImages
+from spark_jobs.lake.layout import begun_file
 from spark_jobs.lake.scratch import lake_of
-from spark_jobs.sinks.contract import Action, Writer, action_of_parts
+from spark_jobs.sinks.contract import Action, Writer
 from spark_jobs.sinks.delta.preview_writer import PreviewWriter
 from spark_jobs.sinks.delta.spark_writer import StageWriter
-from spark_jobs.sinks.delta.staged_rows import StagedRows, staged_rows
 from spark_jobs.sinks.delta.table import Commit, DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 from spark_jobs.tasks.committed_state import committed_state
 from spark_jobs.tasks.foreign_keys import ForeignKeys
 from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.table_changes import TableChanges
-from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, SplitChanges
+from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
 from spark_jobs.workers.malloc import keep_memory, release_memory
 
-_SPLIT_GROUPS = 4  # row groups that are split at a time
-_SPLIT_BYTES = 256 << 20  # of all buckets that are held before they are written
 _REFUSED = 1_000  # rows that a report names of a table that is parked for them
+
+Applying = TypeVar("Applying", bound="TableApply")
 
 
 def apply(
@@ -61,52 +58,21 @@ def apply(
 
     :param stage: folder for what something else is to commit afterwards; None lets the task commit itself.
     """
-    return _reported(job, task, secrets, stage, _Table.run)
+    return reported(TableApply(job, task, secrets, stage), TableApply.run)
 
 
-def split(job: JobDocument, task: ApplyTask, secrets: dict[str, dict[str, str]], count: int) -> ApplyReport:
-    """Write the changes of a task again by key bucket; what the table holds already, or an error, is reported.
-
-    :param count: number of buckets.
-    """
-    return _reported(job, task, secrets, None, lambda table: table.split(count))
-
-
-def commit_buckets(
-    job: JobDocument,
-    task: ApplyTask,
-    secrets: dict[str, dict[str, str]],
-    stage: str | None,
-    resolved: Sequence[ApplyReport],
-    counts: Mapping[str, int],
-) -> ApplyReport:
-    """Commit a table whose key buckets tasks staged; an error is reported, not raised.
-
-    :param task: of the whole table.
-    :param stage: folder for what the Spark writer is to commit afterwards.
-    :param resolved: reports of the buckets, in their order.
-    :param counts: the table's changes by operation.
-    """
-    return _reported(job, task, secrets, stage, lambda table: table.commit_buckets(resolved, counts))
-
-
-def _reported(
-    job: JobDocument,
-    task: ApplyTask,
-    secrets: dict[str, dict[str, str]],
-    stage: str | None,
-    work: Callable[[_Table], ApplyReport],
-) -> ApplyReport:
+def reported(table: Applying, work: Callable[[Applying], ApplyReport]) -> ApplyReport:
+    """Return what a task of a table reports; an error is reported, not raised."""
     begin = time.monotonic()
+    job, task = table.job, table.task
     keep_memory()
-    table = _Table(job, task, secrets, stage)
     try:
         try:
             report = work(table)
         except UnavailableError as error:
             if error.code != "sink.commit_conflict":
                 raise
-            table = _Table(job, task, secrets, stage)  # maintenance may have come in between; it changes no rows
+            table = table.again()  # maintenance may have come in between; it changes no rows
             report = work(table)
     except SchemaMissing as error:
         report = ApplyReport(task.table_id, ApplyStatus.WAITING, reason=str(error), error=error)
@@ -143,16 +109,18 @@ def _set_aside(task: ApplyTask, error: BaseException, first: dict[str, Any], see
     return report
 
 
-class _Table:
+class TableApply:
     """One table's way through apply.
 
+    :param stage: folder for what something else is to commit afterwards; None lets the task commit itself.
     :ivar refused: rows that do not fit, where they are too many, the first of them.
     """
 
     def __init__(
         self, job: JobDocument, task: ApplyTask, secrets: dict[str, dict[str, str]], stage: str | None
     ) -> None:
-        self._job, self._task = job, task
+        self.job, self.task = job, task
+        self._secrets, self._stage = secrets, stage
         self._options = {**job.storage, **secrets.get("storage", {})}
         self._storage = lake_of(job, secrets)
         self._app = f"cdc/{job.pipeline}/{task.table_id}/0"
@@ -174,107 +142,40 @@ class _Table:
         self._rebuilds = task.rebuilt_seq == job.seq
         self._changes = TableChanges(self._storage, task, self._timeline, self._format, truncates=self._truncates)
 
+    def again(self) -> Self:
+        """Return the same, to be tried once more."""
+        return type(self)(self.job, self.task, self._secrets, self._stage)
+
     @property
     def first(self) -> dict[str, Any]:
         """Topic, partition and offset of its first record, once changes were read."""
         return self._changes.first
 
     def run(self) -> ApplyReport:
+        """Resolve and commit the table."""
         target = self._target()
         if isinstance(target, ApplyReport):
             return target
-        task = self._task
+        task = self.task
         base_schema = TableSchema.from_document(task.base.schema) if task.base and task.base.schema else None
         try:
             return self._resolved(target, base_schema, in_pieces=self._is_large())
         except ImagesLack:
             return self._resolved(target, base_schema, in_pieces=False)
 
-    def split(self, count: int) -> ApplyReport:
-        """Write the changes again by key bucket.
-
-        :param count: number of buckets.
-        """
-        target = self._target()
-        if isinstance(target, ApplyReport):
-            return target
-        task = self._task
-        folder = split_folder(staged_folder(self._job.pipeline, self._job.seq, task.table_id))
-        writer = LogWriter(self._storage, folder, row_group_bytes=max(1 << 20, min(16 << 20, _SPLIT_BYTES // count)))
-        counts = Counter[str]()
-        for span in task.spans:
-            for start in range(0, len(span.groups), _SPLIT_GROUPS):
-                groups = span.groups[start : start + _SPLIT_GROUPS]
-                rows = self._changes.of([replace(span, groups=groups)], columns=CHANGE_SCHEMA.names)
-                changes = ordered(rows)
-                counts.update(changes.counts())
-                for number, mine in enumerate(
-                    rows_by_bucket(changes, self._timeline, self._format, self._types, count)
-                ):
-                    if len(mine):
-                        writer.add_bucket(number, changes.to_compare(mine).select(CHANGE_SCHEMA.names))
-        buckets: list[list[RowGroup]] = [[] for _ in range(count)]
-        for group in writer.close():
-            buckets[int(group.table)].append(replace(group, database=task.database, table=task.table))
-        return ApplyReport(task.table_id, ApplyStatus.UNCHANGED, split=SplitChanges(buckets, dict(counts)))
-
-    def commit_buckets(self, resolved: Sequence[ApplyReport], counts: Mapping[str, int]) -> ApplyReport:
-        """Commit what the tasks of the key buckets staged.
-
-        :param resolved: their reports, in the order of the buckets.
-        :param counts: the table's changes by operation.
-        """
-        target = self._target()
-        if isinstance(target, ApplyReport):
-            return target
-        task, seq = self._task, self._job.seq
-        lossy = Counter[str]()
-        for report in resolved:
-            lossy.update(report.lossy)
-        failures = [RowFailure(**failure) for report in resolved for failure in report.failures]
-        self._demand_fit(failures)
-        folder = staged_folder(self._job.pipeline, seq, task.table_id)
-        folders = [bucket_folder(folder, number) for number, report in enumerate(resolved) if report.action]
-        parts = [self._staged(each) for each in folders]
-        upserts, deletes = sum(report.upserts for report in resolved), sum(report.deletes for report in resolved)
-        report = ApplyReport(task.table_id, ApplyStatus.UNCHANGED, task.expected, upserts, deletes, lossy=dict(lossy))
-        report.failures = [asdict(failure) for failure in failures]
-        if parts:
-            facts = self._facts(counts, upserts, deletes, lossy, failures)
-            action = action_of_parts(parts, Commit(self._app, seq, facts))
-            report.status, report.action = ApplyStatus.COMMITTED, action.verb
-            report.version = self._carry_out(target, action)
-        report.state = self._state(committed=bool(parts))
-        return report
-
-    def _staged(self, folder: str) -> StagedRows:
-        """Return what the task of a key bucket staged.
-
-        :raises UnavailableError: it is gone; the rows of a bucket are never left out.
-        """
-        part = staged_rows(self._storage, folder)
-        if part is None:
-            raise UnavailableError(
-                "apply.staged_missing",
-                "rows that a task staged are gone",
-                where={"table": f"{self._task.database}.{self._task.table}", "folder": folder},
-                hint="run again; nothing of the batch is in the table yet",
-            )
-        return part
-
     def _target(self) -> DeltaLocation | ApplyReport:
         """Return the table's location, or a report if it holds the batch already.
 
         :raises SinkError: the location is not what the ledger remembers.
         """
-        task = self._task
+        task = self.task
         target = DeltaLocation(task.location, self._options)
         self.seen_version = target.version
         done = target.applied(self._app)
         # what lies there is no reason not to rebuild it, unless it is this rebuild, or what came after
-        held_from = self._job.seq if self._rebuilds else task.applied_seq + 1
+        held_from = self.job.seq if self._rebuilds else task.applied_seq + 1
         # a location that another table had since, or that was emptied, holds nothing of an earlier batch
-        if done is not None and done >= held_from and (done >= self._job.seq or target.is_written_by(self._app)):
+        if done is not None and done >= held_from and (done >= self.job.seq or target.is_written_by(self._app)):
             return self._held(target, done)
         self._guard(target)
         return target
@@ -285,17 +186,17 @@ class _Table:
         Late rows are compared with applied ones, rows with what parents lost, and rows that may be repeats with those
         that they may repeat, all at once.
         """
-        task = self._task
+        task = self.task
         compared = bool(task.parents) or (task.late_from is not None and bool(task.context))
         compared = compared or any(span.older for span in task.spans)
-        return task.image_bytes > self._job.policy.apply_bytes and not compared
+        return task.image_bytes > self.job.policy.apply_bytes and not compared
 
     def _resolved(self, target: DeltaLocation, base_schema: TableSchema | None, *, in_pieces: bool) -> ApplyReport:
         """Resolve the changes and commit what comes of them.
 
         :raises ImagesLack: rows typed in pieces lack columns.
         """
-        task = self._task
+        task = self.task
         images = {name: StoredImages(self._storage, name) for name in ("before", "after")} if in_pieces else None
         plan = resolve(
             self._ordered(images),
@@ -307,7 +208,6 @@ class _Table:
             truncates=self._truncates,
             read=self._stored,
             snapshot_position=task.snapshot_position,
-            bucket=task.bucket,
         )
         self._demand_fit(plan.failures)
         ForeignKeys(
@@ -350,9 +250,9 @@ class _Table:
         """Return the table's state after this batch."""
         pending_seq = None
         if self._has_pending:
-            pending_seq = self._job.seq if committed or self._task.base is None else self._task.base.debts_seq
+            pending_seq = self.job.seq if committed or self.task.base is None else self.task.base.debts_seq
         if pending_seq not in self._states:
-            self._states[pending_seq] = committed_state(self._task, self._timeline, self._job.seq, pending_seq)
+            self._states[pending_seq] = committed_state(self.task, self._timeline, self.job.seq, pending_seq)
         return self._states[pending_seq]
 
     def may_hold_batch(self) -> bool:
@@ -360,10 +260,10 @@ class _Table:
         if not self._committing:
             return False
         try:
-            done = DeltaLocation(self._task.location, self._options).applied(self._app)
+            done = DeltaLocation(self.task.location, self._options).applied(self._app)
         except CdcError:
             return True
-        return done is not None and done >= self._job.seq
+        return done is not None and done >= self.job.seq
 
     def _held(self, target: DeltaLocation, done: int) -> ApplyReport:
         """Report what the table holds already, as its own newest commit states it.
@@ -371,12 +271,12 @@ class _Table:
         :param done: batch of that commit: this one, or an earlier one that was not recorded as applied.
         :raises UnavailableError: a later batch is applied, so this one is carried out by somebody else.
         """
-        task = self._task
+        task = self.task
         where = {"table": f"{task.database}.{task.table}", "location": task.location, "seq": done}
-        if done > self._job.seq:
+        if done > self.job.seq:
             raise UnavailableError(
                 "apply.superseded",
-                f"the table holds batch {done} already, batch {self._job.seq} ended elsewhere",
+                f"the table holds batch {done} already, batch {self.job.seq} ended elsewhere",
                 where=where,
                 hint="run again; it goes on with the newest batch",
             )
@@ -389,7 +289,7 @@ class _Table:
                 hint=f"{REBUILD}; keep delta.logRetentionDuration longer than the time between batches",
             )
         state = replace(TableState.from_document(facts["state"]), version=target.version)
-        if done < self._job.seq:
+        if done < self.job.seq:
             return ApplyReport(task.table_id, ApplyStatus.AHEAD, target.version, state=state)
         counts = {name: facts[name] for name in ("upserts", "deletes", "lossy")}
         left_out = facts.get("failures", [])  # commits of earlier releases do not state them
@@ -399,7 +299,7 @@ class _Table:
 
     def _guard(self, target: DeltaLocation) -> None:
         """Refuse a location that is not what the ledger remembers."""
-        task = self._task
+        task = self.task
         where = {"table": f"{task.database}.{task.table}", "location": task.location}
         if not target.exists:
             if task.expected is not None and not self._rebuilds:
@@ -415,11 +315,11 @@ class _Table:
                 )
             return
         if task.expected is None:
-            if not target.is_ours(f"cdc/{self._job.pipeline}/"):
+            if not target.is_ours(f"cdc/{self.job.pipeline}/"):
                 raise self._not_ours(where)
             return
         if self._rebuilds:
-            if target.applied(self._app) is None and not target.is_ours(f"cdc/{self._job.pipeline}/"):
+            if target.applied(self._app) is None and not target.is_ours(f"cdc/{self.job.pipeline}/"):
                 raise self._not_ours(where)
             return
         other = target.foreign_commit(task.expected)
@@ -444,9 +344,9 @@ class _Table:
         """Make the cheapest commit that makes the table right; return what it does, its version and its upserts."""
         step = plan.steps[-1]
         facts = self._facts(plan.changes, step.upserts.num_rows, step.deletes.num_rows, plan.lossy, plan.failures)
-        action = self._action(target, base_schema, plan, Commit(self._app, self._job.seq, facts))
+        action = self._action(target, base_schema, plan, Commit(self._app, self.job.seq, facts))
         if action is None:
-            return "", self._task.expected, 0
+            return "", self.task.expected, 0
 
         def typed(rows: int) -> None:
             if action.later is not None:
@@ -476,7 +376,7 @@ class _Table:
         """
         return {
             "app": self._app,
-            "seq": self._job.seq,
+            "seq": self.job.seq,
             "changes": changes,
             "upserts": upserts,
             "deletes": deletes,
@@ -487,18 +387,22 @@ class _Table:
     def _carry_out(self, target: DeltaLocation, action: Action) -> int | None:
         """Commit an action with the state that the table has then; return the version that it made."""
         if action.verb == "create":
-            self._storage.write_json(self._begun, {"location": self._task.location})
+            self._note_begin()
         action.commit.facts["state"] = self._state(committed=True).document()
         self._committing = True
         return self._writer.commit(target, action)
+
+    def _note_begin(self) -> None:
+        """Note that what lies at the table's location without a log is ours."""
+        self._storage.write_json(self._begun, {"location": self.task.location})
 
     def _action(
         self, target: DeltaLocation, base_schema: TableSchema | None, plan: MergePlan, commit: Commit
     ) -> Action | None:
         """Choose how the plan is carried out; None where the table is right as it is."""
-        task, step = self._task, plan.steps[-1]
+        task, step = self.task, plan.steps[-1]
         moved = task.base is not None and task.base.location != task.location
-        pending = pending_deletes.read(self._storage, self._job.pipeline, task.base)
+        pending = pending_deletes.read(self._storage, self.job.pipeline, task.base)
         stays = (
             base_schema is not None and not moved and task.rewind_to is None and len(plan.steps) == 1 and not step.clear
         )
@@ -543,7 +447,7 @@ class _Table:
         commit.facts["failures"] = [asdict(item) for item in plan.failures]
 
     def _write_pending(self, pending: pa.Table) -> None:
-        pending_deletes.write(self._storage, self._job.pipeline, self._task.table_id, self._job.seq, pending)
+        pending_deletes.write(self._storage, self.job.pipeline, self.task.table_id, self.job.seq, pending)
         self._has_pending = pending.num_rows > 0
 
     def _adds_columns(self, target: DeltaLocation, old: TableSchema | None, step: MergeStep) -> bool:
@@ -577,7 +481,7 @@ class _Table:
 
         :raises RewindNeeded: it is gone, the table starts from all that the change log has.
         """
-        base = self._task.base
+        base = self.task.base
         assert base is not None and base.version is not None
         gone = RewindNeeded("apply.version_gone", "the version to go back to is gone")
         try:
@@ -589,7 +493,7 @@ class _Table:
                 raise gone  # the location was made again since, for this table or another one
             yield location
         except SinkError:
-            if self._task.rewind_to is None:
+            if self.task.rewind_to is None:
                 raise
             raise gone from None
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,8 @@ from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from spark_jobs.lake.change_log import RowGroup, StoredImages, read_groups, read_without_images, without_settled
 from spark_jobs.lake.storage import Storage
 from spark_jobs.tasks.table_task import ApplyTask, Span
+
+_PIECE_BYTES = 64 << 20  # of images that are read at a time
 
 
 class TableChanges:
@@ -175,11 +177,27 @@ class TableChanges:
             self.first = rows.slice(0, 1).select(["topic", "partition", "offset"]).to_pylist()[0]
         return rows
 
+    def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield the changes of the task's spans, some row groups at a time, always the same rows in the same order.
+
+        :param columns: of the change log.
+        """
+        for span in self._task.spans:
+            groups, size = list[RowGroup](), 0
+            for group in span.groups:
+                if groups and size + group.image_bytes > _PIECE_BYTES:
+                    yield self.of([replace(span, groups=groups)], columns=columns)
+                    groups, size = [], 0
+                groups.append(group)
+                size += group.image_bytes
+            if groups:
+                yield self.of([replace(span, groups=groups)], columns=columns)
+
     def _read_groups(
         self, groups: list[RowGroup], columns: list[str], images: dict[str, StoredImages] | None = None
     ) -> pa.Table:
         """Return the rows of row groups without those that operators replaced or discarded."""
-        before_of = self._before_of()
+        before_of = self._before_of() if "before" in columns else None
 
         def read(some: list[RowGroup]) -> pa.Table:
             if images is None:

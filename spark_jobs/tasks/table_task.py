@@ -6,11 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from airflow_provider_cdc.core.apply.key_buckets import KeyBucket
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import CdcError, Transient
 from airflow_provider_cdc.core.model.status import ApplyStatus
 from spark_jobs.lake.change_log import RowGroup, Settled
+from spark_jobs.sinks.contract import WrittenRows
 
 
 @dataclass(slots=True)
@@ -63,8 +63,7 @@ class ApplyTask:
     :param settled: records of which operators decided that what was landed of them counts no more.
     :param rebuilt_seq: batch that last rebuilt the table, this one included, 0 for none.
     :param applied_seq: newest batch that the table holds as far as the driver knows; the table itself knows better.
-    :param bucket: whose keys the task resolves, None for all.
-    :param whole: whether the keys cannot be resolved in buckets.
+    :param whole: whether the table cannot be split by key.
     :param provided: state (document) of the operator's files that the content begins with, None without.
     """
 
@@ -85,7 +84,6 @@ class ApplyTask:
     snapshot_sent: int = 0
     settled: list[Settled] = field(default_factory=list)
     rebuilt_seq: int = 0
-    bucket: KeyBucket | None = None
     whole: bool = False
     provided: dict[str, Any] | None = None
 
@@ -106,15 +104,37 @@ class ApplyTask:
 
 
 @dataclass(slots=True)
-class SplitChanges:
-    """Changes of one table by key bucket.
+class TablePart:
+    """A part of the changes of a table that is split by key.
 
-    :param groups: row groups of each bucket.
-    :param counts: changes by operation, each counted once.
+    :param task: of the table, with the part's spans alone.
+    :param number: of the part, from 0.
+    :param buckets: number of key buckets.
+    :param cleared: position of the newest TRUNCATE, None without any: older changes count no more.
     """
 
-    groups: list[list[RowGroup]]
-    counts: dict[str, int]
+    task: ApplyTask
+    number: int
+    buckets: int
+    cleared: str | None
+
+
+@dataclass(slots=True)
+class PartResult:
+    """What a task of a split table leaves for the tasks that follow.
+
+    :param events: file of key events, a batch for each bucket.
+    :param changes: changes by operation.
+    :param newest: file with the numbers of the rows to write, a batch for each part.
+    :param removed: file with the keys whose row is gone.
+    :param rows: rows that were written.
+    """
+
+    events: str = ""
+    changes: dict[str, int] = field(default_factory=dict)
+    newest: str = ""
+    removed: str = ""
+    rows: WrittenRows = field(default_factory=WrittenRows)
 
 
 @dataclass(slots=True)
@@ -125,7 +145,7 @@ class ApplyReport:
     :param refused: rows that do not fit and park the table, the first of them.
     :param rewind_to: position that the table has to go back behind first, where the status is ``rewind``.
     :param files: of a preview the files of the table that the commit would write again, with ``file_bytes``.
-    :param split: the table's changes by key bucket, if the task was to split them.
+    :param part: of a task that has a part or a bucket of a table, if nothing went wrong.
     :param state: of the table after it; of ``ahead`` the state that the table's own commit states.
     """
 
@@ -145,7 +165,7 @@ class ApplyReport:
     state: TableState | None = None
     files: int = 0
     file_bytes: int = 0
-    split: SplitChanges | None = None
+    part: PartResult | None = None
 
     def fail(self, error: CdcError) -> None:
         """Report an error: the batch should run again if it is ``Transient``, else the table is parked."""

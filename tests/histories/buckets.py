@@ -9,11 +9,11 @@ import pytest
 
 from airflow_provider_cdc.core.config import RunPolicy
 from spark_jobs.driver import key_buckets
-from spark_jobs.tasks import apply
+from spark_jobs.tasks import table_changes
 
 
 def split_every_table(patch: pytest.MonkeyPatch) -> None:
-    """Let a task split three changes and resolve two."""
+    """Let a part have three changes and a bucket two."""
     patch.setattr("tests.histories.run.RunPolicy", partial(RunPolicy, bucket_rows=2))
     patch.setattr(key_buckets, "_PART_ROWS", 3)
-    patch.setattr(apply, "_SPLIT_GROUPS", 1)
+    patch.setattr(table_changes, "_PIECE_BYTES", 1)

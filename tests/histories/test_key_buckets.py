@@ -23,7 +23,7 @@ _SEEDS = {name: range(400, 403) for name, tool in TOOLS.items() if not tool.by_c
 def committed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count the commits of split tables by what they do."""
     counts = Counter[str]()
-    commit = key_buckets.commit_buckets
+    commit = key_buckets.commit_parts
 
     def counted(*arguments: Any) -> Any:
         report = commit(*arguments)
@@ -31,7 +31,7 @@ def committed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         return report
 
     split_every_table(monkeypatch)
-    monkeypatch.setattr(key_buckets, "commit_buckets", counted)
+    monkeypatch.setattr(key_buckets, "commit_parts", counted)
     return counts
 
 

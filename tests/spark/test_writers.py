@@ -18,9 +18,8 @@ import pytest
 from airflow_provider_cdc.core.apply.merge_plan import LaterRows
 from airflow_provider_cdc.core.errors import UnavailableError
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.contract import Action, action_of_parts
+from spark_jobs.sinks.contract import Action, Writer
 from spark_jobs.sinks.delta.spark_writer import SparkWriter, StageWriter
-from spark_jobs.sinks.delta.staged_rows import staged_rows
 from spark_jobs.sinks.delta.table import Commit, DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 
@@ -48,24 +47,21 @@ def in_pieces(action: Action) -> Action:
     return replace(action, rows=rows.schema.empty_table(), later=later)
 
 
-def in_buckets(action: Action, location: str, storage: Storage) -> Action:
-    """Return the same action with rows that two tasks staged; what is left of the table cannot be in buckets."""
-    if action.remaining is not None:
+def in_parts(writer: Writer, location: str, action: Action) -> Action:
+    """Return the same action with rows that two other tasks wrote; what is left of the table cannot be in parts."""
+    if action.remaining is not None or action.verb == "subtract":
         return action
-    half, parts = action.rows.num_rows // 2, []
-    for number, part in enumerate([action.rows.slice(0, half), action.rows.slice(half)]):
-        deletes = action.deletes if action.deletes is None or number == 0 else action.deletes.slice(0, 0)
-        folder = f"_cdc/staged/{action.commit.seq}/bucket-{number}"
-        StageWriter(storage, folder).commit(
-            DeltaLocation(location, {}), in_pieces(replace(action, rows=part, deletes=deletes))
-        )
-        staged = staged_rows(storage, folder)
-        assert staged is not None
-        parts.append(staged)
-    return action_of_parts(parts, action.commit)
+    half, parts, target = action.rows.num_rows // 2, [], DeltaLocation(location, {})
+    for rows in (action.rows.slice(0, half), action.rows.slice(half)):
+        files = writer.row_files(target, rows.schema, action.key)
+        if files is None:
+            return action
+        files.add(rows)
+        parts.append(files.written())
+    return replace(action, rows=action.rows.schema.empty_table(), parts=parts)
 
 
-@pytest.fixture(params=["task", "task in pieces", "task in buckets", "spark", "spark in buckets"])
+@pytest.fixture(params=["task", "task in pieces", "task in parts", "spark", "spark in parts"])
 def do(request: pytest.FixtureRequest, tmp_path: Path) -> Do:
     if request.param.startswith("task"):
         doing: Do = lambda location, action: TaskWriter().commit(DeltaLocation(location, {}), action)  # noqa: E731
@@ -73,9 +69,10 @@ def do(request: pytest.FixtureRequest, tmp_path: Path) -> Do:
         doing = SparkDoing(request.getfixturevalue("session"), tmp_path / "stage").commit
     if "pieces" in request.param:
         return lambda location, action: doing(location, in_pieces(action))
-    if "buckets" in request.param:
-        storage = Storage(str(tmp_path / "stage"))
-        return lambda location, action: doing(location, in_buckets(action, location, storage))
+    if "parts" in request.param:
+        spark = StageWriter(Storage(str(tmp_path / "stage")), "_cdc/staged/parts")
+        writer: Writer = TaskWriter() if request.param.startswith("task") else spark
+        return lambda location, action: doing(location, in_parts(writer, location, action))
     return doing
 
 

@@ -1,33 +1,119 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Number the buckets that keys belong to, so that several tasks resolve the changes of one table."""
+"""Divide the keys of one table into buckets, so that several tasks find the newest change of each key."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.arrays import BoolArray, IntArray
+from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
+from airflow_provider_cdc.core.apply.ordered_changes import Changes
+from airflow_provider_cdc.core.apply.resolve import acquired_and_released, typer_of
+from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
+from airflow_provider_cdc.core.apply.row_typing import RowTyper
+from airflow_provider_cdc.core.arrays import IntArray
+from airflow_provider_cdc.core.formats.contract import Format
+from airflow_provider_cdc.core.timeline.timeline import TableTimeline
+from airflow_provider_cdc.core.values.types import TypeOptions
 
 _FACTOR = np.uint64(0x100000001B3)  # odd, so that no power of it loses bits
+_KEY = "key_"  # begins the name of a key's column in a table of key events: source names may be any
+_ORDER = ["topic", "partition", "offset", "index", "op", "position"]
 
 
-class KeyBucket(NamedTuple):
-    """One of the buckets that the keys of a table are divided into.
+@dataclass(frozen=True, slots=True)
+class KeyEvents:
+    """The keys that some rows acquire and release.
 
-    :param number: from 0.
-    :param total: number of buckets.
+    :param events: key columns, what orders them, ``fills`` (whether the row acquires the key), and ``row``, the number
+        of the row as it was read.
+    :param buckets: bucket of each event.
+    :param typer: knows the rows whose keys do not fit.
     """
 
-    number: int
-    total: int
+    events: pa.Table
+    buckets: IntArray
+    typer: RowTyper
 
-    def holds(self, keys: pa.Table) -> BoolArray:
-        """Return which keys belong to the bucket."""
-        mine: BoolArray = bucket_numbers(keys, self.total) == self.number
-        return mine
+
+def key_events(
+    changes: Changes,
+    timeline: TableTimeline,
+    wire: Format,
+    options: TypeOptions,
+    *,
+    cleared: str | None,
+    count: int,
+) -> KeyEvents:
+    """Return the keys that rows of a table with key acquire and release.
+
+    :param changes: full images; no schema change on the timeline alters the key or stored values (``part_ends``).
+    :param cleared: position of the newest TRUNCATE, None without any: older rows count no more.
+    :param count: number of buckets.
+    :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
+    """
+    typer, last = typer_of(changes, timeline, wire, options), len(timeline.versions) - 1
+    counts = ~changes.are("truncate") & ~typer.foreign
+    if cleared is not None:
+        counts &= pc.greater_equal(changes.rows.column("position"), cleared).to_numpy()
+    keys, event_rows, fills = acquired_and_released(typer, np.flatnonzero(counts), last)
+    columns = {f"{_KEY}{number}": column for number, column in enumerate(keys.columns)}
+    rows = changes.rows.select(_ORDER).take(pa.array(event_rows))
+    columns |= {name: rows.column(name) for name in _ORDER}
+    events = pa.table({**columns, "fills": fills, "row": changes.as_read(event_rows)})
+    return KeyEvents(events, bucket_numbers(keys, count), typer)
+
+
+def newest_events(events: pa.Table, wire: Format) -> IntArray:
+    """Return the index of the newest event of each key.
+
+    :param events: all events of these keys, those of one row in the order that :func:`key_events` gave them.
+    """
+    groups = group_numbers([events.column(name) for name in events.column_names if name.startswith(_KEY)])
+    fills = events.column("fills").to_numpy()
+    order: IntArray = np.arange(events.num_rows) if _is_ordered(events) else _source_order(events)
+    groups, fills = groups[order], fills[order]
+    winners = newest(groups)
+    if wire.updates_move_keys:
+        winners = acquired_in_one_event(winners, groups, order, fills, events, wire)
+    return order[winners]
+
+
+def keys_of(events: pa.Table, names: list[str]) -> pa.Table:
+    """Return the keys of events.
+
+    :param names: of the key's columns.
+    """
+    return events.select([name for name in events.column_names if name.startswith(_KEY)]).rename_columns(names)
+
+
+def _is_ordered(events: pa.Table) -> bool:
+    """Return whether events are in the order of the source: positions rise, events of one position are of one row."""
+    count, position = events.num_rows, events.column("position")
+    if count < 2:
+        return True
+    first, second = position.slice(0, count - 1), position.slice(1)
+    if not pc.all(pc.less_equal(first, second)).as_py():
+        return False
+    same = np.flatnonzero(pc.equal(first, second).to_numpy())
+    records = events.select(["partition", "offset", "index"])
+    return bool(records.take(pa.array(same)).equals(records.take(pa.array(same + 1))))
+
+
+def _source_order(events: pa.Table) -> IntArray:
+    """Return the indexes of events in the order that ``Changes`` gives rows; a row releases before it acquires."""
+    columns = {
+        "position": events.column("position"),
+        "stays": pc.not_equal(events.column("op").cast(pa.string()), "delete").cast(pa.int8()),
+        **{name: events.column(name) for name in ("partition", "offset", "index")},
+        "fills": events.column("fills").cast(pa.int8()),
+    }
+    keys = [(name, "ascending") for name in columns]
+    order: IntArray = pc.sort_indices(pa.table(columns), sort_keys=keys).to_numpy().astype(np.int64)
+    return order
 
 
 def bucket_numbers(keys: pa.Table, count: int) -> IntArray:

@@ -54,6 +54,7 @@ class Changes:
         names = _IMAGES if stored is None else [STORED_ROW, *map(has, _IMAGES)]
         rest = table.drop_columns(names)
         order = None if ascending(table.column("position")) else _order(rest)
+        self._order = order
         self.rows = rest if order is None else rest.take(pa.array(order))
         if stored is None:
             self.images = {name: Images.of(table.column(name), order) for name in _IMAGES}
@@ -69,6 +70,10 @@ class Changes:
         numbers = [number for number, name in enumerate(self._op_names) if name in ops]
         flags: BoolArray = np.isin(self._ops if rows is None else self._ops[rows], numbers)
         return flags
+
+    def as_read(self, row_indexes: IntArray) -> IntArray:
+        """Return the numbers that some rows had as they were read."""
+        return row_indexes if self._order is None else self._order[row_indexes]
 
     def counts(self) -> dict[str, int]:
         """Return the number of rows of each operation."""

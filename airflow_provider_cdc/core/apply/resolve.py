@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 import numpy as np
@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.clock_conflicts import settle
 from airflow_provider_cdc.core.apply.clock_order import order_unknown, unordered_with
-from airflow_provider_cdc.core.apply.key_buckets import KeyBucket, bucket_numbers
 from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, LaterRows, MergePlan, MergeStep
 from airflow_provider_cdc.core.apply.ordered_changes import Changes, StoredPieces
@@ -47,7 +46,6 @@ def resolve(
     truncates: bool = True,
     read: ReadRows | None = None,
     snapshot_position: str = "",
-    bucket: KeyBucket | None = None,
 ) -> MergePlan:
     """Resolve the changes of one table.
 
@@ -59,12 +57,10 @@ def resolve(
     :param truncates: whether TRUNCATE empties the table; if not, it is passed over.
     :param read: reads stored rows, for updates whose images are partial.
     :param snapshot_position: where the snapshot stands that the content begins with, empty if it begins with the table.
-    :param bucket: whose keys are resolved, None for all; the changes are those that :func:`rows_by_bucket` gives it.
     :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
-    :raises ImagesLack: images of a bucket lack columns, which changes of another bucket may have.
     :raises RewindNeeded: partial images came too late for the stored rows, or rows show that applied ones are repeats.
     """
-    rows, typer = changes.rows, _typer(changes, timeline, wire, options)
+    rows, typer = changes.rows, typer_of(changes, timeline, wire, options)
     versions = typer.versions
     stored = Stored(
         None if base is None else read,
@@ -72,7 +68,7 @@ def resolve(
         Mapper(timeline.versions, timeline.fills, options),
         timeline.versions,
     )
-    cleared = _last_clear(changes, timeline) if truncates else None
+    cleared = newest_clear(_truncates(changes), timeline) if truncates else None
     if cleared is not None and unordered_with(cleared, rows.column("position")).any():
         raise order_unknown(timeline, "a TRUNCATE and rows of other partitions")
     keep = ~changes.are("truncate") & ~typer.foreign
@@ -92,7 +88,7 @@ def resolve(
         clear = clear_version is not None and not plan.steps
         if timeline.versions[last].schema.key:
             before = partial(stored.before, tuple(plan.steps), clear, last)
-            step = _keyed(typer, of_step, last, clear, before, later, bucket)
+            step = _keyed(typer, of_step, last, clear, before, later)
         else:
             of_step = _without_passed_over(typer, of_step, snapshot_position or timeline.versions[0].position)
             step = _multiset(typer, of_step, last, clear, later)
@@ -100,29 +96,7 @@ def resolve(
     return plan
 
 
-def rows_by_bucket(
-    changes: Changes, timeline: TableTimeline, wire: Format, options: TypeOptions, count: int
-) -> list[IntArray]:
-    """Return the row indexes that each bucket of keys needs; a row that moves a key belongs to both buckets.
-
-    TRUNCATE belongs to every bucket, rows whose keys do not fit to the first.
-
-    :param changes: full images of a table whose key and stored values no schema change alters (:func:`part_ends`).
-    :param count: number of buckets.
-    :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
-    """
-    typer, last = _typer(changes, timeline, wire, options), len(timeline.versions) - 1
-    truncates = changes.are("truncate")
-    keys, event_rows, _ = _key_events(typer, np.flatnonzero(~truncates), last)
-    numbers = bucket_numbers(keys, count)
-    without_key = ~truncates
-    without_key[event_rows] = False
-    rows = [np.unique(event_rows[numbers == number]) for number in range(count)]
-    rows[0] = np.union1d(rows[0], np.flatnonzero(without_key))
-    return [np.union1d(of_bucket, np.flatnonzero(truncates)) for of_bucket in rows]
-
-
-def _typer(changes: Changes, timeline: TableTimeline, wire: Format, options: TypeOptions) -> RowTyper:
+def typer_of(changes: Changes, timeline: TableTimeline, wire: Format, options: TypeOptions) -> RowTyper:
     """Return what types the rows, once it has compared them with the timeline."""
     lossy = Counter[str]()
     mapper = Mapper(timeline.versions, timeline.fills, options, lossy)
@@ -177,9 +151,17 @@ def versions_of(rows: pa.Table, timeline: TableTimeline) -> IntArray:
     return versions
 
 
-def _last_clear(changes: Changes, timeline: TableTimeline) -> str | None:
-    truncates = changes.rows.column("position").filter(pa.array(changes.are("truncate"))).to_pylist()
+def newest_clear(truncates: Iterable[str], timeline: TableTimeline) -> str | None:
+    """Return the position of the newest TRUNCATE that was not denied, None without any.
+
+    :param truncates: positions of those that came as rows; the timeline knows those that came as statements.
+    """
     return max([*(p for p in truncates if p not in timeline.denied), *timeline.clears], default=None)
+
+
+def _truncates(changes: Changes) -> list[str]:
+    positions: list[str] = changes.rows.column("position").filter(pa.array(changes.are("truncate"))).to_pylist()
+    return positions
 
 
 def _keyed(
@@ -189,17 +171,13 @@ def _keyed(
     clear: bool,
     stored_rows: StoredRows,
     later: bool,
-    bucket: KeyBucket | None,
 ) -> MergeStep:
     schema, wire = typer.timeline.versions[last].schema, typer.wire
     applied = typer.flags("applied")
     if wire.partial_images or len(schema.columns_in_rows) < len(schema.columns):
         # a key left twice would seem to have lost its row
         row_indexes, applied = without_copies(typer.changes, row_indexes, applied, wire)
-    keys, event_rows, fills = _key_events(typer, row_indexes, last)
-    if bucket is not None:
-        mine = np.flatnonzero(bucket.holds(keys))
-        keys, event_rows, fills = keys.take(pa.array(mine)), event_rows[mine], fills[mine]
+    keys, event_rows, fills = acquired_and_released(typer, row_indexes, last)
     if not keys.num_rows:
         return MergeStep(last, schema, clear, typer.mapper.rows({}, 0, last, last), keys)
     groups = group_numbers(keys.columns)
@@ -225,8 +203,6 @@ def _keyed(
         return MergeStep(last, schema, clear, nothing, deletes, later=rows)
     upserts = typer.typed(event_rows[filled], "after", last, partial=wire.partial_images)
     deletes = keys.take(pa.array(winners[~fills[winners]]))
-    if upserts.absent and bucket is not None:
-        raise ImagesLack
     if not upserts.absent:
         positions = typer.changes.rows.column("position")
         return MergeStep(
@@ -238,7 +214,7 @@ def _keyed(
     return MergeStep(last, schema, clear, completion.completed(upserts, event_rows[filled]), deletes)
 
 
-def _key_events(typer: RowTyper, row_indexes: IntArray, last: int) -> tuple[pa.Table, IntArray, np.ndarray]:
+def acquired_and_released(typer: RowTyper, row_indexes: IntArray, last: int) -> tuple[pa.Table, IntArray, np.ndarray]:
     """Return in source order every key that a row acquires or releases, the row's index, and whether it acquires it."""
     wire, changes = typer.wire, typer.changes
     deleting = changes.are("delete", rows=row_indexes)

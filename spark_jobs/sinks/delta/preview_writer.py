@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from spark_jobs.sinks.contract import Action
@@ -19,6 +21,9 @@ class PreviewWriter:
 
     def __init__(self) -> None:
         self.files = self.file_bytes = 0
+
+    def row_files(self, target: DeltaLocation, schema: pa.Schema, key: Sequence[str]) -> None:
+        """Return None: a preview looks at each table in one task."""
 
     def adds_columns(self, target: DeltaLocation, schema: pa.Schema, *, merges: bool) -> bool:
         """Return what the task writer says."""

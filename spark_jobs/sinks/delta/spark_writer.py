@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 
 from airflow_provider_cdc.core.errors import UnavailableError
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.contract import Action
-from spark_jobs.sinks.delta.staged_rows import ACTION, StagedRows
+from spark_jobs.sinks.contract import Action, WrittenRows
 from spark_jobs.sinks.delta.table import Commit
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from spark_jobs.sinks.delta.table import DeltaLocation
 
+ACTION = "action.json"
 # Spark refuses to write columns with these in their names unless the table maps columns, which not every reader knows
 _REFUSED = frozenset(" ,;{}()\n\t=")
 
@@ -88,24 +88,23 @@ class StageWriter:
 
     def commit(self, target: DeltaLocation, action: Action) -> int | None:
         """Leave the action for :class:`SparkWriter`; its document appears last, so a half staged table is none."""
-        self._storage.make_folder(self._folder)
-        self._ranges = KeyRanges(action.key)
-        if action.parts:
-            files = self._of_parts(action.parts)
-        else:
-            deletes = action.deletes if action.deletes is not None else action.rows.schema.empty_table()
-            files = {
-                "rows": self._rows("rows", action.rows.schema, action.pieces()),
-                "deletes": self._rows("deletes", deletes.schema, [deletes]),
-            }
+        ranges = KeyRanges(action.key)
+        for part in action.parts:
+            ranges.add_document(part.ranges)
+        deletes = action.deletes if action.deletes is not None else action.rows.schema.empty_table()
+        # Spark reads the columns from a file, also where there are no rows
+        rows = [name for part in action.parts for name in part.staged] or [
+            self._staged("rows", action.rows.schema, action.pieces(), ranges)
+        ]
         document = {
             "location": target.location,
             "verb": action.verb,
             "key": list(action.key),
             "commit": asdict(action.commit),
             "columns": action.rows.column_names,
-            "ranges": self._ranges.document(),
-            **files,
+            "rows": rows,
+            "deletes": [self._staged("deletes", deletes.schema, [deletes], ranges)],
+            "ranges": ranges.document(),
         }
         self._storage.write_json(f"{self._folder}/{ACTION}", document)
         return None
@@ -118,23 +117,48 @@ class StageWriter:
         """Return that a table without key whose rows go is written again."""
         return False
 
-    def _of_parts(self, parts: Sequence[StagedRows]) -> dict[str, list[str]]:
-        """Return the files of tasks that staged a key bucket each."""
-        for part in parts:
-            self._ranges.add_document(part.document["ranges"])
-        return {name: [file for part in parts for file in part.document[name]] for name in ("rows", "deletes")}
+    def row_files(self, target: DeltaLocation, schema: pa.Schema, key: Sequence[str]) -> StagedFile:
+        """Return what writes a file of the folder."""
+        return StagedFile(self._storage, self._folder, "rows", schema, KeyRanges(key))
 
-    def _rows(self, name: str, schema: pa.Schema, pieces: Iterable[pa.Table]) -> list[str]:
+    def _staged(self, kind: str, schema: pa.Schema, pieces: Iterable[pa.Table], ranges: KeyRanges) -> str:
+        """Write rows; return the name of the file."""
+        file = StagedFile(self._storage, self._folder, kind, schema, ranges)
+        for rows in pieces:
+            file.add(rows)
+        return file.written().staged[0]
+
+
+class StagedFile:
+    """Rows in a parquet file that Spark reads.
+
+    :param kind: begins the name.
+    :param ranges: takes the ranges of the rows' keys.
+    """
+
+    def __init__(self, storage: Storage, folder: str, kind: str, schema: pa.Schema, ranges: KeyRanges) -> None:
+        storage.make_folder(folder)
+        self._storage, self._ranges = storage, ranges
         # a name of its own per attempt: Spark may run a task twice at a time
-        file = f"{self._folder}/{name}-{uuid.uuid4().hex}.parquet"
-        with self._storage.access(file) as path:
-            writer = pq.ParquetWriter(path, schema, filesystem=self._storage.filesystem, compression="lz4")
-        with writer:
-            for rows in pieces:
-                self._ranges.add(rows)
-                with self._storage.access(file):
-                    writer.write_table(rows, row_group_size=1 << 17)
-        return [file]
+        self._name = f"{folder}/{kind}-{uuid.uuid4().hex}.parquet"
+        with storage.access(self._name) as path:
+            self._writer = pq.ParquetWriter(path, schema, filesystem=storage.filesystem, compression="lz4")
+
+    def add(self, rows: pa.Table) -> None:
+        """Take rows."""
+        self._ranges.add(rows)
+        with self._storage.access(self._name):
+            self._writer.write_table(rows, row_group_size=1 << 17)
+
+    def written(self) -> WrittenRows:
+        """End the file; return its name and the ranges of the keys in it."""
+        with self._storage.access(self._name):
+            self._writer.close()
+        return WrittenRows(staged=[self._name], ranges=self._ranges.document())
+
+    def discard(self) -> None:
+        """End the file; it goes with its folder."""
+        self._writer.close()
 
 
 class SparkWriter:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake.transaction import RemoveAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from airflow_provider_cdc.core.apply.row_sets import having_keys
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
@@ -41,6 +41,11 @@ class StoredFile:
     def removal(self) -> RemoveAction:
         """Return what a commit states of the file where others take its place."""
         return RemoveAction(self.path, True, int(time.time() * 1000), self.size, {})
+
+
+def added_file(action: AddAction) -> StoredFile:
+    """Return a file that a commit is to add."""
+    return StoredFile(action.path, action.size, np.empty(0, dtype=np.int64))
 
 
 def files_with(actions: pa.Table, keys: pa.Table) -> list[StoredFile]:

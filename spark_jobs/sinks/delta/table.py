@@ -25,6 +25,7 @@ from spark_jobs.sinks.delta.key_merge import KeyMerge
 from spark_jobs.sinks.delta.row_removal import RowRemoval
 from spark_jobs.sinks.delta.stored_files import (
     StoredFile,
+    added_file,
     all_files,
     chosen_rows,
     each_known,
@@ -311,6 +312,17 @@ class DeltaLocation:
         """Return a writer of files for :meth:`commit_files`."""
         demand_names(schema.names, self.location)
         return DataFiles(self.location, self._options, schema)
+
+    def columns_of(self, file: AddAction, schema: pa.Schema) -> pa.Table:
+        """Return some columns of a file that no commit names yet."""
+        with self._reading(), opened(Storage(self.location, self._options), added_file(file)) as stored:
+            return read_columns(stored, schema)
+
+    def discard_files(self, added: Sequence[AddAction]) -> None:
+        """Remove files that no commit names."""
+        storage = Storage(self.location, self._options)
+        for file in added:
+            storage.delete_file(file.path)
 
     def commit_files(
         self, schema: pa.Schema, added: list[AddAction], removed: list[RemoveAction], mode: str, commit: Commit

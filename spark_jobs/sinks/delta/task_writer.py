@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 from deltalake.transaction import RemoveAction
 
-from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.contract import Action, WrittenRows
 from spark_jobs.sinks.delta.data_files import DataFiles
 from spark_jobs.sinks.delta.table import DeltaLocation
 
@@ -26,6 +28,12 @@ class TaskWriter:
         # our commit is the next version: one that meets another fails; nothing replaced by nothing makes no commit
         return before + 1 if len(action.rows) else min(before + 1, target.newest_version())
 
+    def row_files(self, target: DeltaLocation, schema: pa.Schema, key: Sequence[str]) -> TableFiles | None:
+        """Return what writes into the table's folder, None where delta-rs has to write."""
+        if target.exists and not (target.takes_files and target.takes_columns(schema)):
+            return None
+        return TableFiles(target, schema)
+
     def adds_columns(self, target: DeltaLocation, schema: pa.Schema, *, merges: bool) -> bool:
         """Return whether the table's features allow new columns in the commit of their first rows."""
         if not (target.adds_columns and target.takes_files and target.takes_columns(schema)):
@@ -38,9 +46,31 @@ class TaskWriter:
         return target.takes_files
 
 
+class TableFiles:
+    """Files in a table's folder, which no reader sees before a commit names them."""
+
+    def __init__(self, target: DeltaLocation, schema: pa.Schema) -> None:
+        self._target, self._files = target, target.new_files(schema)
+
+    def add(self, rows: pa.Table) -> None:
+        """Take rows; the files are as large as those of one task."""
+        with self._target.writing():
+            self._files.add(rows)
+
+    def written(self) -> WrittenRows:
+        """Write what is left; return the files."""
+        with self._target.writing():
+            return WrittenRows(added=self._files.close())
+
+    def discard(self) -> None:
+        """Remove the files."""
+        self._files.discard()
+
+
 def _in_pieces(target: DeltaLocation, action: Action) -> bool:
     """Return whether an action is carried out with files that are written a piece at a time."""
-    pieces = action.later is not None or action.remaining is not None or _misstated(action.rows.schema)
+    pieces = action.later is not None or action.remaining is not None or bool(action.parts)
+    pieces = pieces or _misstated(action.rows.schema)
     if not target.exists:
         return pieces
     if not target.takes_files:
@@ -77,6 +107,7 @@ def _write_pieces(target: DeltaLocation, action: Action) -> None:
         files.discard()
         raise
     # from here on the files stay: a commit that seems to fail may have gone through
+    added = [*(file for part in action.parts for file in part.added), *added]
     mode = "overwrite" if action.verb == "overwrite" else "append"
     target.commit_files(_numbered(files.schema), added, removed, mode, action.commit)
 
@@ -96,10 +127,10 @@ def _write_files(target: DeltaLocation, action: Action, files: DataFiles) -> lis
     assert action.deletes is not None
     deletes = action.deletes.select(action.key)
     merge = target.merge_into(files)
-    if action.later is None:
+    if action.later is None and not action.parts:
         action.typed(action.rows.num_rows)
         return merge.put(action.rows, deletes)
-    keys = [deletes]
+    keys = [deletes, *(target.columns_of(file, deletes.schema) for part in action.parts for file in part.added)]
     for piece in action.pieces():
         with target.writing():
             files.add(piece)

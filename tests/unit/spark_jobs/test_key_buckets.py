@@ -69,7 +69,7 @@ def test_rows_whose_key_does_not_fit_are_left_out_once(tmp_path: Path, monkeypat
     assert [row["id"] for row in rows(tmp_path)] == [1, 2, 4, 5, 6, 7, 8]
 
 
-@pytest.mark.parametrize("step", ["split", "apply", "commit_buckets"])
+@pytest.mark.parametrize("step", ["write_events", "find_newest", "write_rows", "commit_parts"])
 def test_a_batch_that_died_is_repeated_with_the_same_rows(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,10 +78,10 @@ def test_a_batch_that_died_is_repeated_with_the_same_rows(
 
     def dies(*arguments: Any) -> Any:
         calls.append(arguments)
-        if step == "commit_buckets":
+        if step == "commit_parts":
             raise KeyboardInterrupt
         report = work(*arguments)
-        if step == "split" or len(calls) == 2:
+        if step != "find_newest" or len(calls) == 2:
             raise KeyboardInterrupt
         return report
 
@@ -100,14 +100,14 @@ def test_a_batch_that_died_behind_its_commit_is_not_split_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = {"t": [change(10 * i, {"id": i, "n": i}) for i in range(1, 9)]}
-    commit = key_buckets.commit_buckets
+    commit = key_buckets.commit_parts
 
     def dies_behind(*arguments: Any) -> Any:
         commit(*arguments)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(key_buckets, "commit_buckets", dies_behind)
+        patch.setattr(key_buckets, "commit_parts", dies_behind)
         with pytest.raises(KeyboardInterrupt):
             carry_out(tmp_path, [first], _SPLIT, patch)
     (result,) = carry_out(tmp_path, [first], _SPLIT, monkeypatch)
@@ -116,18 +116,35 @@ def test_a_batch_that_died_behind_its_commit_is_not_split_again(
     assert not staged(tmp_path)
 
 
-def test_a_bucket_whose_staged_rows_are_gone_is_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("step", "kind"), [("find_newest", "events"), ("write_rows", "newest"), ("commit_parts", "removed")]
+)
+def test_staged_files_that_are_gone_let_the_batch_run_again(
+    step: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = {"t": [change(10 * i, {"id": i, "n": i}) for i in range(1, 9)]}
-    commit = key_buckets.commit_buckets
+    second = {"t": [change(100 + i, None, {"id": i, "n": i}) for i in range(1, 5)]}
+    work = getattr(key_buckets, step)
 
-    def commits_without_one(*arguments: Any) -> Any:
-        next(path for path in staged(tmp_path) if path.name == "action.json").unlink()
-        return commit(*arguments)
+    def without_one(*arguments: Any) -> Any:
+        for path in staged(tmp_path):
+            if path.name.startswith(kind):
+                path.unlink()
+        return work(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(key_buckets, "commit_buckets", commits_without_one)
+        patch.setattr(key_buckets, step, without_one)
         with pytest.raises(UnavailableError) as raised:
-            carry_out(tmp_path, [first], _SPLIT, patch)
+            carry_out(tmp_path, [{"t": first["t"] + second["t"]}], _SPLIT, patch)
     assert raised.value.code == "apply.staged_missing"
-    carry_out(tmp_path, [first], _SPLIT, monkeypatch)
-    assert rows(tmp_path) == [{"id": i, "n": i} for i in range(1, 9)]
+    carry_out(tmp_path, [{"t": first["t"] + second["t"]}], _SPLIT, monkeypatch)
+    assert rows(tmp_path) == [{"id": i, "n": i} for i in range(5, 9)]
+    assert not staged(tmp_path)
+
+
+def test_a_parked_table_leaves_no_files_at_its_location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = {"t": [change(10 * i, {"id": i, "n": "none" if i > 6 else i}) for i in range(1, 9)]}
+    monkeypatch.setattr(key_buckets, "_PART_ROWS", 3)
+    (result,) = carry_out(tmp_path, [batch], RunPolicy(bucket_rows=2, quarantine_limit=1), monkeypatch)
+    assert [table.status for table in result.tables] == ["parked"]
+    assert not list((tmp_path / "shop").rglob("*.parquet"))

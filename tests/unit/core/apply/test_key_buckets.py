@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from datetime import date, datetime, time
 from decimal import Decimal
+from random import Random
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from airflow_provider_cdc.core.apply.key_buckets import KeyBucket, bucket_numbers
+from airflow_provider_cdc.core.apply.key_buckets import bucket_numbers, newest_events
+from airflow_provider_cdc.core.formats.registry import open_format
 
 _VALUES: list[tuple[list[Any], pa.DataType]] = [
     ([0, 1, -1, 2**62], pa.int64()),
@@ -44,9 +46,33 @@ def test_every_column_of_the_key_counts() -> None:
 @pytest.mark.parametrize("step", [1, 2, 10, 1024])
 def test_buckets_of_numbers_in_sequence_are_alike_in_size(step: int) -> None:
     keys = pa.table({"id": np.arange(0, 40_000 * step, step)})
-    sizes = [int(KeyBucket(number, 4).holds(keys).sum()) for number in range(4)]
+    sizes = np.bincount(bucket_numbers(keys, 4), minlength=4).tolist()
     assert sum(sizes) == 40_000
     assert min(sizes) > 9_000
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_the_newest_event_of_each_key_is_found_in_whatever_order_parts_come(shuffled: bool) -> None:
+    random = Random(7)
+    parts: list[list[dict[str, Any]]] = [[] for _ in range(4)]
+    content: dict[int, int | None] = {}  # row by key, None where it is gone
+    for number in range(400):
+        key, moved = random.randrange(30), random.randrange(30)
+        part = parts[random.randrange(4) if shuffled else number // 100]
+        row = {"topic": "t", "partition": 0, "offset": number, "index": 0, "position": f"{number:06d}", "row": number}
+        op = random.choice(["insert", "update", "delete"])
+        if op == "delete" or (op == "update" and moved != key):
+            part.append({"key_0": key, **row, "op": op, "fills": False})
+            content[key] = None
+        if op != "delete":
+            key = moved if op == "update" else key
+            part.append({"key_0": key, **row, "op": op, "fills": True})
+            content[key] = number
+    events = pa.Table.from_pylist([event for part in parts for event in part])
+    found = events.take(pa.array(newest_events(events, open_format("debezium-json", {}))))
+    newest = zip(*(found.column(name).to_pylist() for name in ("key_0", "row", "fills")), strict=True)
+    assert {key: row if fills else None for key, row, fills in newest} == content
+    assert found.num_rows == len(content)
 
 
 def test_no_keys_have_no_buckets() -> None:

@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Apply one table in several tasks: parts write key events, buckets find the newest of each key, parts write its row.
+
+Only keys go from task to task: an image is typed by the task that reads it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from airflow_provider_cdc.core.apply.key_buckets import key_events, keys_of, newest_events
+from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, LaterRows, MergePlan, MergeStep, RowFailure
+from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, ordered, typer_of
+from airflow_provider_cdc.core.apply.schema_mapping import arrow_schema
+from airflow_provider_cdc.core.arrays import IntArray
+from airflow_provider_cdc.core.documents import JobDocument
+from airflow_provider_cdc.core.errors import CdcError, SinkError
+from airflow_provider_cdc.core.model.schema import TableSchema
+from airflow_provider_cdc.core.model.status import ApplyStatus
+from spark_jobs.lake.layout import staged_folder
+from spark_jobs.lake.staged_batches import one_batch, read_batch, write_batches
+from spark_jobs.sinks.contract import RowFiles
+from spark_jobs.sinks.delta.table import Commit, DeltaLocation
+from spark_jobs.tasks.apply import TableApply, reported
+from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, PartResult, TablePart
+
+Secrets = dict[str, dict[str, str]]
+
+
+def write_events(job: JobDocument, part: TablePart, secrets: Secrets, stage: str | None) -> ApplyReport:
+    """Write the keys that a part's changes acquire and release; an error is reported, not raised.
+
+    :param stage: folder for what the Spark writer is to commit, None where a task commits; so of all functions here.
+    """
+    return reported(_Part(job, part.task, secrets, stage), lambda table: table.write_events(part))
+
+
+def find_newest(
+    job: JobDocument, task: ApplyTask, secrets: Secrets, stage: str | None, bucket: int, events: Sequence[str]
+) -> ApplyReport:
+    """Find the newest change of each key of a bucket; an error is reported, not raised.
+
+    :param task: of the whole table, without spans.
+    :param events: files of the parts.
+    """
+    return reported(_Part(job, task, secrets, stage), lambda table: table.find_newest(bucket, events))
+
+
+def write_rows(
+    job: JobDocument, part: TablePart, secrets: Secrets, stage: str | None, newest: Sequence[str]
+) -> ApplyReport:
+    """Write the rows of a part's changes that are the newest of their keys; an error is reported, not raised.
+
+    :param newest: files of the buckets.
+    """
+    return reported(_Part(job, part.task, secrets, stage), lambda table: table.write_rows(part, newest))
+
+
+def commit_parts(
+    job: JobDocument,
+    task: ApplyTask,
+    secrets: Secrets,
+    stage: str | None,
+    reports: Sequence[ApplyReport],
+    cleared: str | None,
+) -> ApplyReport:
+    """Commit a table whose rows are written; an error is reported, not raised.
+
+    :param task: of the whole table.
+    :param reports: of all tasks that had a part or a bucket of it.
+    :param cleared: position of the newest TRUNCATE, None without any.
+    """
+    return reported(_Part(job, task, secrets, stage), lambda table: table.commit(reports, cleared))
+
+
+def discard_rows(location: str, options: dict[str, str], reports: Sequence[ApplyReport]) -> None:
+    """Remove the files that parts of a table wrote and that no commit tried to add.
+
+    :param options: storage options in delta-rs' names.
+    """
+    added = [file for report in reports if report.part is not None for file in report.part.rows.added]
+    if added:
+        with suppress(CdcError):  # where the store fails they stay: no version has them
+            DeltaLocation(location, options).discard_files(added)
+
+
+class _Part(TableApply):
+    """One table's way through apply, in one of the tasks that share it."""
+
+    def write_events(self, part: TablePart) -> ApplyReport:
+        """Write the part's key events by bucket."""
+        target = self._target()
+        if isinstance(target, ApplyReport):
+            return target
+        if not self._takes_parts(target):
+            return ApplyReport(self.task.table_id, ApplyStatus.WHOLE)
+        counts, lossy, failures = Counter[str](), Counter[str](), list[RowFailure]()
+        events, buckets, start = list[pa.Table](), list[IntArray](), 0
+        for rows in self._changes.pieces(RESOLVE_COLUMNS):
+            changes = ordered(rows)
+            counts.update(changes.counts())
+            found = key_events(
+                changes, self._timeline, self._format, self._types, cleared=part.cleared, count=part.buckets
+            )
+            numbers = pa.array(found.events.column("row").to_numpy() + start)
+            events.append(found.events.set_column(found.events.num_columns - 1, "row", numbers))
+            buckets.append(found.buckets)
+            failures += found.typer.failures
+            lossy.update(found.typer.lossy)
+            start += rows.num_rows
+            self._demand_fit(failures)
+        result = PartResult(changes=dict(counts))
+        if events:
+            batches = _by_number(pa.concat_tables(events), np.concatenate(buckets), part.buckets)
+            result.events = write_batches(self._storage, self._staged, "events", batches)
+        return self._done(result, failures, lossy)
+
+    def find_newest(self, bucket: int, events: Sequence[str]) -> ApplyReport:
+        """Write the numbers of the rows that are the newest of the bucket's keys, and the keys whose row is gone."""
+        batches = [read_batch(self._storage, name, bucket) for name in events]
+        every = pa.Table.from_batches(batches[:0], batches[0].schema)
+        every = pa.concat_tables([every, *map(_table, batches)]).unify_dictionaries()
+        newest = newest_events(every, self._format)
+        fills = every.column("fills").to_numpy()[newest]
+        gone = keys_of(every.take(pa.array(newest[~fills])), [column.name for column in self._schema.key_columns])
+        filled = newest[fills]
+        starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
+        part_of = np.searchsorted(starts, filled, "right") - 1
+        rows = pa.table({"row": pa.array(every.column("row").to_numpy()[filled])})
+        files = [
+            write_batches(self._storage, self._staged, kind, some)
+            for kind, some in (("newest", _by_number(rows, part_of, len(events))), ("removed", [one_batch(gone)]))
+        ]
+        report = self._done(PartResult(newest=files[0], removed=files[1]))
+        report.deletes = gone.num_rows
+        return report
+
+    def write_rows(self, part: TablePart, newest: Sequence[str]) -> ApplyReport:
+        """Write the rows of these numbers."""
+        target = self._target()
+        if isinstance(target, ApplyReport):
+            return target
+        numbers = [read_batch(self._storage, name, part.number).column("row").to_numpy() for name in newest]
+        wanted = np.sort(np.concatenate(numbers))
+        result, failures, lossy = PartResult(), list[RowFailure](), Counter[str]()
+        if not len(wanted):
+            return self._done(result)
+        if not target.exists and self._stage is None:
+            self._note_begin()
+        key = [column.name for column in self._schema.key_columns]
+        files = self._writer.row_files(target, arrow_schema(self._schema, self._types), key)
+        assert files is not None  # the first step looked
+        try:
+            count = self._write_rows(wanted, files, failures, lossy)
+            result.rows = files.written()
+        except BaseException:
+            files.discard()
+            raise
+        report = self._done(result, failures, lossy)
+        report.upserts = count
+        return report
+
+    def _write_rows(self, wanted: IntArray, files: RowFiles, failures: list[RowFailure], lossy: Counter[str]) -> int:
+        """Type and write rows; return how many there are.
+
+        :param wanted: numbers of the rows, ascending.
+        :param failures: takes the rows that do not fit.
+        :param lossy: takes the counts of values that do not stay as they are.
+        :raises ImagesLack: an update lacks columns, which changes of other parts may have.
+        """
+        last, start, count = len(self._timeline.versions) - 1, 0, 0
+        for rows in self._changes.pieces([name for name in RESOLVE_COLUMNS if name != "before"]):
+            first, end = np.searchsorted(wanted, [start, start + rows.num_rows])
+            mine = rows.take(pa.array(wanted[first:end] - start))
+            start += rows.num_rows
+            if not mine.num_rows:
+                continue
+            changes = ordered(mine.append_column("before", pa.nulls(mine.num_rows, pa.string())))
+            typer = typer_of(changes, self._timeline, self._format, self._types)
+            typed = typer.typed(np.arange(mine.num_rows), "after", last, partial=self._format.partial_images)
+            if typed.absent:
+                raise ImagesLack
+            files.add(typed.rows)
+            count += typed.rows.num_rows
+            failures += typer.failures
+            lossy.update(typer.lossy)
+            self._demand_fit(failures)
+        return count
+
+    def commit(self, reports: Sequence[ApplyReport], cleared: str | None) -> ApplyReport:
+        """Commit what the tasks wrote."""
+        target = self._target()
+        if isinstance(target, ApplyReport):
+            return target
+        task, base = self.task, self.task.base
+        plan, upserts = self._plan(
+            reports, clear=cleared is not None and cleared > (base.applied_position if base else "")
+        )
+        try:
+            self._demand_fit(plan.failures)
+        except SinkError:
+            discard_rows(task.location, self._options, reports)
+            raise
+        step = plan.steps[-1]
+        base_schema = TableSchema.from_document(base.schema) if base and base.schema else None
+        facts = self._facts(plan.changes, upserts, step.deletes.num_rows, plan.lossy, plan.failures)
+        action = self._action(target, base_schema, plan, Commit(self._app, self.job.seq, facts))
+        report = ApplyReport(
+            task.table_id, ApplyStatus.UNCHANGED, task.expected, upserts, step.deletes.num_rows, lossy=dict(plan.lossy)
+        )
+        report.failures = [asdict(failure) for failure in plan.failures]
+        if action is not None:
+            written = [each.part.rows for each in reports if each.part is not None]
+            parts = [rows for rows in written if rows.added or rows.staged]
+            report.status, report.action = ApplyStatus.COMMITTED, action.verb
+            report.version = self._carry_out(target, replace(action, later=None, parts=parts))
+        report.state = self._state(committed=action is not None)
+        return report
+
+    def _plan(self, reports: Sequence[ApplyReport], *, clear: bool) -> tuple[MergePlan, int]:
+        """Return the plan that the tasks carried out but for its commit, and the number of rows that they wrote."""
+        counts, lossy, upserts = Counter[str](), Counter[str](), sum(report.upserts for report in reports)
+        removed = [arrow_schema(self._schema, self._types).empty_table().select(self._key)]
+        for report in reports:
+            assert report.part is not None
+            counts.update(report.part.changes)
+            lossy.update(report.lossy)
+            if report.deletes:
+                removed.append(_table(read_batch(self._storage, report.part.removed, 0)))
+        nothing, deletes = arrow_schema(self._schema, self._types).empty_table(), pa.concat_tables(removed)
+        last, later = len(self._timeline.versions) - 1, LaterRows(upserts, _no_pieces)
+        step = MergeStep(last, self._schema, clear, nothing, deletes, later=later)
+        failures = [RowFailure(**failure) for report in reports for failure in report.failures]
+        return MergePlan([step], failures, lossy, dict(counts)), upserts
+
+    @property
+    def _schema(self) -> TableSchema:
+        return self._timeline.versions[-1].schema
+
+    @property
+    def _key(self) -> list[str]:
+        return [column.name for column in self._schema.key_columns]
+
+    @property
+    def _staged(self) -> str:
+        return staged_folder(self.job.pipeline, self.job.seq, self.task.table_id)
+
+    def _takes_parts(self, target: DeltaLocation) -> bool:
+        """Return whether rows of the table can be written by several tasks."""
+        if self._stage is not None:
+            return True
+        return not target.exists or (
+            target.takes_files and target.takes_columns(arrow_schema(self._schema, self._types))
+        )
+
+    def _done(
+        self, result: PartResult, failures: Sequence[RowFailure] = (), lossy: Counter[str] | None = None
+    ) -> ApplyReport:
+        report = ApplyReport(self.task.table_id, ApplyStatus.UNCHANGED, lossy=dict(lossy or {}), part=result)
+        report.failures = [asdict(failure) for failure in failures]
+        return report
+
+
+def _by_number(rows: pa.Table, numbers: IntArray, count: int) -> list[pa.RecordBatch]:
+    """Return a batch of the rows of each number.
+
+    :param numbers: of each row.
+    :param count: of batches, for the numbers from 0.
+    """
+    batch = one_batch(rows.take(pa.array(np.argsort(numbers, kind="stable"))))
+    bounds = np.cumsum([0, *np.bincount(numbers, minlength=count)])
+    return [batch.slice(start, end - start) for start, end in pairwise(bounds)]
+
+
+def _table(batch: pa.RecordBatch) -> pa.Table:
+    return pa.Table.from_batches([batch])
+
+
+def _no_pieces() -> Iterator[pa.Table]:
+    """Yield nothing: other tasks wrote the rows."""
+    return iter(())
