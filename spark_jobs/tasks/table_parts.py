@@ -106,14 +106,14 @@ class _Part(TableApply):
         for rows in self._changes.pieces(RESOLVE_COLUMNS):
             changes = ordered(rows)
             counts.update(changes.counts())
-            found = key_events(
+            keyed = key_events(
                 changes, self._timeline, self._format, self._types, cleared=part.cleared, count=part.buckets
             )
-            numbers = pa.array(found.events.column("row").to_numpy() + start)
-            events.append(found.events.set_column(found.events.num_columns - 1, "row", numbers))
-            buckets.append(found.buckets)
-            failures += found.typer.failures
-            lossy.update(found.typer.lossy)
+            numbers = pa.array(keyed.events.column("row").to_numpy() + start)
+            events.append(keyed.events.set_column(keyed.events.num_columns - 1, "row", numbers))
+            buckets.append(keyed.buckets)
+            failures += keyed.typer.failures
+            lossy.update(keyed.typer.lossy)
             start += rows.num_rows
             self._demand_fit(failures)
         result = PartResult(changes=dict(counts))
@@ -148,9 +148,9 @@ class _Part(TableApply):
         if isinstance(target, ApplyReport):
             return target
         numbers = [read_batch(self._storage, name, part.number).column("row").to_numpy() for name in newest]
-        wanted = np.sort(np.concatenate(numbers))
+        row_numbers = np.sort(np.concatenate(numbers))
         result, failures, lossy = PartResult(), list[RowFailure](), Counter[str]()
-        if not len(wanted):
+        if not len(row_numbers):
             return self._done(result)
         if not target.exists and self._stage is None:
             self._note_begin()
@@ -158,7 +158,7 @@ class _Part(TableApply):
         files = self._writer.row_files(target, arrow_schema(self._schema, self._types), key)
         assert files is not None  # the first step looked
         try:
-            count = self._write_rows(wanted, files, failures, lossy)
+            count = self._write_rows(row_numbers, files, failures, lossy)
             result.rows = files.written()
         except BaseException:
             files.discard()
@@ -167,18 +167,18 @@ class _Part(TableApply):
         report.upserts = count
         return report
 
-    def _write_rows(self, wanted: IntArray, files: RowFiles, failures: list[RowFailure], lossy: Counter[str]) -> int:
+    def _write_rows(self, row_numbers: IntArray, files: RowFiles, failures: list[RowFailure], lossy: Counter[str]) -> int:
         """Type and write rows; return how many there are.
 
-        :param wanted: numbers of the rows, ascending.
+        :param row_numbers: numbers of the rows, ascending.
         :param failures: takes the rows that do not fit.
         :param lossy: takes the counts of values that do not stay as they are.
         :raises ImagesLack: an update lacks columns, which changes of other parts may have.
         """
         last, start, count = len(self._timeline.versions) - 1, 0, 0
         for rows in self._changes.pieces([name for name in RESOLVE_COLUMNS if name != "before"]):
-            first, end = np.searchsorted(wanted, [start, start + rows.num_rows])
-            mine = rows.take(pa.array(wanted[first:end] - start))
+            first, end = np.searchsorted(row_numbers, [start, start + rows.num_rows])
+            mine = rows.take(pa.array(row_numbers[first:end] - start))
             start += rows.num_rows
             if not mine.num_rows:
                 continue

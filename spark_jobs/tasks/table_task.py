@@ -121,7 +121,7 @@ class TablePart:
 
 @dataclass(slots=True)
 class PartResult:
-    """What a task of a split table leaves for the tasks that follow.
+    """Name the files a task of a split table wrote for the tasks that follow.
 
     :param events: file of key events, a batch for each bucket.
     :param changes: changes by operation.
