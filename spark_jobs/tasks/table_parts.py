@@ -167,7 +167,9 @@ class _Part(TableApply):
         report.upserts = count
         return report
 
-    def _write_rows(self, row_numbers: IntArray, files: RowFiles, failures: list[RowFailure], lossy: Counter[str]) -> int:
+    def _write_rows(
+        self, row_numbers: IntArray, files: RowFiles, failures: list[RowFailure], lossy: Counter[str]
+    ) -> int:
         """Type and write rows; return how many there are.
 
         :param row_numbers: numbers of the rows, ascending.
