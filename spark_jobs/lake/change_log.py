@@ -235,10 +235,11 @@ class LogWriter:
     def add(self, batch: pa.RecordBatch) -> None:
         """Take row changes of one decoded batch."""
         self.rows += batch.num_rows
-        self.size += batch.nbytes
+        size = batch.nbytes
+        self.size += size
         name = _only_table(batch)
         if name is not None and not self._mixed:
-            self._hold(name, pa.Table.from_batches([batch]), batch.nbytes)
+            self._hold(name, pa.Table.from_batches([batch]), size)
             return
         self._mixed.append(batch)
         if sum(map(len, self._mixed)) >= max(_SORTED_TOGETHER, _ROWS_EACH * self._tables):
@@ -247,8 +248,9 @@ class LogWriter:
     def add_errors(self, batch: pa.RecordBatch) -> None:
         """Take errors of one decoded batch: they stand under no table, so that none takes them for rows."""
         self.rows += batch.num_rows
-        self.size += batch.nbytes
-        self._hold(("", ""), pa.Table.from_batches([batch]), batch.nbytes)
+        size = batch.nbytes
+        self.size += size
+        self._hold(("", ""), pa.Table.from_batches([batch]), size)
 
     def _sort(self, *, last: bool = False) -> None:
         """Give each table its own of the batches that have several, unless more of them are to come first."""

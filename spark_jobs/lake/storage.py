@@ -198,16 +198,28 @@ class Storage:
         :return: whether this call wrote it. Stores other than local disk and S3 offer no such step: there two writers
             that come at the same moment may both succeed.
         """
-        content = json.dumps(data).encode()
-        with self.access(name) as target:
-            if self._local:
-                return create_file(target, content)
-            if self._is_s3:
-                return create_object(self._objects, name, content)
+        if self.creates_files:
+            with self.access(name):
+                return self.create(name, json.dumps(data).encode())
         if self.read_json(name) is not None:
             return False
         self.write_json(name, data)
         return True
+
+    @property
+    def creates_files(self) -> bool:
+        """Return whether :meth:`create` works on this store."""
+        return self._local or self._is_s3
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Write a file unless one is there; of several writers exactly one succeeds.
+
+        :return: whether this call wrote it.
+        :raises OSError: the store failed.
+        """
+        if self._is_s3:
+            return create_object(self._objects, name, content)
+        return create_file(self.path(name), content)
 
     def folders(self, name: str, after: str = "") -> list[str]:
         """Return the names of the folders inside a folder that sort behind a name, sorted."""

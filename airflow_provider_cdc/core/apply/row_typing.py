@@ -175,10 +175,7 @@ class RowTyper:
             for portion in self.changes.images[image].portions(np.sort(np.concatenate(members)))
         ]
         if not groups:
-            empty = self.mapper.rows({}, 0, target, target)
-            return TypedRows(
-                empty.select([c.name for c in target_schema.key_columns]) if key_only else empty, row_indexes, {}
-            )
+            return TypedRows(self.mapper.rows({}, 0, target, target, key_only=key_only), row_indexes, {})
         return groups[0] if len(groups) == 1 else _together(groups)
 
     def _group(
@@ -211,9 +208,7 @@ class RowTyper:
             absent = {i: lacks[keep] for i, lacks in absent.items()}
         if key_of is None:
             self._add_dropped(version, image, row_indexes, arrays, absent)
-        rows = self.mapper.rows(arrays, len(row_indexes), version, target)
-        if key_of is not None:
-            rows = rows.select([c.name for c in key_of.key_columns])
+        rows = self.mapper.rows(arrays, len(row_indexes), version, target, key_only=key_of is not None)
         names = {i: column.name for i in absent if (column := target_schema.column(i)) and absent[i].any()}
         return TypedRows(rows, row_indexes, {name: absent[i] for i, name in names.items()})
 

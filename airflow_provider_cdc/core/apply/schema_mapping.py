@@ -42,13 +42,28 @@ class Mapper:
         self._fills = fills
         self._options = options
         self._lossy = Counter[str]() if lossy is None else lossy
+        self._schemas: dict[int, pa.Schema] = {}  # by version
 
-    def rows(self, typed: Mapping[int, pa.Array], count: int, version: int, target: int) -> pa.Table:
-        """Map rows typed under ``version`` (column id -> values) to the schema of version ``target``."""
-        target_schema = self._versions[target].schema
+    def rows(
+        self, typed: Mapping[int, pa.Array], count: int, version: int, target: int, *, key_only: bool = False
+    ) -> pa.Table:
+        """Map rows typed under ``version`` (column id -> values) to the schema of version ``target``.
+
+        :param key_only: return only the columns of the key.
+        """
+        target_schema, schema = self._versions[target].schema, self._arrow_schema(target)
+        columns = target_schema.columns
+        if key_only:
+            columns = target_schema.key_columns
+            schema = pa.schema([schema.field(column.name) for column in columns])
         generated = self._computed(typed, count, version, target)
-        arrays = [self._at(typed, generated, count, version, target, column.id) for column in target_schema.columns]
-        return pa.Table.from_arrays(arrays, schema=arrow_schema(target_schema, self._options))
+        arrays = [self._at(typed, generated, count, version, target, column.id) for column in columns]
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+    def _arrow_schema(self, version: int) -> pa.Schema:
+        if version not in self._schemas:
+            self._schemas[version] = arrow_schema(self._versions[version].schema, self._options)
+        return self._schemas[version]
 
     def content(self, stored: pa.Table, old: TableSchema, target: int, start: int | None = None) -> pa.Table:
         """Map a table's stored rows from the schema they lie under to that of version ``target``.
@@ -76,7 +91,7 @@ class Mapper:
         for item in [item for version in self._versions[: target + 1] for item in version.computed]:
             if item.column_id in arrays:
                 arrays[item.column_id] = self._compute(item, stored.num_rows, target, arrays.__getitem__)
-        return pa.Table.from_arrays([*arrays.values()], schema=arrow_schema(target_schema, self._options))
+        return pa.Table.from_arrays([*arrays.values()], schema=self._arrow_schema(target))
 
     def _computed(
         self, typed: Mapping[int, pa.Array], count: int, version: int, target: int

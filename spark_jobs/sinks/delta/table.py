@@ -21,6 +21,7 @@ from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, Unava
 from airflow_provider_cdc.core.faults import may_be_caught
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.data_files import DataFiles
+from spark_jobs.sinks.delta.first_commit import first_commit
 from spark_jobs.sinks.delta.key_merge import KeyMerge
 from spark_jobs.sinks.delta.row_removal import RowRemoval
 from spark_jobs.sinks.delta.stored_files import (
@@ -62,10 +63,15 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def custom_metadata(commit: Commit) -> dict[str, str]:
+    """Return what a commit states of itself next to Delta's own metadata."""
+    return {"cdc": json.dumps(commit.facts)}
+
+
 def properties(commit: Commit) -> CommitProperties:
     """Return delta-rs' form of a commit's marks; concurrent writers are an error, not something to retry over."""
     return CommitProperties(
-        custom_metadata={"cdc": json.dumps(commit.facts)},
+        custom_metadata=custom_metadata(commit),
         max_commit_retries=0,
         app_transactions=[Transaction(commit.app, commit.seq)],
     )
@@ -332,16 +338,7 @@ class DeltaLocation:
         :param mode: ``error`` for a new table, ``append``, or ``overwrite``: all other files go.
         """
         if self._table is None:
-            self._guarded(
-                lambda: create_table_with_add_actions(
-                    self.location,
-                    Schema.from_arrow(schema),
-                    added,
-                    "error",
-                    storage_options=self._options or None,
-                    commit_properties=properties(commit),
-                )
-            )
+            self._guarded(lambda: self._create(schema, added, commit))
             return
         table, actions = self._table, [*added, *removed]
         columns: Schema = table.schema()
@@ -356,6 +353,25 @@ class DeltaLocation:
                 actions, mode, columns, partition_filters=only, commit_properties=properties(commit)
             )
         )
+
+    @property
+    def creates_itself(self) -> bool:
+        """Return whether the first commit is written without delta-rs: the store lets one writer create a file."""
+        return Storage(self.location, self._options).creates_files
+
+    def _create(self, schema: pa.Schema, added: list[AddAction], commit: Commit) -> None:
+        storage = Storage(self.location, self._options)
+        if not storage.creates_files:
+            create_table_with_add_actions(
+                self.location,
+                Schema.from_arrow(schema),
+                added,
+                "error",
+                storage_options=self._options or None,
+                commit_properties=properties(commit),
+            )
+        elif not storage.create(*first_commit(schema, added, custom_metadata(commit), commit.app, commit.seq)):
+            raise CommitFailedError("a table was made here at the same moment")
 
     def merge_into(self, files: DataFiles) -> KeyMerge:
         """Return a merge that writes to files for :meth:`commit_files`."""

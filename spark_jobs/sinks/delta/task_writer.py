@@ -72,7 +72,7 @@ def _in_pieces(target: DeltaLocation, action: Action) -> bool:
     pieces = action.later is not None or action.remaining is not None or bool(action.parts)
     pieces = pieces or _misstated(action.rows.schema)
     if not target.exists:
-        return pieces
+        return pieces or target.creates_itself
     if not target.takes_files:
         return False
     pieces = pieces or target.lacks_columns(action.rows.schema) > 0
