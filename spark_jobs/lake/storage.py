@@ -211,15 +211,16 @@ class Storage:
         """Return whether :meth:`create` works on this store."""
         return self._local or self._is_s3
 
-    def create(self, name: str, content: bytes) -> bool:
+    def create(self, name: str, content: bytes, *, durable: bool = True) -> bool:
         """Write a file unless one is there; of several writers exactly one succeeds.
 
+        :param durable: whether to wait until a local disk has it.
         :return: whether this call wrote it.
         :raises OSError: the store failed.
         """
         if self._is_s3:
             return create_object(self._objects, name, content)
-        return create_file(self.path(name), content)
+        return create_file(self.path(name), content, durable=durable)
 
     def folders(self, name: str, after: str = "") -> list[str]:
         """Return the names of the folders inside a folder that sort behind a name, sorted."""

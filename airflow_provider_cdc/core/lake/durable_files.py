@@ -11,14 +11,18 @@ import uuid
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
 
-def synced_part(target: str, content: bytes) -> str:
-    """Write content into a file next to its target and wait until the disk has it; return the file's path."""
+def synced_part(target: str, content: bytes, *, durable: bool = True) -> str:
+    """Write content into a file next to its target and wait until the disk has it; return the file's path.
+
+    :param durable: whether to wait.
+    """
     os.makedirs(os.path.dirname(target), exist_ok=True)
     part = f"{target}.{uuid.uuid4().hex}.part"
     with open(part, "xb") as file:
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
     return part
 
 
@@ -45,12 +49,13 @@ def make_folder(path: str) -> None:
         sync_folder(folder)
 
 
-def create_file(target: str, content: bytes) -> bool:
+def create_file(target: str, content: bytes, *, durable: bool = True) -> bool:
     """Write a file unless one is there; of several writers exactly one succeeds.
 
+    :param durable: whether to wait until the disk has it.
     :return: whether this call wrote it.
     """
-    part = synced_part(target, content)
+    part = synced_part(target, content, durable=durable)
     try:
         os.link(part, target)  # unlike a rename, this fails where the target is there
     except FileExistsError:
@@ -61,7 +66,8 @@ def create_file(target: str, content: bytes) -> bool:
         return _create_in_place(target, content)
     finally:
         os.unlink(part)
-    sync_folder(target)
+    if durable:
+        sync_folder(target)
     return True
 
 

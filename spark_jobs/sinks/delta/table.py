@@ -370,7 +370,9 @@ class DeltaLocation:
                 storage_options=self._options or None,
                 commit_properties=properties(commit),
             )
-        elif not storage.create(*first_commit(schema, added, custom_metadata(commit), commit.app, commit.seq)):
+            return
+        name, content = first_commit(schema, added, custom_metadata(commit), commit.app, commit.seq)
+        if not storage.create(name, content, durable=False):  # as delta-rs; nor do the rows' files wait for the disk
             raise CommitFailedError("a table was made here at the same moment")
 
     def merge_into(self, files: DataFiles) -> KeyMerge:

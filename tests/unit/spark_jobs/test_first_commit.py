@@ -88,7 +88,7 @@ def test_one_of_two_writers_makes_the_table(tmp_path: Path) -> None:
 def test_a_store_that_fails_is_to_be_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the store refuse the commit's file: nothing is visible, and the batch runs again."""
 
-    def refuse(self: Storage, name: str, content: bytes) -> bool:
+    def refuse(self: Storage, name: str, content: bytes, *, durable: bool) -> bool:
         raise OSError("no answer")
 
     monkeypatch.setattr(Storage, "create", refuse)
