@@ -8,6 +8,7 @@ import contextlib
 import shutil
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,63 +23,85 @@ from tests.bench.contestants import (
     HandWritten,
     Inline,
     Land,
+    OnCluster,
     Ours,
     Plain,
 )
-from tests.bench.data import Feed
+from tests.bench.data import Feed, Record
 from tests.bench.formats_data import TABLE, Orders, pipeline_of, records_of, typed
-from tests.bench.large_target import Changes
+from tests.bench.large_target import LAYOUT_CHANGES, Changes, LayoutChange, Snapshot
 from tests.bench.producing import produce
 from tests.bench.report import say
 from tests.bench.rounds import Rounds
 from tests.bench.structure import SCHEMA_TOPIC
 from tests.services.broker import Broker
+from tests.services.spark_cluster import SparkCluster
+
+_MOST_TOPICS = 1_000  # more tables share one topic
+_BEHIND_LAYOUT = 1_000  # changes after a change of the layout
 
 
 class Cases:
     """The cases, one after the other; what they give is in `rounds`."""
 
-    def __init__(self, options: argparse.Namespace, broker: Broker, folder: Path, rounds: Rounds) -> None:
+    def __init__(
+        self,
+        options: argparse.Namespace,
+        broker: Broker,
+        folder: Path,
+        rounds: Rounds,
+        cluster: SparkCluster | None = None,
+    ) -> None:
         self._options, self._broker, self._folder, self._rounds = options, broker, folder, rounds
+        self._cluster = cluster
 
     def run(self) -> None:
         """Go through those that are wanted."""
         changes = self._options.changes
         for tables in self._options.tables:
             name = "one table" if tables == 1 else f"{tables} tables"
-            self._scenario(name, changes, tables, partitions=2 if tables == 1 else 1)
+            if tables <= _MOST_TOPICS:
+                self._scenario(name, changes, tables, partitions=2 if tables == 1 else 1)
             if tables > 1:
                 self._scenario(f"{name} in one topic", changes, tables, one_topic=True, partitions=2)
         self._scenario("one table, plain", changes, 1, embedded=False, partitions=2)
         self._scenario("10 messages", 10, 1)
         self._scenario("10 000 changes", 10_000, 1)
 
-        for recent in (True, False):
-            self._large_target(recent)
+        self._sizes(sorted(self._options.sizes))
+        for stored in self._options.stored:
+            self._stored(f"{stored} stored rows, recent keys", stored, recent=True)
+            self._stored(f"{stored} stored rows, random keys", stored, recent=False)
+            for layout in LAYOUT_CHANGES:
+                self._stored(f"{stored} stored rows, {layout.name}", stored, recent=True, layout=layout)
+        if self._options.snapshot:
+            self._snapshot(self._options.snapshot)
         for wire in format_names():
             self._format(wire, self._options.format_changes)
 
     # ---- a large table
 
-    def _large_target(self, recent: bool) -> None:
-        """Measure 100 000 changes of a table that many rows are stored in, next to the hand-written MERGE."""
-        stored, changes = self._options.stored, min(100_000, self._options.changes)
-        case = f"{stored} stored rows, {'recent' if recent else 'random'} keys"
+    def _stored(self, case: str, stored: int, recent: bool, layout: LayoutChange | None = None) -> None:
+        """Measure changes of a table that many rows are stored in, next to the hand-written MERGE.
+
+        layout: a change of its layout before them, which the hand-written job does not know.
+        """
         if not self._rounds.selects(case):
             return
+        changes = _BEHIND_LAYOUT if layout else min(100_000, self._options.changes)
         feed = Feed(1, embedded=False, partitions=2)
-        arena = Arena(
-            self._folder, self._broker.bootstrap, feed.table_names, embedded=False, policy=self._options.policy
-        )
-        everybody: list[Contestant] = [Ours(arena), Inline(arena), HandWritten(arena)]
+        arena = self._arena(feed)
+        everybody: list[Contestant] = [Ours(arena), Inline(arena), *([] if layout else [HandWritten(arena)])]
         with self._topics({**feed.topics, SCHEMA_TOPIC: 1}):
             produce(self._broker.bootstrap, feed.schema_records())
-            arena.ranges = self._produce(case, feed, 10)
+            arena.ranges = self._produce(case, feed.topics, feed.batch(10))
             self._rounds.warm_up(Ours(arena))
             everybody = [who for who in everybody if self._rounds.fill(who, stored)]
-            of_keys = Changes(feed, stored, changes, recent)
-            produce(self._broker.bootstrap, of_keys.records())
-            arena.ranges = self._ranges(feed.topics, arena.ranges)
+            if layout:  # a change of the layout goes onto the version that the last batch left, so after the filling
+                arena.ranges = self._produce(case, feed.topics, feed.batch(10), arena.ranges)
+                everybody = [who for who in everybody if self._rounds.go_on(who)]
+            of_keys = Changes(feed, stored, changes, recent, layout)
+            arena.ranges = self._produce(case, feed.topics, of_keys.records(), arena.ranges)
             (table,) = feed.table_names
             self._rounds.compete(
                 case,
@@ -88,6 +111,52 @@ class Cases:
                 prepare=lambda who: who.restore(),
                 check=lambda who: of_keys.wrong(who.table(table)),
             )
+
+    def _snapshot(self, rows: int) -> None:
+        """Measure the batches that make a table from its initial snapshot."""
+        case = f"snapshot of {rows} rows"
+        if not self._rounds.selects(case):
+            return
+        feed = Feed(1, embedded=False, partitions=2)
+        arena = self._arena(feed)
+        snapshot = Snapshot(feed, rows)
+        with self._topics({**feed.topics, SCHEMA_TOPIC: 1}):
+            produce(self._broker.bootstrap, feed.schema_records())
+            arena.ranges = self._produce(case, feed.topics, snapshot.records())
+            self._rounds.warm_up(Ours(arena))
+            (table,) = feed.table_names
+            everybody = [Inline(arena), *self._on_spark(arena)]
+            self._rounds.compete(case, everybody, rows, None, check=lambda who: snapshot.wrong(who.table(table)))
+
+    def _sizes(self, sizes: list[int]) -> None:
+        """Measure batches of more and more changes of one table."""
+        cases = {size: f"{size} changes at once" for size in sizes}
+        sizes = sizes[: max((n for n, size in enumerate(sizes, 1) if self._rounds.selects(cases[size])), default=0)]
+        if not sizes:
+            return
+        feed = Feed(1, embedded=False, partitions=2)
+        arena = self._arena(feed)
+        with self._topics({**feed.topics, SCHEMA_TOPIC: 1}):
+            produce(self._broker.bootstrap, feed.schema_records())
+            for smaller, size in pairwise([0, *sizes]):
+                self._produce(cases[size], feed.topics, feed.batch(size - smaller))
+                arena.ranges = self._ranges(feed.topics)
+                self._rounds.warm_up(Ours(arena))
+                everybody = [Inline(arena), *self._on_spark(arena), HandWritten(arena)]
+                self._rounds.compete(cases[size], everybody, size, feed.expected)
+
+    def _arena(self, feed: Feed) -> Arena:
+        return Arena(
+            self._folder,
+            self._broker.bootstrap,
+            feed.table_names,
+            embedded=feed.embedded,
+            policy=self._options.policy,
+            cluster=self._cluster,
+        )
+
+    def _on_spark(self, arena: Arena) -> list[Contestant]:
+        return [Ours(arena), *([OnCluster(arena)] if arena.cluster else [])]
 
     # ---- one wire format
 
@@ -102,10 +171,7 @@ class Cases:
         )
         rows = f"bench.{wire}.rows"
         with self._topics({rows: 2, f"bench.{wire}.schema": 1}):
-            begin = time.monotonic()
-            count, size = produce(self._broker.bootstrap, records_of(wire, orders, changes, 2))
-            say(f"{case}: {count} records, {size / 1e6:.0f} MB, produced in {time.monotonic() - begin:.0f} s")
-            arena.ranges = self._ranges({rows: 2})
+            arena.ranges = self._produce(case, {rows: 2}, records_of(wire, orders, changes, 2))
             spark, inline = Ours(arena), Inline(arena)
             truth = {TABLE: typed(orders.content)}
             self._rounds.warm_up(spark)
@@ -130,18 +196,17 @@ class Cases:
         if not any(self._rounds.selects(text) for text in case.values()):
             return
         feed = Feed(tables, embedded, one_topic, partitions)
-        arena = Arena(
-            self._folder, self._broker.bootstrap, feed.table_names, embedded=embedded, policy=self._options.policy
-        )
+        arena = self._arena(feed)
         spark, inline, hand = Ours(arena), Inline(arena), HandWritten(arena)
         everybody: list[Contestant] = [spark, inline, *([hand] if tables <= self._options.hand_tables else [])]
         with self._topics({**feed.topics, SCHEMA_TOPIC: 1}):
             produce(self._broker.bootstrap, feed.schema_records())
-            arena.ranges = self._produce(name, feed, changes)
+            arena.ranges = self._produce(name, feed.topics, feed.batch(changes))
             expected = feed.expected
             self._rounds.warm_up(spark)
             if self._rounds.selects(case["empty"]):
                 extra: list[Contestant] = [Bare(arena), BareEnvelope(arena)] if big else []
+                extra += self._on_spark(arena)[1:] if big else []
                 self._rounds.compete(case["empty"], [*everybody, *extra], changes, expected)
                 if big:
                     self._rounds.compete(case["empty"], [Land(arena, spark), Decode(arena, spark)], changes, None)
@@ -154,7 +219,7 @@ class Cases:
                 return
             if "filled" in wants_more:
                 everybody = [who for who in everybody if self._rounds.fill(who)]
-            arena.ranges = self._produce(name, feed, changes, arena.ranges)
+            arena.ranges = self._produce(name, feed.topics, feed.batch(changes), arena.ranges)
             if "filled" in wants_more:
                 self._rounds.compete(case["filled"], everybody, changes, expected, prepare=lambda c: c.restore())
             if "double" in wants_more and tables == 1:
@@ -174,11 +239,11 @@ class Cases:
                     shutil.rmtree(left, ignore_errors=True)
             time.sleep(3)  # the broker deletes in the background
 
-    def _produce(self, name: str, feed: Feed, changes: int, before: Any = None) -> Any:
+    def _produce(self, name: str, topics: dict[str, int], records: Iterator[Record], before: Any = None) -> Any:
         begin = time.monotonic()
-        count, size = produce(self._broker.bootstrap, feed.batch(changes))
+        count, size = produce(self._broker.bootstrap, records)
         say(f"{name}: {count} records, {size / 1e6:.0f} MB, produced in {time.monotonic() - begin:.0f} s")
-        return self._ranges(feed.topics, before)
+        return self._ranges(topics, before)
 
     def _ranges(self, topics: dict[str, int], before: Any = None) -> Any:
         from confluent_kafka import Consumer, TopicPartition

@@ -10,11 +10,12 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from airflow_provider_cdc.engine.jars import SPARK_LOCK, fetch, jar_cache
 from airflow_provider_cdc.engine.java import find_java
 from tests.bench.structure import DATA_TOPICS, DATABASE, SCHEMA_TOPIC
+from tests.services.spark_cluster import SparkCluster
 
 HERE = Path(__file__).parent
 Ranges = Mapping[str, Mapping[int, tuple[int, int]]]
@@ -31,6 +32,7 @@ class Arena:
     ranges: the data topics' offsets that are to be read now; ours finds them out itself.
     pipeline: source and tables as ours states them.
     policy: further keys of ours.
+    cluster: runs the batches of `OnCluster`.
     """
 
     folder: Path
@@ -40,6 +42,7 @@ class Arena:
     embedded: bool = True
     pipeline: Mapping[str, Any] = field(default_factory=lambda: {"source": DEBEZIUM})
     policy: Mapping[str, Any] = field(default_factory=dict)
+    cluster: SparkCluster | None = None
 
     @property
     def ranges_text(self) -> str:
@@ -85,6 +88,10 @@ class Contestant:
     def environment(self) -> dict[str, str]:
         return {}
 
+    def servers(self) -> list[int]:
+        """Return processes that work for the command, and that it has not started."""
+        return []
+
 
 class Ours(Contestant):
     """`airflow-cdc sync` of this project."""
@@ -92,6 +99,7 @@ class Ours(Contestant):
     engine = "spark"
     name = "sync spark"
     spark = True
+    settings: ClassVar[Mapping[str, Any]] = {}
 
     def fresh(self) -> None:
         super().fresh()
@@ -102,6 +110,7 @@ class Ours(Contestant):
             "sink": {"type": "delta", "root": str(self.root)},
             "policy": {"engine": self.engine, **self.arena.policy},
             "ledger": f"sqlite:///{self.folder}/ledger.db",
+            **self.settings,
         }
         # JSON is YAML too
         (self.folder / "pipeline.yaml").write_text(json.dumps(pipeline, indent=1))
@@ -144,6 +153,24 @@ class Inline(Ours):
     engine = "inline"
     name = "sync inline"
     spark = False
+
+
+class OnCluster(Ours):
+    """The same on a standalone cluster, whose master and workers run already."""
+
+    name = "sync cluster"
+    settings: ClassVar[Mapping[str, Any]] = {
+        "spark": {"connection": "bench_cluster", "conf": {"spark.executor.memory": "512m"}}
+    }
+
+    def environment(self) -> dict[str, str]:
+        assert self.arena.cluster is not None
+        connection = {"conn_type": "spark", "host": self.arena.cluster.master}
+        return {**super().environment(), "AIRFLOW_CONN_BENCH_CLUSTER": json.dumps(connection)}
+
+    def servers(self) -> list[int]:
+        assert self.arena.cluster is not None
+        return self.arena.cluster.pids()
 
 
 class HandWritten(Contestant):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -25,11 +25,14 @@ from tests.bench.structure import (
     SCHEMA_TOPIC,
     SERVER,
     START,
+    Column,
+    alteration,
     creation,
     envelope_schema,
     key_schema,
 )
 
+_SCHEMA_KEY = b'{"databaseName":"shop"}'
 _POOL = 4096  # distinct values of a column that has no number of its own in it
 _WORDS = [
     *("order", "parcel", "café", "storage", "Łódź", "market", '"quoted"', "back\\slash", "street", "corner", "東京"),
@@ -111,7 +114,20 @@ class Feed:
     def schema_records(self) -> Iterator[Record]:
         """Return the records of the schema topic: every table's creation, as a snapshot states it."""
         for number, table in enumerate(self._tables):
-            yield Record(SCHEMA_TOPIC, 0, b'{"databaseName":"shop"}', creation(table.name, number))
+            yield Record(SCHEMA_TOPIC, 0, _SCHEMA_KEY, creation(table.name, number))
+
+    def altered(self, statement: str, columns: Sequence[Column]) -> Record:
+        """Return the record of an ALTER TABLE of the first table, after all changes so far.
+
+        columns: all that the table has after it.
+        """
+        self._written += 900
+        ms, (file, pos) = (START + self._changes // 200) * 1000, self._position()
+        self._written += 900
+        return Record(SCHEMA_TOPIC, 0, _SCHEMA_KEY, alteration(self._tables[0].name, statement, columns, ms, file, pos))
+
+    def _position(self) -> tuple[str, int]:
+        return f"mysql-bin.{self._written // 100_000_000 + 1:06d}", self._written % 100_000_000 + 4
 
     def batch(self, changes: int) -> Iterator[Record]:
         """Return the records of the next changes; tombstones come on top of their number."""
@@ -166,23 +182,47 @@ class Feed:
         # an event of the log holds up to three rows
         if number % 3 == 0:
             self._written += 900
-        file, pos = self._written // 100_000_000 + 1, self._written % 100_000_000 + 4
+        file, pos = self._position()
         ms = (START + number // 200) * 1000
         source = (
             f'{{"version":"3.1.2.Final","connector":"mysql","name":"{SERVER}","ts_ms":{ms},"snapshot":"false",'
             f'"db":"{DATABASE}","sequence":null,"ts_us":{ms}000,"ts_ns":{ms}000000,"table":"{table.name}","server_id":4711,'
-            f'"gtid":null,"file":"mysql-bin.{file:06d}","pos":{pos},"row":{number % 3},"thread":17,"query":null}}'
+            f'"gtid":null,"file":"{file}","pos":{pos},"row":{number % 3},"thread":17,"query":null}}'
         )
         payload = (
             f'{{"before":{before},"after":{after},"source":{source},"transaction":null,"op":"{op}",'
             f'"ts_ms":{ms + 250},"ts_us":{ms + 250}000,"ts_ns":{ms + 250}000000}}'
         )
+        record = self._record(table, key, payload)
+        yield record
+        if op == "d":
+            yield record._replace(value=None)
+
+    def _record(self, table: _Table, key: int, payload: str) -> Record:
         end = "}" if table.head else ""
         raw_key = f'{table.key_head}{{"id":{key}}}{end}'.encode()
         partition = key * 2654435761 % 4294967296 * self.partitions >> 32
-        yield Record(table.topic, partition, raw_key, f"{table.head}{payload}{end}".encode())
-        if op == "d":
-            yield Record(table.topic, partition, raw_key, None)
+        return Record(table.topic, partition, raw_key, f"{table.head}{payload}{end}".encode())
+
+    def snapshot(self, rows: int) -> Iterator[tuple[Record, int]]:
+        """Return the records of an initial snapshot of the first table, each with its row's quantity.
+
+        Rows are not remembered: their number is not bounded by memory.
+        """
+        table, bits, ms = self._tables[0], self._random.getrandbits, START * 1000
+        for key in range(1, rows + 1):
+            image, values = self._inserted(key, key, bits)
+            source = (
+                f'{{"version":"3.1.2.Final","connector":"mysql","name":"{SERVER}","ts_ms":{ms},'
+                f'"snapshot":"{"last" if key == rows else "true"}","db":"{DATABASE}","sequence":null,"ts_us":{ms}000,'
+                f'"ts_ns":{ms}000000,"table":"{table.name}","server_id":0,"gtid":null,"file":"mysql-bin.000001","pos":4,'
+                f'"row":0,"thread":null,"query":null}}'
+            )
+            payload = (
+                f'{{"before":null,"after":{image},"source":{source},"transaction":null,"op":"r",'
+                f'"ts_ms":{ms + 250},"ts_us":{ms + 250}000,"ts_ns":{ms + 250}000000}}'
+            )
+            yield self._record(table, key, payload), values[6]
 
     def _inserted(self, key: int, number: int, bits: Any) -> tuple[str, tuple[Any, ...]]:
         draw = bits(48)

@@ -30,6 +30,7 @@ from airflow_provider_cdc.batch import maintenance
 from airflow_provider_cdc.batch.runner import run_batch
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Maintenance
+from tests.bench import results
 from tests.bench.measure import measure
 from tests.services.broker import Broker
 
@@ -175,14 +176,16 @@ def _size(folder: Path) -> list[int]:
     return [sum(sizes), len(sizes)]
 
 
-def grow(folder: Path, samples: set[int]) -> None:
-    """Run a pipeline and print a sample behind each of these batches."""
+def grow(folder: Path, samples: set[int], file: Path) -> None:
+    """Run a pipeline; print a sample behind each of these batches, and add it to a file of figures."""
     with Broker() as broker:
         old = OldPipeline(folder / "old", broker)
         for sample in sorted(samples):
             old.run_to(sample)
             young = OldPipeline(folder / f"young{sample}", broker).run_to(YOUNG)
-            print(json.dumps({"batches": old.batches, **compared(old, young), **old.sizes()}), flush=True)
+            figures = {"batches": old.batches, **compared(old, young), **old.sizes()}
+            print(json.dumps(figures), flush=True)
+            results.add(file, growth=[{**figures, "batches": sample, **results.stamp()}])
 
 
 def main() -> None:
@@ -190,10 +193,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.growth", description=__doc__)
     parser.add_argument("--batches", type=int, default=2000)
     parser.add_argument("--folder", type=Path, help="takes lake and ledger (default: a temporary one)")
+    parser.add_argument(
+        "--json", type=Path, default=results.FILE, help=f"takes the figures (default {results.FILE.name})"
+    )
     options = parser.parse_args()
     samples = {batches for batches in (10, 300, 700, 1000, 1500) if batches < options.batches} | {options.batches}
     with tempfile.TemporaryDirectory(prefix="cdc-growth-") as temporary:
-        grow(options.folder or Path(temporary), samples)
+        grow(options.folder or Path(temporary), samples, options.json)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ class Measured:
     cpu: CPU seconds of it and all its descendants.
     cpu_seen: CPU seconds as the samples saw them, a little less than `cpu`.
     cpu_sampled: the part of `cpu` that is known from samples only.
+    largest: greatest memory of one process, bytes, counted like `peak`.
     peak: greatest sum of memory over its processes at one moment, bytes; pages that processes share count once.
     read: bytes that its processes read, from files, sockets and pipes, as the samples saw them.
     written: the same of bytes written.
@@ -60,6 +61,7 @@ class Measured:
     processes: int
     read: int = 0
     written: int = 0
+    largest: int = 0
     output: str = ""
     lines: list[tuple[float, str]] = field(default_factory=list)
 
@@ -68,14 +70,17 @@ def measure(
     command: Sequence[str],
     environment: Mapping[str, str] | None = None,
     known: Sequence[int] = (),
-    timeout: float = 1800,
+    timeout: float = 3600,
+    servers: Sequence[int] = (),
 ) -> Measured:
     """Run a command and measure it.
 
     environment: in addition to this process's.
     known: processes, with their descendants, whose CPU time is neither the command's nor foreign.
+    servers: processes that work for the command and are not its descendants, such as a cluster's. What they and their
+        descendants use meanwhile counts as the command's, as the samples see it.
     """
-    request = json.dumps({"command": list(command), "known": list(known), "timeout": timeout})
+    request = json.dumps({"command": list(command), "known": list(known), "timeout": timeout, "servers": list(servers)})
     every = {**os.environ, **(environment or {})}
     # installed packages have their compiled modules; where this is off, every process would compile all it imports
     every.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -93,13 +98,18 @@ def measure(
 
 
 class _Tree:
-    """Look at the descendants of this process until it is stopped."""
+    """Look at the descendants of this process, and at those of servers, until it is stopped."""
 
-    def __init__(self) -> None:
-        self.peak = self.resident = 0
+    def __init__(self, servers: Sequence[int]) -> None:
+        self._servers = servers
+        self.peak = self.resident = self.largest = 0
         self.seen: dict[int, float] = {}
         self.moved: dict[int, tuple[int, int]] = {}  # bytes read and written
         self.forgotten: dict[int, float] = {}  # with their own children, where the parent ignores their end
+        self.served: dict[int, float] = {}
+        before = descendants(*servers)
+        self._before = {pid: _own(stat) for pid, stat in before.items()}
+        self._moved_before = {pid: _moved(pid) or (0, 0) for pid in before}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -107,17 +117,18 @@ class _Tree:
     def _run(self) -> None:
         looks = 0
         while not self._stop.is_set():
-            tree = descendants(os.getpid())
+            tree, served = descendants(os.getpid()), descendants(*self._servers) if self._servers else {}
             self._time(tree)
+            self._time_served(served)
             if looks % _MEMORY_EVERY == 0:
-                self._memory(tree)
+                self._memory({**tree, **served})
             looks += 1
             self._stop.wait(INTERVAL)
 
     def _time(self, tree: dict[int, list[str]]) -> None:
         careless = {parent for parent in {int(stat[1]) for stat in tree.values()} if _ignores_children(parent)}
         for pid, stat in tree.items():
-            own, children = (int(stat[11]) + int(stat[12])) / _TICK, (int(stat[13]) + int(stat[14])) / _TICK
+            own, children = _own(stat), (int(stat[13]) + int(stat[14])) / _TICK
             self.seen[pid] = own
             self.moved[pid] = _moved(pid) or self.moved.get(pid, (0, 0))
             if int(stat[1]) in careless:
@@ -125,16 +136,28 @@ class _Tree:
             else:
                 self.forgotten.pop(pid, None)
 
+    def _time_served(self, tree: dict[int, list[str]]) -> None:
+        for pid, stat in tree.items():
+            self.served[pid] = _own(stat) - self._before.get(pid, 0)
+            read, written = self._moved_before.get(pid, (0, 0))
+            if now := _moved(pid):
+                self.moved[pid] = now[0] - read, now[1] - written
+
     def _memory(self, tree: dict[int, list[str]]) -> None:
         shared = resident = 0
         for pid, stat in tree.items():
             resident += int(stat[21]) * _PAGE
-            shared += _proportional(pid) or int(stat[21]) * _PAGE
+            own = _proportional(pid) or int(stat[21]) * _PAGE
+            shared, self.largest = shared + own, max(self.largest, own)
         self.peak, self.resident = max(self.peak, shared), max(self.resident, resident)
 
     def stop(self) -> None:
         self._stop.set()
         self._thread.join()
+
+
+def _own(stat: list[str]) -> float:
+    return (int(stat[11]) + int(stat[12])) / _TICK
 
 
 def _moved(pid: int) -> tuple[int, int] | None:
@@ -157,15 +180,15 @@ def _ignores_children(pid: int) -> bool:
     return False
 
 
-def descendants(root: int) -> dict[int, list[str]]:
-    """Return the processes below one, with the fields of /proc/PID/stat from the state (the third) on."""
+def descendants(*roots: int) -> dict[int, list[str]]:
+    """Return the processes below some, with the fields of /proc/PID/stat from the state (the third) on."""
     stats: dict[int, list[str]] = {}
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit() and (stat := _stat(int(name))):
             stats[int(name)] = stat
             children.setdefault(int(stat[1]), []).append(int(name))
-    result, waiting = {}, list(children.get(root, ()))
+    result, waiting = {}, [child for root in roots for child in children.get(root, ())]
     while waiting:
         pid = waiting.pop()
         result[pid] = stats[pid]
@@ -207,11 +230,11 @@ def busy() -> float:
     return (user + nice + system + irq + softirq) / _TICK
 
 
-def _run(command: Sequence[str], known: Sequence[int], timeout: float) -> Measured:
+def _run(command: Sequence[str], known: Sequence[int], timeout: float, servers: Sequence[int]) -> Measured:
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     busy_before, known_before, own_before = busy(), cpu_of(known), time.process_time()
     begin = time.monotonic()
-    tree = _Tree()
+    tree = _Tree(servers)
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     lines: list[tuple[float, str]] = []
     output: list[bytes] = []
@@ -241,23 +264,24 @@ def _run(command: Sequence[str], known: Sequence[int], timeout: float) -> Measur
     tree.stop()
     spent = os.times()
     sampled = sum(cpu for pid, cpu in tree.forgotten.items() if pid not in reaped)
-    cpu = spent.children_user + spent.children_system + sampled
+    cpu = spent.children_user + spent.children_system + sampled + sum(tree.served.values())
     elapsed = time.monotonic() - begin
     meanwhile = busy() - busy_before - cpu - (cpu_of(known) - known_before) - (time.process_time() - own_before)
     return Measured(
         code,
         round(wall, 3),
         round(cpu, 3),
-        round(sum(tree.seen.values()), 3),
-        round(sampled, 3),
+        round(sum(tree.seen.values()) + sum(tree.served.values()), 3),
+        round(sampled + sum(tree.served.values()), 3),
         tree.peak,
         tree.resident,
         round(left, 3),
         round(max(0.0, meanwhile) / elapsed, 2),
         round(cpu_of(known) - known_before, 2),
-        len(tree.seen),
+        len(tree.seen) + len(tree.served),
         sum(read for read, _ in tree.moved.values()),
         sum(written for _, written in tree.moved.values()),
+        tree.largest,
         b"".join(output).decode(errors="replace"),
         lines,
     )
@@ -282,4 +306,4 @@ def _reap(ended: float) -> tuple[float, set[int]]:
 
 if __name__ == "__main__":
     asked = json.load(sys.stdin)
-    print(json.dumps(asdict(_run(asked["command"], asked["known"], asked["timeout"]))))
+    print(json.dumps(asdict(_run(asked["command"], asked["known"], asked["timeout"], asked["servers"]))))

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 Cell = dict[str, Any]
@@ -129,10 +131,31 @@ def targets(figures: Figures) -> list[Target]:
     return result
 
 
+_SIZE = re.compile(r"(\d+) changes at once")
+
+
+def marginals(cells: Iterable[Cell]) -> list[dict[str, Any]]:
+    """Return what a change costs beyond those of the next smaller batch of one table, by contestant: µs of CPU."""
+    sizes: dict[str, list[tuple[int, float]]] = {}
+    for cell in cells:
+        if _SIZE.fullmatch(cell["case"]) and not cell["failed"]:
+            sizes.setdefault(cell["who"], []).append((cell["changes"], cell["cpu"]))
+    return [
+        {"who": who, "from": few, "to": many, "microseconds": round((more - less) / (many - few) * 1e6, 2)}
+        for who, costs in sizes.items()
+        for (few, less), (many, more) in pairwise(sorted(costs))
+    ]
+
+
+def said(marginal: dict[str, Any]) -> str:
+    """Return a line for people."""
+    return f"{marginal['who']}: {marginal['microseconds']} µs CPU a change from {marginal['from']} to {marginal['to']}"
+
+
 def table(cells: list[Cell], reference: str = "hand-written") -> str:
     """All cells; the ratio is the hand-written job's figure over this one's."""
     figures = Figures(cells)
-    names = f"{'case':36} {'contestant':20} {'wall s':>7} {'CPU s':>7} {'peak GB':>8}"
+    names = f"{'case':36} {'contestant':20} {'wall s':>7} {'CPU s':>7} {'peak GB':>8} {'read MB':>8} {'written':>8}"
     head = f"{names} {'wall':>7} {'CPU':>7} {'foreign':>8}  equal"
     lines = [head, "-" * len(head)]
     last = ""
@@ -146,8 +169,9 @@ def table(cells: list[Cell], reference: str = "hand-written") -> str:
             lines.append(f"{case if case != last else '':36} {who:20} FAILED: {cell['failed']}")
         else:
             equal = {None: "", True: "yes", False: "NO"}[cell["equal"]]
-            said = f"{cell['wall']:7.2f} {cell['cpu']:7.2f} {cell['peak'] / 1e9:8.2f}"
-            text = f"{said} {ratios[0]:>7} {ratios[1]:>7} {cell['foreign']:8.2f}  {equal}"
+            spent = f"{cell['wall']:7.2f} {cell['cpu']:7.2f} {cell['peak'] / 1e9:8.2f}"
+            moved = f"{cell['read'] / 1e6:8.0f} {cell['written'] / 1e6:8.0f}"
+            text = f"{spent} {moved} {ratios[0]:>7} {ratios[1]:>7} {cell['foreign']:8.2f}  {equal}"
             lines.append(f"{case if case != last else '':36} {who:20} {text}")
         if cell.get("note"):
             lines.append(f"{'':36} {'':20} {cell['note']}")

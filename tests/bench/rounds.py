@@ -7,20 +7,18 @@ import argparse
 import contextlib
 import fcntl
 import json
-import os
-import platform
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from tests.bench import results
 from tests.bench.contestants import Bare, Contestant, Decode, Inline, Ours, Plain
 from tests.bench.data import differences
 from tests.bench.large_target import fill
 from tests.bench.measure import Measured, measure
-from tests.bench.report import Cell, Figures, say, table, targets
+from tests.bench.report import Cell, Figures, marginals, said, say, table, targets
 
 
 class Rounds:
@@ -69,15 +67,25 @@ class Rounds:
             return False
         if not any(self.cells_of(who)) or not who.root.exists():
             who.fresh()
-            with self._turn(who.spark):
-                run = self._measure(who)
-            if run.code:
-                say(f"{who.name} failed with code {run.code}\n{_tail(run)}")
+            if not self._succeeds(who):
                 return False
         if stored:
             fill(who.table(who.arena.tables[0]), stored)
         who.save()
         return True
+
+    def go_on(self, who: Contestant) -> bool:
+        """Let a contestant take another batch, unmeasured; False when it cannot."""
+        done = self._succeeds(who)
+        who.save()
+        return done
+
+    def _succeeds(self, who: Contestant) -> bool:
+        with self._turn(who.spark):
+            run = self._measure(who)
+        if run.code:
+            say(f"{who.name} failed with code {run.code}\n{_tail(run)}")
+        return not run.code
 
     def cells_of(self, who: Contestant) -> Iterator[Cell]:
         """Return what a contestant gave in the case that went last."""
@@ -127,16 +135,17 @@ class Rounds:
                     )
         for who in everybody:
             if runs[who.name]:
-                self.cells.append(_cell(case, who, changes, runs[who.name], equal[who.name], failed.get(who.name, "")))
+                cell = _cell(case, who, changes, runs[who.name], equal[who.name], failed.get(who.name, ""))
+                self.cells.append({**cell, **results.stamp()})
         self._write()
 
     def _measure(self, who: Contestant) -> Measured:
-        return self._run(who.command(), who.environment())
+        return self._run(who.command(), who.environment(), who.servers())
 
-    def _run(self, command: list[str], environment: dict[str, str]) -> Measured:
+    def _run(self, command: list[str], environment: dict[str, str], servers: Sequence[int] = ()) -> Measured:
         # compiled modules lie in a folder of the bench's own, so that no installation is changed or favoured
         cache = {"PYTHONPYCACHEPREFIX": str(self._folder / "pycache")}
-        return measure(command, {**environment, **cache}, known=self._known)
+        return measure(command, {**environment, **cache}, known=self._known, servers=servers)
 
     @contextlib.contextmanager
     def _turn(self, spark: bool) -> Iterator[None]:
@@ -165,15 +174,9 @@ class Rounds:
         return ""
 
     def _write(self) -> None:
+        """Put the figures into the file, each with its commit; what was measured before and not now stays."""
         options = {name: value for name, value in vars(self._options).items() if isinstance(value, int | str | list)}
-        machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()}
-        result = [target.document() for target in targets(Figures(self.cells))]
-        commit = subprocess.run(
-            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False
-        ).stdout.strip()
-        document = {"commit": commit, "options": options, "machine": machine, "cells": self.cells, "targets": result}
-        self._options.json.parent.mkdir(parents=True, exist_ok=True)
-        self._options.json.write_text(json.dumps(document, indent=1, ensure_ascii=False))
+        results.add(self._options.json, options=options, cells=self.cells)
 
     def report(self) -> int:
         """Print what was measured; 1 if that is nothing, or something failed or gave other tables."""
@@ -181,6 +184,8 @@ class Rounds:
             say("nothing was measured")
             return 1
         print(table(self.cells))
+        for line in map(said, marginals(self.cells)):
+            print(line)
         print("\nTargets (ratios within this run; least of the rounds):")
         for target in targets(Figures(self.cells)):
             print(target.line())
@@ -198,6 +203,7 @@ def _cell(case: str, who: Contestant, changes: int, runs: list[Measured], equal:
         "wall": least.wall,
         "cpu": min(run.cpu for run in good),
         "peak": min(run.peak for run in good),
+        "largest": min(run.largest for run in good),
         "read": min(run.read for run in good),
         "written": min(run.written for run in good),
         "foreign": least.foreign,

@@ -8,6 +8,7 @@ measurement.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -37,8 +38,10 @@ CREATE TABLE `{table}` (
   PRIMARY KEY (`id`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4"""
 
-# name, JDBC type, type, length, scale, optional: what `tableChanges` says of the columns
-_COLUMNS: list[tuple[str, int, str, int | None, int | None, bool]] = [
+Column = tuple[str, int, str, int | None, int | None, bool]
+"""Name, JDBC type, type, length, scale, optional: what `tableChanges` says of a column."""
+
+COLUMNS: list[Column] = [
     ("id", -5, "BIGINT", 20, None, False),
     ("customer", 12, "VARCHAR", 64, None, False),
     ("email", 12, "VARCHAR", 120, None, True),
@@ -154,28 +157,49 @@ def creation(table: str, number: int) -> bytes:
     number: of the table; each was created a little later than the one before.
     """
     ms = START * 1000 - 60_000 + number
+    origin = {"snapshot": "true", "server_id": 0, "file": "mysql-bin.000001", "pos": 4}
+    return _schema_change("CREATE", table, _DDL.format(table=table), COLUMNS, ms, origin)
+
+
+def alteration(table: str, statement: str, columns: Sequence[Column], ms: int, file: str, pos: int) -> bytes:
+    """Return the value of the schema topic's record of an ALTER TABLE.
+
+    columns: all that the table has after it.
+    """
+    origin = {"snapshot": "false", "server_id": 4711, "file": file, "pos": pos}
+    return _schema_change("ALTER", table, statement, columns, ms, origin)
+
+
+def _schema_change(
+    kind: str, table: str, statement: str, columns: Sequence[Column], ms: int, origin: Mapping[str, Any]
+) -> bytes:
     source = {
-        "version": "3.1.2.Final", "connector": "mysql", "name": SERVER, "ts_ms": ms, "snapshot": "true", "db": DATABASE,
+        "version": "3.1.2.Final", "connector": "mysql", "name": SERVER, "ts_ms": ms, "snapshot": None, "db": DATABASE,
         "sequence": None, "ts_us": ms * 1000, "ts_ns": ms * 1_000_000, "table": table, "server_id": 0, "gtid": None,
-        "file": "mysql-bin.000001", "pos": 4, "row": 0, "thread": None, "query": None,
+        "file": "", "pos": 0, "row": 0, "thread": None, "query": None, **origin,
     }  # fmt: skip
-    columns = [
+    described = [
         {
-            "name": name, "jdbcType": jdbc, "nativeType": None, "typeName": kind, "typeExpression": kind,
-            "charsetName": "utf8mb4" if kind == "VARCHAR" else None, "length": length, "scale": scale,
+            "name": name, "jdbcType": jdbc, "nativeType": None, "typeName": type_, "typeExpression": type_,
+            "charsetName": "utf8mb4" if type_ == "VARCHAR" else None, "length": length, "scale": scale,
             "position": position, "optional": optional, "autoIncremented": False, "generated": False, "comment": None,
             "defaultValueExpression": None, "enumValues": None,
         }
-        for position, (name, jdbc, kind, length, scale, optional) in enumerate(_COLUMNS, 1)
+        for position, (name, jdbc, type_, length, scale, optional) in enumerate(columns, 1)
     ]  # fmt: skip
-    structure = {"defaultCharsetName": "utf8mb4", "primaryKeyColumnNames": ["id"], "columns": columns, "comment": None}
+    structure = {
+        "defaultCharsetName": "utf8mb4",
+        "primaryKeyColumnNames": ["id"],
+        "columns": described,
+        "comment": None,
+    }
     payload = {
         "source": source,
         "ts_ms": ms + 5,
         "databaseName": DATABASE,
         "schemaName": None,
-        "ddl": _DDL.format(table=table),
-        "tableChanges": [{"type": "CREATE", "id": f'"{DATABASE}"."{table}"', "table": structure}],
+        "ddl": statement,
+        "tableChanges": [{"type": kind, "id": f'"{DATABASE}"."{table}"', "table": structure}],
     }
     return _compact(payload).encode()
 

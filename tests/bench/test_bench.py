@@ -4,16 +4,24 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.registry import open_format
+from tests.bench import results
+from tests.bench.__main__ import options_of
 from tests.bench.data import Feed, differences
+from tests.bench.large_target import LAYOUT_CHANGES, Changes, LayoutChange, Snapshot
 from tests.bench.measure import measure
-from tests.bench.report import Figures, table, targets
+from tests.bench.report import Figures, marginals, table, targets
 from tests.bench.structure import EXPECTED, SCHEMA_TOPIC
 
 
@@ -156,7 +164,15 @@ def test_an_exit_code_is_reported() -> None:
 
 def test_targets_are_reckoned_from_cells() -> None:
     def cell(case: str, who: str, wall: float, cpu: float) -> dict[str, object]:
-        figures = {"wall": wall, "cpu": cpu, "peak": 1_000_000_000, "foreign": 0.1, "changes": 500_000}
+        figures = {
+            "wall": wall,
+            "cpu": cpu,
+            "peak": 1_000_000_000,
+            "foreign": 0.1,
+            "changes": 500_000,
+            "read": 1,
+            "written": 1,
+        }
         return {"case": case, "who": who, **figures, "equal": True, "failed": "", "note": ""}
 
     cells = [
@@ -170,3 +186,80 @@ def test_targets_are_reckoned_from_cells() -> None:
     assert actual["marginal rate, 12 columns, with embedded schema"].measured == 125
     assert actual["empty batch, wall"].met is None
     assert "2.5 x" in table(cells)
+
+
+@pytest.mark.parametrize("layout", LAYOUT_CHANGES, ids=lambda layout: layout.name)
+def test_a_layout_change_is_followed_by_rows_of_the_new_layout(layout: LayoutChange) -> None:
+    feed = Feed(1, embedded=False)
+    rows = [record for record in feed.batch(20) if record.value is not None]
+    change, *later = Changes(feed, 1_000, 100, recent=True, layout=layout).records()
+    assert change.topic == SCHEMA_TOPIC and change.value is not None
+    document = json.loads(change.value)
+    assert document["ddl"] == f"ALTER TABLE `orders_0001` {layout.clause}"
+    names = {column["name"] for column in document["tableChanges"][0]["table"]["columns"]}
+    images = [json.loads(record.value) for record in later if record.value is not None]
+    assert all(set(image["after"]) == names for image in images if image["after"])
+    positions = [json.loads(record.value or b"")["source"] for record in (rows[-1], change, later[0])]
+    assert len({position["pos"] for position in positions}) == 3
+    assert positions == sorted(positions, key=lambda position: (position["file"], position["pos"]))
+
+
+def test_a_snapshot_is_checked_by_sums(tmp_path: Path) -> None:
+    snapshot = Snapshot(Feed(1, embedded=False, partitions=2), 500)
+    payloads = [json.loads(record.value or b"") for record in snapshot.records()]
+    assert {payload["op"] for payload in payloads} == {"r"}
+    assert [payload["source"]["snapshot"] for payload in payloads] == ["true"] * 499 + ["last"]
+    rows = [{name: payload["after"][name] for name in ("id", "quantity")} for payload in payloads]
+    write_deltalake(str(tmp_path / "whole"), pa.Table.from_pylist(rows))
+    assert snapshot.wrong(tmp_path / "whole") == ""
+    write_deltalake(str(tmp_path / "part"), pa.Table.from_pylist(rows[1:]))
+    assert "instead of" in snapshot.wrong(tmp_path / "part")
+
+
+def test_the_work_of_servers_counts_as_the_commands() -> None:
+    """As executors of a cluster do, whose parent runs before and after."""
+    child = f"block = bytearray(90_000_000)\n{_BURN.format(0.5)}"
+    program = f"import subprocess, sys\nfor _ in range(100): subprocess.run([sys.executable, '-c', {child!r}])"
+    server = subprocess.Popen(["sh", "-c", '"$@"; true', "sh", sys.executable, "-c", program], start_new_session=True)
+    try:
+        alone, served = (
+            measure([sys.executable, "-c", "import time; time.sleep(2)"], servers=servers)
+            for servers in ((), (server.pid,))
+        )
+    finally:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
+    assert alone.cpu < served.cpu == pytest.approx(served.cpu_sampled, abs=0.5)
+    assert served.largest > 90_000_000 > alone.largest
+
+
+def _measured(case: str, who: str, changes: int, cpu: float) -> dict[str, object]:
+    sizes = {"wall": cpu, "peak": 10**9, "largest": 10**9, "read": 10**6, "written": 10**6, "foreign": 0.0}
+    names = {"case": case, "who": who, "changes": changes, "cpu": cpu, **sizes, "equal": True, "failed": "", "note": ""}
+    return {**names, "runs": [{"lines": []}], "commit": "0" * 40, "date": "2026-01-01", "machine": "2 x CPU"}
+
+
+def test_marginal_costs_are_those_between_sizes() -> None:
+    cells = [_measured(f"{n} changes at once", "sync inline", n, cpu) for n, cpu in ((2_000_000, 11), (1_000_000, 6))]
+    actual = marginals([*cells, _measured("one table, empty", "sync inline", 5, 1)])
+    assert actual == [{"who": "sync inline", "from": 1_000_000, "to": 2_000_000, "microseconds": 5.0}]
+
+
+def test_a_run_replaces_its_own_figures_and_leaves_the_others(tmp_path: Path) -> None:
+    file = tmp_path / "bench.json"
+    results.add(file, cells=[_measured("a", "x", 1, 1), _measured("a", "y", 1, 2), _measured("b", "x", 1, 3)])
+    results.add(file, growth=[{"batches": 300, "small_cpu": [1, 1]}, {"batches": 10, "small_cpu": [1, 1]}])
+    results.add(file, cells=[_measured("a", "y", 1, 9) | {"commit": "1" * 40}], growth=[{"batches": 300, "log": 1}])
+    document = results.load(file)
+    actual = [(cell["case"], cell["who"], cell["cpu"], cell["commit"][0]) for cell in document["cells"]]
+    assert actual == [("a", "x", 1, "0"), ("a", "y", 9, "1"), ("b", "x", 3, "0")]
+    assert document["growth"] == [{"batches": 10, "small_cpu": [1, 1]}, {"batches": 300, "log": 1}]
+    assert len(results.stamp()["commit"].removesuffix("-dirty")) == 40
+
+
+def test_options_choose_sizes() -> None:
+    assert options_of(["--full"]).tables[-1] == 10_000
+    assert options_of(["--full", "--stored", "7,8"]).stored == [7, 8]
+    quick = options_of(["--quick", "--full"])
+    assert max(*quick.tables, *quick.sizes, *quick.stored, quick.snapshot) <= 500_000
+    assert quick.json.name == "quick.json" and options_of([]).snapshot == 0

@@ -83,6 +83,11 @@ class Server:
     def running(self) -> bool:
         return self._process.poll() is None
 
+    @property
+    def root_pid(self) -> int:
+        """The process that the server's own descend from."""
+        return self._process.pid
+
     def pids(self) -> list[int]:
         """Return the processes of the server's session but the guards that watch its parent."""
         pids = []

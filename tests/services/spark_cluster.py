@@ -86,6 +86,10 @@ class SparkCluster:
         status = self._status() or {}
         return [*status.get("activeapps", ()), *status.get("completedapps", ())]
 
+    def pids(self) -> list[int]:
+        """Return the processes that all others of the cluster descend from."""
+        return [server.root_pid for server in self._servers]
+
     def kill_worker(self, number: int) -> None:
         """Kill a worker with its executors."""
         self._servers[number + 1].stop(timeout=0)
