@@ -104,7 +104,8 @@ class _Tree:
         self._servers = servers
         self.peak = self.resident = self.largest = 0
         self.seen: dict[int, float] = {}
-        self.moved: dict[int, tuple[int, int]] = {}  # bytes read and written
+        self.moved: dict[int, tuple[int, int]] = {}  # bytes read and written, with those of children waited for
+        self._parents: dict[int, int] = {}
         self.forgotten: dict[int, float] = {}  # with their own children, where the parent ignores their end
         self.served: dict[int, float] = {}
         before = descendants(*servers)
@@ -119,28 +120,33 @@ class _Tree:
         while not self._stop.is_set():
             tree, served = descendants(os.getpid()), descendants(*self._servers) if self._servers else {}
             self._time(tree)
-            self._time_served(served)
+            self.served |= {pid: _own(stat) - self._before.get(pid, 0) for pid, stat in served.items()}
+            self._move({**tree, **served})
             if looks % _MEMORY_EVERY == 0:
                 self._memory({**tree, **served})
             looks += 1
             self._stop.wait(INTERVAL)
 
     def _time(self, tree: dict[int, list[str]]) -> None:
-        careless = {parent for parent in {int(stat[1]) for stat in tree.values()} if _ignores_children(parent)}
+        careless = _careless(tree)
         for pid, stat in tree.items():
             own, children = _own(stat), (int(stat[13]) + int(stat[14])) / _TICK
             self.seen[pid] = own
-            self.moved[pid] = _moved(pid) or self.moved.get(pid, (0, 0))
             if int(stat[1]) in careless:
                 self.forgotten[pid] = own + children
             else:
                 self.forgotten.pop(pid, None)
 
-    def _time_served(self, tree: dict[int, list[str]]) -> None:
+    def _move(self, tree: dict[int, list[str]]) -> None:
+        careless = _careless(tree)
+        for pid in self._parents.keys() - tree.keys():
+            parent = self._parents.pop(pid)
+            if parent in tree and parent not in careless:
+                self.moved.pop(pid, None)  # the kernel has added it to the parent's
         for pid, stat in tree.items():
-            self.served[pid] = _own(stat) - self._before.get(pid, 0)
-            read, written = self._moved_before.get(pid, (0, 0))
+            self._parents[pid] = int(stat[1])
             if now := _moved(pid):
+                read, written = self._moved_before.get(pid, (0, 0))
                 self.moved[pid] = now[0] - read, now[1] - written
 
     def _memory(self, tree: dict[int, list[str]]) -> None:
@@ -168,6 +174,10 @@ def _moved(pid: int) -> tuple[int, int] | None:
         return None
     counts = {name: int(count) for name, _, count in (line.partition(":") for line in lines)}
     return counts["rchar"], counts["wchar"]
+
+
+def _careless(tree: dict[int, list[str]]) -> set[int]:
+    return {parent for parent in {int(stat[1]) for stat in tree.values()} if _ignores_children(parent)}
 
 
 def _ignores_children(pid: int) -> bool:
