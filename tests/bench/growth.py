@@ -178,6 +178,7 @@ def _size(folder: Path) -> list[int]:
 
 def grow(folder: Path, samples: set[int], file: Path) -> None:
     """Run a pipeline; print a sample behind each of these batches, and add it to a file of figures."""
+    stamp = results.stamp()
     with Broker() as broker:
         old = OldPipeline(folder / "old", broker)
         for sample in sorted(samples):
@@ -185,7 +186,7 @@ def grow(folder: Path, samples: set[int], file: Path) -> None:
             young = OldPipeline(folder / f"young{sample}", broker).run_to(YOUNG)
             figures = {"batches": old.batches, **compared(old, young), **old.sizes()}
             print(json.dumps(figures), flush=True)
-            results.add(file, growth=[{**figures, "batches": sample, **results.stamp()}])
+            results.add(file, growth=[{**figures, "batches": sample, **stamp}])
 
 
 def main() -> None:

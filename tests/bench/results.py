@@ -7,7 +7,6 @@ machine. Ratios hold between figures of one machine and, best, of one run.
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import platform
@@ -64,14 +63,12 @@ def stamp() -> dict[str, str]:
     return {"commit": _commit(), "date": datetime.now(UTC).strftime("%Y-%m-%d"), "machine": _machine()}
 
 
-@functools.cache
 def _commit() -> str:
     """Return the commit, with `-dirty` where files differ from it."""
     command = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT).stdout.strip()
 
 
-@functools.cache
 def _machine() -> str:
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")

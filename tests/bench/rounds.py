@@ -30,6 +30,7 @@ class Rounds:
     def __init__(self, options: argparse.Namespace, folder: Path, known: Sequence[int]) -> None:
         self._options, self._folder, self._known = options, folder, known
         self.cells: list[Cell] = []
+        self._stamp = results.stamp()
         self._warm = False
 
     def selects(self, case: str) -> bool:
@@ -136,7 +137,7 @@ class Rounds:
         for who in everybody:
             if runs[who.name]:
                 cell = _cell(case, who, changes, runs[who.name], equal[who.name], failed.get(who.name, ""))
-                self.cells.append({**cell, **results.stamp()})
+                self.cells.append({**cell, **self._stamp})
         self._write()
 
     def _measure(self, who: Contestant) -> Measured:
