@@ -128,7 +128,7 @@ class _Tree:
             self._stop.wait(INTERVAL)
 
     def _time(self, tree: dict[int, list[str]]) -> None:
-        careless = _careless(tree)
+        careless = {parent for parent in {int(stat[1]) for stat in tree.values()} if _ignores_children(parent)}
         for pid, stat in tree.items():
             own, children = _own(stat), (int(stat[13]) + int(stat[14])) / _TICK
             self.seen[pid] = own
@@ -138,10 +138,9 @@ class _Tree:
                 self.forgotten.pop(pid, None)
 
     def _move(self, tree: dict[int, list[str]]) -> None:
-        careless = _careless(tree)
         for pid in self._parents.keys() - tree.keys():
             parent = self._parents.pop(pid)
-            if parent in tree and parent not in careless:
+            if parent in tree and not _ignores_children(parent):
                 self.moved.pop(pid, None)  # the kernel has added it to the parent's
         for pid, stat in tree.items():
             self._parents[pid] = int(stat[1])
@@ -174,10 +173,6 @@ def _moved(pid: int) -> tuple[int, int] | None:
         return None
     counts = {name: int(count) for name, _, count in (line.partition(":") for line in lines)}
     return counts["rchar"], counts["wchar"]
-
-
-def _careless(tree: dict[int, list[str]]) -> set[int]:
-    return {parent for parent in {int(stat[1]) for stat in tree.values()} if _ignores_children(parent)}
 
 
 def _ignores_children(pid: int) -> bool:

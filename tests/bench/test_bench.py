@@ -147,9 +147,13 @@ def test_descendants_count_even_when_their_parent_ignores_their_end() -> None:
     assert 0.75 <= actual.cpu_sampled <= actual.cpu < 2.5
 
 
-def test_bytes_of_children_count_once() -> None:
+@pytest.mark.parametrize("handler", ["SIG_DFL", "SIG_IGN"])
+def test_bytes_of_children_count_once(handler: str) -> None:
     child = "import os, time; os.write(os.open('/dev/null', os.O_WRONLY), bytes(10_000_000)); time.sleep(0.5)"
-    program = f"import subprocess, sys, time; subprocess.run([sys.executable, '-c', {child!r}]); time.sleep(0.5)"
+    program = (
+        f"import signal, subprocess, sys, time\nsignal.signal(signal.SIGCHLD, signal.{handler})\n"
+        f"subprocess.run([sys.executable, '-c', {child!r}])\ntime.sleep(0.5)"
+    )
     assert 10_000_000 <= measure([sys.executable, "-c", program]).written < 15_000_000
 
 
