@@ -17,7 +17,7 @@ PINS := pyproject.toml constraints.txt tests/services/s3-requirements.txt tests/
 # Demo and tests start hundreds of processes: each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup test histories faults lint proto demo bench growth docs wheel clean
+.PHONY: help setup test histories faults lint proto demo bench growth plots docs wheel clean
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ bench: setup ## measure speed and memory
 
 growth: setup ## measure lake, ledger and cost of an old pipeline (N=2000 batches)
 	$(BIN)/python -m tests.bench.growth $(if $(N),--batches $(N)) $(ARGS)
+
+plots: setup ## draw what bench and growth measured, for docs/design/performance.md (RESULT=build/bench/bench.json)
+	$(BIN)/python -m tests.bench.plots $(or $(RESULT),build/bench/bench.json) docs/design/performance
 
 docs: setup ## build the documentation into build/site; a warning is an error (ARGS=serve shows it while you write)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs $(if $(ARGS),$(ARGS),build --strict --quiet)

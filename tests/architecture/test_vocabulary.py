@@ -49,6 +49,7 @@ CLEAN = (
     "docs/concepts",
     "docs/contributing",
     "docs/design",
+    "docs/design/performance",
     "docs/formats",
     "docs/guides",
     "docs/reference",

@@ -16,7 +16,7 @@ from deltalake import write_deltalake
 
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.registry import open_format
-from tests.bench import results
+from tests.bench import plots, results
 from tests.bench.__main__ import options_of
 from tests.bench.data import Feed, differences
 from tests.bench.large_target import LAYOUT_CHANGES, Changes, LayoutChange, Snapshot
@@ -273,3 +273,18 @@ def test_options_choose_sizes() -> None:
     quick = options_of(["--quick", "--full"])
     assert max(*quick.tables, *quick.sizes, *quick.stored, quick.snapshot) <= 500_000
     assert quick.json.name == "quick.json" and options_of([]).snapshot == 0
+
+
+def test_the_pages_plots_are_made_from_its_figures(tmp_path: Path) -> None:
+    folder = results.ROOT / "docs" / "design" / "performance"
+    plots.write(results.load(folder / "bench.json"), tmp_path)
+    names = {file.name for file in tmp_path.iterdir()}
+    assert names == {file.name for file in folder.iterdir()}
+    changed = [name for name in sorted(names) if (tmp_path / name).read_bytes() != (folder / name).read_bytes()]
+    assert not changed, f"run `python -m tests.bench.plots {folder / 'bench.json'} {folder}`"
+    assert max(file.stat().st_size for file in folder.glob("*.svg")) < 100_000
+
+
+def test_figures_that_are_not_there_leave_plots_empty(tmp_path: Path) -> None:
+    plots.write({}, tmp_path)
+    assert {file.stem for file in tmp_path.glob("*.svg")} == set(plots.PLOTS)
