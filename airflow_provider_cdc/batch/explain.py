@@ -58,7 +58,7 @@ def explain(
     before = table_states(ledger, pipeline.name)
     job, secrets = JobMaker(pipeline, ledger, batch, log.client_config(), before).make()
     with tempfile.TemporaryDirectory(prefix="airflow-cdc-preview-") as scratch:
-        job.scratch, job.session = scratch, False
+        job.scratch = scratch
         result = ask(job, secrets, f"preview of {pipeline.name}", say=say)
     if result.status == ResultStatus.BEHIND:
         raise UnavailableError(
@@ -91,6 +91,8 @@ def _document(result: Result, before: Mapping[str, Any]) -> dict[str, Any]:
                 "deletes": 0 if line is None else line.deletes,
                 "files": 0 if line is None else line.files,
                 "file_bytes": 0 if line is None else line.file_bytes,
+                "writer": None if line is None else line.writer or None,
+                "writer_reason": None if line is None else line.writer_reason or None,
             }
         )
     unfit = [{"table": f"{row['database']}.{row['table']}", **_without(row)} for row in result.unfit]

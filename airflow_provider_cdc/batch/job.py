@@ -80,6 +80,7 @@ class JobMaker:
             storage={key: value for key, value in store.items() if key not in _STORAGE_SECRETS},
             parallelism=parallelism,
             session=self._needs_session(),
+            spark_reaches_sink=self._spark_reaches_sink(),
             until=batch.until.isoformat() if batch.until else None,
             cut_at=batch.cut_at.isoformat() if batch.cut_at else None,
             start=offsets_document(batch.start),
@@ -101,9 +102,22 @@ class JobMaker:
         policy = self.pipeline.policy
         if self.engine != "spark":
             return False
-        writers = {policy.writer, *(rule.writer for rule in self.pipeline.tables.tables.values())}
-        large = "auto" in writers and self.batch.records >= policy.spark_writer_rows
-        return policy.reader == "spark" or "spark" in writers or large
+        rules = self.pipeline.tables
+        writers = {policy.writer, *(rule.writer for rule in rules.tables.values())}
+        if policy.reader == "spark" or "spark" in writers:
+            return True
+        large = [state for state in self.states.values() if state.spark_may_write]
+        return self._spark_reaches_sink() and any(
+            (rules.rule(f"{one.database}.{one.table}").writer or policy.writer) == "auto" for one in large
+        )
+
+    def _spark_reaches_sink(self) -> bool:
+        """Return whether Spark can write the tables as far as the settings show: of S3 it has to be taught."""
+        if not self.pipeline.sink.root.startswith(("s3://", "s3a://")):
+            return True
+        conf = self.pipeline.spark.conf
+        jars = " ".join(str(conf.get(key, "")) for key in ("spark.jars", "spark.jars.packages"))
+        return "hadoop-aws" in jars or any(key.startswith("spark.hadoop.fs.s3a.") for key in conf)
 
     def _parallelism(self) -> int:
         if self.pipeline.policy.parallelism:

@@ -28,6 +28,7 @@ class TableResult:
     :param action: kind of commit, empty where the rows did not change.
     :param state: status after the batch; None where the table has no state of its own.
     :param version: version of the target, None before the first commit.
+    :param writer: who committed, ``task`` or ``spark``, empty without a commit; ``writer_reason`` says why.
     """
 
     database: str
@@ -38,6 +39,8 @@ class TableResult:
     state: TableStatus | None = None
     version: int | None = None
     reason: str = ""
+    writer: str = ""
+    writer_reason: str = ""
 
     @property
     def name(self) -> str:
@@ -47,7 +50,7 @@ class TableResult:
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
         left_out = {"state", "version"} if self.state is None else set()
-        left_out |= set() if self.reason else {"reason"}
+        left_out |= {name for name in ("reason", "writer", "writer_reason") if not getattr(self, name)}
         return {name: value for name, value in shallow_document(self).items() if name not in left_out}
 
     @staticmethod
@@ -203,6 +206,8 @@ def joined(parts: Sequence[BatchResult]) -> BatchResult:
         if before is not None:
             sums = before.upserts + line.upserts, before.deletes + line.deletes
             line = replace(line, action=line.action or before.action, upserts=sums[0], deletes=sums[1])
+            if not line.writer:
+                line = replace(line, writer=before.writer, writer_reason=before.writer_reason)
         tables[line.name] = line
     statements = [text for part in parts for text in part.statements or ()]
     quarantine = [item for part in parts for item in part.quarantine or ()]
@@ -274,6 +279,7 @@ def _cut(states: Iterable[TableState]) -> dict[str, Any]:
 
 def _table(line: TableLine, state: TableState | None) -> TableResult:
     result = TableResult(line.database, line.table, line.action, line.upserts, line.deletes)
+    result.writer, result.writer_reason = line.writer, line.writer_reason
     if state is not None:
         result.state, result.version, result.reason = state.state, state.version, line.reason or state.reason
     return result

@@ -157,7 +157,7 @@ def _print_outcome(result: BatchResult) -> None:
     if result.tables:
         print()
         rows = [_row(table) for table in sorted(result.tables, key=lambda table: (table.database, table.table))]
-        print_table(("table", "state", "action", "upserts", "deletes", "version", "reason"), rows)
+        print_table(("table", "state", "action", "upserts", "deletes", "version", "writer", "reason"), rows)
     _print_unsettled(result)
 
 
@@ -177,7 +177,9 @@ def _print_unsettled(result: BatchResult) -> None:
 
 def _row(table: TableResult) -> list[object]:
     numbers = [table.upserts, table.deletes, table.version]
-    return [table.name, table.state, table.action, *numbers, table.reason or None]
+    # of a table that is as it should be the reason of its writer
+    reason = table.reason or (table.writer_reason if table.writer == "spark" else "")
+    return [table.name, table.state, table.action, *numbers, table.writer or None, reason or None]
 
 
 def _print_plan(proposal: dict[str, Any]) -> None:
@@ -208,12 +210,13 @@ def _print_explained(explained: dict[str, Any]) -> None:
             (
                 table["table"],
                 *(table["changes"].get(name, 0) for name in names),
-                *(table[name] for name in ("action", "upserts", "deletes", "files", "file_bytes", "state", "reason")),
+                *(table[name] for name in ("action", "upserts", "deletes", "files", "file_bytes", "writer")),
+                *(table[name] for name in ("state", "reason")),
             )
             for table in explained["tables"]
         ]
         print()
-        head = ("table", *names, "action", "upserts", "deletes", "files", "bytes", "state", "reason")
+        head = ("table", *names, "action", "upserts", "deletes", "files", "bytes", "writer", "state", "reason")
         print_table(head, rows)
     if explained["ddl"]:
         print()

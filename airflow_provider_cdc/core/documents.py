@@ -54,6 +54,8 @@ class TableState:
     :param rebuilt_seq: batch that last rebuilt the table, 0 for none: versions of the table before it mean nothing now.
     :param provided: state (document) of the copy of the files that an operator provided and the rows begin with, None
         if they begin with the table or a snapshot. In the state of the copy itself: ``path`` and ``since`` as stated.
+    :param spark_may_write: a merge into the table may be large enough for the Spark writer (``writer: auto``): batches
+        start Spark with it.
     """
 
     table_id: str
@@ -79,6 +81,7 @@ class TableState:
     seen_version: int | None = None
     rebuilt_seq: int = 0
     provided: dict[str, Any] | None = None
+    spark_may_write: bool = False
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -317,6 +320,7 @@ class JobDocument:
     :param until: ISO time of the request: later schema changes stay for later batches; None takes all there are.
     :param cut_at: ISO time at which a larger request was cut, in place of ``until``: other batches of it follow.
     :param session: Spark was started with the jars that the Spark reader and the Spark writer need.
+    :param spark_reaches_sink: Spark is known to reach the tables, so that ``writer: auto`` may choose its writer.
     :param start: first offsets of the batch's range by topic and partition (``offsets_document``).
     :param end: offsets after the last, exclusive.
     :param topics: Kafka's id of each topic in the range, as far as the brokers give one.
@@ -355,6 +359,7 @@ class JobDocument:
     storage: dict[str, str] = field(default_factory=dict)
     parallelism: int = 2
     session: bool = False
+    spark_reaches_sink: bool = False
     until: str | None = None
     cut_at: str | None = None
     start: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -424,6 +429,8 @@ class TableLine:
     :param status: how its task ended.
     :param action: kind of commit, empty where the rows did not change.
     :param files: of a preview the files of the table that the commit would write again, with ``file_bytes``.
+    :param writer: who commits, ``task`` or ``spark``; empty without a commit.
+    :param writer_reason: why it is that writer.
     """
 
     database: str
@@ -436,6 +443,8 @@ class TableLine:
     seconds: float = 0.0
     files: int = 0
     file_bytes: int = 0
+    writer: str = ""
+    writer_reason: str = ""
 
 
 @dataclass(slots=True)

@@ -13,7 +13,6 @@ from airflow_provider_cdc.core.apply.resolve import newest_clear, part_ends, ver
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableSchema
-from airflow_provider_cdc.core.model.status import ApplyStatus
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs.lake.layout import staged_folder
@@ -84,7 +83,6 @@ def _newest_clear(job: JobDocument, task: ApplyTask) -> str | None:
 class _Table:
     """One table's way through its parts and buckets.
 
-    :param stage: folder for the Spark writer, None where a task commits.
     :param count: number of buckets.
     :param cleared: position of the newest TRUNCATE, None without any.
     :ivar reports: of the tasks that are done.
@@ -92,7 +90,6 @@ class _Table:
     """
 
     task: ApplyTask
-    stage: str | None
     count: int
     cleared: str | None
     reports: list[ApplyReport] = field(default_factory=list)
@@ -122,10 +119,10 @@ class _Table:
             for number, spans in enumerate(parts)
         ]
 
-    def buckets(self) -> list[tuple[ApplyTask, str | None, int, Sequence[str]]]:
-        """Return for each bucket the table, its folder, the bucket's number, and the files of key events."""
+    def buckets(self) -> list[tuple[ApplyTask, int, Sequence[str]]]:
+        """Return for each bucket the table, the bucket's number, and the files of key events."""
         task, events = replace(self.task, spans=[]), [result.events for result in self.results()]
-        return [(task, self.stage, bucket, events) for bucket in range(self.count)]
+        return [(task, bucket, events) for bucket in range(self.count)]
 
     def newest(self) -> list[str]:
         """Return the files with the numbers of the rows to write."""
@@ -143,14 +140,12 @@ def apply_in_buckets(
     storage: Storage,
     counts: Mapping[str, int],
     tasks: Sequence[ApplyTask],
-    stage: Callable[[ApplyTask], str | None],
 ) -> list[ApplyReport]:
     """Apply tables in parts and key buckets; return a report for each table.
 
     :param counts: number of buckets by table id.
-    :param stage: returns the folder for the Spark writer, None where a task commits.
     """
-    tables = [_Table(task, stage(task), counts[task.table_id], _newest_clear(job, task)) for task in tasks]
+    tables = [_Table(task, counts[task.table_id], _newest_clear(job, task)) for task in tasks]
     slim = job.for_tasks()
 
     def step(work: Callable[..., ApplyReport], items: Callable[[_Table], Sequence[tuple[Any, ...]]]) -> None:
@@ -160,42 +155,38 @@ def apply_in_buckets(
         for table, some in open_tables:
             table.take(list(islice(reports, len(some))))
 
-    step(_write_events, lambda table: [(part, table.stage) for part in table.parts()])
+    step(_write_events, lambda table: [(part,) for part in table.parts()])
     step(_find_newest, _Table.buckets)
-    step(_write_rows, lambda table: [(part, table.stage, table.newest()) for part in table.parts()])
+    step(_write_rows, lambda table: [(part, table.newest()) for part in table.parts()])
     going_on = [table for table in tables if table.report is None]
-    reports = run(
-        partial(_commit, slim, secrets), [(table.task, table.stage, table.reports, table.cleared) for table in going_on]
-    )
+    reports = run(partial(_commit, slim, secrets), [(table.task, table.reports, table.cleared) for table in going_on])
     for table in tables:
         if table.report is not None:
             discard_rows(table.task.location, storage.options, table.reports)
     for table, report in zip(going_on, reports, strict=True):
         table.report = report  # from here on the files stay: a commit that seems to fail may have gone through
     for table in tables:
-        if table.stage is None or table.report is None or table.report.status != ApplyStatus.COMMITTED:
+        if not (table.report is not None and table.report.is_staged):
             storage.delete_folder(staged_folder(job.pipeline, job.seq, table.task.table_id))
     return [table.report for table in tables if table.report is not None]
 
 
-def _write_events(job: JobDocument, secrets: Secrets, item: tuple[TablePart, str | None]) -> ApplyReport:
-    return write_events(job, item[0], secrets, item[1])
+def _write_events(job: JobDocument, secrets: Secrets, item: tuple[TablePart]) -> ApplyReport:
+    return write_events(job, item[0], secrets)
 
 
-def _find_newest(
-    job: JobDocument, secrets: Secrets, item: tuple[ApplyTask, str | None, int, Sequence[str]]
-) -> ApplyReport:
-    task, stage, bucket, events = item
-    return find_newest(job, task, secrets, stage, bucket, events)
+def _find_newest(job: JobDocument, secrets: Secrets, item: tuple[ApplyTask, int, Sequence[str]]) -> ApplyReport:
+    task, bucket, events = item
+    return find_newest(job, task, secrets, bucket, events)
 
 
-def _write_rows(job: JobDocument, secrets: Secrets, item: tuple[TablePart, str | None, Sequence[str]]) -> ApplyReport:
-    part, stage, newest = item
-    return write_rows(job, part, secrets, stage, newest)
+def _write_rows(job: JobDocument, secrets: Secrets, item: tuple[TablePart, Sequence[str]]) -> ApplyReport:
+    part, newest = item
+    return write_rows(job, part, secrets, newest)
 
 
 def _commit(
-    job: JobDocument, secrets: Secrets, item: tuple[ApplyTask, str | None, Sequence[ApplyReport], str | None]
+    job: JobDocument, secrets: Secrets, item: tuple[ApplyTask, Sequence[ApplyReport], str | None]
 ) -> ApplyReport:
-    task, stage, reports, cleared = item
-    return commit_parts(job, task, secrets, stage, reports, cleared)
+    task, reports, cleared = item
+    return commit_parts(job, task, secrets, reports, cleared)

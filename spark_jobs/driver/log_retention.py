@@ -31,6 +31,7 @@ from spark_jobs.lake.layout import (
     jobs_folder,
     log_folder,
     pending_deletes_folder,
+    staged_root,
 )
 from spark_jobs.lake.storage import Storage
 from spark_jobs.lake.stored_result import StoredResult
@@ -56,7 +57,7 @@ def expire_log(job: JobDocument, through: int, secrets: dict[str, dict[str, str]
             if name not in pinned:
                 storage.delete_file(name)
                 report.files, report.file_bytes = report.files + 1, report.file_bytes + size
-        storage.delete_folder(f"{log_folder(job.pipeline, seq)}/staged")
+        storage.delete_folder(staged_root(job.pipeline, seq))
         if not any(name in pinned for name, _ in files):
             storage.write_json(expired_file(job.pipeline, seq), {"all": True})
     for folder in storage.folders(jobs_folder(job.pipeline)):

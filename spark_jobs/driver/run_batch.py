@@ -33,12 +33,12 @@ from spark_jobs.lake.batch_log import BatchLog
 from spark_jobs.lake.begins import Begin
 from spark_jobs.lake.change_log import LandReport, Manifest, changes_by_table, forget_row_groups, merged
 from spark_jobs.lake.folded_batches import folded_range
-from spark_jobs.lake.layout import staged_folder
+from spark_jobs.lake.layout import staged_folder, staged_root
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.storage import Storage
 from spark_jobs.lake.stored_result import StoredResult, UnfitRow
 from spark_jobs.readers.spark_reader import read_with_spark
-from spark_jobs.sinks.delta.spark_writer import SparkWriter, can_name
+from spark_jobs.sinks.delta.spark_writer import SparkWriter
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.tasks.apply import apply
 from spark_jobs.tasks.empty_table import empty_location
@@ -360,7 +360,7 @@ def _run_tasks(
         answers = run(partial(_apply_tasks, job.for_tasks(), secrets), _bundles(whole, job.parallelism))
         if large:
             storage = lake_of(job, secrets)
-            answers.append(apply_in_buckets(job, secrets, run, storage, counts, large, partial(_stage, job)))
+            answers.append(apply_in_buckets(job, secrets, run, storage, counts, large))
         reports.update({report.table_id: report for answer in answers for report in answer})
         due = [again for task in due if (again := _again(planner, task, reports[task.table_id])) is not None]
         repeated = {task.table_id: task for task in due}
@@ -403,21 +403,10 @@ def _apply_tasks(job: JobDocument, secrets: Secrets, bundle: Sequence[ApplyTask]
                 # the store is away, not one table: each further one would wait for it as long
                 reports.append(replace(reports[-1], table_id=task.table_id))
                 continue
-            reports.append(apply(job, task, secrets, _stage(job, task)))
+            reports.append(apply(job, task, secrets))
     finally:
         forget_row_groups()
     return reports
-
-
-def _stage(job: JobDocument, task: ApplyTask) -> str | None:
-    """Return the folder that a table is staged in for the Spark writer, None where the task commits itself."""
-    rule = job.tables.rule(f"{task.database}.{task.table}")
-    writer = rule.writer or job.policy.writer
-    large = writer == "auto" and task.rows >= job.policy.spark_writer_rows
-    names = [column["name"] for column in task.timeline["epochs"][-1][1]["columns"]]
-    if not job.session or not (large or writer == "spark") or not can_name(names):
-        return None
-    return staged_folder(job.pipeline, job.seq, task.table_id)
 
 
 def _commit_staged(
@@ -429,27 +418,27 @@ def _commit_staged(
 ) -> None:
     """Let the Spark writer commit what tasks staged, a few tables at a time, and take over the tables' new versions."""
     writer = SparkWriter(session, storage)
-    staged = [(task, folder) for task in tasks if (folder := _stage(job, task)) is not None]
 
-    def commit(pair: tuple[ApplyTask, str]) -> None:
-        task, folder = pair
+    def commit(task: ApplyTask) -> None:
         report = reports[task.table_id]
         try:
-            if report.status == ApplyStatus.COMMITTED:
-                writer.commit_staged(folder)
-                report.version = DeltaLocation(task.location, storage.options).version
-            storage.delete_folder(folder)
+            writer.commit_staged(staged_folder(job.pipeline, job.seq, task.table_id))
+            report.version = DeltaLocation(task.location, storage.options).version
         except Exception as error:
             report.fail(as_cdc_error(error, {"table": f"{task.database}.{task.table}"}))
 
+    # what else is staged is of an attempt that died, and another writer may be chosen now
+    staged = [task for task in tasks if reports[task.table_id].is_staged]
     with ThreadPoolExecutor(max_workers=min(4, job.parallelism)) as pool:
         list(pool.map(commit, staged))
+    storage.delete_folder(staged_root(job.pipeline, job.seq))
 
 
 def _line(task: ApplyTask, report: ApplyReport) -> TableLine:
     numbers = report.upserts, report.deletes
     name, touched = (task.database, task.table), (report.files, report.file_bytes)
-    return TableLine(*name, report.status, report.action, *numbers, report.reason, report.seconds, *touched)
+    writer = ("", "") if report.choice is None else (report.choice.writer, report.choice.reason)
+    return TableLine(*name, report.status, report.action, *numbers, report.reason, report.seconds, *touched, *writer)
 
 
 def failed(job: JobDocument, error: CdcError) -> Result:

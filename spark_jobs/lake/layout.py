@@ -31,7 +31,12 @@ def batch_document(pipeline: str, seq: int, kind: str) -> str:
 
 def staged_folder(pipeline: str, seq: int, table_id: str) -> str:
     """Return the folder of what tasks leave for the tasks that follow, or for the Spark writer, of one table."""
-    return f"{log_folder(pipeline, seq)}/staged/{table_id}"
+    return f"{staged_root(pipeline, seq)}/{table_id}"
+
+
+def staged_root(pipeline: str, seq: int) -> str:
+    """Return the folder of what tasks of a batch leave for others, of all tables."""
+    return f"{log_folder(pipeline, seq)}/staged"
 
 
 def pending_deletes_file(pipeline: str, table_id: str, seq: int) -> str:

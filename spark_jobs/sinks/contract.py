@@ -20,7 +20,7 @@ Verb = Literal["create", "append", "merge", "subtract", "overwrite"]
 class WrittenRows:
     """Rows that a task wrote for an action that another one carries out.
 
-    :param added: files in the table's folder, for the task writer.
+    :param added: files in the table's folder, which a commit adds or Spark reads.
     :param staged: names of parquet files, for the Spark writer.
     :param ranges: least and greatest value of each key column of the staged rows (``KeyRanges.document``).
     """
@@ -98,6 +98,10 @@ class Writer(Protocol):
         :return: the table's version then, None where that is known only later.
         :raises UnavailableError: nothing of it is visible; may succeed later.
         """
+        ...
+
+    def takes_parts(self, target: DeltaLocation, schema: pa.Schema) -> bool:
+        """Return whether several tasks can write an action's rows."""
         ...
 
     def row_files(self, target: DeltaLocation, schema: pa.Schema, key: Sequence[str]) -> RowFiles | None:

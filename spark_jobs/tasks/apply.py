@@ -32,18 +32,20 @@ from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs.lake import pending_deletes
 from spark_jobs.lake.change_log import StoredImages
-from spark_jobs.lake.layout import begun_file
+from spark_jobs.lake.layout import begun_file, staged_folder
 from spark_jobs.lake.scratch import lake_of
-from spark_jobs.sinks.contract import Action, Writer
+from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.delta.chosen_writer import ChosenWriter
 from spark_jobs.sinks.delta.preview_writer import PreviewWriter
 from spark_jobs.sinks.delta.spark_writer import StageWriter
 from spark_jobs.sinks.delta.table import Commit, DeltaLocation
-from spark_jobs.sinks.delta.task_writer import TaskWriter
+from spark_jobs.sinks.delta.writer_choice import Choice
 from spark_jobs.tasks.committed_state import committed_state
 from spark_jobs.tasks.foreign_keys import ForeignKeys
 from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.table_changes import TableChanges
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
+from spark_jobs.tasks.writer_rules import writer_rule
 from spark_jobs.workers.malloc import keep_memory, release_memory
 
 _REFUSED = 1_000  # rows that a report names of a table that is parked for them
@@ -51,14 +53,9 @@ _REFUSED = 1_000  # rows that a report names of a table that is parked for them
 Applying = TypeVar("Applying", bound="TableApply")
 
 
-def apply(
-    job: JobDocument, task: ApplyTask, secrets: dict[str, dict[str, str]], stage: str | None = None
-) -> ApplyReport:
-    """Resolve and commit one table; an error is reported, not raised.
-
-    :param stage: folder for what something else is to commit afterwards; None lets the task commit itself.
-    """
-    return reported(TableApply(job, task, secrets, stage), TableApply.run)
+def apply(job: JobDocument, task: ApplyTask, secrets: dict[str, dict[str, str]]) -> ApplyReport:
+    """Resolve one table, and commit it or stage it for the Spark writer; an error is reported, not raised."""
+    return reported(TableApply(job, task, secrets), TableApply.run)
 
 
 def reported(table: Applying, work: Callable[[Applying], ApplyReport]) -> ApplyReport:
@@ -112,15 +109,12 @@ def _set_aside(task: ApplyTask, error: BaseException, first: dict[str, Any], see
 class TableApply:
     """One table's way through apply.
 
-    :param stage: folder for what something else is to commit afterwards; None lets the task commit itself.
     :ivar refused: rows that do not fit, where they are too many, the first of them.
     """
 
-    def __init__(
-        self, job: JobDocument, task: ApplyTask, secrets: dict[str, dict[str, str]], stage: str | None
-    ) -> None:
+    def __init__(self, job: JobDocument, task: ApplyTask, secrets: dict[str, dict[str, str]]) -> None:
         self.job, self.task = job, task
-        self._secrets, self._stage = secrets, stage
+        self._secrets = secrets
         self._options = {**job.storage, **secrets.get("storage", {})}
         self._storage = lake_of(job, secrets)
         self._app = f"cdc/{job.pipeline}/{task.table_id}/0"
@@ -134,17 +128,18 @@ class TableApply:
         self.seen_version: int | None = None
         self.refused: list[dict[str, Any]] = []
         self._begun = begun_file(job.pipeline, task.table_id)  # says where the table was first written to
-        self._writer: Writer = TaskWriter() if stage is None else StageWriter(self._storage, stage)
-        self._preview = PreviewWriter()
-        if job.scratch:
-            self._writer = self._preview
+        self._rule = writer_rule(job, task)
+        stage = StageWriter(self._storage, staged_folder(job.pipeline, job.seq, task.table_id))
+        self._preview = PreviewWriter(self._rule)
+        self._writer = self._preview if job.scratch else ChosenWriter(self._rule, stage)
+        self._spark_may_write = task.base is not None and task.base.spark_may_write
         self._truncates = self._policy.on_truncate != "ignore"
         self._rebuilds = task.rebuilt_seq == job.seq
         self._changes = TableChanges(self._storage, task, self._timeline, self._format, truncates=self._truncates)
 
     def again(self) -> Self:
         """Return the same, to be tried once more."""
-        return type(self)(self.job, self.task, self._secrets, self._stage)
+        return type(self)(self.job, self.task, self._secrets)
 
     @property
     def first(self) -> dict[str, Any]:
@@ -226,6 +221,7 @@ class TableApply:
             state=self._state(committed=bool(action)),
             files=self._preview.files,
             file_bytes=self._preview.file_bytes,
+            choice=self._writer.choice,
         )
 
     def _ordered(self, images: dict[str, StoredImages] | None) -> Changes:
@@ -252,7 +248,8 @@ class TableApply:
         if self._has_pending:
             pending_seq = self.job.seq if committed or self.task.base is None else self.task.base.debts_seq
         if pending_seq not in self._states:
-            self._states[pending_seq] = committed_state(self.task, self._timeline, self.job.seq, pending_seq)
+            state = committed_state(self.task, self._timeline, self.job.seq, pending_seq)
+            self._states[pending_seq] = replace(state, spark_may_write=self._spark_may_write)
         return self._states[pending_seq]
 
     def may_hold_batch(self) -> bool:
@@ -292,10 +289,11 @@ class TableApply:
         if done < self.job.seq:
             return ApplyReport(task.table_id, ApplyStatus.AHEAD, target.version, state=state)
         counts = {name: facts[name] for name in ("upserts", "deletes", "lossy")}
-        left_out = facts.get("failures", [])  # commits of earlier releases do not state them
-        return ApplyReport(
-            task.table_id, ApplyStatus.REPEATED, target.version, state=state, failures=left_out, **counts
-        )
+        report = ApplyReport(task.table_id, ApplyStatus.REPEATED, target.version, state=state, **counts)
+        # commits of earlier releases do not state these
+        report.failures = facts.get("failures", [])
+        report.choice = Choice.from_document(facts.get("writer"))
+        return report
 
     def _guard(self, target: DeltaLocation) -> None:
         """Refuse a location that is not what the ledger remembers."""
@@ -388,6 +386,8 @@ class TableApply:
         """Commit an action with the state that the table has then; return the version that it made."""
         if action.verb == "create":
             self._note_begin()
+        if action.verb == "merge":
+            self._spark_may_write = self._rule.may_choose_spark(target)
         action.commit.facts["state"] = self._state(committed=True).document()
         self._committing = True
         return self._writer.commit(target, action)

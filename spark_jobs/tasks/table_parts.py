@@ -34,40 +34,32 @@ from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, PartResult, Tabl
 Secrets = dict[str, dict[str, str]]
 
 
-def write_events(job: JobDocument, part: TablePart, secrets: Secrets, stage: str | None) -> ApplyReport:
-    """Write the keys that a part's changes acquire and release; an error is reported, not raised.
-
-    :param stage: folder for what the Spark writer is to commit, None where a task commits; so of all functions here.
-    """
-    return reported(_Part(job, part.task, secrets, stage), lambda table: table.write_events(part))
+def write_events(job: JobDocument, part: TablePart, secrets: Secrets) -> ApplyReport:
+    """Write the keys that a part's changes acquire and release; an error is reported, not raised."""
+    return reported(_Part(job, part.task, secrets), lambda table: table.write_events(part))
 
 
-def find_newest(
-    job: JobDocument, task: ApplyTask, secrets: Secrets, stage: str | None, bucket: int, events: Sequence[str]
-) -> ApplyReport:
+def find_newest(job: JobDocument, task: ApplyTask, secrets: Secrets, bucket: int, events: Sequence[str]) -> ApplyReport:
     """Find the newest change of each key of a bucket; an error is reported, not raised.
 
     :param task: of the whole table, without spans.
     :param events: files of the parts.
     """
-    return reported(_Part(job, task, secrets, stage), lambda table: table.find_newest(bucket, events))
+    return reported(_Part(job, task, secrets), lambda table: table.find_newest(bucket, events))
 
 
-def write_rows(
-    job: JobDocument, part: TablePart, secrets: Secrets, stage: str | None, newest: Sequence[str]
-) -> ApplyReport:
+def write_rows(job: JobDocument, part: TablePart, secrets: Secrets, newest: Sequence[str]) -> ApplyReport:
     """Write the rows of a part's changes that are the newest of their keys; an error is reported, not raised.
 
     :param newest: files of the buckets.
     """
-    return reported(_Part(job, part.task, secrets, stage), lambda table: table.write_rows(part, newest))
+    return reported(_Part(job, part.task, secrets), lambda table: table.write_rows(part, newest))
 
 
 def commit_parts(
     job: JobDocument,
     task: ApplyTask,
     secrets: Secrets,
-    stage: str | None,
     reports: Sequence[ApplyReport],
     cleared: str | None,
 ) -> ApplyReport:
@@ -77,7 +69,7 @@ def commit_parts(
     :param reports: of all tasks that had a part or a bucket of it.
     :param cleared: position of the newest TRUNCATE, None without any.
     """
-    return reported(_Part(job, task, secrets, stage), lambda table: table.commit(reports, cleared))
+    return reported(_Part(job, task, secrets), lambda table: table.commit(reports, cleared))
 
 
 def discard_rows(location: str, options: dict[str, str], reports: Sequence[ApplyReport]) -> None:
@@ -99,7 +91,7 @@ class _Part(TableApply):
         target = self._target()
         if isinstance(target, ApplyReport):
             return target
-        if not self._takes_parts(target):
+        if not self._writer.takes_parts(target, arrow_schema(self._schema, self._types)):
             return ApplyReport(self.task.table_id, ApplyStatus.WHOLE)
         counts, lossy, failures = Counter[str](), Counter[str](), list[RowFailure]()
         events, buckets, start = list[pa.Table](), list[IntArray](), 0
@@ -152,7 +144,7 @@ class _Part(TableApply):
         result, failures, lossy = PartResult(), list[RowFailure](), Counter[str]()
         if not len(row_numbers):
             return self._done(result)
-        if not target.exists and self._stage is None:
+        if not target.exists:
             self._note_begin()
         key = [column.name for column in self._schema.key_columns]
         files = self._writer.row_files(target, arrow_schema(self._schema, self._types), key)
@@ -223,6 +215,7 @@ class _Part(TableApply):
             parts = [rows for rows in written if rows.added or rows.staged]
             report.status, report.action = ApplyStatus.COMMITTED, action.verb
             report.version = self._carry_out(target, replace(action, later=None, parts=parts))
+            report.choice = self._writer.choice
         report.state = self._state(committed=action is not None)
         return report
 
@@ -253,14 +246,6 @@ class _Part(TableApply):
     @property
     def _staged(self) -> str:
         return staged_folder(self.job.pipeline, self.job.seq, self.task.table_id)
-
-    def _takes_parts(self, target: DeltaLocation) -> bool:
-        """Return whether rows of the table can be written by several tasks."""
-        if self._stage is not None:
-            return True
-        return not target.exists or (
-            target.takes_files and target.takes_columns(arrow_schema(self._schema, self._types))
-        )
 
     def _done(
         self, result: PartResult, failures: Sequence[RowFailure] = (), lossy: Counter[str] | None = None

@@ -11,6 +11,7 @@ from airflow_provider_cdc.core.errors import CdcError, Transient
 from airflow_provider_cdc.core.model.status import ApplyStatus
 from spark_jobs.lake.change_log import RowGroup, Settled
 from spark_jobs.sinks.contract import WrittenRows
+from spark_jobs.sinks.delta.writer_choice import Choice
 
 
 @dataclass(slots=True)
@@ -145,6 +146,7 @@ class ApplyReport:
     :param refused: rows that do not fit and park the table, the first of them.
     :param rewind_to: position that the table has to go back behind first, where the status is ``rewind``.
     :param files: of a preview the files of the table that the commit would write again, with ``file_bytes``.
+    :param choice: writer of the commit; what is Spark's is only staged. None without a commit.
     :param part: of a task that has a part or a bucket of a table, if nothing went wrong.
     :param state: of the table after it; of ``ahead`` the state that the table's own commit states.
     """
@@ -165,7 +167,13 @@ class ApplyReport:
     state: TableState | None = None
     files: int = 0
     file_bytes: int = 0
+    choice: Choice | None = None
     part: PartResult | None = None
+
+    @property
+    def is_staged(self) -> bool:
+        """Return whether the Spark writer is to commit what the task staged."""
+        return self.status == ApplyStatus.COMMITTED and self.choice is not None and self.choice.writer == "spark"
 
     def fail(self, error: CdcError) -> None:
         """Report an error: the batch should run again if it is ``Transient``, else the table is parked."""

@@ -128,4 +128,4 @@ def test_converters_and_other_dicts_are_not_seams() -> None:
 
 
 def test_the_members_that_mark_seams_are_there() -> None:
-    assert {"applied_position", "rewind_to", "spark_writer_rows", "max_position"} <= MEMBERS
+    assert {"applied_position", "rewind_to", "spark_writer_bytes", "max_position"} <= MEMBERS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sample of the histories with their tasks run by Spark.
+"""A sample of the histories with their tasks run by Spark, and one whose merges are Spark's too.
 
 ``CDC_CLUSTER=1`` runs such histories, in turn of each format, on a standalone cluster of two workers with speculative
 execution; run this file alone then.
@@ -8,6 +8,7 @@ execution; run this file alone then.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,6 +18,9 @@ from typing import Any
 import pytest
 
 from airflow_provider_cdc.core.config import RunPolicy
+from airflow_provider_cdc.core.documents import JobDocument, Result
+from spark_jobs.driver.run_batch import sync
+from spark_jobs.sinks.delta.spark_writer import SparkWriter
 from spark_jobs.workers.task_transport import carried, raised
 from tests.histories.cases import case_of, judge
 from tests.histories.generate import THEMES
@@ -27,6 +31,7 @@ from tests.services.spark_cluster import SparkCluster
 pytestmark = pytest.mark.spark
 
 COUNT = 50
+_MERGED = 8  # histories
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -74,3 +79,28 @@ def test_every_table_equals_the_model(
         verdict = judge(case, log, lake, run, lambda partitions: save(partitions, written))
         if verdict.failure:
             pytest.fail(f"{theme} {case.seed}, made smaller:\n{verdict.failure}", pytrace=False)
+
+
+def test_every_table_equals_the_model_where_merges_are_sparks(
+    session: Any, log: Log, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reasons = Counter[str]()
+
+    def with_session(job: JobDocument, *arguments: Any) -> Result:
+        result = sync(replace(job, session=True, spark_reaches_sink=True), *arguments, session)
+        reasons.update(f"{line.action} {line.writer}" for line in result.tables if line.status == "committed")
+        return result
+
+    commit = SparkWriter.commit_staged
+    monkeypatch.setattr(
+        SparkWriter, "commit_staged", lambda writer, folder: log.reached("commit", lambda: commit(writer, folder))
+    )
+    monkeypatch.setattr("tests.histories.run.sync", with_session)
+    monkeypatch.setattr("tests.histories.run.RunPolicy", partial(RunPolicy, bucket_rows=20, spark_writer_bytes=1))
+    for seed in range(_MERGED):
+        case = replace(case_of("debezium-json", 1_100_000 + seed, sizes=(5, 8)), batches=3)
+        verdict = judge(case, log, lake)
+        if verdict.failure:
+            pytest.fail(f"{seed}, made smaller:\n{verdict.failure}", pytrace=False)
+    assert reasons["merge spark"] and reasons["create task"], reasons
+    assert not {name for name in reasons if name.endswith("spark")} - {"merge spark"}

@@ -34,7 +34,7 @@ def checksums(folder: Path) -> dict[str, str]:
 def outcome(result: Result) -> dict[str, Any]:
     """Return what a batch does, without what only its commits decide."""
     lines = [
-        (line.database, line.table, line.action, line.upserts, line.deletes, _cause(line.reason))
+        (line.database, line.table, line.action, line.upserts, line.deletes, line.writer, _cause(line.reason))
         for line in result.tables
         if line.status != ApplyStatus.REPEATED
     ]

@@ -132,6 +132,20 @@ def test_kills_between_staging_and_merge_of_the_spark_writer(filled: Broker, tmp
     assert _left(site) == []
 
 
+@pytest.mark.spark
+def test_kills_where_the_writer_follows_from_what_a_merge_touches(empty: Broker, tmp_path: Path) -> None:
+    site = _site(tmp_path / "c", empty, "spark", spark_writer_bytes=1, bucket_rows=50)
+    for phase in (0, 1):  # the second batch merges first: the next ones start Spark with its writer
+        feed(empty, phase, phase)
+        assert {table.get("writer") for table in site.sync().json["tables"]} <= {"task", None}
+    feed(empty, 2, 2)
+    hits = _ordeal(site, 2, 3, staged_kills(6))
+    _assert_kills_met_batches(hits, 2)
+    reasons = [table["writer_reason"] for table in site.sync().json["tables"] if table.get("writer") == "spark"]
+    assert reasons and all("the merge touches" in reason for reason in reasons)
+    assert _left(site) == []
+
+
 def _left(site: Site) -> list[str]:
     """Return what still runs of any command of a site."""
     marks = {file.name.split(".")[1] for file in site.folder.glob("sync.*.err")}

@@ -7,7 +7,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow_provider_cdc.batch.result import BatchResult, TableResult, UnsettledTable, from_ledger, published
+from airflow_provider_cdc.batch.result import BatchResult, TableResult, UnsettledTable, from_ledger, joined, published
 from airflow_provider_cdc.commands.output import AGAIN, CONFIGURATION, DATA, exit_code
 from airflow_provider_cdc.core.documents import Result, TableLine, TableState
 from airflow_provider_cdc.core.errors import DataError, UnavailableError
@@ -87,3 +87,23 @@ def test_the_exit_code_is_the_same_for_an_error_and_for_its_document() -> None:
     for code, expected in (("configuration", CONFIGURATION), ("format.unknown", CONFIGURATION), ("land.memory", DATA)):
         assert exit_code(DataError.from_document({"code": code, "message": "no"})) == expected
     assert exit_code(UnavailableError("kafka.topic_unknown", "no")) == AGAIN
+
+
+def test_a_table_says_who_wrote_it_and_why() -> None:
+    written = TableLine("shop", "a", ApplyStatus.COMMITTED, "merge", writer="spark", writer_reason="it is large")
+    result = Result("shop", 3, ResultStatus.DONE, tables=[written, TableLine("shop", "b", ApplyStatus.UNCHANGED)])
+    result = Result.from_document(json.loads(json.dumps(result.document())))
+    first, second = published("shop", result, {}, 0.1).document()["tables"]
+    assert (first["writer"], first["writer_reason"]) == ("spark", "it is large")
+    assert not {"writer", "writer_reason"} & set(second)
+    assert TableResult.from_document(first).writer == "spark"
+
+
+def test_of_several_batches_a_table_names_its_newest_writer() -> None:
+    def part(writer: str) -> BatchResult:
+        line = TableResult("shop", "a", writer=writer, writer_reason=f"{writer}, why" if writer else "")
+        return BatchResult("shop", 1, ResultStatus.DONE, tables=[line])
+
+    for writers, expected in ((("task", "spark", ""), "spark"), (("spark", "task"), "task")):
+        (line,) = joined([part(writer) for writer in writers]).tables
+        assert (line.writer, line.writer_reason) == (expected, f"{expected}, why")

@@ -28,7 +28,7 @@ DECIDING = (
 )
 _POSITIVE = (
     "apply_bytes", "bucket_rows", "chunk_records", "land_deadline_seconds", "lease_seconds", "log_retention",
-    "spark_writer_rows", "target_file_bytes",
+    "spark_writer_bytes", "target_file_bytes",
 )  # fmt: skip
 CHOICES: dict[str, tuple[str, ...]] = {
     "engine": ("spark", "inline", "auto"),
@@ -57,7 +57,8 @@ class RunPolicy:
     :param engine: ``spark``; ``inline``: the same tasks in the worker's own process; ``auto``: ``inline`` for small
         batches where Spark is local.
     :param reader: who reads Kafka: ``task`` (librdkafka), ``spark`` (Spark's source), ``auto``.
-    :param writer: who writes tables: ``task`` (delta-rs), ``spark`` (MERGE), ``auto`` by size.
+    :param writer: who writes tables: ``task`` (delta-rs), ``spark`` (MERGE), ``auto``: by the bytes that a
+        merge touches.
     :param quarantine_limit: records of one table that a batch may quarantine before the table is parked; the same
         limit holds for its rows that do not fit, and for records of an unknown table, beyond which the batch fails.
     :param on_add_column: ``apply``, ``fail`` the batch, or ``ask``; the same are ``on_create_table``,
@@ -83,7 +84,8 @@ class RunPolicy:
     :param lease_seconds: seconds that a pipeline stays leased after its holder died.
     :param log_retention: days after which ``maintain`` removes what no table needs any more.
     :param target_file_bytes: size up to which ``maintain`` puts small files of a table together.
-    :param spark_writer_rows: rows of one table and batch from which ``writer: auto`` takes the Spark writer.
+    :param spark_writer_bytes: bytes of a table's files up to which a merge that touches them is the task writer's;
+        above it ``writer: auto`` takes the Spark writer.
     :param tinyint1_as_boolean: TINYINT(1) becomes BOOLEAN; values above 1 are counted as lost.
     :param zero_dates: zero and invalid dates become ``null``, or the column becomes ``text``.
     """
@@ -114,7 +116,7 @@ class RunPolicy:
     lease_seconds: int = 60
     log_retention: int = 30
     target_file_bytes: int = 134_217_728
-    spark_writer_rows: int = 20_000_000
+    spark_writer_bytes: int = 68_719_476_736
     tinyint1_as_boolean: bool = False
     zero_dates: Literal["null", "text"] = "null"
 

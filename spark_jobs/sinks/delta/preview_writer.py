@@ -10,6 +10,7 @@ import pyarrow as pa
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
+from spark_jobs.sinks.delta.writer_choice import Choice, WriterRule
 
 
 class PreviewWriter:
@@ -17,10 +18,17 @@ class PreviewWriter:
 
     :ivar files: files that the commit would write again.
     :ivar file_bytes: their size.
+    :ivar choice: the commit's writer.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rule: WriterRule) -> None:
+        self._rule = rule
+        self.choice: Choice | None = None
         self.files = self.file_bytes = 0
+
+    def takes_parts(self, target: DeltaLocation, schema: pa.Schema) -> bool:
+        """Return that a preview looks at each table in one task."""
+        return False
 
     def row_files(self, target: DeltaLocation, schema: pa.Schema, key: Sequence[str]) -> None:
         """Return None: a preview looks at each table in one task."""
@@ -34,7 +42,8 @@ class PreviewWriter:
         return TaskWriter().subtracts(target)
 
     def commit(self, target: DeltaLocation, action: Action) -> int | None:
-        """Type the rows of an action and count the files; return the version that the table has."""
+        """Type the rows of an action, count the files and choose; return the version that the table has."""
+        self.choice = self._rule.choose(target, action)
         keys = [piece.select(action.key) for piece in action.pieces()]
         if action.verb == "subtract":
             assert action.deletes is not None
@@ -42,10 +51,11 @@ class PreviewWriter:
             action.unmatched(unmatched)
             self.files, self.file_bytes = len(removed), sum(removal.size or 0 for removal in removed)
         elif target.exists and action.verb in ("merge", "overwrite"):
-            sizes = pa.table(target.table.get_add_actions()).column("size_bytes").to_pylist()
+            sizes = target.actions.column("size_bytes").to_pylist()
             if action.verb == "merge":
                 assert action.deletes is not None
                 merged = pa.concat_tables([action.deletes.select(action.key), *keys])
                 sizes = [file.size for file in target.files_holding(merged)]
+                self.choice = self.choice or self._rule.choose_by_keys(target, merged)
             self.files, self.file_bytes = len(sizes), sum(sizes)
         return target.version

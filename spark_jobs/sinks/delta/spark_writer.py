@@ -7,6 +7,7 @@ import json
 import threading
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from airflow_provider_cdc.core.errors import UnavailableError
+from airflow_provider_cdc.core.errors import CdcError, UnavailableError
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.contract import Action, WrittenRows
 from spark_jobs.sinks.delta.table import Commit
@@ -92,10 +93,12 @@ class StageWriter:
         for part in action.parts:
             ranges.add_document(part.ranges)
         deletes = action.deletes if action.deletes is not None else action.rows.schema.empty_table()
-        # Spark reads the columns from a file, also where there are no rows
-        rows = [name for part in action.parts for name in part.staged] or [
-            self._staged("rows", action.rows.schema, action.pieces(), ranges)
-        ]
+        added = [file for part in action.parts for file in part.added]
+        for file in added:
+            ranges.add(target.columns_of(file, action.rows.select(action.key).schema))
+        rows = [name for part in action.parts for name in part.staged]
+        if not rows and not added:  # Spark reads the columns from a file, also where there are no rows
+            rows = [self._staged("rows", action.rows.schema, action.pieces(), ranges)]
         document = {
             "location": target.location,
             "verb": action.verb,
@@ -103,6 +106,7 @@ class StageWriter:
             "commit": asdict(action.commit),
             "columns": action.rows.column_names,
             "rows": rows,
+            "added": [file.path for file in added],
             "deletes": [self._staged("deletes", deletes.schema, [deletes], ranges)],
             "ranges": ranges.document(),
         }
@@ -116,6 +120,10 @@ class StageWriter:
     def subtracts(self, target: DeltaLocation) -> bool:
         """Return that a table without key whose rows go is written again."""
         return False
+
+    def takes_parts(self, target: DeltaLocation, schema: pa.Schema) -> bool:
+        """Return that Spark reads the files of any number of tasks."""
+        return True
 
     def row_files(self, target: DeltaLocation, schema: pa.Schema, key: Sequence[str]) -> StagedFile:
         """Return what writes a file of the folder."""
@@ -171,6 +179,8 @@ class SparkWriter:
     def commit_staged(self, folder: str) -> None:
         """Commit what a task staged; does nothing when it staged nothing.
 
+        Files with rows at the table's location are removed then: Spark has written the rows into others.
+
         :raises UnavailableError: Spark or the store failed; nothing of it is visible.
         """
         document = self._storage.read_json(f"{folder}/{ACTION}")
@@ -200,6 +210,15 @@ class SparkWriter:
                 where={"location": document["location"]},
                 hint="nothing of it is visible; run again",
             ) from None
+        finally:
+            self._discard(document)
+
+    def _discard(self, document: Mapping[str, Any]) -> None:
+        """Remove the files at a table's location that no version has; where the store fails they stay."""
+        folder = Storage(document["location"], self._storage.options)
+        with suppress(CdcError):
+            for name in document["added"]:
+                folder.delete_file(name)
 
     def _own_session(self) -> SparkSession:
         """Return the thread's session: settings mark the commit, and each new session compiles its code again."""
@@ -209,8 +228,9 @@ class SparkWriter:
         return own
 
     def _commit(self, session: SparkSession, document: dict[str, Any]) -> None:
-        rows = session.read.parquet(*map(self._url, document["rows"]))
         location = self._spark_path(document["location"])
+        added = [f"{location}/{name}" for name in document["added"]]
+        rows = session.read.parquet(*map(self._url, document["rows"]), *added)
         if document["verb"] == "merge":
             deletes = session.read.parquet(*map(self._url, document["deletes"])).select(
                 *(quoted(name) for name in document["key"])

@@ -83,6 +83,7 @@ class DeltaLocation:
     def __init__(self, location: str, options: dict[str, str], version: int | None = None) -> None:
         self.location = location
         self._options = options
+        self._actions: pa.Table | None = None
         try:
             self._table: DeltaTable | None = DeltaTable(location, version=version, storage_options=options or None)
         except TableNotFoundError:
@@ -124,10 +125,23 @@ class DeltaLocation:
             raise SinkError("sink.missing", "the table is gone", where=where, hint=f"restore it, or {REBUILD}")
         return self._table
 
+    @property
+    def actions(self) -> pa.Table:
+        """The table's files, ``get_add_actions`` of delta-rs."""
+        if self._actions is None:
+            self._actions = pa.table(self.table.get_add_actions())
+        return self._actions
+
+    @property
+    def file_bytes(self) -> int:
+        """Bytes of the table's files."""
+        return pc.sum(self.actions.column("size_bytes")).as_py() or 0
+
     def newest_version(self) -> int:
         """Return the newest version as it is now, 0 for a table that was just created."""
         if self._table is None:
             return 0
+        self._actions = None
         try:
             self._table.update_incremental()
         except (DeltaError, OSError) as error:  # our commit is made: the repeat of the batch finds it
@@ -225,14 +239,14 @@ class DeltaLocation:
                     yield normal(pa.table(batch), schema)
                 return
             storage = Storage(self.location, self._options)
-            for stored in all_files(pa.table(table.get_add_actions()), first):
+            for stored in all_files(self.actions, first):
                 with opened(storage, stored) as file:
                     yield from chosen_rows(file, None, schema)
 
     def _rows_with(self, keys: pa.Table, schema: pa.Schema) -> Iterator[pa.Table]:
         """Yield the rows that may have one of some keys, from the files that may hold them."""
         storage = Storage(self.location, self._options)
-        for stored in files_with(pa.table(self.table.get_add_actions()), keys):
+        for stored in files_with(self.actions, keys):
             with opened(storage, stored) as file:
                 names = pa.schema([schema.field(name) for name in keys.column_names])
                 known = each_known(read_columns(file, names), keys)
@@ -301,7 +315,7 @@ class DeltaLocation:
     @property
     def has_wide_rows(self) -> bool:
         """Return whether rows are so large that delta-rs cannot work on its number of them at once."""
-        files = pa.table(self.table.get_add_actions())
+        files = self.actions
         rows, size = (pc.sum(files.column(name)).as_py() for name in ("num_records", "size_bytes"))
         return bool(rows) and bool(size / rows > _WIDE_ROW)
 
@@ -378,17 +392,17 @@ class DeltaLocation:
     def merge_into(self, files: DataFiles) -> KeyMerge:
         """Return a merge that writes to files for :meth:`commit_files`."""
         storage = Storage(self.location, self._options)
-        return KeyMerge(pa.table(self.table.get_add_actions()), storage, files, self._reading)
+        return KeyMerge(self.actions, storage, files, self._reading)
 
     def removal(self, files: DataFiles | None = None) -> RowRemoval:
         """Return a removal of rows that writes to files for :meth:`commit_files`, or only looks without them."""
         storage = Storage(self.location, self._options)
-        return RowRemoval(pa.table(self.table.get_add_actions()), storage, files, self._reading)
+        return RowRemoval(self.actions, storage, files, self._reading)
 
     def files_holding(self, keys: pa.Table) -> list[StoredFile]:
         """Return the files that have rows of these keys: a merge writes them again."""
         storage, result = Storage(self.location, self._options), []
-        for file in files_with(pa.table(self.table.get_add_actions()), keys):
+        for file in files_with(self.actions, keys):
             with self._reading(), opened(storage, file) as stored:
                 if holding(stored, keys.take(pa.array(file.keys))).any():
                     result.append(file)

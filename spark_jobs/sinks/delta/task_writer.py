@@ -28,11 +28,13 @@ class TaskWriter:
         # our commit is the next version: one that meets another fails; nothing replaced by nothing makes no commit
         return before + 1 if len(action.rows) else min(before + 1, target.newest_version())
 
+    def takes_parts(self, target: DeltaLocation, schema: pa.Schema) -> bool:
+        """Return whether the files of several tasks can be added."""
+        return not target.exists or (target.takes_files and target.takes_columns(schema))
+
     def row_files(self, target: DeltaLocation, schema: pa.Schema, key: Sequence[str]) -> TableFiles | None:
         """Return what writes into the table's folder, None where delta-rs has to write."""
-        if target.exists and not (target.takes_files and target.takes_columns(schema)):
-            return None
-        return TableFiles(target, schema)
+        return TableFiles(target, schema) if self.takes_parts(target, schema) else None
 
     def adds_columns(self, target: DeltaLocation, schema: pa.Schema, *, merges: bool) -> bool:
         """Return whether the table's features allow new columns in the commit of their first rows."""

@@ -177,6 +177,11 @@ def test_each_problem_is_one_sentence_that_helps(change: dict[str, Any], sentenc
     assert problems_of(minimal(**change)) == [sentence]
 
 
+def test_the_limit_in_rows_of_earlier_releases_leads_to_the_one_in_bytes() -> None:
+    (problem,) = problems_of(minimal(policy={"spark_writer_rows": 20_000_000}))
+    assert problem.startswith("policy.spark_writer_rows: unknown key; did you mean 'spark_writer_bytes'?")
+
+
 @pytest.mark.parametrize("data", [None, [], "shop", 3])
 def test_what_is_not_a_mapping_is_reported(data: Any) -> None:
     assert "a pipeline is a mapping" in problems_of(data)[0]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +34,18 @@ def statement(position: int, ddl: str) -> bytes:
 
 
 def carry_out(
-    root: Path, batches: Sequence[dict[str, list[bytes]]], policy: RunPolicy, monkeypatch: pytest.MonkeyPatch
+    root: Path,
+    batches: Sequence[dict[str, list[bytes]]],
+    policy: RunPolicy,
+    monkeypatch: pytest.MonkeyPatch,
+    session: Any = None,
+    rule: Mapping[str, Any] | None = None,
 ) -> list[Result]:
-    """Land and apply batches, each with the records of topics."""
+    """Land and apply batches, each with the records of topics.
+
+    :param session: of Spark, with the jars of the Spark writer.
+    :param rule: of the table.
+    """
     states: list[TableState] = []
     results = []
     for seq, topics in enumerate(batches, 1):
@@ -54,12 +63,22 @@ def carry_out(
             "start": {chunk.topic: {"0": chunk.start} for chunk in chunks},
             "end": {chunk.topic: {"0": chunk.end} for chunk in chunks},
         }
-        rules, time = TableRules.from_document({"shop.t": {"create": CREATE}}), "2026-01-01T00:00:00+00:00"
+        rules = TableRules.from_document({"shop.t": {"create": CREATE, **(rule or {})}})
+        time = "2026-01-01T00:00:00+00:00"
         earlier = list(range(1, seq))
         job = JobDocument(
             "p", seq, time, str(root), "debezium-json", {}, "schema", {}, chunks, policy, rules, earlier, [], states,
-            **span,
+            session=session is not None, spark_reaches_sink=True, **span,
         )  # fmt: skip
-        results.append(sync(job, {}, lambda function, items: [function(item) for item in items], lambda line: None))
+        results.append(sync(job, {}, _here, _silent, session))
         states = results[-1].states
     return results
+
+
+def _here(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    """Run tasks in this process."""
+    return [function(item) for item in items]
+
+
+def _silent(line: str) -> None:
+    """Take a line of progress."""

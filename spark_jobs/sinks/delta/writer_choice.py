@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Choose the writer of a commit by the bytes that a merge touches: known from the table's log, no file is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.delta.stored_files import files_with
+from spark_jobs.sinks.delta.table import DeltaLocation
+
+_HELD = 4  # times of what delta-rs' merge reads: 3.4 GB for a table of 1.1 GB (design/performance)
+WriterName = Literal["task", "spark"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A commit's writer, and why it is that one, for people."""
+
+    writer: WriterName
+    reason: str
+
+    def document(self) -> dict[str, str]:
+        """Return plain JSON data, which the commit states."""
+        return {"name": self.writer, "reason": self.reason}
+
+    @staticmethod
+    def from_document(data: Mapping[str, Any] | None) -> Choice | None:
+        """Rebuild from :meth:`document`; None for commits of earlier releases."""
+        return None if data is None else Choice(data["name"], data["reason"])
+
+
+@dataclass(frozen=True, slots=True)
+class WriterRule:
+    """Choose the writers of one table.
+
+    :param settled: choice for all commits, None where it depends on what a merge touches.
+    :param limit: bytes of files up to which a merge is the task writer's.
+    :param memory: bytes that a task has.
+    :param obstacle: why Spark cannot write in this batch, empty where it can.
+    """
+
+    settled: Choice | None
+    limit: int
+    memory: int
+    obstacle: str = ""
+
+    def may_choose_spark(self, target: DeltaLocation) -> bool:
+        """Return whether a merge into the table may touch more than the limit."""
+        return self.settled is None and target.exists and target.file_bytes > self._limit(target)
+
+    def choose(self, target: DeltaLocation, action: Action) -> Choice | None:
+        """Return the choice for an action, None where it depends on the keys."""
+        if self.settled is not None:
+            return self.settled
+        if action.verb != "merge":
+            return Choice("task", "only a merge can be Spark's")
+        has, known = f"the table has {_files(target.actions.num_rows, target.file_bytes)}", self._said(target)
+        if not self.may_choose_spark(target):
+            return Choice("task", f"{has}; {known}")
+        if self.obstacle:
+            return Choice("task", f"{has}; {known}, but {self.obstacle}")
+        if target.lacks_columns(action.rows.schema):
+            return Choice("task", "a merge that adds columns is the task's")
+        if not target.takes_files:
+            return Choice("spark", f"{has}; {known}")
+        return None
+
+    def choose_by_keys(self, target: DeltaLocation, keys: pa.Table) -> Choice:
+        """Return the choice for a merge of rows and deletes with these keys."""
+        touched = files_with(target.actions, keys)
+        size = sum(file.size for file in touched)
+        what = f"the merge touches {len(touched)} of {_files(target.actions.num_rows, size)}; {self._said(target)}"
+        return Choice("spark" if size > self.limit else "task", what)
+
+    def _limit(self, target: DeltaLocation) -> int:
+        """Return the bytes that the task writer merges: all that delta-rs reads, it holds."""
+        return self.limit if target.takes_files else min(self.limit, self.memory // _HELD)
+
+    def _said(self, target: DeltaLocation) -> str:
+        if self._limit(target) < self.limit:
+            return f"delta-rs has to merge all of it, and a task has {size_text(self.memory)} of memory"
+        return f"policy.spark_writer_bytes is {size_text(self.limit)}"
+
+
+def _files(count: int, size: int) -> str:
+    return f"{count} file{'s' if count != 1 else ''} with {size_text(size)}"
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes for people."""
+    if size < 1024:
+        return f"{size} byte{'s' if size != 1 else ''}"
+    units = ("KiB", "MiB", "GiB", "TiB")
+    power = min((size.bit_length() - 1) // 10, len(units))
+    return f"{size / 1024**power:.1f} {units[power - 1]}"
