@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sqlite3
 import time
@@ -12,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from tests.airflow.shop import PHASES, demand_data
 from tests.services.broker import Broker
@@ -141,8 +143,10 @@ def test_kills_where_the_writer_follows_from_what_a_merge_touches(empty: Broker,
     feed(empty, 2, 2)
     hits = _ordeal(site, 2, 3, staged_kills(6))
     _assert_kills_met_batches(hits, 2)
-    reasons = [table["writer_reason"] for table in site.sync().json["tables"] if table.get("writer") == "spark"]
-    assert reasons and all("the merge touches" in reason for reason in reasons)
+    logs = [log for log in site.lake.rglob("_delta_log") if "_cdc" not in log.parts]
+    commits = [entry for log in logs for entry in DeltaTable(str(log.parent)).history()]
+    writers = [json.loads(text)["writer"] for entry in commits if (text := entry.get("userMetadata"))]
+    assert writers and all(one["name"] == "spark" and "the merge touches" in one["reason"] for one in writers)
     assert _left(site) == []
 
 
