@@ -177,7 +177,7 @@ def _print_unsettled(result: BatchResult) -> None:
 
 def _row(table: TableResult) -> list[object]:
     numbers = [table.upserts, table.deletes, table.version]
-    # of a table that is as it should be the reason of its writer
+    # a table without a problem shows why Spark wrote it
     reason = table.reason or (table.writer_reason if table.writer == "spark" else "")
     return [table.name, table.state, table.action, *numbers, table.writer or None, reason or None]
 

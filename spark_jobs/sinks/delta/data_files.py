@@ -31,13 +31,12 @@ _STATISTICS = msgspec.json.Encoder(decimal_format="number")  # delta-rs itself s
 class DataFiles:
     """Writes rows into new files of a table; no reader sees them before a commit names them.
 
-    :param location: folder of the table.
-    :param options: storage options in delta-rs' names.
+    :param storage: folder of the table.
     :ivar schema: of the rows.
     """
 
-    def __init__(self, location: str, options: dict[str, str], schema: pa.Schema) -> None:
-        self._storage, self.schema = Storage(location, options), schema
+    def __init__(self, storage: Storage, schema: pa.Schema) -> None:
+        self._storage, self.schema = storage, schema
         self._names: list[str] = []
         self._file: pq.ParquetWriter | None = None
         self._stream: pa.NativeFile | None = None

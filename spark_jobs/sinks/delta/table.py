@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import deltalake
@@ -106,6 +107,11 @@ class DeltaLocation:
             where={"location": self.location},
             hint="run again when the store answers",
         )
+
+    @cached_property
+    def _storage(self) -> Storage:
+        """The table's folder; of an object store one client for all that is done with the table."""
+        return Storage(self.location, self._options)
 
     @property
     def exists(self) -> bool:
@@ -238,16 +244,14 @@ class DeltaLocation:
                 for batch in QueryBuilder().register("t", table).execute("SELECT * FROM t"):
                     yield normal(pa.table(batch), schema)
                 return
-            storage = Storage(self.location, self._options)
             for stored in all_files(self.actions, first):
-                with opened(storage, stored) as file:
+                with opened(self._storage, stored) as file:
                     yield from chosen_rows(file, None, schema)
 
     def _rows_with(self, keys: pa.Table, schema: pa.Schema) -> Iterator[pa.Table]:
         """Yield the rows that may have one of some keys, from the files that may hold them."""
-        storage = Storage(self.location, self._options)
         for stored in files_with(self.actions, keys):
-            with opened(storage, stored) as file:
+            with opened(self._storage, stored) as file:
                 names = pa.schema([schema.field(name) for name in keys.column_names])
                 known = each_known(read_columns(file, names), keys)
                 if known.any():
@@ -331,18 +335,17 @@ class DeltaLocation:
     def new_files(self, schema: pa.Schema) -> DataFiles:
         """Return a writer of files for :meth:`commit_files`."""
         demand_names(schema.names, self.location)
-        return DataFiles(self.location, self._options, schema)
+        return DataFiles(self._storage, schema)
 
     def columns_of(self, file: AddAction, schema: pa.Schema) -> pa.Table:
         """Return some columns of a file that no commit names yet."""
-        with self._reading(), opened(Storage(self.location, self._options), added_file(file)) as stored:
+        with self._reading(), opened(self._storage, added_file(file)) as stored:
             return read_columns(stored, schema)
 
     def discard_files(self, added: Sequence[AddAction]) -> None:
         """Remove files that no commit names."""
-        storage = Storage(self.location, self._options)
         for file in added:
-            storage.delete_file(file.path)
+            self._storage.delete_file(file.path)
 
     def commit_files(
         self, schema: pa.Schema, added: list[AddAction], removed: list[RemoveAction], mode: str, commit: Commit
@@ -371,11 +374,10 @@ class DeltaLocation:
     @property
     def creates_itself(self) -> bool:
         """Return whether the first commit is written without delta-rs: the store lets one writer create a file."""
-        return Storage(self.location, self._options).creates_files
+        return self._storage.creates_files
 
     def _create(self, schema: pa.Schema, added: list[AddAction], commit: Commit) -> None:
-        storage = Storage(self.location, self._options)
-        if not storage.creates_files:
+        if not self.creates_itself:
             create_table_with_add_actions(
                 self.location,
                 Schema.from_arrow(schema),
@@ -386,24 +388,22 @@ class DeltaLocation:
             )
             return
         name, content = first_commit(schema, added, custom_metadata(commit), commit.app, commit.seq)
-        if not storage.create(name, content, durable=False):  # as delta-rs; nor do the rows' files wait for the disk
+        if not self._storage.create(name, content, durable=False):  # as delta-rs; the rows' files do not wait either
             raise CommitFailedError("a table was made here at the same moment")
 
     def merge_into(self, files: DataFiles) -> KeyMerge:
         """Return a merge that writes to files for :meth:`commit_files`."""
-        storage = Storage(self.location, self._options)
-        return KeyMerge(self.actions, storage, files, self._reading)
+        return KeyMerge(self.actions, self._storage, files, self._reading)
 
     def removal(self, files: DataFiles | None = None) -> RowRemoval:
         """Return a removal of rows that writes to files for :meth:`commit_files`, or only looks without them."""
-        storage = Storage(self.location, self._options)
-        return RowRemoval(self.actions, storage, files, self._reading)
+        return RowRemoval(self.actions, self._storage, files, self._reading)
 
     def files_holding(self, keys: pa.Table) -> list[StoredFile]:
         """Return the files that have rows of these keys: a merge writes them again."""
-        storage, result = Storage(self.location, self._options), []
+        result = []
         for file in files_with(self.actions, keys):
-            with self._reading(), opened(storage, file) as stored:
+            with self._reading(), opened(self._storage, file) as stored:
                 if holding(stored, keys.take(pa.array(file.keys))).any():
                     result.append(file)
         return result

@@ -85,6 +85,16 @@ def test_one_of_two_writers_makes_the_table(tmp_path: Path) -> None:
     assert _facts(tmp_path / "t")["rows"] == []
 
 
+def test_a_commit_that_was_cut_off_is_made_again(tmp_path: Path) -> None:
+    """Leave what a process that dies while it writes the commit leaves: a folder with a part of the file."""
+    log = tmp_path / "t" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / "00000000000000000000.json.0123abcd.part").write_text('{"commitInfo":', encoding="utf-8")
+    assert not DeltaLocation(str(tmp_path / "t"), {}).exists
+    assert _create(tmp_path / "t", TABLES["plain types"]) == 0
+    assert len(_facts(tmp_path / "t")["rows"]) == 2
+
+
 def test_a_store_that_fails_is_to_be_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the store refuse the commit's file: nothing is visible, and the batch runs again."""
 
