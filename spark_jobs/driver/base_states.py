@@ -307,12 +307,16 @@ class BaseStates:
         if not begins:
             return None, []
         context, late_from = [], min(begins)
+        fresh = [group for span in spans for group in span.groups]
         for seq in self._history.since(late_from):
             if seq <= base.applied_seq:
                 for span in self._spans(timeline, self._groups_of(seq)):
                     groups = [group for group in span.groups if group.max_position >= late_from]
+                    groups = _without_same_snapshot(groups, fresh, late_from)
                     if groups:
                         context.append(replace(span, groups=groups))
+        if not context:
+            return None, []
         return late_from, [self._with_older(span, base.applied_seq) for span in _once(context)]
 
     def applied_repeats(self, timeline: TableTimeline, state: TableState | None) -> list[RowGroup]:
@@ -482,6 +486,24 @@ def _since(position: str, spans: list[Span]) -> list[Span]:
         if groups and (span.end is None or span.end > position):
             result.append(replace(span, groups=groups, start=max(span.start, position)))
     return result
+
+
+def _without_same_snapshot(applied: list[RowGroup], fresh: list[RowGroup], late_from: str) -> list[RowGroup]:
+    """Return applied groups without those that only have rows of the snapshot which late rows are of.
+
+    The rows of a snapshot share its position, and those of one key are equal. A large table's snapshot comes in many
+    batches: comparing each with all before it would read the table again and again.
+
+    :param late_from: position of the oldest late row.
+    """
+    if any(g.changes_from is not None and g.changes_from <= late_from for g in fresh if g.min_position <= late_from):
+        return applied  # a change may have the position too
+    replayed = {group.origin for group in fresh}
+    return [
+        group
+        for group in applied
+        if group.max_position > late_from or group.changes_from is not None or group.origin in replayed
+    ]
 
 
 def _once(spans: list[Span]) -> list[Span]:

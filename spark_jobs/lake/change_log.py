@@ -53,6 +53,7 @@ class RowGroup:
     removals: int = 0  # deletes and updates: what may take a value away that other tables refer to
     # where rows of a snapshot share a position: that, and Kafka's time of the newest of them, in milliseconds
     snapshots: list[tuple[str, int]] = field(default_factory=list)
+    changes_from: str | None = ""  # there: position of the first row that is of no snapshot, None without any
     image_bytes: int = 0  # of the rows' images in memory
     min_source_time: int | None = None
     start: int = 0
@@ -315,7 +316,8 @@ class LogWriter:
         self._groups += groups
         if self._with_snapshots and pc.index(rows.column("op").cast(pa.string()), "snapshot").as_py() >= 0:
             for group in groups:
-                group.snapshots = _snapshots(rows.slice(group.start, group.rows))
+                of_table = rows.slice(group.start, group.rows)
+                group.snapshots, group.changes_from = _snapshots(of_table), _changes_from(of_table)
         if self._described:
             self._describe(names, rows, lengths)
 
@@ -428,6 +430,13 @@ def _snapshots(rows: pa.Table) -> list[tuple[str, int]]:
     newest = snapshots.group_by("position").aggregate([("kafka_time", "max")])
     times = newest.column("kafka_time_max").cast(pa.int64()).fill_null(0).to_pylist()
     return sorted(zip(newest.column("position").to_pylist(), times, strict=True))
+
+
+def _changes_from(rows: pa.Table) -> str | None:
+    """Return the position of the first row that is of no snapshot, None without any."""
+    others = pc.not_equal(rows.column("op").cast(pa.string()), "snapshot")
+    first: str | None = pc.min(rows.column("position").filter(others)).as_py()
+    return first
 
 
 def read_groups(

@@ -259,5 +259,6 @@ def _joined_group(first: RowGroup, then: RowGroup) -> RowGroup:
         clears=sorted({*first.clears, *then.clears}),
         removals=first.removals + then.removals,
         snapshots=sorted(snapshots.items()),
+        changes_from=min((g.changes_from for g in both if g.changes_from is not None), default=None),
         image_bytes=first.image_bytes + then.image_bytes,
     )

@@ -42,10 +42,10 @@ class ScratchStorage(Storage):
         with super().open_file(name) if mine else self._lake.open_file(name) as file:
             yield file
 
-    def write_json(self, name: str, data: Any) -> None:
+    def write_json(self, name: str, data: Any, *, durable: bool = True) -> None:
         """Write a document into the folder."""
         self.make_folder(name.rsplit("/", 1)[0])
-        super().write_json(name, data)
+        super().write_json(name, data, durable=durable)
 
     def create_json(self, name: str, data: Any) -> bool:
         """Write a document into the folder unless the lake has it."""

@@ -177,8 +177,11 @@ class Storage:
                 raise
             return None
 
-    def write_json(self, name: str, data: Any) -> None:
-        """Write a document so that readers see all of it or nothing, also after a power loss."""
+    def write_json(self, name: str, data: Any, *, durable: bool = True) -> None:
+        """Write a document so that readers see all of it or nothing.
+
+        :param durable: whether that holds after a power loss too; if not, the document may be empty or missing then.
+        """
         content = json.dumps(data).encode()
         with self.access(name) as target:
             if self._is_s3:
@@ -188,9 +191,10 @@ class Storage:
                 with self._fs.open_output_stream(target) as stream:
                     stream.write(content)
                 return
-            part = synced_part(target, content)
+            part = synced_part(target, content, durable=durable)
             os.replace(part, target)
-            sync_folder(target)
+            if durable:
+                sync_folder(target)
 
     def create_json(self, name: str, data: Any) -> bool:
         """Write a document unless one is there; of several writers exactly one succeeds.

@@ -304,7 +304,7 @@ class TableApply:
                 raise SinkError("sink.missing", "the table is gone", where=where, hint=f"restore it, or {REBUILD}")
             # a process that dies while it makes a table leaves files without a log: they are ours if we began there
             holds_files = self._storage.holds_files(task.location[len(self._storage.root) + 1 :])
-            if holds_files and self._storage.read_json(self._begun) != {"location": task.location}:
+            if holds_files and self._storage.read_unfinished(self._begun) != {"location": task.location}:
                 raise SinkError(
                     "sink.not_ours",
                     "the location holds files but no Delta table",
@@ -393,8 +393,11 @@ class TableApply:
         return self._writer.commit(target, action)
 
     def _note_begin(self) -> None:
-        """Note that what lies at the table's location without a log is ours."""
-        self._storage.write_json(self._begun, {"location": self.task.location})
+        """Note that what lies at the table's location without a log is ours.
+
+        The note is as durable as the data files: delta-rs syncs none, and after a power loss both may be gone.
+        """
+        self._storage.write_json(self._begun, {"location": self.task.location}, durable=False)
 
     def _action(
         self, target: DeltaLocation, base_schema: TableSchema | None, plan: MergePlan, commit: Commit

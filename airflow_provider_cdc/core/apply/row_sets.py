@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 
+_OFFSETS_END = 1 << 31  # bytes: an array with 32-bit offsets cannot be longer
+_LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 _NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
 
 
@@ -33,17 +35,23 @@ def group_numbers(columns: Sequence[pa.Array | pa.ChunkedArray]) -> IntArray:
 
 
 def _codes(column: pa.Array | pa.ChunkedArray) -> IntArray:
+    if len(column) == 0:
+        return _NO_ROWS
+    if isinstance(column, pa.ChunkedArray) and column.nbytes >= _OFFSETS_END and column.type in _LARGE:
+        encoded = column.cast(_LARGE[column.type]).dictionary_encode()  # one dictionary for all chunks
+        return np.concatenate([_filled(chunk) for chunk in encoded.chunks])
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
-    if len(array) == 0:
-        return _NO_ROWS
+        array = pa.concat_arrays(array.chunks)
     if pa.types.is_floating(array.type):
         width = pa.int32() if array.type == pa.float32() else pa.int64()
         array = array.view(width)
     elif pa.types.is_nested(array.type):
         array = pa.array([None if value is None else repr(value) for value in array.to_pylist()], pa.string())
-    encoded = array.dictionary_encode()
+    return _filled(array.dictionary_encode())
+
+
+def _filled(encoded: pa.DictionaryArray) -> IntArray:
     filled = pc.fill_null(encoded.indices.cast(pa.int64()), len(encoded.dictionary))
     codes: IntArray = filled.to_numpy(zero_copy_only=False)
     return codes

@@ -54,12 +54,14 @@ def rows(
     truncates: Sequence[int] = (),
     removals: int = 0,
     snapshots: Sequence[tuple[int, int]] = (),
+    changes_from: int | None = 0,
 ) -> RowGroup:
     """Return the changes of one table between two places, both of them included.
 
     :param truncates: places of the TRUNCATEs among them.
     :param removals: number of deletes and updates.
     :param snapshots: place and Kafka's time of the snapshots that rows are of.
+    :param changes_from: place of the first row that is of no snapshot, None without any.
     """
     return RowGroup(
         f"{table}-{first}.parquet",
@@ -73,6 +75,7 @@ def rows(
         [position(pos) for pos in truncates],
         removals,
         [(position(pos), sent) for pos, sent in snapshots],
+        changes_from=None if changes_from is None else position(changes_from),
     )
 
 

@@ -126,6 +126,39 @@ def two_batches(known: Sequence[SchemaChange] = (CREATE,)) -> tuple[list[Batch],
     return [Batch([rows("t", 110, 140)], states[:1]), Batch([rows("t", 141, 190)], states[1:])], states
 
 
+def of_snapshot(file: str, last: int = 100, changes_from: int | None = None) -> RowGroup:
+    """Return rows of the snapshot at 100, and behind them changes up to ``last``."""
+    group = rows("t", 100, last, snapshots=[(100, 5000)], changes_from=changes_from)
+    return replace(group, file=file)
+
+
+@pytest.mark.parametrize(
+    ("held", "fresh", "compared"),
+    [
+        (of_snapshot("held"), of_snapshot("fresh"), False),
+        (of_snapshot("held"), of_snapshot("fresh", 130, 110), False),
+        # an insert or a delete that has the position of the snapshot
+        (of_snapshot("held"), of_snapshot("fresh", 130, 100), True),
+        (of_snapshot("held", 100, 100), of_snapshot("fresh"), True),
+        # another partition is further on: its changes count more than the row of the snapshot
+        (of_snapshot("held", 130, 110), of_snapshot("fresh"), True),
+        # the snapshot has the key's newest row
+        (of_snapshot("held"), rows("t", 90, 130), True),
+        # what an operator replays is also held
+        (of_snapshot("held"), of_snapshot("held"), True),
+    ],
+    ids=["rows", "changes behind", "change in fresh", "change in held", "further on", "older", "replayed"],
+)
+def test_rows_of_one_snapshot_need_no_comparison_with_each_other(
+    held: RowGroup, fresh: RowGroup, compared: bool
+) -> None:
+    """A snapshot of a large table comes in many batches, all of them at one position."""
+    state = applied([CREATE], "t", seq=1, pos=int(held.max_position))
+    plan = Planned(state, [fresh], earlier=[Batch([held], [state])])
+    assert (plan.start.base, plan.read) == (state, [fresh.file])
+    assert files(plan.late[1]) == (["held"] if compared else [])
+
+
 def test_an_alter_that_arrives_late_takes_the_table_back_to_the_state_before_it() -> None:
     earlier, states = two_batches()
     plan = Planned(states[1], [rows("t", 210, 220)], read=[statement(150, ADD)], earlier=earlier)

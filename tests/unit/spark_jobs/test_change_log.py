@@ -161,6 +161,21 @@ def test_row_groups_state_facts_of_each_table(tmp_path: Path) -> None:
     assert writer.descriptions == []
 
 
+def test_row_groups_state_where_rows_begin_that_are_of_no_snapshot(tmp_path: Path) -> None:
+    operations = [("a", "snapshot", "1"), ("b", "snapshot", "1"), ("c", "insert", "1")]
+    operations += [("a", "snapshot", "1"), ("b", "delete", "3"), ("b", "update", "2")]
+    rows = [
+        {"op": op, "database": "shop", "table": table, "position": position, "kind": "row"}
+        for table, op, position in operations
+    ]
+    storage = Storage(str(tmp_path))
+    writer = LogWriter(storage, "log", snapshots=True)
+    writer.add(pa.RecordBatch.from_pylist(rows, CHANGE_SCHEMA))
+    groups = writer.close()
+    assert [(group.table, group.changes_from) for group in groups] == [("a", None), ("b", "2"), ("c", "1")]
+    assert [group.snapshots for group in groups] == [[("1", 0)], [("1", 0)], []]
+
+
 def test_nothing_taken_leaves_no_file(tmp_path: Path) -> None:
     _, _, groups = written(tmp_path)
     assert groups == []

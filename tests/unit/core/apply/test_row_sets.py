@@ -41,6 +41,15 @@ def test_many_columns_of_many_values_do_not_overflow() -> None:
     assert len(set(group_numbers(columns).tolist())) == 50_000
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
+def test_texts_may_have_more_bytes_than_an_array_can_hold(kind: pa.DataType) -> None:
+    chunk = pa.array([*(f"{n}" * (2 << 20) for n in range(10)), None], kind)  # 20 MiB, shared by all chunks
+    values = pa.chunked_array([chunk] * 110)
+    assert values.nbytes > 2**31
+    numbers = group_numbers([values]).reshape(110, 11)
+    assert len(set(numbers[0].tolist())) == 11 and (numbers == numbers[0]).all()
+
+
 def test_the_newest_row_of_each_group_is_kept_in_order() -> None:
     assert newest(np.array([0, 1, 0, 2, 1])).tolist() == [2, 3, 4]
     assert newest(np.array([], dtype=np.int64)).tolist() == []
