@@ -46,10 +46,12 @@ from spark_jobs.tasks.land import demand_same_topics, land_chunks
 from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.renumber import renumbered, restated, write_again
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
+from spark_jobs.workers.malloc import release_memory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_TABLES_EACH = 250  # of one task, about: what it is sent stays below 100 kB, for tables of 20 columns
 _GIVEN_UP = 3  # tables in turn for which the store failed, after which no others are tried
 Secrets = dict[str, dict[str, str]]
 # runs a function over documents somewhere, in any order, and returns the answers in the order of the documents
@@ -316,7 +318,7 @@ def _bundles(tasks: Sequence[ApplyTask], parallelism: int) -> list[list[ApplyTas
 
     Small tables that are neighbours in the change log stay together: they share row groups, which a task reads once.
     """
-    count = max(1, min(len(tasks), parallelism * 3))
+    count = max(1, min(len(tasks), parallelism * 3), -(-len(tasks) // _TABLES_EACH))
     most = sum(map(_load, tasks)) / count / 8  # of neighbours: so many can still be spread evenly
     neighbours: list[list[ApplyTask]] = []
     load = most
@@ -406,6 +408,7 @@ def _apply_tasks(job: JobDocument, secrets: Secrets, bundle: Sequence[ApplyTask]
             reports.append(apply(job, task, secrets))
     finally:
         forget_row_groups()
+        release_memory(large=False)
     return reports
 
 

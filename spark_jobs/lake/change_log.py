@@ -450,7 +450,8 @@ def read_groups(
         rows if before_of is None else _only_before(rows, before_of)
         for _, rows in _each_group(storage, groups, columns)
     ]
-    return pa.concat_tables(tables, promote_options="permissive").select(list(columns))
+    whole = tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
+    return whole.select(list(columns))
 
 
 def _each_group(

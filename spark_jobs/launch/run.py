@@ -91,9 +91,10 @@ def _spark(job: Any, secrets: dict[str, str]) -> _Engine:
     def run(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         if not items:
             return []
-        from spark_jobs.workers.task_transport import carried, raised
+        from spark_jobs.workers.task_transport import carried, raised, sent
 
-        answers = context.parallelize(list(items), len(items)).map(carried(function, pandas=job.session)).collect()
+        documents = context.parallelize([sent(item) for item in items], len(items))
+        answers = documents.map(carried(function, pandas=job.session)).collect()
         return [raised(answer) for answer in answers]
 
     session = None

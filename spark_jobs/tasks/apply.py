@@ -48,6 +48,7 @@ from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
 from spark_jobs.tasks.writer_rules import writer_rule
 from spark_jobs.workers.malloc import keep_memory, release_memory
 
+_BRIEF = 0.1  # seconds: what so short a task held is given back with what the next ones hold
 _REFUSED = 1_000  # rows that a report names of a table that is parked for them
 
 Applying = TypeVar("Applying", bound="TableApply")
@@ -86,8 +87,9 @@ def reported(table: Applying, work: Callable[[Applying], ApplyReport]) -> ApplyR
         if report.status == ApplyStatus.PARKED and table.may_hold_batch():
             report.status = ApplyStatus.UNAVAILABLE  # the repeat of the batch finds what is committed
         report.refused = table.refused
-    release_memory(large=task.image_bytes > job.policy.apply_bytes)
     report.seconds = round(time.monotonic() - begin, 3)
+    if report.seconds > _BRIEF:
+        release_memory(large=task.image_bytes > job.policy.apply_bytes)
     return report
 
 

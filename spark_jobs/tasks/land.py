@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -206,11 +207,12 @@ def _finish(writer: LogWriter, report: LandReport) -> None:
 def _take(fmt: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandReport, seq: int) -> None:
     kinds = batch.column("kind")
     counts = _counts(kinds)
-    rows = batch.column("op") if counts.keys() == {"row"} else batch.column("op").filter(_is(kinds, "row"))
-    for name, count in [*counts.items(), *((f"row.{op}", count) for op, count in _counts(rows).items())]:
+    rows = batch if counts.keys() == {"row"} else batch.filter(_is(kinds, "row"))
+    ops = rows.column("op")
+    for name, count in [*counts.items(), *((f"row.{op}", count) for op, count in _counts(ops).items())]:
         report.changes[name] = report.changes.get(name, 0) + count
     if "row" in counts:
-        writer.add(batch if counts.keys() == {"row"} else batch.filter(_is(kinds, "row")))
+        writer.add(rows)
     if "schema" in counts:
         report.schema_changes += schema_changes(fmt, batch.filter(_is(kinds, "schema")), seq)
     if "progress" in counts:
@@ -233,7 +235,9 @@ def _note_errors(bad: pa.RecordBatch, report: LandReport) -> None:
 
 
 def _counts(words: pa.DictionaryArray) -> dict[str, int]:
-    return {str(entry["values"]): entry["counts"] for entry in words.value_counts().to_pylist()}
+    codes = words.indices.drop_null() if words.null_count else words.indices
+    counts = np.bincount(codes.to_numpy(), minlength=len(words.dictionary)).tolist()
+    return {name: count for name, count in zip(words.dictionary.to_pylist(), counts, strict=True) if count}
 
 
 def _is(kinds: pa.DictionaryArray, *names: str) -> pa.BooleanArray:

@@ -2,7 +2,7 @@
 """A sample of the histories with their tasks run by Spark, and one whose merges are Spark's too.
 
 ``CDC_CLUSTER=1`` runs such histories, in turn of each format, on a standalone cluster of two workers with speculative
-execution; run this file alone then.
+execution; run this file alone then. ``CDC_HISTORIES`` is the number of histories, 50 without it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.documents import JobDocument, Result
 from spark_jobs.driver.run_batch import sync
 from spark_jobs.sinks.delta.spark_writer import SparkWriter
-from spark_jobs.workers.task_transport import carried, raised
+from spark_jobs.workers.task_transport import carried, raised, sent
 from tests.histories.cases import case_of, judge
 from tests.histories.generate import THEMES
 from tests.histories.log import Log, save, with_log
@@ -30,7 +30,7 @@ from tests.services.spark_cluster import SparkCluster
 
 pytestmark = pytest.mark.spark
 
-COUNT = 50
+COUNT = int(os.environ.get("CDC_HISTORIES", "50"))
 _MERGED = 8  # histories
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,7 +68,7 @@ def test_every_table_equals_the_model(
         if not items:
             return []
         task = partial(with_log, str(written), carried(function))
-        answers = spark.parallelize(list(items), len(items)).map(task).collect()
+        answers = spark.parallelize([sent(item) for item in items], len(items)).map(task).collect()
         return [raised(answer) for answer in answers]
 
     names = list(TOOLS) if "CDC_CLUSTER" in os.environ else ["debezium-json"]

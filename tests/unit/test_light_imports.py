@@ -65,11 +65,11 @@ def test_operators_and_sensors_load_no_data_library(module: str, tmp_path: Path)
 def test_a_task_on_a_worker_loads_no_pandas(tmp_path: Path) -> None:
     worker = (
         "import pickle\n"
-        "from spark_jobs.workers.task_transport import carried\n"
+        "from spark_jobs.workers.task_transport import carried, sent\n"
         "import importlib\n"
-        "sent = pickle.dumps(carried(importlib.import_module, pandas=False))\n"
+        "task = pickle.dumps(carried(importlib.import_module, pandas=False))\n"
         "assert 'pyarrow' not in sys.modules\n"
-        "assert pickle.loads(sent)('spark_jobs.tasks.apply')[0]\n"
+        "assert pickle.loads(task)(sent('spark_jobs.tasks.apply'))[0]\n"
     )
     modules = loaded(worker, tmp_path)
     assert "pyarrow" in modules

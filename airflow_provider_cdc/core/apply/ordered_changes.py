@@ -16,6 +16,7 @@ from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 
 _IMAGES = ["before", "after"]
 STORED_ROW = "stored_row"  # of a change whose images are stored elsewhere: the number of its row there
+KEY = "key"  # see Changes.image
 PORTION_BYTES = 32 << 20  # of stored images read and typed at a time
 
 
@@ -60,6 +61,7 @@ class Changes:
             self.images = {name: Images.of(table.column(name), order) for name in _IMAGES}
         else:
             self.images = {name: Images.of_stored(stored[name], table, name, order) for name in _IMAGES}
+        self._key_images: KeyImages | None = None
         self._ops, self._op_names = _op_numbers(self.rows.column("op"))
 
     def are(self, *ops: str, rows: IntArray | None = None) -> BoolArray:
@@ -70,6 +72,18 @@ class Changes:
         numbers = [number for number, name in enumerate(self._op_names) if name in ops]
         flags: BoolArray = np.isin(self._ops if rows is None else self._ops[rows], numbers)
         return flags
+
+    def image(self, name: str) -> Images | KeyImages:
+        """Return an image of all rows.
+
+        :param name: ``before``, ``after``, or ``key``: the one that states the key which a change leaves behind or
+            takes away, before of a delete and after of any other.
+        """
+        if name != KEY:
+            return self.images[name]
+        if self._key_images is None:
+            self._key_images = KeyImages(self.images["before"], self.images["after"], self.are("delete"))
+        return self._key_images
 
     def as_read(self, row_indexes: IntArray) -> IntArray:
         """Return the numbers that some rows had as they were read."""
@@ -151,11 +165,13 @@ class Images:
     def at(self, row_indexes: IntArray) -> pa.Array:
         """Return the images of some rows, in their order."""
         rows = row_indexes if self.order is None else self.order[row_indexes]
+        if len(self.starts) == 1:
+            return _images_of(self.pieces[0], rows)
         piece_of = np.searchsorted(self.starts, rows, "right") - 1
         parts, gathered = [], []
         for piece in np.flatnonzero(np.bincount(piece_of)).tolist():  # np.unique hashes each row: far slower
             mine = np.flatnonzero(piece_of == piece)
-            parts.append(self.pieces[piece].take(pa.array(rows[mine] - self.starts[piece])))
+            parts.append(_images_of(self.pieces[piece], rows[mine] - self.starts[piece]))
             gathered.append(mine)
         if len(parts) == 1:
             return parts[0]
@@ -164,11 +180,53 @@ class Images:
         return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(gathered))))
 
 
+def _images_of(images: pa.Array, numbers: IntArray) -> pa.Array:
+    """Return images by number, without a copy where they stand next to each other, as rows of a snapshot do."""
+    if len(numbers) and (np.diff(numbers) == 1).all():
+        return images.slice(numbers[0], len(numbers))
+    return images.take(pa.array(numbers))
+
+
+@dataclass(slots=True)
+class KeyImages:
+    """Choose one of two images of all rows.
+
+    :param deleting: per row index whether it is a delete.
+    """
+
+    before: Images
+    after: Images
+    deleting: BoolArray
+
+    @property
+    def there(self) -> BoolArray:
+        """Per row index whether the row has the image."""
+        return np.where(self.deleting, self.before.there, self.after.there)
+
+    @property
+    def row_bytes(self) -> float:
+        """Mean bytes of a row's image."""
+        return max(self.before.row_bytes, self.after.row_bytes)
+
+    def portions(self, row_indexes: IntArray) -> Iterator[IntArray]:
+        """Split row indexes into portions to read and type one after the other; each portion is ascending."""
+        return self.after.portions(row_indexes)
+
+    def at(self, row_indexes: IntArray) -> pa.Array:
+        """Return the images of some rows, in their order."""
+        deleting = self.deleting[row_indexes]
+        if not deleting.any():
+            return self.after.at(row_indexes)
+        parts = [self.before.at(row_indexes[deleting]), self.after.at(row_indexes[~deleting])]
+        gathered = np.concatenate([np.flatnonzero(deleting), np.flatnonzero(~deleting)])
+        return pa.concat_arrays(parts).take(pa.array(np.argsort(gathered)))
+
+
 @dataclass(slots=True)
 class Picked:
     """The images of some rows, gathered a stretch at a time."""
 
-    images: Images
+    images: Images | KeyImages
     row_indexes: IntArray
 
     def __len__(self) -> int:

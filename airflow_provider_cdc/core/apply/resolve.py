@@ -15,7 +15,7 @@ from airflow_provider_cdc.core.apply.clock_conflicts import settle
 from airflow_provider_cdc.core.apply.clock_order import order_unknown, unordered_with
 from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, LaterRows, MergePlan, MergeStep
-from airflow_provider_cdc.core.apply.ordered_changes import Changes, StoredPieces
+from airflow_provider_cdc.core.apply.ordered_changes import KEY, Changes, StoredPieces
 from airflow_provider_cdc.core.apply.partial_images import Completion, StoredRows, key_events, laid_over
 from airflow_provider_cdc.core.apply.repeated_rows import KeyedRows, settled_without_repeats, without_stored
 from airflow_provider_cdc.core.apply.row_copies import without_copies
@@ -217,14 +217,16 @@ def _keyed(
 def acquired_and_released(typer: RowTyper, row_indexes: IntArray, last: int) -> tuple[pa.Table, IntArray, np.ndarray]:
     """Return in source order every key that a row acquires or releases, the row's index, and whether it acquires it."""
     wire, changes = typer.wire, typer.changes
+    if not wire.updates_move_keys and not wire.partial_images:
+        keys = typer.typed(row_indexes, KEY, last, key_only=True)
+        return keys.rows, keys.row_indexes, ~changes.are("delete", rows=keys.row_indexes)
     deleting = changes.are("delete", rows=row_indexes)
     after = typer.typed(row_indexes[~deleting], "after", last, key_only=True, partial=wire.partial_images)
     before = [typer.typed(row_indexes[deleting], "before", last, key_only=True)]
-    if wire.updates_move_keys or wire.partial_images:
-        # an update without an image before has not moved its key
-        updating = changes.are("update", rows=row_indexes) & changes.images["before"].there[row_indexes]
-        before.append(typer.typed(row_indexes[updating], "before", last, key_only=True))
-        after = laid_over(typer, after, before[-1])
+    # an update without an image before has not moved its key
+    updating = changes.are("update", rows=row_indexes) & changes.images["before"].there[row_indexes]
+    before.append(typer.typed(row_indexes[updating], "before", last, key_only=True))
+    after = laid_over(typer, after, before[-1])
     if not any(len(left.row_indexes) for left in before):
         return after.rows, after.row_indexes, np.ones(len(after.row_indexes), dtype=bool)
     keys = pa.concat_tables([*(left.rows for left in before), after.rows])

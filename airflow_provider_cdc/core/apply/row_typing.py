@@ -17,6 +17,7 @@ from airflow_provider_cdc.core.apply.clock_versions import version_of_row, versi
 from airflow_provider_cdc.core.apply.merge_plan import RowFailure
 from airflow_provider_cdc.core.apply.ordered_changes import Changes, Picked
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
+from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.contract import Description, Format
 from airflow_provider_cdc.core.model.schema import Column, Default, TableSchema
@@ -66,6 +67,7 @@ class RowTyper:
     lossy: Counter[str] = field(default_factory=Counter)
     foreign: np.ndarray = field(init=False)
     _descriptions: dict[str, Description] = field(default_factory=dict)
+    _texts: tuple[list[str | None], IntArray] | None = None
 
     def __post_init__(self) -> None:
         self.foreign = np.zeros(len(self.versions), dtype=bool)
@@ -158,7 +160,7 @@ class RowTyper:
         """Type one image of chosen rows under their own schema versions and map them to version ``target``.
 
         :param row_indexes: indexes of the rows, ascending.
-        :param image: ``before`` or ``after``.
+        :param image: ``before``, ``after`` or ``key`` (:meth:`Changes.image`).
         :param key_only: only the key's columns of the target's schema.
         :param partial: whether updates may lack columns; else a row whose image lacks one fails.
         """
@@ -172,7 +174,7 @@ class RowTyper:
         groups = [
             self._group(version, fields, portion, image, target_schema if key_only else None, target, partial)
             for (version, fields), members in alike.items()
-            for portion in self.changes.images[image].portions(np.sort(np.concatenate(members)))
+            for portion in self.changes.image(image).portions(np.sort(np.concatenate(members)))
         ]
         if not groups:
             return TypedRows(self.mapper.rows({}, 0, target, target, key_only=key_only), row_indexes, {})
@@ -197,7 +199,7 @@ class RowTyper:
             for column, mask in zip(columns, result.absent, strict=True)
             if mask is not None
         }
-        if absent and image == "after" and self.wire.inserts_lack_defaults:
+        if absent and image != "before" and self.wire.inserts_lack_defaults:
             self._give_defaults(row_indexes, self.timeline.versions[version].schema, arrays, absent)
         bad = self._unfit(row_indexes, result) | self._lacking(row_indexes, columns, absent, partial)
         if bad:
@@ -233,7 +235,7 @@ class RowTyper:
 
     def _images(self, row_indexes: np.ndarray, image: str) -> tuple[np.ndarray, Picked]:
         """Return images of rows; the rows that have none fail."""
-        images = self.changes.images[image]
+        images = self.changes.image(image)
         there = images.there[row_indexes]
         for row_index in row_indexes[~there]:
             self.fail(int(row_index), "", "image_missing")
@@ -288,22 +290,22 @@ class RowTyper:
         """Group row indexes by (schema version, description)."""
         if not len(row_indexes):
             return []
-        texts = self.changes.rows.column("columns").unify_dictionaries()
-        texts = texts.combine_chunks() if texts.num_chunks != 1 else texts.chunk(0)
-        if isinstance(texts, pa.ChunkedArray):
-            texts = texts.chunk(0)
-        codes = (
-            pc.fill_null(texts.indices, len(texts.dictionary))
-            .to_numpy(zero_copy_only=False)
-            .astype(np.int64)[row_indexes]
-        )
-        marks = self.versions[row_indexes] * (len(texts.dictionary) + 1) + codes
+        texts, codes = self._texts_and_codes()
+        marks = self.versions[row_indexes] * len(texts) + codes[row_indexes]
         spans = []
         for members in _equal(marks):
-            version, code = divmod(int(marks[members[0]]), len(texts.dictionary) + 1)
-            text = None if code == len(texts.dictionary) else texts.dictionary[code].as_py()
-            spans.append((version, text, row_indexes[members]))
+            version, code = divmod(int(marks[members[0]]), len(texts))
+            spans.append((version, texts[code], row_indexes[members]))
         return spans
+
+    def _texts_and_codes(self) -> tuple[list[str | None], IntArray]:
+        """Return the descriptions of all rows, None among them, and the number of each row's one."""
+        if self._texts is None:
+            column = self.changes.rows.column("columns").unify_dictionaries()
+            texts = [*(column.chunk(0).dictionary.to_pylist() if column.num_chunks else []), None]
+            codes = [pc.fill_null(chunk.indices, len(texts) - 1).to_numpy() for chunk in column.chunks]
+            self._texts = texts, np.concatenate([np.empty(0, np.int64), *codes], dtype=np.int64)
+        return self._texts
 
     def _description(self, text: str) -> Description:
         if text not in self._descriptions:

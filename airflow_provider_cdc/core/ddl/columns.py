@@ -59,7 +59,8 @@ def read_raw_column(reader: TokenReader) -> ColumnDefinition:
 
 def settled(column: ColumnDefinition, table_charset: str | None) -> ColumnDefinition:
     """Complete the column's type with the table's character set."""
-    return replace(column, type=settle(column.type, table_charset))
+    settled_type = settle(column.type, table_charset)
+    return column if settled_type is column.type else replace(column, type=settled_type)
 
 
 def read_position(reader: TokenReader) -> Position:
@@ -104,7 +105,7 @@ def read_check(reader: TokenReader) -> None:
 
 def _attribute(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition | None:
     """Return the column with the next attribute, None if no attribute comes next."""
-    for words, read in _ATTRIBUTES.items() if reader.at_any(_FIRST_WORDS) else ():
+    for words, read in _BY_FIRST_WORD.get(reader.peek().word, ()):
         if reader.accept(*words):
             return read(reader, column)
     if accept_charset(reader):
@@ -225,4 +226,7 @@ _ATTRIBUTES: dict[tuple[str, ...], Callable[[TokenReader, ColumnDefinition], Col
     ("WITH", "SYSTEM", "VERSIONING"): lambda _, column: replace(column, versioned=True),
     ("WITHOUT", "SYSTEM", "VERSIONING"): lambda _, column: column,
 }
-_FIRST_WORDS = frozenset(words[0] for words in _ATTRIBUTES)
+_BY_FIRST_WORD = {
+    first: [(words, read) for words, read in _ATTRIBUTES.items() if words[0] == first]
+    for first in {words[0] for words in _ATTRIBUTES}
+}

@@ -90,7 +90,9 @@ class TokenReader:
 
     def accept(self, *words: str) -> bool:
         """Read these words if they come next."""
-        if not self.at(*words):
+        if self._index >= len(self._tokens) or self._tokens[self._index].word != words[0]:
+            return False  # as in :meth:`at`, without a call
+        if len(words) > 1 and not self.at(*words):
             return False
         self._index += len(words)
         return True

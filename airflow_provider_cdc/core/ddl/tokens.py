@@ -56,9 +56,12 @@ MOST_TOKENS = 250_000
 """Most tokens of a text that is parsed; an ENUM with all its 65,535 labels has 131,000."""
 
 _NAME_CHARACTER = r"[0-9A-Za-z_$\u0080-\U0010ffff]"
+_SPACES = " \t\r\n\f\v"
+_SPACE = rf"[{_SPACES}]*+"  # most tokens follow some
 _TOKEN = re.compile(
     rf"""
-      (?P<space>       [ \t\r\n\f\v]+ )
+    {_SPACE} (?:
+      (?P<nothing>     \Z )
     | (?P<remark>      (?: --(?=[\x00-\x20]|\Z) | \# ) [^\n]* | /\*(?!M?!).*?\*/ )
     | (?P<opening>     /\*M?!(?:\d{{5,6}})? )
     | (?P<closing>     \*/ )
@@ -72,10 +75,10 @@ _TOKEN = re.compile(
                        (?:[eE][+-]?\d+)?(?!{_NAME_CHARACTER}) )
     | (?P<name>        {_NAME_CHARACTER}+ )
     | (?P<operator>    [-+*/%=<>!&|^~(),.;:@?{{}}\[\]\\] )
-    """,
+    )""",
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
-_MEMBER = re.compile(rf"{_NAME_CHARACTER}+")
+_MEMBER = re.compile(rf"(?P<name>{_NAME_CHARACTER}+)")
 _ESCAPE = re.compile(r"\\(.)|''|\"\"", re.DOTALL)
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 _KINDS = {
@@ -103,13 +106,14 @@ def tokenize(text: str) -> list[Token]:
             raise DdlError(f"a statement text of more than {MOST_TOKENS} tokens is not read", text, offset)
         dot = bool(tokens) and tokens[-1].word == "."  # seldom: spares most tokens a call
         match = _MEMBER.match(text, offset) if dot and _after_dot(tokens, offset) else None
-        group = "name" if match else ""
+        group = "name"
         if match is None:
             match = _TOKEN.match(text, offset)
             group = (match.lastgroup or "") if match else "unfinished"
         if match is None or group == "unfinished":
+            offset = len(text) - len(text[offset:].lstrip(_SPACES))
             raise DdlError("a quoted text or comment has no end, or a character is unknown", text, offset)
-        end = match.end()
+        offset, end = match.span(group)
         if group == "opening":
             executable += 1
         elif group == "closing" and executable:
@@ -117,8 +121,8 @@ def tokenize(text: str) -> list[Token]:
         elif group == "closing":  # "*" before an ordinary comment
             end = offset + 1
             tokens.append(Token(Kind.OPERATOR, "*", "*", offset, end))
-        elif group not in ("space", "remark"):
-            tokens.append(_token(group, match.group(), offset, end))
+        elif group not in ("nothing", "remark"):
+            tokens.append(_token(group, match.group(group), offset, end))
         offset = end
     if executable:
         raise DdlError("an executable comment has no end", text, len(text))
@@ -134,12 +138,12 @@ def _after_dot(tokens: list[Token], offset: int) -> bool:
 
 def _token(group: str, raw: str, start: int, end: int) -> Token:
     kind = _KINDS[group]
-    if kind is Kind.STRING:
-        return Token(kind, "", unescape(raw[raw.index("'") + 1 : -1], "'"), start, end)
+    if kind is Kind.NAME or kind is Kind.OPERATOR:
+        return Token(kind, raw.upper() if raw.isascii() else raw, raw, start, end)
     if kind is Kind.QUOTED:
         return Token(kind, "", raw[1:-1].replace("``", "`"), start, end)
-    if kind in (Kind.NAME, Kind.OPERATOR):
-        return Token(kind, raw.upper() if raw.isascii() else raw, raw, start, end)
+    if kind is Kind.STRING:
+        return Token(kind, "", unescape(raw[raw.index("'") + 1 : -1], "'"), start, end)
     return Token(kind, "", raw, start, end)
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 _ZERO_TIMES = {
@@ -145,7 +145,7 @@ class TableSchema:
             column_type = dict(item["type"])
             column_type["labels"] = tuple(column_type["labels"])
             default = Default(**item["default"]) if item["default"] else None
-            columns.append(replace(Column(**{**item, "type": ColumnType(**column_type)}), default=default))
+            columns.append(Column(**{**item, "type": ColumnType(**column_type), "default": default}))
         return TableSchema(tuple(columns), tuple(data["key"]))
 
 

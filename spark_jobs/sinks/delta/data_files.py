@@ -23,6 +23,7 @@ from spark_jobs.lake.storage import Storage
 PIECE_BYTES = 32 << 20  # of rows in memory: a row group
 _FILE_BYTES = 256 << 20  # of rows in memory: a file
 _FULL_BYTES = 64 << 20  # of rows in memory: smaller files of neighbouring keys are written as one
+_DICTIONARY_ROWS = 1_000  # of fewer rows a file without dictionaries is smaller, and takes a quarter less to write
 _STATISTICS_COLUMNS = 32  # Delta's default
 _STATISTICS_LENGTH = 32  # characters: readers expect longer texts to be cut, with care for the greatest
 _STATISTICS = msgspec.json.Encoder(decimal_format="number")  # delta-rs itself states decimals of 2^63 and more as less
@@ -78,14 +79,21 @@ class DataFiles:
             self._storage.filesystem.delete_file(self._storage.path(name))
 
     def _write(self) -> None:
-        rows, self._held = pa.concat_tables([self.schema.empty_table(), *self._held]), []
-        if not rows.num_rows:
+        held, self._held = self._held, []
+        if not any(piece.num_rows for piece in held):
             return
+        rows = held[0] if len(held) == 1 else pa.concat_tables(held)
         if self._file is None:
             self._storage.make_folder("")
             self._names.append(f"part-{len(self._names):05d}-{uuid.uuid4()}-c000.snappy.parquet")
             self._stream = self._storage.filesystem.open_output_stream(self._storage.path(self._names[-1]))
-            self._file = pq.ParquetWriter(self._stream, self.schema, compression="snappy", store_schema=False)
+            self._file = pq.ParquetWriter(
+                self._stream,
+                self.schema,
+                compression="snappy",
+                use_dictionary=rows.num_rows >= _DICTIONARY_ROWS,
+                store_schema=False,
+            )
         self._file.write_table(rows, row_group_size=rows.num_rows)
         self._size += rows.nbytes
         self._rows += rows.num_rows

@@ -43,6 +43,8 @@ class Change(NamedTuple):
     columns: int | None
 
 
+_MILLIS, _MICROS = pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC")
+_NO_WORDS = pa.array([], pa.string())
 _EMPTY = Change(0, 0, "", *[None] * 12)
 
 
@@ -93,15 +95,15 @@ class ChangeBuilder:
             "partition": pa.repeat(pa.scalar(records.partition, pa.int32()), count),
             "offset": pa.array(records.offsets, pa.int64()).take(index),
             "index": pa.array(fields["number"], pa.int32()),
-            "kafka_time": pa.array(records.timestamps, pa.int64()).take(index).cast(pa.timestamp("ms", "UTC")),
+            "kafka_time": pa.array(records.timestamps, pa.int64()).take(index).view(_MILLIS),
             "position": binlog_positions(fields["file"], fields["pos"], fields["row"]),
-            "source_time": pa.array(fields["source_time"], pa.int64()).cast(pa.timestamp("us", "UTC")),
-            "tool_time": pa.array(fields["tool_time"], pa.int64()).cast(pa.timestamp("ms", "UTC")),
+            "source_time": pa.array(fields["source_time"], pa.int64()).view(_MICROS),
+            "tool_time": pa.array(fields["tool_time"], pa.int64()).view(_MILLIS),
             "tool_batch": self._batches(count, index),
             "transaction_id": pa.array(fields["transaction_id"], pa.string()),
             "before": fields["before"],
             "after": fields["after"],
-            "schema": pa.nulls(count, pa.string()).dictionary_encode(),
+            "schema": pa.DictionaryArray.from_arrays(pa.nulls(count, pa.int32()), _NO_WORDS),
             "columns": pa.DictionaryArray.from_arrays(
                 pa.array(fields["columns"], pa.int32()), pa.array(self.texts, pa.string())
             ),
