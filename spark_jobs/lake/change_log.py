@@ -224,6 +224,7 @@ class LogWriter:
         # a name of its own per attempt: a task that runs twice leaves a file that no manifest names
         self._name = f"{folder}/{uuid.uuid4().hex}.parquet"
         self._file: pq.ParquetWriter | None = None
+        self._stream: pa.NativeFile | None = None
         self._mixed: list[pa.RecordBatch] = []  # the last batches, from one on that has several tables
         self._pieces: dict[tuple[str, str], list[pa.Table]] = {}  # by database and table
         self._held: dict[tuple[str, str], int] = {}  # bytes of a table's pieces
@@ -289,9 +290,10 @@ class LogWriter:
             size += self._held[name]
         if together:
             self._write(*together)
-        if self._file is not None:
+        if self._file is not None and self._stream is not None:
             with self._storage.access(self._name):
                 self._file.close()
+                self._stream.close()
         return self._groups
 
     def _write(self, *names: tuple[str, str]) -> None:
@@ -322,10 +324,10 @@ class LogWriter:
             self._describe(names, rows, lengths)
 
     def _open(self) -> pq.ParquetWriter:
+        self._stream = self._storage.open_new(self._name)
         return pq.ParquetWriter(
-            self._storage.path(self._name),
+            self._stream,
             CHANGE_SCHEMA,
-            filesystem=self._storage.filesystem,
             compression="lz4",
             use_dictionary=["topic", "kind", "op", "database", "schema", "table", "columns"],
             write_statistics=False,

@@ -21,8 +21,8 @@ def write_batches(storage: Storage, folder: str, kind: str, batches: Sequence[pa
     name = f"{folder}/{kind}-{uuid.uuid4().hex}.arrow"
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     with (
-        storage.access(name) as path,
-        storage.filesystem.open_output_stream(path) as stream,
+        storage.access(name),
+        storage.open_new(name) as stream,
         pa.ipc.new_file(stream, batches[0].schema, options=options) as writer,
     ):
         for batch in batches:

@@ -29,6 +29,7 @@ from airflow_provider_cdc.core.lake.object_store import (
 if TYPE_CHECKING:
     from obstore.store import S3Store
 
+_GATHERED_BYTES = 256 << 10
 _LONGEST = 255  # bytes: what file systems take as a name
 # characters that mean the same in a path, a URL and an object store's key; anything else is written ~XX per UTF-8 byte
 _PLAIN = frozenset("_.- $@+=,()")
@@ -167,6 +168,10 @@ class Storage:
             if self._is_s3 and file.size() == 0 and object_size(self._objects, name) > 0:
                 raise OSError("an answer was cut off")
             yield file
+
+    def open_new(self, name: str) -> pa.NativeFile:
+        """Open a file for writing; small writes, of which a Parquet file has dozens, reach the store together."""
+        return self._fs.open_output_stream(self.path(name), buffer_size=_GATHERED_BYTES)
 
     def read_unfinished(self, name: str) -> Any | None:
         """Return a document of a batch that has not ended, None when it is not there or was cut off by a crash."""

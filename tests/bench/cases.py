@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import shutil
 import time
 from collections.abc import Iterator
 from itertools import pairwise
@@ -14,6 +13,7 @@ from typing import Any
 
 from airflow_provider_cdc.core.formats.registry import format_names
 from tests.bench.contestants import (
+    CLEARED,
     Arena,
     Bare,
     BareEnvelope,
@@ -26,6 +26,7 @@ from tests.bench.contestants import (
     OnCluster,
     Ours,
     Plain,
+    clear,
 )
 from tests.bench.data import Feed, Record
 from tests.bench.formats_data import TABLE, Orders, pipeline_of, records_of, typed
@@ -235,8 +236,8 @@ class Cases:
             for future in self._broker.admin.delete_topics(list(topics), operation_timeout=60).values():
                 future.result(120)
             for left in self._folder.iterdir():
-                if left.name not in ("broker", "airflow", "pycache"):
-                    shutil.rmtree(left, ignore_errors=True)
+                if left.name not in ("broker", "airflow", "pycache") and not left.name.startswith(CLEARED):
+                    clear(left)
             time.sleep(3)  # the broker deletes in the background
 
     def _produce(self, name: str, topics: dict[str, int], records: Iterator[Record], before: Any = None) -> Any:

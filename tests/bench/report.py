@@ -98,12 +98,13 @@ def targets(figures: Figures) -> list[Target]:
     for tables, limit in (
         ("100 tables", 1.3),
         ("100 tables in one topic", 1.3),
-        ("1000 tables", 2.5),
-        ("1000 tables in one topic", 2.5),
+        ("1000 tables", 1.8),
+        ("1000 tables in one topic", 1.8),
     ):
         for name in ("wall", "cpu"):
             ratio = figures.ratio((f"{tables}, empty", ours), ("one table, empty", ours), name)
             result.append(Target(f"{tables} against one, {name}", ratio, limit))
+    result += _scale(figures)
     for text, kind in (("with embedded schema", "one table"), ("without schema", "one table, plain")):
         rate = figures.marginal(f"{kind}, empty", f"{kind}, twice as much", ours)
         result.append(Target(f"marginal rate, 12 columns, {text}", rate, 100, True, "k/CPU-s"))
@@ -128,6 +129,19 @@ def targets(figures: Figures) -> list[Target]:
             "inline batch of 10 000 changes, wall", figures.value("10 000 changes", "sync inline", "wall"), 2, unit="s"
         )
     )
+    return result
+
+
+def _scale(figures: Figures) -> list[Target]:
+    """Return the targets of ten thousand tables, and of single tables that are large."""
+    result = []
+    for case, who in figures.cases():
+        if case == "10000 tables, empty":
+            result.append(Target(f"{case}: {who}, CPU", figures.value(case, who, "cpu"), 60, unit="s"))
+        if _SIZE.fullmatch(case) or case.startswith(("10000 tables", "snapshot of ")):
+            largest, limit = figures.value(case, who, "largest"), 2 if case.startswith("10000") else 1.5
+            text = f"{case}: {who}, memory of the largest process"
+            result.append(Target(text, None if largest is None else largest / 1e9, limit, unit="GB"))
     return result
 
 

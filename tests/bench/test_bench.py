@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.registry import open_format
 from tests.bench import plots, results
 from tests.bench.__main__ import options_of
+from tests.bench.contestants import CLEARED, clear
 from tests.bench.data import Feed, differences
 from tests.bench.large_target import LAYOUT_CHANGES, Changes, LayoutChange, Snapshot
 from tests.bench.measure import measure
@@ -167,6 +168,17 @@ def test_memory_is_that_of_the_whole_tree() -> None:
     assert actual.wall >= 1.0
 
 
+def test_folders_of_many_files_are_not_deleted_between_runs(tmp_path: Path) -> None:
+    for name, files in (("few", 10), ("many", 2_000)):
+        (tmp_path / name).mkdir()
+        for number in range(files):
+            (tmp_path / name / str(number)).touch()
+        clear(tmp_path / name)
+    clear(tmp_path / "none")
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(CLEARED) and len(list(left.iterdir())) == 2_000
+
+
 def test_an_exit_code_is_reported() -> None:
     assert measure([sys.executable, "-c", "raise SystemExit(7)"]).code == 7
 
@@ -195,6 +207,24 @@ def test_targets_are_reckoned_from_cells() -> None:
     assert actual["marginal rate, 12 columns, with embedded schema"].measured == 125
     assert actual["empty batch, wall"].met is None
     assert "2.5 x" in table(cells)
+
+
+def test_targets_of_many_and_of_large_tables() -> None:
+    def cell(case: str, cpu: float, largest: float) -> dict[str, object]:
+        return {"case": case, "who": "sync inline", "cpu": cpu, "largest": largest}
+
+    cells = [
+        cell("10000 tables, empty", 61, 1.9e9),
+        cell("2500000 changes at once", 30, 1.6e9),
+        cell("snapshot of 20000000 rows", 300, 1.2e9),
+    ]
+    actual = {target.text: target.met for target in targets(Figures(cells)) if "sync inline" in target.text}
+    assert actual == {
+        "10000 tables, empty: sync inline, CPU": False,
+        "10000 tables, empty: sync inline, memory of the largest process": True,
+        "2500000 changes at once: sync inline, memory of the largest process": False,
+        "snapshot of 20000000 rows: sync inline, memory of the largest process": True,
+    }
 
 
 @pytest.mark.parametrize("layout", LAYOUT_CHANGES, ids=lambda layout: layout.name)

@@ -65,7 +65,7 @@ class Block:
             absent = np.fromiter((value is UNSET for value in values), bool, len(values))
             if absent.any():
                 absent[bad] = False
-                column.absent |= absent
+                column.add_absent(absent)
                 values = [None if value is UNSET else value for value in values]
             self._convert_slices(column, values)
         self._convert_rows(column, bad)
@@ -73,7 +73,8 @@ class Block:
     def _convert(self, values: Sequence[Any], field: Field) -> pa.Array:
         lost: Counter[str] = Counter()
         array = convert_column(values, field, lost)
-        self.lossy.update(lost)
+        if lost:
+            self.lossy.update(lost)
         return array
 
     def _convert_slices(self, column: _Column, values: Sequence[Any]) -> None:
@@ -98,7 +99,7 @@ class Block:
                 continue
             token = members.get(column.field.encoded.name)
             if token is None:
-                column.absent[row] = True
+                column.add_absent(row)
                 continue
             try:
                 column.patches[row] = convert_value(bytes(token), column.field, self.lossy)
@@ -119,7 +120,6 @@ class _Column:
 
     :ivar parts: arrays in row order.
     :ivar patches: row index -> value converted by the scalar path.
-    :ivar absent: for each row whether its image lacks the member.
     """
 
     def __init__(self, field: Field, length: int) -> None:
@@ -127,12 +127,23 @@ class _Column:
         self.length = length
         self.parts: list[pa.Array] = []
         self.patches: dict[int, Any] = {}
-        self.absent: Any = np.zeros(length, bool)
+        self._absent: Any = None  # for each row whether its image lacks the member; None if none does
+
+    def add_absent(self, rows: Any) -> None:
+        """Note rows whose images lack the member.
+
+        :param rows: index of a row, or for each row whether it is one.
+        """
+        if self._absent is None:
+            self._absent = np.zeros(self.length, bool)
+        self._absent[rows] = True
 
     def array(self) -> pa.Array:
         if not self.parts:
             self.parts.append(pa.nulls(self.length, self.field.target))
         array = self.parts[0] if len(self.parts) == 1 else pa.concat_arrays(self.parts)
+        if not self.patches:
+            return array
         patches = {row: value for row, value in self.patches.items() if value is not None}
         if not patches:
             return array
@@ -141,7 +152,7 @@ class _Column:
         return pa.concat_arrays([array, pa.array(list(patches.values()), self.field.target)]).take(pa.array(indices))
 
     def mask(self) -> pa.Array | None:
-        return pa.array(self.absent) if self.absent.any() else None
+        return None if self._absent is None or not self._absent.any() else pa.array(self._absent)
 
 
 def _struct_fields(fields: Sequence[Field]) -> list[int]:

@@ -86,7 +86,7 @@ class DataFiles:
         if self._file is None:
             self._storage.make_folder("")
             self._names.append(f"part-{len(self._names):05d}-{uuid.uuid4()}-c000.snappy.parquet")
-            self._stream = self._storage.filesystem.open_output_stream(self._storage.path(self._names[-1]))
+            self._stream = self._storage.open_new(self._names[-1])
             self._file = pq.ParquetWriter(
                 self._stream,
                 self.schema,
