@@ -69,8 +69,8 @@ class Changes:
 
         :param rows: row indexes; None for all rows.
         """
-        numbers = [number for number, name in enumerate(self._op_names) if name in ops]
-        flags: BoolArray = np.isin(self._ops if rows is None else self._ops[rows], numbers)
+        among = np.array([name in ops for name in (*self._op_names, None)])
+        flags: BoolArray = among[self._ops if rows is None else self._ops[rows]]
         return flags
 
     def image(self, name: str) -> Images | KeyImages:

@@ -56,6 +56,8 @@ class Mapper:
         if key_only:
             columns = target_schema.key_columns
             schema = pa.schema([schema.field(column.name) for column in columns])
+        if not count:
+            return schema.empty_table()
         generated = self._computed(typed, count, version, target)
         arrays = [self._at(typed, generated, count, version, target, column.id) for column in columns]
         return pa.Table.from_arrays(arrays, schema=schema)
