@@ -214,14 +214,14 @@ def test_targets_of_many_and_of_large_tables() -> None:
         return {"case": case, "who": "sync inline", "cpu": cpu, "largest": largest}
 
     cells = [
-        cell("10000 tables, empty", 61, 1.9e9),
+        cell("10000 tables in one topic, empty", 61, 1.9e9),
         cell("2500000 changes at once", 30, 1.6e9),
         cell("snapshot of 20000000 rows", 300, 1.2e9),
     ]
     actual = {target.text: target.met for target in targets(Figures(cells)) if "sync inline" in target.text}
     assert actual == {
-        "10000 tables, empty: sync inline, CPU": False,
-        "10000 tables, empty: sync inline, memory of the largest process": True,
+        "10000 tables in one topic, empty: sync inline, CPU": False,
+        "10000 tables in one topic, empty: sync inline, memory of the largest process": True,
         "2500000 changes at once: sync inline, memory of the largest process": False,
         "snapshot of 20000000 rows: sync inline, memory of the largest process": True,
     }

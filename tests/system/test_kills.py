@@ -129,7 +129,7 @@ def test_kills_with_spark(empty: Broker, tmp_path: Path) -> None:
 def test_kills_between_staging_and_merge_of_the_spark_writer(filled: Broker, tmp_path: Path) -> None:
     # key buckets are staged too, in folders of their own
     site = _site(tmp_path / "w", filled, "spark", writer="spark", bucket_rows=50)
-    hits = _ordeal(site, 0, 1, staged_kills(4))
+    hits = _ordeal(site, 0, 1, staged_kills(5))
     _assert_kills_met_batches(hits, 2)
     assert _left(site) == []
 
@@ -141,7 +141,7 @@ def test_kills_where_the_writer_follows_from_what_a_merge_touches(empty: Broker,
         feed(empty, phase, phase)
         assert {table.get("writer") for table in site.sync().json["tables"]} <= {"task", None}
     feed(empty, 2, 2)
-    hits = _ordeal(site, 2, 3, staged_kills(4))
+    hits = _ordeal(site, 2, 3, staged_kills(6))
     _assert_kills_met_batches(hits, 2)
     logs = [log for log in site.lake.rglob("_delta_log") if "_cdc" not in log.parts]
     commits = [entry for log in logs for entry in DeltaTable(str(log.parent)).history()]

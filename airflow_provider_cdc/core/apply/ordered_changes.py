@@ -209,8 +209,8 @@ class KeyImages:
         return max(self.before.row_bytes, self.after.row_bytes)
 
     def portions(self, row_indexes: IntArray) -> Iterator[IntArray]:
-        """Split row indexes into portions to read and type one after the other; each portion is ascending."""
-        return self.after.portions(row_indexes)
+        """Split row indexes as the larger of both images is: where most rows are deletes, few have one after."""
+        return max(self.before, self.after, key=lambda images: images.row_bytes).portions(row_indexes)
 
     def at(self, row_indexes: IntArray) -> pa.Array:
         """Return the images of some rows, in their order."""

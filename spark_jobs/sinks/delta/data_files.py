@@ -66,7 +66,7 @@ class DataFiles:
 
     def close(self) -> list[AddAction]:
         """Write what is left; return what a commit has to say of the files."""
-        self._write()
+        self._write(last=True)
         self._end_file()
         return self._added
 
@@ -78,7 +78,8 @@ class DataFiles:
         for name in self._names:
             self._storage.filesystem.delete_file(self._storage.path(name))
 
-    def _write(self) -> None:
+    def _write(self, *, last: bool = False) -> None:
+        """Write what is held as a row group; it is the file's last one, or more may follow."""
         held, self._held = self._held, []
         if not any(piece.num_rows for piece in held):
             return
@@ -91,7 +92,7 @@ class DataFiles:
                 self._stream,
                 self.schema,
                 compression="snappy",
-                use_dictionary=rows.num_rows >= _DICTIONARY_ROWS,
+                use_dictionary=not last or rows.num_rows >= _DICTIONARY_ROWS,
                 store_schema=False,
             )
         self._file.write_table(rows, row_group_size=rows.num_rows)
