@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recognise that the source's log began again: after a failover or RESET MASTER later changes have lower positions.
 
-The stretches of a batch are compared with the marks of the batches before (:class:`_Known`). Only a stretch that may
-hold another log is read record by record (:func:`new_begins`). The first record of that log is the **begin** of the
-next generation in its partition.
+The stretches of a batch are compared with the marks of the batches before (:class:`_Known`). The columns of a stretch
+that may hold another log are compared, too, and only one that still may is read record by record (:func:`new_begins`).
+The first record of that log is the **begin** of the next generation in its partition.
 
 A record that is sent again has been read before: neither its GTID nor its source time is newer than what its partition
 has shown. A record with a lower position than its partition has shown, and with a GTID number or a source time that was
@@ -19,13 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from airflow_provider_cdc.core.model.gtid import parse_gtid
-from airflow_provider_cdc.core.model.position import file_of, generation_of, in_generation
+from airflow_provider_cdc.core.model.position import binlog_position, file_of, generation_of, in_generation
 from spark_jobs.driver.generations import (
     Generations,
     Marks,
@@ -53,7 +55,7 @@ def new_begins(landed: LandReport, generations: Generations, storage: Storage) -
     :param generations: after the batches before, with those of the batch's first records that were found so far.
     """
     shown = by_generation(landed)
-    doubtful = list(_doubtful(shown, generations))
+    doubtful = _with_candidates(landed, storage, list(_doubtful(shown, generations)))
     begins: dict[str, Begin] = {}
     if doubtful:
         records = _records(landed, storage, doubtful)
@@ -327,6 +329,29 @@ class _Known:
             return True
         return any(position < far and _is_newer(time, other) for far, other in self.landed)
 
+    def may_have_other(self, records: pa.Table) -> bool:
+        """Return whether :meth:`first_of` may find one among some records of a stretch whose positions never fall.
+
+        It never misses one; the order of the records does not matter.
+
+        :param records: :data:`RECORD_COLUMNS`.
+        """
+        records = _without_loads(records)
+        positions, times = records.column("position"), records.column("source_time").cast(pa.int64())
+        low, newest = pc.min(positions).as_py(), pc.max(times).as_py()
+        if low is None:
+            return False
+        has_gtids = records.column("transaction_id").null_count < records.num_rows
+        if low < max([self.position, *self.highest.values()]):
+            return True
+        if has_gtids and any(low < far for _, far in self.first.values()):
+            return True
+        return any(
+            pc.any(pc.and_(pc.less(positions, far), pc.greater(times, time))).as_py()
+            for far, time in ((self.far, self.newest), *self.landed)
+            if low < far and _is_newer(newest, time)  # a look at these alone excludes nearly all
+        )
+
     def first_of(self, records: Iterable[dict[str, Any]]) -> tuple[dict[str, Any], str] | None:
         """Return the first of a stretch's records, in offset order, that is of another log, and the position known."""
         position, time, highest, gtids = self.position, self.time, dict(self.highest), dict(self.gtids)
@@ -349,6 +374,70 @@ class _Known:
                 gtids[gtid.stream] = max(gtid.number, gtids.get(gtid.stream, 0))
                 highest[gtid.stream] = max(at, highest.get(gtid.stream, ""))
         return None
+
+
+def _with_candidates(
+    landed: LandReport, storage: Storage, doubtful: list[tuple[_Known, Stretch]]
+) -> list[tuple[_Known, Stretch]]:
+    """Return the stretches that may hold a record of another log, by a look at the columns of all their records.
+
+    Lowest position and newest time of a stretch are of different records: where a batch is of many files of the log,
+    nearly all its stretches are in doubt, and records as objects would be far larger than its rows.
+    """
+    kept = {number for number, (known, stretch) in enumerate(doubtful) if known.next or stretch.falls}
+    by_partition: dict[str, list[int]] = {}
+    for number, (_, stretch) in enumerate(doubtful):
+        if number not in kept:
+            by_partition.setdefault(stretch.partition_key, []).append(number)
+    if by_partition:
+        low, high = min(stretch.low for _, stretch in doubtful), max(stretch.high for _, stretch in doubtful)
+        for records in _columns_between(landed, storage, low, high):
+            for partition_key, mine in _each_partition(records):
+                for number in by_partition.get(partition_key, ()):
+                    known, stretch = doubtful[number]
+                    if number not in kept and known.may_have_other(_inside(mine, stretch)):
+                        kept.add(number)
+    return [doubtful[number] for number in sorted(kept)]
+
+
+def _columns_between(landed: LandReport, storage: Storage, low: str, high: str) -> Iterator[pa.Table]:
+    """Yield :data:`RECORD_COLUMNS` of a batch, a row group at a time, those without records in a span left out.
+
+    :param low: lowest position of the span, ``high`` the highest.
+    """
+    schema = pa.schema([CHANGE_SCHEMA.field(name) for name in RECORD_COLUMNS])
+    streamed = [record for record in landed.statements if record["op"] != "snapshot"]
+    if streamed:
+        yield pa.Table.from_pylist(streamed, schema)
+    for _, groups in groupby(landed.groups, key=lambda group: (group.file, group.row_group)):
+        there = [one for one in groups if one.database and one.min_position <= high and one.max_position >= low]
+        if there:
+            yield read_groups(storage, there, RECORD_COLUMNS).cast(schema)
+
+
+def _each_partition(records: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the records of each partition."""
+    keys = records.group_by(["topic", "partition"], use_threads=False).aggregate([]).to_pylist()
+    for key in keys:
+        mine = records
+        if len(keys) > 1:
+            mine = records.filter((pc.field("topic") == key["topic"]) & (pc.field("partition") == key["partition"]))
+        yield f"{key['topic']}/{key['partition']}", mine
+
+
+def _without_loads(records: pa.Table) -> pa.Table:
+    """Leave out the rows of a snapshot that stand before the log, whenever they are sent."""
+    low = pc.min(records.column("position")).as_py()
+    if low is None or file_of(low) > 0:
+        return records
+    before_log = pc.less(records.column("position"), binlog_position(1, 0, generation=generation_of(low)))
+    snapshot = pc.equal(records.column("op").cast(pa.string()), "snapshot")
+    return records.filter(pc.invert(pc.fill_null(pc.and_(snapshot, before_log), False)))
+
+
+def _inside(records: pa.Table, stretch: Stretch) -> pa.Table:
+    """Return the records of a stretch's partition that lie in it."""
+    return records.filter((pc.field("offset") >= stretch.start) & (pc.field("offset") <= stretch.end))
 
 
 def _records(

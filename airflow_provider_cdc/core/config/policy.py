@@ -110,7 +110,7 @@ class RunPolicy:
     batch_records: int | None = None
     chunk_records: int = 250_000
     apply_bytes: int = 134_217_728
-    bucket_rows: int = 2_500_000
+    bucket_rows: int = 1_000_000
     parallelism: int | None = None
     land_deadline_seconds: int = 600
     lease_seconds: int = 60

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ import pytest
 
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from airflow_provider_cdc.core.model.position import binlog_position
+from spark_jobs.driver import new_begins as module
 from spark_jobs.driver.approval import NewGenerationError
 from spark_jobs.driver.generations import Generations
 from spark_jobs.driver.new_begins import new_begins
@@ -272,6 +274,57 @@ def test_shards_whose_groups_overtake_each_other(pipeline: Pipeline) -> None:
     overtaken = [At(0, 200 + i, f"{(A, B)[i % 2]}:{i // 2 + 11}", 1_010 + i) for i in (1, 0, 3, 2, 5, 4)]
     assert not pipeline.batch({0: overtaken[:3]})
     assert not pipeline.batch({0: overtaken[3:]})
+
+
+MANY_FILES = [At(1 + i // 10, 50 * i, None, 1_000 + i) for i in range(200)]
+
+
+@pytest.mark.parametrize(
+    "partitions",
+    [
+        {0: MANY_FILES[::2], 1: MANY_FILES[1::2]},
+        {0: [r._replace(gtid=f"{A}:{n}") for n, r in enumerate(MANY_FILES)], 1: MANY_FILES[100:]},
+        {0: [At(0, 17, None, 2_000, "row", "snapshot")] * 50 + MANY_FILES[::2], 1: MANY_FILES[1::2]},
+        {0: MANY_FILES[::2], 1: [record._replace(kind="schema", op=None) for record in MANY_FILES[1::2]]},
+    ],
+    ids=["rows", "gtids", "after-a-snapshot", "statements"],
+)
+def test_stretches_of_many_files_are_not_read_record_by_record(
+    partitions: dict[int, list[At]], pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five million records became objects of 900 MB, although their columns show that none is of another log."""
+    read = []
+    monkeypatch.setattr(module, "record_documents", lambda rows: read.append(rows) or rows.to_pylist())
+    assert not pipeline.batch(partitions, pieces=2)
+    assert not read
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_columns_of_a_stretch_never_hide_another_log(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = random.Random(seed)
+    old = _random_log(chance, 200, first=1, file=chance.randint(4, 9), time=1_000)
+    new = _random_log(chance, 60, first=201, file=1, time=1_300) if seed % 2 else []
+    plain = [old.pop(chance.randrange(len(old)))._replace(kind="schema", op=None) for _ in range(10)]
+    everything = [*sorted(old + plain), *new]
+    if seed % 3:
+        everything = [record._replace(gtid=None) for record in everything]
+    cuts = sorted(chance.sample(range(len(everything)), 3))
+    batches = [everything[start:end] for start, end in pairwise([0, *cuts, len(everything)])]
+
+    def begins(folder: str) -> list[list[Begin]]:
+        pipeline, draw, seen = Pipeline(tmp_path / folder), random.Random(seed), []
+        for batch in batches:
+            of = [draw.randrange(3) for _ in batch]
+            parts = {number: [r for r, to in zip(batch, of, strict=True) if to == number] for number in range(3)}
+            seen.append(pipeline.batch(parts, draw.randint(1, 3)))
+        return seen
+
+    by_columns = begins("columns")
+    monkeypatch.setattr(module, "_with_candidates", lambda landed, storage, doubtful: doubtful)
+    assert by_columns == begins("every-record")
+    assert any(by_columns) == bool(new)
 
 
 def test_texts_that_are_no_gtids() -> None:
