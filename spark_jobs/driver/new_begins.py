@@ -384,10 +384,10 @@ def _with_candidates(
     Lowest position and newest time of a stretch are of different records: where a batch is of many files of the log,
     nearly all its stretches are in doubt, and records as objects would be far larger than its rows.
     """
-    kept = {number for number, (known, stretch) in enumerate(doubtful) if known.next or stretch.falls}
+    candidates = {number for number, (known, stretch) in enumerate(doubtful) if known.next or stretch.falls}
     by_partition: dict[str, list[int]] = {}
     for number, (_, stretch) in enumerate(doubtful):
-        if number not in kept:
+        if number not in candidates:
             by_partition.setdefault(stretch.partition_key, []).append(number)
     if by_partition:
         low, high = min(stretch.low for _, stretch in doubtful), max(stretch.high for _, stretch in doubtful)
@@ -395,9 +395,9 @@ def _with_candidates(
             for partition_key, mine in _each_partition(records):
                 for number in by_partition.get(partition_key, ()):
                     known, stretch = doubtful[number]
-                    if number not in kept and known.may_have_other(_inside(mine, stretch)):
-                        kept.add(number)
-    return [doubtful[number] for number in sorted(kept)]
+                    if number not in candidates and known.may_have_other(_inside(mine, stretch)):
+                        candidates.add(number)
+    return [doubtful[number] for number in sorted(candidates)]
 
 
 def _columns_between(landed: LandReport, storage: Storage, low: str, high: str) -> Iterator[pa.Table]:
