@@ -134,8 +134,12 @@ class JobMaker:
         from airflow_provider_cdc.core.plan.ranges import Range
 
         planned = Range(self.batch.start, self.batch.end)
-        split = open_format(self.pipeline.source.format, self.pipeline.source.options).splits_partitions
-        return cut_range(planned, self.pipeline.policy.chunk_records, parallelism=parallelism, split=split)
+        whole = planned.offset_ranges()
+        chunks = cut_range(planned, self.pipeline.policy.chunk_records, parallelism=parallelism)
+        if len(chunks) == len(whole):  # whether a partition can be split does not matter
+            return whole
+        fmt = open_format(self.pipeline.source.format, self.pipeline.source.options)
+        return chunks if fmt.splits_partitions else whole
 
 
 def _without_id(change: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_cdc.batch.request_cuts import first_part, most_records, row_records
@@ -118,10 +119,11 @@ def propose_batch(
         return stored
     last = ledger.last(pipeline.name, SYNC, abandoned=True)
     planned = _range(pipeline, log, last, until, mark_of, accept_loss)
-    if planned.empty:  # opening a format costs a quarter of a second, most of an empty batch
+    if planned.empty:
         return planned
-    fmt, topics = _format(pipeline), pipeline.source.data_topics(list(planned.end))
-    whole = end_between_groups(planned, log, fmt, topics)
+    topics = pipeline.source.data_topics(list(planned.end))
+    settle = partial(_settled, pipeline, log, topics)
+    whole = settle(planned)
     most = most_records(pipeline)
     if most is None or again:
         return whole
@@ -131,8 +133,20 @@ def propose_batch(
         most,
         counted=topics,
         schema_topic=pipeline.source.schema_topic,
-        settle=lambda part: end_between_groups(part, log, fmt, topics),
+        settle=settle,
     )
+
+
+def _settled(pipeline: CdcPipeline, log: SourceLog, topics: Sequence[str], planned: Range) -> Range:
+    """Return a range that ends where no group of records is open.
+
+    :param topics: topics with rows.
+    """
+    from airflow_provider_cdc.core.formats.registry import is_planned_unopened
+
+    if is_planned_unopened(pipeline.source.format, pipeline.source.options):
+        return planned
+    return end_between_groups(planned, log, _format(pipeline), topics)
 
 
 def plan_batch(

@@ -95,8 +95,13 @@ class EngineTask:
     on_application: Callable[[str], None] = lambda application_id: None
 
     def environment(self, **more: str) -> dict[str, str]:
-        """Return the environment of a process that runs this task."""
-        return {**os.environ, SECRETS_VARIABLE: json.dumps(self.secrets), "PYTHONUNBUFFERED": "1", **more}
+        """Return the environment of a process that runs this task.
+
+        Nothing here multiplies matrices, for which numpy starts a thread a core; each runs in a loop for a while.
+        """
+        one_thread = {"OPENBLAS_NUM_THREADS": "1"}
+        own = {SECRETS_VARIABLE: json.dumps(self.secrets), "PYTHONUNBUFFERED": "1"}
+        return {**one_thread, **os.environ, **own, **more}
 
 
 def die_with_parent() -> None:

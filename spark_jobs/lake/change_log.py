@@ -448,18 +448,18 @@ def read_groups(
 
     :param before_of: operations whose image ``before`` is read, None means all; it is half of what updates carry.
     """
-    tables = [
-        rows if before_of is None else _only_before(rows, before_of)
-        for _, rows in _each_group(storage, groups, columns)
-    ]
+    tables = [rows for _, rows in _each_group(storage, groups, columns, before_of)]
     whole = tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
     return whole.select(list(columns))
 
 
 def _each_group(
-    storage: Storage, groups: Sequence[RowGroup], columns: Sequence[str]
+    storage: Storage, groups: Sequence[RowGroup], columns: Sequence[str], before_of: Sequence[str] | None = None
 ) -> Iterator[tuple[RowGroup, pa.Table]]:
-    """Read row groups: files, and row groups of a file, by their first position."""
+    """Read row groups: files, and row groups of a file, by their first position.
+
+    :param before_of: as of :func:`read_groups`.
+    """
     by_file: dict[str, list[RowGroup]] = {}
     for group in sorted(groups, key=lambda group: (group.min_position, group.row_group)):
         by_file.setdefault(group.file, []).append(group)
@@ -467,7 +467,7 @@ def _each_group(
     for name, of_file in by_file.items():
         with _RowGroupReader(storage, name) as reader:
             for group in of_file:
-                yield group, reader.read(group, columns, copied=copied)
+                yield group, reader.read(group, columns, before_of, copied=copied)
 
 
 class _RowGroupReader:
@@ -484,17 +484,22 @@ class _RowGroupReader:
     def __exit__(self, *error: Any) -> bool | None:
         return self._closing.__exit__(*error)
 
-    def read(self, group: RowGroup, columns: Sequence[str], *, copied: bool = False) -> pa.Table:
+    def read(
+        self, group: RowGroup, columns: Sequence[str], before_of: Sequence[str] | None = None, *, copied: bool = False
+    ) -> pa.Table:
         """Return the rows of a row group, or of the part of it that a table has.
 
+        :param before_of: as of :func:`read_groups`.
         :param copied: whether they may not hold the rows of other tables in memory.
         """
-        key = (self._storage.root, self._name, group.row_group, *columns)
+        key = (self._storage.root, self._name, group.row_group, *columns, before_of and tuple(before_of))
         rows = _SHARED.rows(key)
         if rows is None:
             if self._file is None:
                 self._file = self._closing.enter_context(_opened(self._storage, self._name))
             rows = self._file.read_row_group(group.row_group, columns=list(columns), use_threads=False)
+            if before_of is not None:
+                rows = _only_before(rows, before_of)
             if rows.num_rows > group.rows:
                 _SHARED.add(key, rows)
         if rows.num_rows == group.rows:

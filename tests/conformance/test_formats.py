@@ -7,6 +7,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Format, Grouped, Records
-from airflow_provider_cdc.core.formats.registry import format_names, open_format
+from airflow_provider_cdc.core.formats.registry import FORMATS, format_names, is_planned_unopened, open_format
 from tests.conformance.damage import damaged, restructured
 from tests.conformance.golden import Golden, differing, load, records_of
 from tests.services.capture import Record, read
@@ -234,6 +235,12 @@ def test_a_formats_order_and_reading_fit_together(name: str) -> None:
     assert wire.order == "exact" or not wire.splits_partitions
     assert wire.name == name
     assert wire.summary
+
+
+def test_a_batch_is_planned_without_formats_that_have_no_part_in_it(name: str) -> None:
+    decides = isinstance(open_format(name), Grouped) or hasattr(import_module(FORMATS[name]), "prepare")
+    assert is_planned_unopened(name, {}) == (not decides)
+    assert not is_planned_unopened(name, {"lower_case_table_names": "1"})
 
 
 def test_positions_stand_where_the_format_is_exact(name: str) -> None:

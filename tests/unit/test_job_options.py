@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from airflow_provider_cdc.batch.job import JobMaker
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.ledger import SYNC, Ledger
+from airflow_provider_cdc.core.model.offsets import OffsetRange
 from tests.cross_format.avro_schema import OPTIONS
 
 
@@ -33,6 +36,41 @@ def test_the_text_of_a_schema_file_travels_in_the_job_document(tmp_path: Path) -
         job, _ = JobMaker(pipeline, ledger, batch, {}, {}).make()
     assert job.format_options == OPTIONS
     assert job.document()["format_options"]["schema"] == OPTIONS["schema"]
+
+
+_PLANNED = """
+import sys
+from tests.unit.test_job_options import chunks_of
+print(len(chunks_of(sys.argv[1], sys.argv[2], int(sys.argv[3]))), "pyarrow" in sys.modules, "pandas" in sys.modules)
+"""
+
+
+def chunks_of(folder: str, wire: str, records: int) -> list[OffsetRange]:
+    """Return the chunks of a batch of one partition."""
+    pipeline = CdcPipeline.from_dict(
+        {
+            "name": "orders",
+            "source": {"topics": "t", "format": wire},
+            "sink": {"root": f"{folder}/lake"},
+            "policy": {"engine": "inline", "chunk_records": 100},
+        }
+    )
+    ledger = Ledger(f"sqlite:///{folder}/ledger.db")
+    with ledger.lease(pipeline.name, "test") as lease:
+        batch = ledger.plan(lease, {"t": {0: 0}}, {"t": {0: records}}, None, SYNC)
+        return JobMaker(pipeline, ledger, batch, {}, {}).make()[0].chunks
+
+
+@pytest.mark.parametrize(
+    ("wire", "records", "chunks", "imports"),
+    [("debezium-json", 100, 1, False), ("debezium-json", 250, 3, True), ("canal-json", 250, 1, True)],
+)
+def test_arrow_is_loaded_only_where_a_partition_may_be_split_and_pandas_never(
+    wire: str, records: int, chunks: int, imports: bool, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", _PLANNED, str(tmp_path), wire, str(records)]
+    output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert output.split() == [str(chunks), str(imports), "False"]
 
 
 @pytest.mark.parametrize(

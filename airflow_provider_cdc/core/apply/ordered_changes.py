@@ -217,6 +217,8 @@ class KeyImages:
         deleting = self.deleting[row_indexes]
         if not deleting.any():
             return self.after.at(row_indexes)
+        if not self.before.stored:  # most rows stand next to each other, and neither image is copied before this
+            return pc.if_else(pa.array(deleting), self.before.at(row_indexes), self.after.at(row_indexes))
         parts = [self.before.at(row_indexes[deleting]), self.after.at(row_indexes[~deleting])]
         gathered = np.concatenate([np.flatnonzero(deleting), np.flatnonzero(~deleting)])
         return pa.concat_arrays(parts).take(pa.array(np.argsort(gathered)))

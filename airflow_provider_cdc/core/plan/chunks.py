@@ -14,17 +14,12 @@ LEAST = 20_000
 """Records below which a task costs more than it saves."""
 
 
-def cut_range(
-    planned: Range, chunk_records: int, *, parallelism: int | None = None, split: bool = True
-) -> list[OffsetRange]:
+def cut_range(planned: Range, chunk_records: int, *, parallelism: int | None = None) -> list[OffsetRange]:
     """Cut a range into chunks; the same arguments always give the same chunks.
 
     :param chunk_records: most records of one chunk.
     :param parallelism: tasks that can run at a time; a small range is then cut finer, so that none is idle.
-    :param split: whether a partition may be cut into several chunks.
     """
-    if not split:
-        return planned.offset_ranges()
     size = chunk_records
     if parallelism:
         size = min(size, max(LEAST, -(-planned.records // parallelism)))

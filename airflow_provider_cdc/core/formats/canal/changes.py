@@ -26,8 +26,8 @@ from airflow_provider_cdc.core.formats.canal.rows import Rows
 from airflow_provider_cdc.core.formats.canal.statements import changes_one_table
 from airflow_provider_cdc.core.formats.common.change_builder import RAW_LIMIT, binlog_positions
 
-_KINDS = pa.array([kind.value for kind in KINDS])
-_OPS = pa.array([op.value for op in OPS])
+_KINDS = [kind.value for kind in KINDS]
+_OPS = [op.value for op in OPS]
 
 
 def changes_of(

@@ -44,7 +44,7 @@ class Change(NamedTuple):
 
 
 _MILLIS, _MICROS = pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC")
-_NO_WORDS = pa.array([], pa.string())
+_NO_WORDS = pa.nulls(0, pa.string())  # pa.array() imports pandas where it is installed
 _EMPTY = Change(0, 0, "", *[None] * 12)
 
 

@@ -74,11 +74,12 @@ def _texts_of(prefix: str, numbers: Sequence[tuple[IntArray, int]], valid: Any) 
 
 def _write(left: Any, texts: Any) -> None:
     """Add the digits of numbers to the last rows of texts of zeros."""
+    highest = int(left.max(initial=0))
     row = len(texts)
-    while left.any():
-        if left.dtype == np.uint64 and left.max() < 2**32:
+    while highest:
+        if left.dtype == np.uint64 and highest < 2**32:
             left = left.astype(np.uint32)  # dividing these is far cheaper
         row -= 1
         more = left // 10
         texts[row] += (left - more * 10).astype(np.uint8)
-        left = more
+        left, highest = more, highest // 10

@@ -31,11 +31,6 @@ def test_a_large_partition_is_split_evenly() -> None:
     ]
 
 
-def test_a_partition_that_cannot_be_split_is_one_chunk_however_large() -> None:
-    planned = range_of({"t": [250, 0, 40]})
-    assert cut_range(planned, 100, split=False) == [OffsetRange("t", 0, 0, 250), OffsetRange("t", 2, 0, 40)]
-
-
 def test_a_thousand_small_topics_share_a_few_tasks() -> None:
     chunks = cut_range(range_of({f"t{number:04d}": [10] for number in range(1000)}), 2500)
     groups = group_chunks(chunks, 4, 2500)
