@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run each batch as one Spark application, submitted through the Spark provider's hook."""
+"""Run each batch as one Spark application.
+
+Where a connection names Spark, the Spark provider's hook submits it. Without one Spark is a process of this machine,
+as the inline engine is: to load Airflow for its hook would take as long as Spark itself.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,7 @@ from airflow_provider_cdc.engine.cache import cache_folder, writing
 from airflow_provider_cdc.engine.class_archive import ClassArchive, class_archive
 from airflow_provider_cdc.engine.jars import SPARK_LOCK, fetch, jar_cache
 from airflow_provider_cdc.engine.java import JavaNotFound, find_java
+from airflow_provider_cdc.engine.process import run_process
 from airflow_provider_cdc.engine.task import (
     LAST_LINES,
     EngineTask,
@@ -80,11 +85,34 @@ def run_spark(task: EngineTask, settings: SparkSettings) -> Result:
         properties = _properties_file(task, target)
         environment.pop(SECRETS_VARIABLE)
     archive = None if cluster else _class_archive(task, environment)
-    hook = _hook(task, settings, target, properties, forward, archive)
-    problem = _submit(hook, task, environment)
+    conf = _conf(task, settings, target, archive)
+    if settings.connection is None:
+        code = run_process(task, _command(task, target, conf), environment, _without_noise(forward))
+    else:
+        problem = _submit(_hook(task, settings, target, properties, forward, conf), task, environment)
+        code = 1 if problem else 0
+        if problem and not last:
+            last.append(problem)
     if archive is not None:
-        archive.ended(well=not problem)
-    return read_result(task, [*last, *([problem] if problem and not last else [])], 1 if problem else 0)
+        archive.ended(well=code == 0)
+    return read_result(task, list(last), code)
+
+
+def _command(task: EngineTask, target: SparkTarget, conf: Mapping[str, str]) -> list[str]:
+    """Return the command of a driver on this machine; secrets are in its environment."""
+    stated = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    application = [str(task.payload.main), str(task.job), str(task.result)]
+    return [_binary(target), "--master", target.master, *stated, "--name", f"airflow-cdc {task.name}", *application]
+
+
+def _without_noise(forward: Callable[[str], None]) -> Callable[[str], None]:
+    """Drop a line of Java about its own modules, and empty ones."""
+
+    def forward_others(line: str) -> None:
+        if line.strip() and not line.startswith("WARNING: Using incubator modules"):
+            forward(line)
+
+    return forward_others
 
 
 def local_cores(master: str) -> int:
@@ -208,7 +236,7 @@ def _hook(
     target: SparkTarget,
     properties: str | None,
     forward: Callable[[str], None],
-    archive: ClassArchive | None,
+    conf: dict[str, str],
 ) -> Any:
     """Return the provider's hook, bound to the resolved master: without a connection it would take YARN."""
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
@@ -223,14 +251,14 @@ def _hook(
     class Hook(SparkSubmitHook):
         """Write to the batch's log and use the resolved connection."""
 
-        log = _logger(forward)  # type: ignore[assignment]
+        log = _logger(_without_noise(forward))  # type: ignore[assignment]
 
         @classmethod
         def get_connection(cls, conn_id: str) -> Connection:
             return resolved
 
     return Hook(
-        conf=_conf(task, settings, target, archive),
+        conf=conf,
         conn_id=resolved.conn_id,
         py_files=None if _in_one_process(target) else str(task.payload.archive),
         name=f"airflow-cdc {task.name}",
@@ -271,7 +299,7 @@ def _logger(forward: Callable[[str], None]) -> logging.Logger:
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             line = record.getMessage().rstrip()
-            if line and not line.startswith(("Spark-Submit cmd", "WARNING: Using incubator modules")):
+            if not line.startswith("Spark-Submit cmd"):
                 forward(line)
 
     logger.addHandler(Handler())
