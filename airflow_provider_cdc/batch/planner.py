@@ -124,7 +124,7 @@ def propose_batch(
     topics = pipeline.source.data_topics(list(planned.end))
     settle = partial(_settled, pipeline, log, topics)
     whole = settle(planned)
-    most = most_records(pipeline)
+    most = most_records(pipeline, row_records(whole, topics))
     if most is None or again:
         return whole
     return first_part(
@@ -178,7 +178,8 @@ def plan_batch(
     )
     if proposal.empty:
         return ledger.commit(lease, batch.seq, empty_result(pipeline.name, batch.seq))
-    most, records = most_records(pipeline), row_records(proposal, pipeline.source.data_topics(list(proposal.end)))
+    records = row_records(proposal, pipeline.source.data_topics(list(proposal.end)))
+    most = most_records(pipeline, records)
     if most is not None and records > most and not again:
         say(
             f"batch {batch.seq} reads {records} records, more than policy.batch_records ({most}): they came into the "

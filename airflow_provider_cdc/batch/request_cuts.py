@@ -13,21 +13,29 @@ from datetime import UTC, datetime
 
 from airflow_provider_cdc.batch.source_log import SourceLog
 from airflow_provider_cdc.core.config import CdcPipeline
+from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.offsets import Offsets
 from airflow_provider_cdc.core.plan.ranges import Range
 
-_ONE_MACHINE = 4_000_000  # of one table: a task needs about 1.2 GB for them (design/performance)
+_BY_KEY = 12_000_000  # of one table that is split by key: the largest process needs about 1 GB (design/performance)
+_IN_ONE_TASK = 4_000_000  # of formats ordered by clock, whose tables are never split: about 1.2 GB
 
 
-def most_records(pipeline: CdcPipeline) -> int | None:
+def most_records(pipeline: CdcPipeline, records: int) -> int | None:
     """Return how many records of rows a batch should have at most, None for any number.
 
-    A cluster has more memory than one machine, and pays more for each further batch.
+    A cluster has more memory than one machine. Each further batch costs more: it merges into what the others wrote.
+
+    :param records: of the request; the format is opened only where it matters.
     """
     if pipeline.policy.batch_records is not None:
         return pipeline.policy.batch_records
-    one_machine = pipeline.policy.engine == "inline" or pipeline.spark.connection is None
-    return _ONE_MACHINE if one_machine else None
+    if pipeline.policy.engine != "inline" and pipeline.spark.connection is not None:
+        return None
+    if records <= _IN_ONE_TASK:
+        return _IN_ONE_TASK
+    by_clock = open_format(pipeline.source.format, pipeline.source.options).order == "clock"
+    return _IN_ONE_TASK if by_clock else _BY_KEY
 
 
 def first_part(

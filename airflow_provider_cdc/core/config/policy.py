@@ -74,7 +74,8 @@ class RunPolicy:
     :param on_truncate: ``apply``, ``ignore``, ``fail`` the batch, or ``ask``.
     :param ddl_grace_seconds: seconds that a table waits for a schema change its rows announce, before it is parked.
     :param batch_records: records of rows from which a request becomes a sequence of batches, each of about so many at
-        most; None means 4,000,000 on one machine and any number on a cluster.
+        most; None means any number on a cluster, and on one machine 12,000,000, or 4,000,000 of formats ordered by
+        clock.
     :param chunk_records: records one landing task reads.
     :param apply_bytes: bytes of row images of one table that a task holds at once; more are converted and written in
         pieces.
