@@ -67,6 +67,10 @@ class Figures:
         """Return every (case, contestant)."""
         return self._cells.keys()
 
+    def marginals(self) -> list[dict[str, Any]]:
+        """Return what a change costs in batches of more and more of them (:func:`marginals`)."""
+        return marginals(self._cells.values())
+
     def value(self, case: str, who: str, name: str) -> float | None:
         cell = self._cells.get((case, who))
         return None if cell is None else cell.get(name)
@@ -139,9 +143,16 @@ def _scale(figures: Figures) -> list[Target]:
         if case.startswith("10000 tables") and case.endswith(", empty"):
             result.append(Target(f"{case}: {who}, CPU", figures.value(case, who, "cpu"), 60, unit="s"))
         if _SIZE.fullmatch(case) or case.startswith(("10000 tables", "snapshot of ")):
-            largest, limit = figures.value(case, who, "largest"), 2 if case.startswith("10000") else 1.5
+            largest, limit = figures.value(case, who, "largest"), 2 if case.startswith("10000 ") else 1.5
             text = f"{case}: {who}, memory of the largest process"
             result.append(Target(text, None if largest is None else largest / 1e9, limit, unit="GB"))
+    costs: dict[str, list[float]] = {}
+    for one in figures.marginals():
+        costs.setdefault(one["who"], []).append(one["microseconds"])
+    for who, each in costs.items():
+        if len(each) > 1:
+            text = f"changes at once: {who}, marginal cost of the dearest size against the cheapest"
+            result.append(Target(text, max(each) / min(each), 1.15))
     return result
 
 
