@@ -283,7 +283,8 @@ def _marked(rows: pa.Table, *, older: bool, late: bool = False) -> pa.Table:
 
 
 def _not_older(rows: pa.Table) -> pa.Table:
-    return rows.filter(pc.invert(rows.column("older")))
+    older = rows.column("older")
+    return rows.filter(pc.invert(older)) if pc.any(older).as_py() else rows  # else all images would be copied
 
 
 def _unknown(fresh: pa.Table, before: pa.Table, wire: Format) -> pa.Table:
