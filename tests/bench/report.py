@@ -151,7 +151,7 @@ def _scale(figures: Figures) -> list[Target]:
         costs.setdefault(one["who"], []).append(one["microseconds"])
     for who, each in costs.items():
         if len(each) > 1:
-            text = f"changes at once: {who}, marginal cost of the dearest size against the cheapest"
+            text = f"changes at once: {who}, highest marginal cost of a size against the lowest"
             result.append(Target(text, max(each) / min(each), 1.15))
     return result
 
