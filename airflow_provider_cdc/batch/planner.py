@@ -122,7 +122,7 @@ def propose_batch(
     if planned.empty:
         return planned
     topics = pipeline.source.data_topics(list(planned.end))
-    settle = partial(_settled, pipeline, log, topics)
+    settle = _settling(pipeline, log, topics)
     whole = settle(planned)
     most = most_records(pipeline, row_records(whole, topics))
     if most is None or again:
@@ -137,16 +137,16 @@ def propose_batch(
     )
 
 
-def _settled(pipeline: CdcPipeline, log: SourceLog, topics: Sequence[str], planned: Range) -> Range:
-    """Return a range that ends where no group of records is open.
+def _settling(pipeline: CdcPipeline, log: SourceLog, topics: Sequence[str]) -> Callable[[Range], Range]:
+    """Return what moves the ends of a range back to where no group of records is open.
 
     :param topics: topics with rows.
     """
     from airflow_provider_cdc.core.formats.registry import is_planned_unopened
 
     if is_planned_unopened(pipeline.source.format, pipeline.source.options):
-        return planned
-    return end_between_groups(planned, log, _format(pipeline), topics)
+        return lambda planned: planned
+    return partial(end_between_groups, log=log, fmt=_format(pipeline), topics=topics)
 
 
 def plan_batch(

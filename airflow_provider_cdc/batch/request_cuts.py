@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 
 from airflow_provider_cdc.batch.source_log import SourceLog
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.offsets import Offsets
 from airflow_provider_cdc.core.plan.ranges import Range
 
@@ -28,6 +27,8 @@ def most_records(pipeline: CdcPipeline, records: int) -> int | None:
 
     :param records: of the request; the format is opened only where it matters.
     """
+    from airflow_provider_cdc.core.formats.registry import open_format
+
     if pipeline.policy.batch_records is not None:
         return pipeline.policy.batch_records
     if pipeline.policy.engine != "inline" and pipeline.spark.connection is not None:

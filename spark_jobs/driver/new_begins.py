@@ -386,11 +386,11 @@ def _with_candidates(
     """
     candidates = {number for number, (known, stretch) in enumerate(doubtful) if known.next or stretch.falls}
     by_partition: dict[str, list[int]] = {}
-    for number, (_, stretch) in enumerate(doubtful):
-        if number not in candidates:
-            by_partition.setdefault(stretch.partition_key, []).append(number)
-    if by_partition:
-        low, high = min(stretch.low for _, stretch in doubtful), max(stretch.high for _, stretch in doubtful)
+    looked_at = [(number, stretch) for number, (_, stretch) in enumerate(doubtful) if number not in candidates]
+    for number, stretch in looked_at:
+        by_partition.setdefault(stretch.partition_key, []).append(number)
+    if looked_at:
+        low, high = min(stretch.low for _, stretch in looked_at), max(stretch.high for _, stretch in looked_at)
         for records in _columns_between(landed, storage, low, high):
             for partition_key, mine in _each_partition(records):
                 for number in by_partition.get(partition_key, ()):

@@ -50,6 +50,31 @@ def test_images_with_the_key_are_those_before_deletes_and_after_others(deletes: 
     assert image.at(np.arange(100)).to_pylist() == [f"{row:0100d}" for row in reversed(range(100))]
 
 
+@pytest.mark.parametrize("pieces", [1, 3])
+@pytest.mark.parametrize("falling", [False, True])
+def test_images_in_memory_are_chosen_for_any_rows_in_any_order(pieces: int, falling: bool) -> None:
+    count = 30
+    ops = ["delete" if row % 4 == 0 else "update" for row in range(count)]
+    size = count // pieces
+    columns = {
+        "topic": ["t"] * count,
+        "partition": [0] * count,
+        "offset": list(range(count)),
+        "index": [0] * count,
+        "op": ops,
+        "position": [f"{count - row if falling else row:08d}" for row in range(count)],
+        "before": [f"before {row}" for row in range(count)],  # updates have one, too
+        "after": [None if op == "delete" else f"after {row}" for row, op in enumerate(ops)],
+    }
+    whole = pa.table(columns)
+    changes = Changes(pa.concat_tables([whole.slice(start, size) for start in range(0, count, size)]))
+    expected = [f"{'before' if op == 'delete' else 'after'} {row}" for row, op in enumerate(ops)]
+    if falling:
+        expected.reverse()
+    for rows in (np.arange(count), np.arange(5, 20), np.array([0, 4, 7, 8, 29]), np.array([1, 2, 3]), np.arange(0)):
+        assert changes.image(KEY).at(rows).to_pylist() == [expected[row] for row in rows]
+
+
 @pytest.mark.parametrize("op", ["delete", "insert"])
 def test_images_with_the_key_are_read_in_portions_of_bounded_size(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ordered_changes, "PORTION_BYTES", 2_000)
