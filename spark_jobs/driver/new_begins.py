@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 import pyarrow as pa
@@ -43,6 +43,8 @@ from spark_jobs.lake.storage import Storage
 from spark_jobs.lake.stretches import RECORD_COLUMNS, Stretch, record_documents
 
 _ANY = "~"  # above every position
+_RECORDS = pa.schema([CHANGE_SCHEMA.field(name) for name in RECORD_COLUMNS])
+_AT_ONCE = 10_000  # records as objects
 
 
 def new_begins(landed: LandReport, generations: Generations, storage: Storage) -> list[Begin]:
@@ -55,22 +57,19 @@ def new_begins(landed: LandReport, generations: Generations, storage: Storage) -
     :param generations: after the batches before, with those of the batch's first records that were found so far.
     """
     shown = by_generation(landed)
-    doubtful = _with_candidates(landed, storage, list(_doubtful(shown, generations)))
+    records = _Records([landed], storage)
     begins: dict[str, Begin] = {}
-    if doubtful:
-        records = _records(landed, storage, doubtful)
-        for known, stretch in doubtful:
-            if stretch.partition_key not in begins:
-                inside = [
-                    record
-                    for record in records.get(stretch.partition_key, ())
-                    if stretch.start <= record["offset"] <= stretch.end
-                    and generation_of(record["position"]) == generation_of(stretch.high)
-                    and record["position"] < known.below(stretch)
-                ]
-                first = known.first_of(inside)
-                if first is not None:
-                    begins[stretch.partition_key] = _begin(stretch.partition_key, *first, known, generations, shown)
+    for known, stretch in _with_candidates(landed, storage, list(_doubtful(shown, generations))):
+        if stretch.partition_key in begins:
+            continue  # all that its partition has from there on is of another log
+        below = known.below(stretch)
+        first = known.first_of(
+            record
+            for record in records.between(stretch.partition_key, stretch.start, stretch.end, stretch.low, below)
+            if generation_of(record["position"]) == generation_of(stretch.high) and record["position"] < below
+        )
+        if first is not None:
+            begins[stretch.partition_key] = _begin(stretch.partition_key, *first, known, generations, shown)
     for begin in _statements_of_snapshots(landed, generations, list(begins.values())):
         if begin.partition_key not in begins or begin.offset < begins[begin.partition_key].offset:
             begins[begin.partition_key] = begin
@@ -101,6 +100,7 @@ def next_log_behind(
     :param since: the batches from the first that read one of them on.
     :param before: after the batches before those.
     """
+    records = _Records([repaired, *since], storage)
     for number, shown in by_generation(repaired).items():
         marks = before.all[number].marks if number < len(before.all) else Marks()
         read = [stretch for one in since for stretch in by_generation(one).get(number, Shown()).stretches]
@@ -114,13 +114,13 @@ def next_log_behind(
             doubtful, known, start = _doubtful_behind(own, behind, known)
             if not doubtful:
                 continue
-            records = [
+            low, below = min(one.low for _, one in doubtful), max(reached.below(one) for reached, one in doubtful)
+            first = known.first_of(
                 record
-                for report in (repaired, *since)
-                for record in _records(report, storage, doubtful).get(partition_key, ())
-                if record["offset"] >= start and generation_of(record["position"]) == number
-            ]
-            first = known.first_of(sorted(records, key=lambda record: (record["offset"], record["index"])))
+                for start, end in _windows([*own, *behind], start)
+                for record in records.between(partition_key, start, end, low, below)
+                if generation_of(record["position"]) == number
+            )
             if first is not None:
                 return first[0]
     return None
@@ -405,14 +405,13 @@ def _columns_between(landed: LandReport, storage: Storage, low: str, high: str) 
 
     :param low: lowest position of the span, ``high`` the highest.
     """
-    schema = pa.schema([CHANGE_SCHEMA.field(name) for name in RECORD_COLUMNS])
     streamed = [record for record in landed.statements if record["op"] != "snapshot"]
     if streamed:
-        yield pa.Table.from_pylist(streamed, schema)
+        yield pa.Table.from_pylist(streamed, _RECORDS)
     for _, groups in groupby(landed.groups, key=lambda group: (group.file, group.row_group)):
         there = [one for one in groups if one.database and one.min_position <= high and one.max_position >= low]
         if there:
-            yield read_groups(storage, there, RECORD_COLUMNS).cast(schema)
+            yield read_groups(storage, there, RECORD_COLUMNS).cast(_RECORDS)
 
 
 def _each_partition(records: pa.Table) -> Iterator[tuple[str, pa.Table]]:
@@ -440,26 +439,72 @@ def _inside(records: pa.Table, stretch: Stretch) -> pa.Table:
     return records.filter((pc.field("offset") >= stretch.start) & (pc.field("offset") <= stretch.end))
 
 
-def _records(
-    landed: LandReport, storage: Storage, doubtful: list[tuple[_Known, Stretch]]
-) -> dict[str, list[dict[str, Any]]]:
-    """Return the records, by partition and in offset order, that stand as low as those in doubt."""
-    below = max(known.below(stretch) for known, stretch in doubtful)
-    low = min(stretch.low for _, stretch in doubtful)
-    partition_keys = {stretch.partition_key for _, stretch in doubtful}
-    partitions = pa.array(sorted({stretch.partition for _, stretch in doubtful}), pa.int32())
-    candidates = [record for record in landed.statements if record["op"] != "snapshot"]
-    for group in landed.groups:
-        if group.database and group.min_position <= below and group.max_position >= low:
-            rows = read_groups(storage, [group], RECORD_COLUMNS)
-            mine = pc.is_in(rows.column("partition"), partitions)
-            candidates += record_documents(rows.filter(pc.and_(mine, pc.less_equal(rows.column("position"), below))))
-    by_partition: dict[str, list[dict[str, Any]]] = {}
-    for record in sorted(candidates, key=lambda record: (record["offset"], record["index"])):
-        partition_key = f"{record['topic']}/{record['partition']}"
-        if partition_key in partition_keys and record["position"] is not None:
-            by_partition.setdefault(partition_key, []).append(record)
-    return by_partition
+class _Records:
+    """Read landed records in offset order, some at a time: as objects they are far larger than their rows.
+
+    :param reports: what was landed.
+    """
+
+    def __init__(self, reports: Sequence[LandReport], storage: Storage) -> None:
+        self._reports = reports
+        self._storage = storage
+        # rows of a file -> partition -> its first and last offset: nothing is read twice that has none of a partition
+        self._spans: dict[tuple[str, int, int], dict[str, tuple[int, int]]] = {}
+
+    def between(self, partition_key: str, start: int, end: int, low: str, below: str) -> Iterator[dict[str, Any]]:
+        """Yield the records of a partition.
+
+        :param start: first offset, ``end`` the last.
+        :param low: row groups whose positions are all lower are left out.
+        :param below: records with a higher position are left out.
+        """
+        topic, _, partition = partition_key.rpartition("/")
+        mine = (pc.field("topic") == topic) & (pc.field("partition") == int(partition))
+        mine &= (pc.field("offset") >= start) & (pc.field("offset") <= end) & (pc.field("position") <= below)
+        groups = self._groups(partition_key, start, end, low, below)
+        tables = [table for one in chain([self._statements()], groups) if (table := one.filter(mine)).num_rows]
+        if tables:
+            records = pa.concat_tables(tables).sort_by([("offset", "ascending"), ("index", "ascending")])
+            for batch in records.to_batches(max_chunksize=_AT_ONCE):
+                yield from record_documents(pa.Table.from_batches([batch]))
+
+    def _statements(self) -> pa.Table:
+        statements = [one for report in self._reports for one in report.statements if one["op"] != "snapshot"]
+        return pa.Table.from_pylist(statements, _RECORDS)
+
+    def _groups(self, partition_key: str, start: int, end: int, low: str, below: str) -> Iterator[pa.Table]:
+        for group in (group for report in self._reports for group in report.groups):
+            if not group.database or group.min_position > below or group.max_position < low:
+                continue
+            spans = self._spans.get(group.origin)
+            first, last = (start, end) if spans is None else spans.get(partition_key, (end + 1, end + 1))
+            if first <= end and last >= start:
+                rows = read_groups(self._storage, [group], RECORD_COLUMNS).cast(_RECORDS)
+                if spans is None:
+                    self._spans[group.origin] = _offsets(rows)
+                yield rows
+
+
+def _offsets(records: pa.Table) -> dict[str, tuple[int, int]]:
+    """Return the first and the last offset of each partition."""
+    grouped = records.group_by(["topic", "partition"], use_threads=False)
+    spans = grouped.aggregate([("offset", "min"), ("offset", "max")]).to_pylist()
+    return {f"{one['topic']}/{one['partition']}": (one["offset_min"], one["offset_max"]) for one in spans}
+
+
+def _windows(stretches: Iterable[Stretch], start: int) -> list[tuple[int, int]]:
+    """Return the offsets from which to which stretches reach, those that overlap as one.
+
+    :param start: first offset that is asked for.
+    """
+    windows: list[tuple[int, int]] = []
+    for stretch in sorted(stretches, key=lambda stretch: stretch.start):
+        first, last = max(stretch.start, start), stretch.end
+        if windows and first <= windows[-1][1]:
+            windows[-1] = windows[-1][0], max(windows[-1][1], last)
+        elif first <= last:
+            windows.append((first, last))
+    return windows
 
 
 def _numbers(stretch: Stretch) -> dict[str, int]:

@@ -31,6 +31,7 @@ _SHARED_BYTES = 1 << 20  # in memory: tables with fewer rows than that share row
 _CACHED_BYTES = 64 << 20  # of shared row groups that a process read last
 _COPIED_GROUPS = 64  # of a table: slices of more shared row groups than that would hold too many rows of other tables
 _COMBINED_ROWS = 500_000  # rows without images that lie in one piece
+_IMAGES = ("before", "after")
 _KEPT_PIECES = 4  # row groups whose images a task keeps while it reads them in portions
 
 
@@ -55,6 +56,9 @@ class RowGroup:
     snapshots: list[tuple[str, int]] = field(default_factory=list)
     changes_from: str | None = ""  # there: position of the first row that is of no snapshot, None without any
     image_bytes: int = 0  # of the rows' images in memory
+    before_bytes: int = 0  # of those before the changes
+    # by operation which images its rows have, None where that is not known: then the images have to be read
+    images_of: dict[str, list[str]] | None = None
     min_source_time: int | None = None
     start: int = 0
 
@@ -320,6 +324,8 @@ class LogWriter:
             for group in groups:
                 of_table = rows.slice(group.start, group.rows)
                 group.snapshots, group.changes_from = _snapshots(of_table), _changes_from(of_table)
+        if len(groups) == 1 and groups[0].image_bytes >= _SHARED_BYTES:
+            groups[0].images_of = _images_of(rows)
         if self._described:
             self._describe(names, rows, lengths)
 
@@ -417,10 +423,24 @@ def _groups(
             min_source_time=fact["time_min"],
             start=start,
         )
-        group.image_bytes = sum(rows.column(name).slice(start, group.rows).nbytes for name in ("before", "after"))
+        group.before_bytes, after = (rows.column(name).slice(start, group.rows).nbytes for name in _IMAGES)
+        group.image_bytes = group.before_bytes + after
         groups.append(group)
         start += group.rows
     return groups
+
+
+def _images_of(rows: pa.Table) -> dict[str, list[str]] | None:
+    """Return which images the rows of each operation have, None where rows of one operation differ."""
+    there = {name: pc.is_valid(rows.column(name)) for name in _IMAGES}
+    by_op = pa.table({"op": rows.column("op").cast(pa.string()), **there}).group_by("op", use_threads=False)
+    extremes = [(name, extreme) for name in _IMAGES for extreme in ("min", "max")]
+    images: dict[str, list[str]] = {}
+    for one in by_op.aggregate(extremes).to_pylist():
+        if one["op"] is None or any(one[f"{name}_min"] != one[f"{name}_max"] for name in _IMAGES):
+            return None
+        images[one["op"]] = [name for name in _IMAGES if one[f"{name}_min"]]
+    return images
 
 
 def _snapshots(rows: pa.Table) -> list[tuple[str, int]]:
@@ -454,11 +474,16 @@ def read_groups(
 
 
 def _each_group(
-    storage: Storage, groups: Sequence[RowGroup], columns: Sequence[str], before_of: Sequence[str] | None = None
+    storage: Storage,
+    groups: Sequence[RowGroup],
+    columns: Sequence[str],
+    before_of: Sequence[str] | None = None,
+    unread: Sequence[str] = (),
 ) -> Iterator[tuple[RowGroup, pa.Table]]:
     """Read row groups: files, and row groups of a file, by their first position.
 
     :param before_of: as of :func:`read_groups`.
+    :param unread: images that are not read of row groups that state which rows have them.
     """
     by_file: dict[str, list[RowGroup]] = {}
     for group in sorted(groups, key=lambda group: (group.min_position, group.row_group)):
@@ -467,7 +492,8 @@ def _each_group(
     for name, of_file in by_file.items():
         with _RowGroupReader(storage, name) as reader:
             for group in of_file:
-                yield group, reader.read(group, columns, before_of, copied=copied)
+                names = columns if group.images_of is None else [name for name in columns if name not in unread]
+                yield group, reader.read(group, names, before_of, copied=copied)
 
 
 class _RowGroupReader:
@@ -615,10 +641,13 @@ class StoredImages:
         self._read: dict[int, pa.Array] = {}  # the last pieces
         self.nbytes = 0
 
-    def add(self, group: RowGroup, images: pa.ChunkedArray) -> None:
-        """Note a row group that was read."""
+    def add(self, group: RowGroup, size: int) -> None:
+        """Note a row group.
+
+        :param size: bytes of its images in memory.
+        """
         self._groups.append(group)
-        self.nbytes += images.nbytes
+        self.nbytes += size
 
     @property
     def lengths(self) -> IntArray:
@@ -652,16 +681,14 @@ def read_without_images(
     :param images: takes where they are stored.
     """
     tables, small = [], list[pa.Table]()
-    for group, rows in _each_group(storage, groups, columns):
-        start = int(next(iter(images.values())).lengths.sum())
-        table = rows.drop_columns(list(images))
+    for group, rows in _each_group(storage, groups, columns, unread=list(images)):
+        start, known = int(next(iter(images.values())).lengths.sum()), group.images_of is not None
+        table = rows if known else rows.drop_columns(list(images))
         table = table.append_column(STORED_ROW, pa.array(np.arange(start, start + rows.num_rows)))
+        sizes = {"before": group.before_bytes, "after": group.image_bytes - group.before_bytes}
         for name, stored in images.items():
-            stored.add(group, rows.column(name))
-        if before_of is not None:
-            rows = _only_before(rows, before_of)
-        for name in images:
-            table = table.append_column(has(name), pc.is_valid(rows.column(name)))
+            stored.add(group, sizes[name] if known else rows.column(name).nbytes)
+            table = table.append_column(has(name), _there(group, rows, name, before_of))
         small.append(table)
         if sum(part.num_rows for part in small) >= _COMBINED_ROWS:
             tables.append(_combined(small))
@@ -669,6 +696,18 @@ def read_without_images(
     if small:
         tables.append(_combined(small))
     return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _there(group: RowGroup, rows: pa.Table, name: str, before_of: Sequence[str] | None) -> pa.ChunkedArray:
+    """Return which rows of a row group have an image that counts."""
+    counts = before_of if name == "before" else None
+    ops = rows.column("op").cast(pa.string())
+    if name not in rows.column_names:
+        having = [op for op, images in (group.images_of or {}).items() if name in images]
+        there = pa.array([op for op in having if counts is None or op in counts], pa.string())
+        return pc.is_in(ops, there)
+    valid = pc.is_valid(rows.column(name))
+    return valid if counts is None else pc.and_(valid, pc.is_in(ops, pa.array(counts, pa.string())))
 
 
 def _combined(tables: list[pa.Table]) -> pa.Table:

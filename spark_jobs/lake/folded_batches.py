@@ -261,4 +261,6 @@ def _joined_group(first: RowGroup, then: RowGroup) -> RowGroup:
         snapshots=sorted(snapshots.items()),
         changes_from=min((g.changes_from for g in both if g.changes_from is not None), default=None),
         image_bytes=first.image_bytes + then.image_bytes,
+        before_bytes=first.before_bytes + then.before_bytes,
+        images_of=None,
     )

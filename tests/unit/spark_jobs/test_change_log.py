@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from airflow_provider_cdc.core.apply.ordered_changes import has
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from spark_jobs.lake import change_log
-from spark_jobs.lake.change_log import LogWriter, RowGroup, read_groups
+from spark_jobs.lake.change_log import LogWriter, RowGroup, StoredImages, read_groups, read_without_images
 from spark_jobs.lake.storage import Storage
 
 
@@ -210,3 +211,51 @@ def test_a_file_that_is_cut_off_after_it_was_read_is_damaged(tmp_path: Path) -> 
     with pytest.raises(SinkError) as error:
         offsets(storage, groups)
     assert error.value.code == "log.damaged"
+
+
+IMAGES_OF = {"insert": ["after"], "update": ["before", "after"], "delete": ["before"], "truncate": []}
+
+
+def with_images(changes: list[tuple[str, list[str]]], first: int = 0) -> pa.RecordBatch:
+    """Return changes of one table by operation and the images that they have."""
+    rows = batch(["a"] * len(changes), first).to_pylist()
+    for row, (op, images) in zip(rows, changes, strict=True):
+        row |= {"op": op, "before": None, "after": None, **{name: name * 100 for name in images}}
+    return pa.RecordBatch.from_pylist(rows, CHANGE_SCHEMA)
+
+
+@pytest.mark.parametrize("before_of", [None, ["delete"]])
+@pytest.mark.parametrize("exception", [None, ("update", ["after"]), ("delete", [])], ids=str)
+def test_which_rows_have_images_is_known_without_reading_them(
+    exception: tuple[str, list[str]] | None,
+    before_of: list[str] | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(change_log, "_SHARED_BYTES", 1)
+    regular = list(IMAGES_OF.items()) * 3
+    storage, _, first = written(tmp_path, with_images(regular))
+    _, _, second = written(tmp_path, with_images([*regular, *([exception] if exception else [])], 100))
+    assert [group.images_of for group in (*first, *second)] == [IMAGES_OF, None if exception else IMAGES_OF]
+
+    read, real = [], pq.ParquetFile.read_row_group
+    monkeypatch.setattr(
+        pq.ParquetFile,
+        "read_row_group",
+        lambda file, number, columns, **more: read.append(columns) or real(file, number, columns=columns, **more),
+    )
+    images = {name: StoredImages(storage, name) for name in ("before", "after")}
+    columns = ["offset", "op", "before", "after"]
+    rows = read_without_images(storage, [*first, *second], columns, images, before_of=before_of)
+    assert read == [["offset", "op"], columns if exception else ["offset", "op"]]
+    whole = read_groups(storage, [*first, *second], columns, before_of=before_of)
+    for name, stored in images.items():
+        assert rows.column(has(name)).to_pylist() == whole.column(name).is_valid().to_pylist()
+        assert stored.lengths.tolist() == [12, 13 if exception else 12]
+        assert stored.nbytes > 0
+    assert sum(stored.nbytes for stored in images.values()) == sum(g.image_bytes for g in (*first, *second))
+
+
+def test_short_row_groups_do_not_state_which_rows_have_images(tmp_path: Path) -> None:
+    _, _, groups = written(tmp_path, with_images(list(IMAGES_OF.items())))
+    assert [group.images_of for group in groups] == [None]

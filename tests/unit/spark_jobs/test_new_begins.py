@@ -22,7 +22,7 @@ from spark_jobs.lake import stretches
 from spark_jobs.lake.begins import Begin
 from spark_jobs.lake.change_log import LandReport, LogWriter
 from spark_jobs.lake.storage import Storage
-from spark_jobs.lake.stretches import Stretches, greatest_gtids
+from spark_jobs.lake.stretches import Stretches, greatest_gtids, record_documents
 
 A, B = "861d4b0d-e67c-11f1-beee-02fc00000001", "8900a153-e67c-11f1-9de0-02fc00000001"
 
@@ -47,15 +47,20 @@ class Pipeline:
 
     def batch(self, partitions: dict[int, Sequence[At]], pieces: int = 1) -> list[Begin]:
         """Land records behind those before, each partition in so many tasks; return what shows another log."""
+        landed = self.landed(partitions, pieces)
+        seen = new_begins(landed, self.log, self.storage)
+        self.log = Generations.from_document(self.log.after(landed).document())
+        return seen
+
+    def landed(self, partitions: dict[int, Sequence[At]], pieces: int) -> LandReport:
+        """Land records behind those before, each partition in so many tasks."""
         self.seq += 1
         landed = LandReport()
         for partition, records in partitions.items():
             size = -(-len(records) // pieces)
             for start in range(0, len(records), size or 1):
                 self._land(landed, partition, records[start : start + size])
-        seen = new_begins(landed, self.log, self.storage)
-        self.log = Generations.from_document(self.log.after(landed).document())
-        return seen
+        return landed
 
     def _land(self, landed: LandReport, partition: int, records: Sequence[At]) -> None:
         writer = LogWriter(self.storage, f"log/{self.seq}")
@@ -297,6 +302,41 @@ def test_stretches_of_many_files_are_not_read_record_by_record(
     monkeypatch.setattr(module, "record_documents", lambda rows: read.append(rows) or rows.to_pylist())
     assert not pipeline.batch(partitions, pieces=2)
     assert not read
+
+
+@pytest.mark.parametrize("pieces", [1, 6])
+def test_records_behind_a_failover_are_not_read_one_by_one(
+    pieces: int, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them stand below what their partition has shown: millions became objects at once."""
+    read = []
+    monkeypatch.setattr(module, "record_documents", lambda rows: read.append(rows) or record_documents(rows))
+    monkeypatch.setattr(module, "_AT_ONCE", 10, raising=False)
+    old, new = log(A, 1, 100), log(A, 101, 500, file=1, pos=40, time=1_060)
+    seen = pipeline.batch({0: [*old, *new], 1: [*old, *new]}, pieces)
+    assert [(one.partition_key, one.offset) for one in seen] == [("t/0", 100), ("t/1", 100)]
+    assert sum(rows.num_rows for rows in read) <= 2 * 110
+    assert max(rows.num_rows for rows in read) == 10
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_records_are_read_by_partition_offsets_and_positions(seed: int, pipeline: Pipeline) -> None:
+    chance = random.Random(seed)
+    logs = {number: _random_log(chance, 60, first=1, file=3, time=1_000) for number in range(3)}
+    logs[1][::7] = [record._replace(kind="schema", op=None) for record in logs[1][::7]]
+    landed = pipeline.landed(logs, pieces=4)
+    records = module._Records([landed], pipeline.storage)
+    for _ in range(40):
+        partition, (start, end) = chance.randrange(3), sorted(chance.sample(range(60), 2))
+        low, below = sorted(binlog_position(*chance.choice(logs[partition])[:2]) for _ in range(2))
+        read = list(records.between(f"t/{partition}", start, end, low, below))
+        positions = [(n, binlog_position(*record[:2])) for n, record in enumerate(logs[partition])]
+        wanted = [(n, position) for n, position in positions if start <= n <= end and position <= below]
+        # a row group that reaches into the span of positions is read as a whole
+        assert [one for one in wanted if one[1] >= low] == [
+            one for one in ((record["offset"], record["position"]) for record in read) if one[1] >= low
+        ]
+        assert {(record["offset"], record["position"]) for record in read} <= set(wanted)
 
 
 @pytest.mark.parametrize("seed", range(20))
