@@ -331,12 +331,12 @@ def test_records_are_read_by_partition_offsets_and_positions(seed: int, pipeline
         low, below = sorted(binlog_position(*chance.choice(logs[partition])[:2]) for _ in range(2))
         read = list(records.between(f"t/{partition}", start, end, low, below))
         positions = [(n, binlog_position(*record[:2])) for n, record in enumerate(logs[partition])]
-        wanted = [(n, position) for n, position in positions if start <= n <= end and position <= below]
+        expected = [(n, position) for n, position in positions if start <= n <= end and position <= below]
         # a row group that reaches into the span of positions is read as a whole
-        assert [one for one in wanted if one[1] >= low] == [
+        assert [one for one in expected if one[1] >= low] == [
             one for one in ((record["offset"], record["position"]) for record in read) if one[1] >= low
         ]
-        assert {(record["offset"], record["position"]) for record in read} <= set(wanted)
+        assert {(record["offset"], record["position"]) for record in read} <= set(expected)
 
 
 @pytest.mark.parametrize("seed", range(20))
