@@ -136,6 +136,7 @@ class _Reading:
         self._total_offsets = sum(chunk.end - chunk.start for chunk in chunks)
         self._open = {(chunk.topic, chunk.partition): chunk for chunk in chunks}
         self._next = {(chunk.topic, chunk.partition): chunk.start for chunk in chunks}
+        self._finished: list[tuple[str, int]] = []  # since the last messages were taken
         self._paused = list(self._open)[::-1]  # partitions that wait for their turn, the next one last
         self._columns: dict[tuple[str, int], _Columns] = {}
         self._sizes: dict[tuple[str, int], int] = {}  # bytes of values
@@ -218,6 +219,9 @@ class _Reading:
                 self._add(here, records)
             if here in self._open and any(self._ended(event.error(), event, chunk) for event in events):
                 self._finish(here)
+        if self._finished:  # together: each call waits for the client's own thread
+            self._consumer.pause(_partitions(self._finished))
+            self._finished = []
 
     def _add(self, partition: tuple[str, int], messages: list[Any]) -> None:
         values = [message.value() for message in messages]
@@ -243,7 +247,7 @@ class _Reading:
         del self._open[partition]
         if partition in self._paused:  # its records had been fetched before it was paused
             self._paused.remove(partition)
-        self._consumer.pause(_partitions([partition]))
+        self._finished.append(partition)
 
     def _ended(self, problem: Any, message: Any, chunk: OffsetRange) -> bool:
         """Return whether an event says that the chunk is read to its end; raise what makes that impossible."""

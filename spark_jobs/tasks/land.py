@@ -174,7 +174,7 @@ def land(
     try:
         for records in source:
             report.records += len(records)
-            changes = decode_all(fmt, records, reopen)
+            changes = _without_ignored(decode_all(fmt, records, reopen), report)
             if positions is None:
                 changes = begins.fill(changes)
                 stretches.add(changes)
@@ -202,6 +202,15 @@ def land(
 def _finish(writer: LogWriter, report: LandReport) -> None:
     report.groups += writer.close()
     report.descriptions += writer.descriptions
+
+
+def _without_ignored(batch: pa.RecordBatch, report: LandReport) -> pa.RecordBatch:
+    """Count and leave out what a format ignores: each record of a delete may be followed by an empty one."""
+    count = _counts(batch.column("kind")).get("ignored", 0)
+    if not count:
+        return batch
+    report.changes["ignored"] = report.changes.get("ignored", 0) + count
+    return batch.filter(pc.invert(_is(batch.column("kind"), "ignored")))
 
 
 def _take(fmt: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandReport, seq: int) -> None:

@@ -42,6 +42,7 @@ class DataFiles:
         self._file: pq.ParquetWriter | None = None
         self._stream: pa.NativeFile | None = None
         self._held: list[pa.Table] = []
+        self._held_bytes = 0
         self._added: list[AddAction] = []
         self._begin()
 
@@ -53,7 +54,8 @@ class DataFiles:
     def add(self, rows: pa.Table) -> None:
         """Take rows; pieces that are too small for a row group wait for others."""
         self._held.append(rows)
-        if sum(piece.nbytes for piece in self._held) >= PIECE_BYTES:
+        self._held_bytes += rows.nbytes
+        if self._held_bytes >= PIECE_BYTES:
             self._write()
         if self._size >= _FILE_BYTES:
             self._end_file()
@@ -80,7 +82,7 @@ class DataFiles:
 
     def _write(self, *, last: bool = False) -> None:
         """Write what is held as a row group; it is the file's last one, or more may follow."""
-        held, self._held = self._held, []
+        held, size, self._held, self._held_bytes = self._held, self._held_bytes, [], 0
         if not any(piece.num_rows for piece in held):
             return
         rows = held[0] if len(held) == 1 else pa.concat_tables(held)
@@ -96,7 +98,7 @@ class DataFiles:
                 store_schema=False,
             )
         self._file.write_table(rows, row_group_size=rows.num_rows)
-        self._size += rows.nbytes
+        self._size += size
         self._rows += rows.num_rows
         for name in rows.column_names[:_STATISTICS_COLUMNS]:
             self._note(name, rows.column(name))

@@ -7,7 +7,6 @@ costs. The commit is one JSON document; every later one, which depends on what s
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Sequence
@@ -16,6 +15,8 @@ from typing import Any
 import pyarrow as pa
 from deltalake import Schema
 from deltalake.transaction import AddAction
+
+from spark_jobs.lake.storage import json_bytes
 
 _FILE = "_delta_log/00000000000000000000.json"
 
@@ -52,7 +53,7 @@ def first_commit(
         *({"add": _added(file)} for file in added),
         {"txn": {"appId": app, "version": seq}},
     ]
-    return _FILE, "\n".join(map(json.dumps, actions)).encode()
+    return _FILE, b"\n".join(map(json_bytes, actions))
 
 
 def _protocol(schema: pa.Schema) -> dict[str, Any]:

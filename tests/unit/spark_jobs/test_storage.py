@@ -63,3 +63,11 @@ def test_a_document_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     storage.delete_folder("a")
     assert not storage.holds_files("a")
     storage.delete_folder("a")
+
+
+def test_a_document_may_have_half_of_a_surrogate_pair(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    storage.write_json("a.json", {"name": "\ud800", "number": 2**70})
+    assert storage.create_json("b.json", ["\udfff", "ä"])
+    assert storage.read_json("a.json") == {"name": "\ud800", "number": 2**70}
+    assert storage.read_json("b.json") == ["\udfff", "ä"]
