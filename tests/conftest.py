@@ -27,6 +27,7 @@ WORKER = os.environ.get("PYTEST_XDIST_WORKER")
 # Spark takes every core it finds: one process of a parallel run has all tests that start it.
 SPARK_TESTS = (
     "tests/airflow/test_spark_engine.py",
+    "tests/airflow/test_spark_writer_on_s3.py",
     "tests/canal/test_spark.py",
     "tests/histories/test_histories_spark.py",
     "tests/spark/",

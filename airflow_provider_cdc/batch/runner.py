@@ -380,7 +380,16 @@ class _Run:
         paths[0].write_text(json.dumps(job.document()), encoding="utf-8")
         name = f"{job.pipeline} {job.seq}"
         task = EngineTask(
-            *paths, secrets, payload(), name, scratch, self._say, self._stopper, job.session, self._started_application
+            *paths,
+            secrets,
+            payload(),
+            name,
+            scratch,
+            self._say,
+            self._stopper,
+            job.session,
+            self._started_application,
+            session_on_s3=job.session and job.on_s3,
         )
         if self.documents.engine == "inline":
             from airflow_provider_cdc.engine.inline import run_inline

@@ -381,6 +381,11 @@ class JobDocument:
     scratch: str = ""
     version: int = DOCUMENT_VERSION
 
+    @property
+    def on_s3(self) -> bool:
+        """Whether the tables are on S3."""
+        return self.sink_root.startswith(("s3://", "s3a://"))
+
     def for_tasks(self) -> JobDocument:
         """Return the job as tasks get it: what only the driver reads grows with the tables and batches there are."""
         return replace(self, states=[], schema_changes=[], earlier=[])

@@ -25,7 +25,7 @@ from airflow_provider_cdc.core.documents import SECRETS_VARIABLE, Result
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.engine.cache import cache_folder, writing
 from airflow_provider_cdc.engine.class_archive import ClassArchive, class_archive
-from airflow_provider_cdc.engine.jars import SPARK_LOCK, fetch, jar_cache
+from airflow_provider_cdc.engine.jars import S3A_LOCK, SPARK_LOCK, fetch, jar_cache
 from airflow_provider_cdc.engine.java import JavaNotFound, find_java
 from airflow_provider_cdc.engine.process import run_process
 from airflow_provider_cdc.engine.task import (
@@ -40,6 +40,7 @@ from airflow_provider_cdc.hooks.connections import SparkTarget, mask, spark_targ
 _SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 
 # The driver's first line; a driver in a cluster writes it to the cluster's log.
+_SESSION_JARS = ("delta-spark", "spark-sql-kafka")  # who names one of them names all
 _APPLICATION = re.compile(r"Spark application ([\w.-]+)")
 
 _LOGGING = """\
@@ -207,12 +208,24 @@ def _conf(
         conf["spark.driver.bindAddress"] = "127.0.0.1"
         if not task.session:
             conf["spark.python.daemon.module"] = "spark_jobs.workers.daemon"
-    if task.session and not {"spark.jars", "spark.jars.packages"}.intersection(settings.conf):
-        java = find_java().executable
-        with writing(jar_cache()):
-            conf["spark.jars"] = ",".join(str(jar) for jar in fetch(SPARK_LOCK, jar_cache(), java, task.say))
+    stated = {key: _text(value) for key, value in settings.conf.items()}
+    if task.session:
         conf["spark.driver.memory"] = "2g"
-    return {**conf, **{key: _text(value) for key, value in settings.conf.items()}}
+        if jars := _jars(task, stated):
+            stated["spark.jars"] = ",".join(filter(None, [stated.get("spark.jars"), *map(str, jars)]))
+    return {**conf, **stated}
+
+
+def _jars(task: EngineTask, stated: Mapping[str, str]) -> list[Path]:
+    """Return the jars of a session that the settings do not name; an empty ``spark.jars`` says that Spark has all."""
+    if stated.get("spark.jars") == "":
+        return []
+    named = f"{stated.get('spark.jars', '')} {stated.get('spark.jars.packages', '')}"
+    locks = [] if any(name in named for name in _SESSION_JARS) else [SPARK_LOCK]
+    locks += [S3A_LOCK] if task.session_on_s3 and "hadoop-aws" not in named else []
+    java = find_java().executable
+    with writing(jar_cache()):
+        return [jar for lock in locks for jar in fetch(lock, jar_cache(), java, task.say)]
 
 
 def _text(value: object) -> str:

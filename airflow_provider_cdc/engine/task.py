@@ -80,6 +80,7 @@ class EngineTask:
     :param scratch: folder that is removed after the batch.
     :param say: takes one line of progress.
     :param session: the batch needs the jars of the Spark reader or the Spark writer.
+    :param session_on_s3: the Spark writer needs those of S3, too.
     :param on_application: takes the id of the Spark application as soon as it runs.
     """
 
@@ -93,6 +94,7 @@ class EngineTask:
     stopper: Stopper
     session: bool = False
     on_application: Callable[[str], None] = lambda application_id: None
+    session_on_s3: bool = False
 
     def environment(self, **more: str) -> dict[str, str]:
         """Return the environment of a process that runs this task.

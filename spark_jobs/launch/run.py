@@ -37,11 +37,14 @@ def main(arguments: Sequence[str]) -> int:
     from spark_jobs.driver.maintenance import maintain
     from spark_jobs.driver.quarantine_entries import look
     from spark_jobs.driver.run_batch import failed, sync  # has arrays made: only now
+    from spark_jobs.sinks.delta.spark_libraries import demand_libraries
     from spark_jobs.workers.encryption import demand_encryption
 
-    run, stop, session, conf = _inline() if options.inline else _spark(job, spark_secrets)
+    run, stop, session, conf = _inline() if options.inline else _spark(job, secrets, spark_secrets)
     try:
         demand_encryption(conf, secrets)
+        if session is not None:
+            demand_libraries(job, session.sparkContext)
         if job.look is not None:
             result = look(job, secrets)
         elif job.maintenance is not None:
@@ -68,10 +71,10 @@ def _inline() -> _Engine:
     return (lambda function, items: [function(item) for item in items]), (lambda: None), None, {"spark.master": "local"}
 
 
-def _spark(job: Any, secrets: dict[str, str]) -> _Engine:
+def _spark(job: Any, secrets: dict[str, dict[str, str]], properties: dict[str, str]) -> _Engine:
     """Start Spark's bare context: rows never cross to the JVM; only the Spark reader and writer need a session.
 
-    :param secrets: properties that no argument may hold.
+    :param properties: those that no argument may hold.
     """
     from spark_jobs.workers.module_path import prefer_installed
 
@@ -79,8 +82,13 @@ def _spark(job: Any, secrets: dict[str, str]) -> _Engine:
     from pyspark import SparkConf, SparkContext
 
     conf = SparkConf().setIfMissing("spark.app.name", f"airflow-cdc {job.pipeline} {job.seq}")
-    conf.setAll(list(secrets.items()))
+    conf.setAll(list(properties.items()))
     if job.session:
+        from spark_jobs.sinks.delta.spark_libraries import s3a_settings
+
+        if job.on_s3:
+            for key, value in s3a_settings({**job.storage, **secrets.get("storage", {})}).items():
+                conf.setIfMissing(key, value)
         conf.setIfMissing("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
         conf.setIfMissing("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
         conf.setIfMissing("spark.sql.shuffle.partitions", str(max(4, 2 * job.parallelism)))

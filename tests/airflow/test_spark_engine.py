@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,33 @@ def test_the_users_configuration_wins(task: EngineTask) -> None:
     conf = _conf(task, settings, SparkTarget("local[*]", None, {}))
     assert (conf["spark.driver.memory"], conf["spark.ui.enabled"]) == ("3g", "true")
     assert conf["spark.python.worker.reuse"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("stated", "on_s3", "fetched"),
+    [
+        ({}, False, ["delta-spark"]),
+        ({}, True, ["delta-spark", "hadoop-aws"]),
+        ({"spark.jars": "/jars/functions.jar"}, True, ["delta-spark", "hadoop-aws"]),
+        ({"spark.jars": "/jars/delta-spark_4.1_2.13-4.4.0.jar"}, True, ["hadoop-aws"]),
+        ({"spark.jars.packages": "org.apache.hadoop:hadoop-aws:3.4.2"}, True, ["delta-spark"]),
+        ({"spark.jars.packages": "io.delta:delta-spark_4.1_2.13:4.4.0"}, False, []),
+        ({"spark.jars": ""}, True, []),
+    ],
+)
+def test_a_session_gets_the_jars_that_the_settings_lack(
+    stated: dict[str, str], on_s3: bool, fetched: list[str], task: EngineTask
+) -> None:
+    session = replace(task, session=True, session_on_s3=on_s3)
+    conf = _conf(session, SparkSettings(conf=stated), SparkTarget("local[*]", None, {}))
+    jars = conf.get("spark.jars", "").split(",")
+    assert stated.get("spark.jars", "") in conf.get("spark.jars", "")
+    named = stated.get("spark.jars", "")
+    known = ("delta-spark", "hadoop-aws")
+    assert [name for name in known if any(name in jar for jar in jars if jar not in named)] == fetched
+    assert "spark.jars" not in _conf(
+        replace(session, session=False), SparkSettings(), SparkTarget("local[*]", None, {})
+    )
 
 
 def test_secrets_of_a_driver_elsewhere_lie_in_a_file_only_we_can_read(task: EngineTask) -> None:

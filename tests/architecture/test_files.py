@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.engine.jars import SPARK_LOCK, read_lock
+from airflow_provider_cdc.engine.jars import S3A_LOCK, SPARK_LOCK, read_lock
 from tests.architecture.imports import ROOT
 from tests.architecture.test_imports import normal
 
@@ -85,6 +86,9 @@ def test_spark_its_client_and_its_jars_are_of_one_release() -> None:
     jars = {jar.artifact: jar.version for jar in read_lock(SPARK_LOCK)}
     assert jars["spark-sql-kafka-0-10_2.13"] == version
     assert f"delta-spark_{version.rpartition('.')[0]}_2.13" in jars
+    (hadoop,) = [jar.version for jar in read_lock(S3A_LOCK) if jar.artifact == "hadoop-aws"]
+    spark = Path(str(importlib.util.find_spec("pyspark").submodule_search_locations[0]))  # type: ignore[union-attr,index]
+    assert (spark / "jars" / f"hadoop-client-api-{hadoop}.jar").is_file()
 
 
 def test_the_ci_command_can_be_run() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_cdc.engine.jars import SPARK_LOCK, JarError, fetch, read_lock
+from airflow_provider_cdc.engine.jars import S3A_LOCK, SPARK_LOCK, JarError, fetch, read_lock
 from airflow_provider_cdc.engine.jars.__main__ import main
 from airflow_provider_cdc.engine.jars.signatures import PASSWORD, write_truststore
 from airflow_provider_cdc.engine.java import JavaHome, JavaNotFound, find_java
@@ -27,8 +27,8 @@ def lock_file(folder: Path, text: str) -> Path:
     return path
 
 
-def test_both_locks_name_every_jar_once() -> None:
-    for lock in (SPARK_LOCK, LOCK):
+def test_locks_name_every_jar_once() -> None:
+    for lock in (SPARK_LOCK, S3A_LOCK, LOCK):
         jars = read_lock(lock)
         assert len({jar.coordinates for jar in jars}) == len(jars) >= 12
 

@@ -20,10 +20,13 @@ from xml.sax.saxutils import quoteattr
 from airflow_provider_cdc.engine.cache import cache_folder
 from airflow_provider_cdc.engine.jars.signatures import PASSWORD, write_truststore
 
-__all__ = ["SPARK_LOCK", "Jar", "JarError", "cache_folder", "fetch", "jar_cache", "read_lock"]
+__all__ = ["S3A_LOCK", "SPARK_LOCK", "Jar", "JarError", "cache_folder", "fetch", "jar_cache", "read_lock"]
 
 SPARK_LOCK = Path(__file__).parent / "spark.lock"
 """The jars of the Spark reader and the Spark writer."""
+
+S3A_LOCK = Path(__file__).parent / "s3a.lock"
+"""The jars with which the Spark writer reaches S3: a fiftieth of what hadoop-aws itself brings."""
 
 SETTINGS_VARIABLE = "AIRFLOW_CDC_IVY_SETTINGS"
 

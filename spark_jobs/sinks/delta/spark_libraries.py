@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Spark needs to write Delta tables: its libraries, and the settings of Hadoop's client for S3."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from airflow_provider_cdc.core.documents import JobDocument
+from airflow_provider_cdc.core.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+_DELTA = "io.delta.sql.DeltaSparkSessionExtension", "Delta's library (io.delta:delta-spark)"
+_S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem", "Hadoop's client for S3 (org.apache.hadoop:hadoop-aws)"
+_CREDENTIALS = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
+_SETTINGS = {
+    "AWS_ENDPOINT_URL": "endpoint",
+    "AWS_DEFAULT_REGION": "endpoint.region",
+    "AWS_REGION": "endpoint.region",
+    "AWS_ACCESS_KEY_ID": "access.key",
+    "AWS_SECRET_ACCESS_KEY": "secret.key",
+    "AWS_SESSION_TOKEN": "session.token",
+}
+
+
+def s3a_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """Return what storage options mean as properties of Spark; Spark redacts those that are secrets.
+
+    Without a key pair Hadoop's client looks for credentials itself: in the environment, then at the machine's role.
+
+    :param options: storage options in delta-rs' names.
+    """
+    settings = {f"spark.hadoop.fs.s3a.{key}": options[name] for name, key in _SETTINGS.items() if options.get(name)}
+    endpoint = options.get("AWS_ENDPOINT_URL", "")
+    if endpoint:  # delta-rs addresses buckets of a stated endpoint in the path, too
+        settings["spark.hadoop.fs.s3a.path.style.access"] = "true"
+        settings["spark.hadoop.fs.s3a.connection.ssl.enabled"] = str(not endpoint.startswith("http://")).lower()
+    if options.get("AWS_SESSION_TOKEN"):
+        settings["spark.hadoop.fs.s3a.aws.credentials.provider"] = _CREDENTIALS
+    return settings
+
+
+def demand_libraries(job: JobDocument, context: SparkContext) -> None:
+    """Refuse a batch that Spark may have to write, if it lacks a library for that.
+
+    :param context: with a session.
+    :raises ConfigurationError: names what is missing.
+    """
+    writers = {job.policy.writer, *(rule.writer for rule in job.tables.tables.values())}
+    large = any(state.spark_may_write for state in job.states) and job.spark_reaches_sink
+    if "spark" not in writers and not large:
+        return
+    loadable = context._jvm.org.apache.spark.util.Utils.classIsLoadable
+    needed = [_DELTA, *([_S3A] if job.on_s3 else [])]
+    missing = [name for class_name, name in needed if not loadable(class_name)]
+    if missing:
+        error = ConfigurationError([f"spark.conf: Spark lacks {' and '.join(missing)}, which its writer needs"])
+        error.hint = (
+            "leave delta-spark and hadoop-aws out of spark.jars and spark.jars.packages, then both are fetched; "
+            "or name all jars that Spark needs there, or set policy.writer to task"
+        )
+        raise error

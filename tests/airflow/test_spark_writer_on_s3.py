@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Spark writer on S3: nothing is configured but the connection of the store, and `policy.writer`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.airflow.shop import Shop, demand_data, feed, rows, until
+from tests.services.broker import Broker
+from tests.services.s3 import S3
+
+pytestmark = pytest.mark.spark
+
+SECRET = "s3-secret-that-nobody-prints"
+
+
+@pytest.fixture(scope="module")
+def filled() -> Iterator[Broker]:
+    demand_data()
+    with Broker() as running:
+        feed(running, 0, 1)
+        yield running
+
+
+def shop(folder: Path, broker: Broker, **changes: Any) -> Shop:
+    folder.mkdir()
+    return Shop(folder, {"bootstrap.servers": broker.bootstrap}, changes)
+
+
+def ordered(table: list[dict[str, Any]]) -> list[str]:
+    return sorted(json.dumps(row, default=str, sort_keys=True) for row in table)
+
+
+def test_tables_on_s3_are_those_of_the_task_writer(filled: Broker, s3: S3, tmp_path: Path) -> None:
+    bucket = s3.create_bucket("spark-writer")
+    sink = {"root": f"{bucket}/lake", "storage_connection": "store"}
+    ours = shop(tmp_path / "spark", filled, sink=sink, policy={"engine": "spark", "writer": "spark"})
+    extra = {"endpoint_url": s3.endpoint, "region_name": s3.region}
+    connection = {"conn_type": "aws", "login": s3.access_key, "password": SECRET, "extra": extra}
+    ours.environment = {"AIRFLOW_CONN_STORE": json.dumps(connection)}
+    reference = shop(tmp_path / "inline", filled)
+    assert reference.run("sync").code == 0
+
+    verbs = set()
+    for phase in (0, 1):
+        answer = ours.run("sync", "--json", "--until", until(phase))
+        assert answer.code == 0, answer.err[-3000:]
+        assert SECRET not in answer.out + answer.err
+        tables = answer.json["tables"]
+        assert {table["writer"] for table in tables if table["action"]} == {"spark"}
+        verbs |= {table["action"] for table in tables}
+    assert {"create", "merge"} <= verbs
+    located = {(t["database"], t["table"]) for t in ours.run("tables", "--json").json}
+    assert len(located) >= 5
+    for database, table in located:
+        stored = DeltaTable(f"{bucket}/lake/{database}/{table}", storage_options=s3.storage_options)
+        actual = stored.to_pyarrow_table().to_pylist()
+        assert ordered(actual) == ordered(rows(reference.lake, database, table)), f"{database}.{table}"
+
+
+def test_a_session_without_a_library_is_a_mistake_of_the_configuration(filled: Broker, tmp_path: Path) -> None:
+    policy, spark = {"engine": "spark", "writer": "spark"}, {"conf": {"spark.jars": ""}}
+    ours = shop(tmp_path / "bare", filled, policy=policy, spark=spark)
+    answer = ours.run("sync", "--json")
+    assert answer.code == 2, answer.err[-3000:]
+    assert "Spark lacks Delta's library" in answer.json["error"]["message"]
+    assert not answer.json.get("parked")
