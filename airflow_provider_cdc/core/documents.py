@@ -383,7 +383,7 @@ class JobDocument:
 
     @property
     def on_s3(self) -> bool:
-        """Whether the tables are on S3."""
+        """True when the tables are on S3."""
         return self.sink_root.startswith(("s3://", "s3a://"))
 
     def for_tasks(self) -> JobDocument:

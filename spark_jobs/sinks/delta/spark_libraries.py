@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Spark needs to write Delta tables: its libraries, and the settings of Hadoop's client for S3."""
+"""Give Spark what it needs to write Delta tables: check its libraries, set up Hadoop's client for S3."""
 
 from __future__ import annotations
 
