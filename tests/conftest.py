@@ -31,7 +31,7 @@ SPARK_TESTS = (
     "tests/canal/test_spark.py",
     "tests/histories/test_histories_spark.py",
     "tests/spark/",
-    "tests/system/test_kills.py",
+    "tests/system/test_kills_with_spark.py",
     "tests/system/test_repeat.py",
     "tests/system/test_walk.py",
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A broker for each file of tests, in it topics and a pipeline for each test."""
+"""A broker for each file of tests, in it topics and a pipeline for each test; brokers for batches of all there is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.airflow.shop import demand_data
 from tests.services.broker import Broker
 from tests.system.pipeline_site import PipelineSite
-from tests.system.site import Site, source
+from tests.system.site import Site, feed, source
 
 
 @pytest.fixture(scope="module")
@@ -30,3 +30,20 @@ def shop(kafka: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Pipel
     created = PipelineSite(site, kafka, prefix)
     created.feed(0)
     return created
+
+
+@pytest.fixture
+def empty() -> Iterator[Broker]:
+    """Return a broker of its own: what is in it is what a batch takes."""
+    demand_data()
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def filled() -> Iterator[Broker]:
+    """Return a broker with the shop's first phase."""
+    demand_data()
+    with Broker() as running:
+        feed(running, 0, 0)
+        yield running

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kill -9 of any process of a batch on Spark at any moment, then the same command again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.services.broker import Broker
+from tests.system.killing import spark_kills, staged_kills
+from tests.system.site import feed
+from tests.system.trials import assert_kills_met_batches, left, ordeal, site_of, trials
+
+pytestmark = [pytest.mark.system, pytest.mark.spark]
+
+
+def test_kills_with_spark(empty: Broker, tmp_path: Path) -> None:
+    hits = trials([(site_of(tmp_path / "s", empty, "spark"), spark_kills(3))], empty, first=1)
+    assert_kills_met_batches(hits, 3)
+
+
+def test_kills_between_staging_and_merge_of_the_spark_writer(filled: Broker, tmp_path: Path) -> None:
+    # key buckets are staged too, in folders of their own
+    site = site_of(tmp_path / "w", filled, "spark", writer="spark", bucket_rows=50)
+    hits = ordeal(site, 0, 1, staged_kills(5))
+    assert_kills_met_batches(hits, 2)
+    assert left(site) == []
+
+
+def test_kills_where_the_writer_follows_from_what_a_merge_touches(empty: Broker, tmp_path: Path) -> None:
+    site = site_of(tmp_path / "c", empty, "spark", spark_writer_bytes=1, bucket_rows=50)
+    for phase in (0, 1):  # the second batch merges first: the next ones start Spark with its writer
+        feed(empty, phase, phase)
+        assert {table.get("writer") for table in site.sync().json["tables"]} <= {"task", None}
+    feed(empty, 2, 2)
+    hits = ordeal(site, 2, 3, staged_kills(6))
+    assert_kills_met_batches(hits, 2)
+    logs = [log for log in site.lake.rglob("_delta_log") if "_cdc" not in log.parts]
+    commits = [entry for log in logs for entry in DeltaTable(str(log.parent)).history()]
+    writers = [json.loads(text)["writer"] for entry in commits if (text := entry.get("userMetadata"))]
+    assert writers and all(one["name"] == "spark" and "the merge touches" in one["reason"] for one in writers)
+    assert left(site) == []

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Take sites through kills: batch after batch, each killed and run again, with nothing to be seen of it afterwards."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+
+from tests.airflow.shop import PHASES
+from tests.services.broker import Broker
+from tests.system import processes
+from tests.system.killing import Executioner, Hit, Kill
+from tests.system.site import Site, error_of, feed
+from tests.system.verdict import doubled_commits, ledger_faults, unequal
+
+LEASE_SECONDS = 5
+
+
+def site_of(folder: Path, broker: Broker, engine: str, **policy: object) -> Site:
+    """Return a pipeline of its own in a folder."""
+    folder.mkdir(exist_ok=True)
+    site = Site(folder, {"bootstrap.servers": broker.bootstrap})
+    site.changes = {"policy": {"engine": engine, "lease_seconds": LEASE_SECONDS, **policy}}
+    if engine == "spark":
+        site.changes["spark"] = {"connection": "two"}
+        site.environment = {"AIRFLOW_CONN_TWO": '{"conn_type": "spark", "host": "local[2]"}'}
+    return site
+
+
+def ordeal(site: Site, phase: int, batches: int, planned: list[Kill]) -> list[Hit]:
+    """Carry out one batch through kills, and demand that nothing of them is to be seen afterwards."""
+    hits = []
+    for kill in planned:
+        hit = Executioner(site, phase).carry_out(kill)
+        hits += [hit] if hit else []
+        print(f"{site.folder.name} phase {phase}: {hit or f'done in spite of {kill}'}", flush=True)
+    died = time.monotonic()
+    last, before = site.sync_patiently()
+    description = f"phase {phase}, {[(hit.kill, hit.reached) for hit in hits]}"
+    assert last.code == 0, f"{description}: {last.err[-1500:]}"
+    assert last.json["status"] in ("done", "nothing_to_do"), description
+    print(f"  repeat: {time.monotonic() - died:.1f} s, {len(before)} times asked to wait", flush=True)
+    assert {error_of(answer)["code"] for answer in before} <= {
+        "ledger.busy",
+        "ledger.lease_lost",
+        "sink.commit_conflict",
+        "sink.write_failed",
+    }, description
+    assert unequal(site, phase) == {}, description
+    assert ledger_faults(site, batches) == [], description
+    assert doubled_commits(site.lake) == [], description
+    return hits
+
+
+def _sum_up(hits: list[Hit]) -> None:
+    reached, targets = Counter(hit.reached for hit in hits), Counter(hit.kill.target for hit in hits)
+    print(f"{len(hits)} kills, reached {dict(reached)}, of {dict(targets)}", flush=True)
+
+
+def trials(sites: list[tuple[Site, list[Kill]]], broker: Broker, first: int = 0) -> list[Hit]:
+    """Take every site through the shop's phases, one kill in each and all that are left in the last.
+
+    :param first: phase up to which all is one batch.
+    """
+    hits: list[Hit] = []
+    for phase in range(first, len(PHASES)):
+        feed(broker, phase if phase > first else 0, phase)
+        for site, plan in sites:
+            due = plan[phase - first : None if phase == len(PHASES) - 1 else phase - first + 1]
+            hits += ordeal(site, phase, phase - first + 1, due)
+    _sum_up(hits)
+    for site, _ in sites:
+        assert left(site) == [], "nothing of a killed command goes on running"
+        printed = site.run("ledger", "--json").json
+        assert [(b["seq"], b["start"], b["end"]) for b in printed] == [
+            (b["seq"], b["start"], b["end"]) for b in site.batches()
+        ]
+    return hits
+
+
+def assert_kills_met_batches(hits: list[Hit], least: int) -> None:
+    """Demand that kills met running batches at several moments; how many depends on the machine's speed."""
+    assert len(hits) >= least
+    assert len({hit.reached for hit in hits}) >= 2
+
+
+def left(site: Site) -> list[str]:
+    """Return what still runs of any command of a site."""
+    marks = {file.name.split(".")[1] for file in site.folder.glob("sync.*.err")}
+    deadline = time.monotonic() + 90
+    while left := [pid for mark in marks for pid in processes.marked(mark)]:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.1)
+    return [f"{pid}: {processes.command(pid)}" for pid in left]
