@@ -42,13 +42,18 @@ def test_tables_on_s3_are_those_of_the_task_writer(filled: Broker, s3: S3, tmp_p
     sink = {"root": f"{bucket}/lake", "storage_connection": "store"}
     ours = shop(tmp_path / "spark", filled, sink=sink, policy={"engine": "spark", "writer": "spark"})
     extra = {"endpoint_url": s3.endpoint, "region_name": s3.region}
-    connection = {"conn_type": "aws", "login": s3.access_key, "password": SECRET, "extra": extra}
-    ours.environment = {"AIRFLOW_CONN_STORE": json.dumps(connection)}
+    connection = {"conn_type": "aws", "extra": extra}
+    with_keys = {**connection, "login": s3.access_key, "password": SECRET}
+    variables = {"AWS_ACCESS_KEY_ID": s3.access_key, "AWS_SECRET_ACCESS_KEY": SECRET}
+    credentials: list[dict[str, str]] = [
+        {"AIRFLOW_CONN_STORE": json.dumps(with_keys)},
+        {"AIRFLOW_CONN_STORE": json.dumps(connection), **variables},
+    ]
     reference = shop(tmp_path / "inline", filled)
     assert reference.run("sync").code == 0
 
     verbs = set()
-    for phase in (0, 1):
+    for phase, ours.environment in enumerate(credentials):
         answer = ours.run("sync", "--json", "--until", until(phase))
         assert answer.code == 0, answer.err[-3000:]
         assert SECRET not in answer.out + answer.err

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 _DELTA = "io.delta.sql.DeltaSparkSessionExtension", "Delta's library (io.delta:delta-spark)"
 _S3A = "org.apache.hadoop.fs.s3a.S3AFileSystem", "Hadoop's client for S3 (org.apache.hadoop:hadoop-aws)"
-_CREDENTIALS = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
+_TEMPORARY = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
+_OF_ENVIRONMENT = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
 _SETTINGS = {
     "AWS_ENDPOINT_URL": "endpoint",
     "AWS_DEFAULT_REGION": "endpoint.region",
@@ -28,7 +29,8 @@ _SETTINGS = {
 def s3a_settings(options: Mapping[str, str]) -> dict[str, str]:
     """Return what storage options mean as properties of Spark; Spark redacts those that are secrets.
 
-    Without a key pair Hadoop's client looks for credentials itself: in the environment, then at the machine's role.
+    Without a key pair the credentials are those that Amazon's SDK finds in the environment, as for delta-rs: variables,
+    a profile, a role. Hadoop's client alone knows no profiles and no roles of pods.
 
     :param options: storage options in delta-rs' names.
     """
@@ -37,8 +39,9 @@ def s3a_settings(options: Mapping[str, str]) -> dict[str, str]:
     if endpoint:  # delta-rs addresses buckets of a stated endpoint in the path, too
         settings["spark.hadoop.fs.s3a.path.style.access"] = "true"
         settings["spark.hadoop.fs.s3a.connection.ssl.enabled"] = str(not endpoint.startswith("http://")).lower()
-    if options.get("AWS_SESSION_TOKEN"):
-        settings["spark.hadoop.fs.s3a.aws.credentials.provider"] = _CREDENTIALS
+    provider = _TEMPORARY if options.get("AWS_SESSION_TOKEN") else _OF_ENVIRONMENT
+    if options.get("AWS_SESSION_TOKEN") or not options.get("AWS_ACCESS_KEY_ID"):
+        settings["spark.hadoop.fs.s3a.aws.credentials.provider"] = provider
     return settings
 
 

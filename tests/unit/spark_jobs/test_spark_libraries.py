@@ -9,15 +9,16 @@ from spark_jobs.sinks.delta.spark_libraries import s3a_settings
 
 _KEYS = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"}
 _STATED = {"access.key": "id", "secret.key": "secret"}
+_FOUND = {"aws.credentials.provider": "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"}
 _TEMPORARY = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({}, {}),
-        ({"aws_conditional_put": "etag", "AWS_REGION": "eu-west-1"}, {"endpoint.region": "eu-west-1"}),
-        ({"AWS_DEFAULT_REGION": "a", "AWS_REGION": "b"}, {"endpoint.region": "b"}),
+        ({"aws_conditional_put": "etag"}, _FOUND),
+        ({"AWS_REGION": "eu-west-1"}, {"endpoint.region": "eu-west-1", **_FOUND}),
+        ({"AWS_DEFAULT_REGION": "a", "AWS_REGION": "b"}, {"endpoint.region": "b", **_FOUND}),
         (_KEYS, _STATED),
         (
             {**_KEYS, "AWS_SESSION_TOKEN": "t"},
@@ -25,11 +26,11 @@ _TEMPORARY = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
         ),
         (
             {"AWS_ENDPOINT_URL": "http://s:9000", "AWS_ALLOW_HTTP": "true"},
-            {"endpoint": "http://s:9000", "path.style.access": "true", "connection.ssl.enabled": "false"},
+            {"endpoint": "http://s:9000", "path.style.access": "true", "connection.ssl.enabled": "false", **_FOUND},
         ),
         (
             {"AWS_ENDPOINT_URL": "https://s"},
-            {"endpoint": "https://s", "path.style.access": "true", "connection.ssl.enabled": "true"},
+            {"endpoint": "https://s", "path.style.access": "true", "connection.ssl.enabled": "true", **_FOUND},
         ),
     ],
 )
