@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Apply tables with more changes than one task resolves: by parts of the changes and buckets of keys, in one commit."""
+"""Apply tables with more changes than one task resolves: by parts of the changes and buckets of keys, in one commit.
+
+Of a table without key the rows themselves are divided into buckets.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +42,14 @@ def bucket_count(job: JobDocument, task: ApplyTask) -> int:
         return 1
     if task.settled and any(group.clears for span in task.spans for group in span.groups):
         return 1  # only the rows show which TRUNCATE still counts
-    if open_format(job.format, job.format_options).order == "clock":  # repeats are recognised among all rows
+    wire = open_format(job.format, job.format_options)
+    if wire.order == "clock":  # repeats are recognised among all rows
         return 1
     timeline = TableTimeline.from_document(task.timeline)
     schema = timeline.versions[-1].schema
-    if not schema.key or len(schema.columns_in_rows) < len(schema.columns) or not _is_one_step(job, task, timeline):
+    if not schema.key and wire.row_numbers != "event":  # only all rows of an event show which of them are copies
+        return 1
+    if len(schema.columns_in_rows) < len(schema.columns) or not _is_one_step(job, task, timeline):
         return 1
     return -(-task.rows // job.policy.bucket_rows)
 
@@ -128,6 +134,10 @@ class _Table:
         """Return the files with the numbers of the rows to write."""
         return [result.newest for result in self.results() if result.newest]
 
+    def released(self) -> list[str]:
+        """Return the files with the numbers of the changes that take away a stored row of a table without key."""
+        return [result.released for result in self.results() if result.released]
+
     def results(self) -> list[PartResult]:
         """Return what the tasks left."""
         return [report.part for report in self.reports if report.part is not None]
@@ -157,7 +167,7 @@ def apply_in_buckets(
 
     step(_write_events, lambda table: [(part,) for part in table.parts()])
     step(_find_newest, _Table.buckets)
-    step(_write_rows, lambda table: [(part, table.newest()) for part in table.parts()])
+    step(_write_rows, lambda table: [(part, table.newest(), table.released()) for part in table.parts()])
     going_on = [table for table in tables if table.report is None]
     reports = run(partial(_commit, slim, secrets), [(table.task, table.reports, table.cleared) for table in going_on])
     for table in tables:
@@ -180,9 +190,11 @@ def _find_newest(job: JobDocument, secrets: Secrets, item: tuple[ApplyTask, int,
     return find_newest(job, task, secrets, bucket, events)
 
 
-def _write_rows(job: JobDocument, secrets: Secrets, item: tuple[TablePart, Sequence[str]]) -> ApplyReport:
-    part, newest = item
-    return write_rows(job, part, secrets, newest)
+def _write_rows(
+    job: JobDocument, secrets: Secrets, item: tuple[TablePart, Sequence[str], Sequence[str]]
+) -> ApplyReport:
+    part, newest, released = item
+    return write_rows(job, part, secrets, newest, released)
 
 
 def _commit(

@@ -354,13 +354,18 @@ class TableApply:
                 facts["upserts"] = rows
                 facts["failures"] = [asdict(item) for item in plan.failures]
 
+        action.typed, action.unmatched = typed, self._settles(facts)
+        version = self._carry_out(target, action)
+        return action.verb, version, int(facts["upserts"])
+
+    def _settles(self, facts: dict[str, Any]) -> Callable[[pa.Table], None]:
+        """Return what takes the removals that found no row, before the commit that states them."""
+
         def settled(pending: pa.Table) -> None:
             self._write_pending(pending)
             facts["state"] = self._state(committed=True).document()
 
-        action.typed, action.unmatched = typed, settled
-        version = self._carry_out(target, action)
-        return action.verb, version, int(facts["upserts"])
+        return settled
 
     def _facts(
         self,

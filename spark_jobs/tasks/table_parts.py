@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Apply one table in several tasks: parts write key events, buckets find the newest of each key, parts write its row.
 
-Only keys go from task to task: an image is typed by the task that reads it.
+Only keys go from task to task: an image is typed by the task that reads it. Of a table without key it is the digests of
+rows that are added and removed, and what is left of both.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from airflow_provider_cdc.core.apply.key_buckets import key_events, keys_of, newest_events
+from airflow_provider_cdc.core.apply.key_buckets import key_events, keys_of, net_events, newest_events
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, LaterRows, MergePlan, MergeStep, RowFailure
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, ordered, typer_of
+from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.schema_mapping import arrow_schema
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.documents import JobDocument
@@ -48,12 +50,14 @@ def find_newest(job: JobDocument, task: ApplyTask, secrets: Secrets, bucket: int
     return reported(_Part(job, task, secrets), lambda table: table.find_newest(bucket, events))
 
 
-def write_rows(job: JobDocument, part: TablePart, secrets: Secrets, newest: Sequence[str]) -> ApplyReport:
+def write_rows(
+    job: JobDocument, part: TablePart, secrets: Secrets, newest: Sequence[str], released: Sequence[str]
+) -> ApplyReport:
     """Write the rows of a part's changes that are the newest of their keys; an error is reported, not raised.
 
-    :param newest: files of the buckets.
+    :param newest: files of the buckets; so is ``released``, of a table without key.
     """
-    return reported(_Part(job, part.task, secrets), lambda table: table.write_rows(part, newest))
+    return reported(_Part(job, part.task, secrets), lambda table: table.write_rows(part, newest, released))
 
 
 def commit_parts(
@@ -93,18 +97,28 @@ class _Part(TableApply):
             return target
         if not self._writer.takes_parts(target, arrow_schema(self._schema, self._types)):
             return ApplyReport(self.task.table_id, ApplyStatus.WHOLE)
+        if target.exists and not self._schema.key and not self._writer.subtracts(target):
+            return ApplyReport(self.task.table_id, ApplyStatus.WHOLE)
         counts, lossy, failures = Counter[str](), Counter[str](), list[RowFailure]()
         events, buckets, start = list[pa.Table](), list[IntArray](), 0
         for rows in self._changes.pieces(RESOLVE_COLUMNS):
             changes = ordered(rows)
             counts.update(changes.counts())
             keyed = key_events(
-                changes, self._timeline, self._format, self._types, cleared=part.cleared, count=part.buckets
+                changes,
+                self._timeline,
+                self._format,
+                self._types,
+                cleared=part.cleared,
+                count=part.buckets,
+                snapshot_position=self.task.snapshot_position,
             )
             numbers = pa.array(keyed.events.column("row").to_numpy() + start)
             events.append(keyed.events.set_column(keyed.events.num_columns - 1, "row", numbers))
             buckets.append(keyed.buckets)
             failures += keyed.typer.failures
+            if failures and not self._key:  # of rows without key only a look at all shows which are copies
+                return ApplyReport(self.task.table_id, ApplyStatus.WHOLE)
             lossy.update(keyed.typer.lossy)
             start += rows.num_rows
             self._demand_fit(failures)
@@ -119,35 +133,40 @@ class _Part(TableApply):
         batches = [read_batch(self._storage, name, bucket) for name in events]
         every = pa.Table.from_batches(batches[:0], batches[0].schema)
         every = pa.concat_tables([every, *map(_table, batches)]).unify_dictionaries()
-        newest = newest_events(every, self._format)
+        newest, settled = (newest_events(every, self._format), 0) if self._key else net_events(every, self._format)
         fills = every.column("fills").to_numpy()[newest]
-        gone = keys_of(every.take(pa.array(newest[~fills])), [column.name for column in self._schema.key_columns])
-        filled = newest[fills]
         starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
-        part_of = np.searchsorted(starts, filled, "right") - 1
-        rows = pa.table({"row": pa.array(every.column("row").to_numpy()[filled])})
-        files = [
-            write_batches(self._storage, self._staged, kind, some)
-            for kind, some in (("newest", _by_number(rows, part_of, len(events))), ("removed", [one_batch(gone)]))
-        ]
-        report = self._done(PartResult(newest=files[0], removed=files[1]))
+
+        def numbers(kind: str, some: IntArray) -> str:
+            part_of = np.searchsorted(starts, some, "right") - 1
+            rows = pa.table({"row": pa.array(every.column("row").to_numpy()[some])})
+            return write_batches(self._storage, self._staged, kind, _by_number(rows, part_of, len(events)))
+
+        result = PartResult(newest=numbers("newest", newest[fills]), settled=settled)
+        if not self._key:
+            result.released = numbers("released", newest[~fills])
+            return self._done(result)
+        gone = keys_of(every.take(pa.array(newest[~fills])), self._key)
+        result.removed = write_batches(self._storage, self._staged, "removed", [one_batch(gone)])
+        report = self._done(result)
         report.deletes = gone.num_rows
         return report
 
-    def write_rows(self, part: TablePart, newest: Sequence[str]) -> ApplyReport:
-        """Write the rows of these numbers."""
+    def write_rows(self, part: TablePart, newest: Sequence[str], released: Sequence[str]) -> ApplyReport:
+        """Write the rows of these numbers; those that the changes ``released`` take away are for the commit."""
         target = self._target()
         if isinstance(target, ApplyReport):
             return target
-        numbers = [read_batch(self._storage, name, part.number).column("row").to_numpy() for name in newest]
-        row_numbers = np.sort(np.concatenate(numbers))
+        row_numbers, gone = self._row_numbers(newest, part), self._row_numbers(released, part)
         result, failures, lossy = PartResult(), list[RowFailure](), Counter[str]()
+        removed = pa.concat_tables([self._nothing, *(rows for rows, _ in self._typed(gone, "before"))])
+        if removed.num_rows:
+            result.removed = write_batches(self._storage, self._staged, "removed", [one_batch(removed)])
         if not len(row_numbers):
-            return self._done(result)
+            return self._done(result, deletes=removed.num_rows)
         if not target.exists:
             self._note_begin()
-        key = [column.name for column in self._schema.key_columns]
-        files = self._writer.row_files(target, arrow_schema(self._schema, self._types), key)
+        files = self._writer.row_files(target, self._nothing.schema, self._key)
         assert files is not None  # the first step looked
         try:
             count = self._write_rows(row_numbers, files, failures, lossy)
@@ -155,38 +174,56 @@ class _Part(TableApply):
         except BaseException:
             files.discard()
             raise
-        report = self._done(result, failures, lossy)
+        report = self._done(result, failures, lossy, deletes=removed.num_rows)
         report.upserts = count
         return report
+
+    def _row_numbers(self, names: Sequence[str], part: TablePart) -> IntArray:
+        """Return the numbers of a part's rows that files of the buckets name, ascending."""
+        numbers = [read_batch(self._storage, name, part.number).column("row").to_numpy() for name in names]
+        row_numbers: IntArray = np.sort(np.concatenate([np.empty(0, np.int64), *numbers]))
+        return row_numbers
 
     def _write_rows(
         self, row_numbers: IntArray, files: RowFiles, failures: list[RowFailure], lossy: Counter[str]
     ) -> int:
         """Type and write rows; return how many there are.
 
-        :param row_numbers: numbers of the rows, ascending.
         :param failures: takes the rows that do not fit.
         :param lossy: takes the counts of values that do not stay as they are.
+        """
+        count = 0
+        for rows, typer in self._typed(row_numbers, "after"):
+            files.add(rows)
+            count += rows.num_rows
+            failures += typer.failures
+            if self._key:  # all rows of the others were typed for their digests
+                lossy.update(typer.lossy)
+            self._demand_fit(failures)
+        return count
+
+    def _typed(self, row_numbers: IntArray, image: str) -> Iterator[tuple[pa.Table, RowTyper]]:
+        """Type an image of the rows of these numbers, some at a time.
+
+        :param row_numbers: ascending.
         :raises ImagesLack: an update lacks columns, which changes of other parts may have.
         """
-        last, start, count = len(self._timeline.versions) - 1, 0, 0
-        for rows in self._changes.pieces([name for name in RESOLVE_COLUMNS if name != "before"]):
+        if not len(row_numbers):
+            return
+        last, start = len(self._timeline.versions) - 1, 0
+        other = {"after": "before", "before": "after"}[image]
+        for rows in self._changes.pieces([name for name in RESOLVE_COLUMNS if name != other]):
             first, end = np.searchsorted(row_numbers, [start, start + rows.num_rows])
             mine = rows.take(pa.array(row_numbers[first:end] - start))
             start += rows.num_rows
             if not mine.num_rows:
                 continue
-            changes = ordered(mine.append_column("before", pa.nulls(mine.num_rows, pa.string())))
+            changes = ordered(mine.append_column(other, pa.nulls(mine.num_rows, pa.string())))
             typer = typer_of(changes, self._timeline, self._format, self._types)
-            typed = typer.typed(np.arange(mine.num_rows), "after", last, partial=self._format.partial_images)
+            typed = typer.typed(np.arange(mine.num_rows), image, last, partial=self._format.partial_images)
             if typed.absent:
                 raise ImagesLack
-            files.add(typed.rows)
-            count += typed.rows.num_rows
-            failures += typer.failures
-            lossy.update(typer.lossy)
-            self._demand_fit(failures)
-        return count
+            yield typed.rows, typer
 
     def commit(self, reports: Sequence[ApplyReport], cleared: str | None) -> ApplyReport:
         """Commit what the tasks wrote."""
@@ -194,7 +231,7 @@ class _Part(TableApply):
         if isinstance(target, ApplyReport):
             return target
         task, base = self.task, self.task.base
-        plan, upserts = self._plan(
+        plan, upserts, settled = self._plan(
             reports, clear=cleared is not None and cleared > (base.applied_position if base else "")
         )
         try:
@@ -204,36 +241,39 @@ class _Part(TableApply):
             raise
         step = plan.steps[-1]
         base_schema = TableSchema.from_document(base.schema) if base and base.schema else None
-        facts = self._facts(plan.changes, upserts, step.deletes.num_rows, plan.lossy, plan.failures)
+        upserts, deletes = upserts + settled, step.deletes.num_rows + settled
+        facts = self._facts(plan.changes, upserts, deletes, plan.lossy, plan.failures)
         action = self._action(target, base_schema, plan, Commit(self._app, self.job.seq, facts))
+        facts["upserts"] = upserts  # rows of other tasks
         report = ApplyReport(
-            task.table_id, ApplyStatus.UNCHANGED, task.expected, upserts, step.deletes.num_rows, lossy=dict(plan.lossy)
+            task.table_id, ApplyStatus.UNCHANGED, task.expected, upserts, deletes, lossy=dict(plan.lossy)
         )
         report.failures = [asdict(failure) for failure in plan.failures]
         if action is not None:
             written = [each.part.rows for each in reports if each.part is not None]
             parts = [rows for rows in written if rows.added or rows.staged]
             report.status, report.action = ApplyStatus.COMMITTED, action.verb
-            report.version = self._carry_out(target, replace(action, later=None, parts=parts))
+            action = replace(action, later=None, parts=parts, unmatched=self._settles(facts))
+            report.version = self._carry_out(target, action)
             report.choice = self._writer.choice
         report.state = self._state(committed=action is not None)
         return report
 
-    def _plan(self, reports: Sequence[ApplyReport], *, clear: bool) -> tuple[MergePlan, int]:
-        """Return the plan that the tasks carried out but for its commit, and the number of rows that they wrote."""
+    def _plan(self, reports: Sequence[ApplyReport], *, clear: bool) -> tuple[MergePlan, int, int]:
+        """Return the plan that the tasks carried out but for its commit, and how many rows they wrote and settled."""
         counts, lossy, upserts = Counter[str](), Counter[str](), sum(report.upserts for report in reports)
-        removed = [arrow_schema(self._schema, self._types).empty_table().select(self._key)]
+        removed, settled = [self._nothing.select(self._key or self._nothing.column_names)], 0
         for report in reports:
             assert report.part is not None
             counts.update(report.part.changes)
             lossy.update(report.lossy)
+            settled += report.part.settled
             if report.deletes:
                 removed.append(_table(read_batch(self._storage, report.part.removed, 0)))
-        nothing, deletes = arrow_schema(self._schema, self._types).empty_table(), pa.concat_tables(removed)
         last, later = len(self._timeline.versions) - 1, LaterRows(upserts, _no_pieces)
-        step = MergeStep(last, self._schema, clear, nothing, deletes, later=later)
+        step = MergeStep(last, self._schema, clear, self._nothing, pa.concat_tables(removed), later=later)
         failures = [RowFailure(**failure) for report in reports for failure in report.failures]
-        return MergePlan([step], failures, lossy, dict(counts)), upserts
+        return MergePlan([step], failures, lossy, dict(counts)), upserts, settled
 
     @property
     def _schema(self) -> TableSchema:
@@ -247,10 +287,19 @@ class _Part(TableApply):
     def _staged(self) -> str:
         return staged_folder(self.job.pipeline, self.job.seq, self.task.table_id)
 
+    @property
+    def _nothing(self) -> pa.Table:
+        return arrow_schema(self._schema, self._types).empty_table()
+
     def _done(
-        self, result: PartResult, failures: Sequence[RowFailure] = (), lossy: Counter[str] | None = None
+        self,
+        result: PartResult,
+        failures: Sequence[RowFailure] = (),
+        lossy: Counter[str] | None = None,
+        deletes: int = 0,
     ) -> ApplyReport:
         report = ApplyReport(self.task.table_id, ApplyStatus.UNCHANGED, lossy=dict(lossy or {}), part=result)
+        report.deletes = deletes
         report.failures = [asdict(failure) for failure in failures]
         return report
 

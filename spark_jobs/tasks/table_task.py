@@ -127,14 +127,18 @@ class PartResult:
     :param events: file of key events, a batch for each bucket.
     :param changes: changes by operation.
     :param newest: file with the numbers of the rows to write, a batch for each part.
-    :param removed: file with the keys whose row is gone.
+    :param released: of a table without key the same of the changes that take a stored row away.
+    :param removed: file with the keys whose row is gone, of a table without key with the rows.
+    :param settled: rows of a table without key that were added and removed by these changes.
     :param rows: rows that were written.
     """
 
     events: str = ""
     changes: dict[str, int] = field(default_factory=dict)
     newest: str = ""
+    released: str = ""
     removed: str = ""
+    settled: int = 0
     rows: WrittenRows = field(default_factory=WrittenRows)
 
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Divide the keys of one table into buckets, so that several tasks find the newest change of each key."""
+"""Divide the keys of one table into buckets, so that several tasks find the newest change of each key.
+
+The rows of a table without key are divided by their digests: a change adds and removes whole rows.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
+from airflow_provider_cdc.core.apply.merge_plan import ImagesLack
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
-from airflow_provider_cdc.core.apply.resolve import acquired_and_released, typer_of
-from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
+from airflow_provider_cdc.core.apply.resolve import acquired_and_released, typer_of, without_passed_over
+from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest, numbers_in_groups, row_digests
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.formats.contract import Format
@@ -47,24 +51,73 @@ def key_events(
     *,
     cleared: str | None,
     count: int,
+    snapshot_position: str = "",
 ) -> KeyEvents:
-    """Return the keys that rows of a table with key acquire and release.
+    """Return the keys that rows acquire and release; of a table without key the digests of rows added and removed.
 
     :param changes: full images; no schema change on the timeline alters the key or stored values (``part_ends``).
     :param cleared: position of the newest TRUNCATE, None without any: older rows count no more.
     :param count: number of buckets.
+    :param snapshot_position: as of :func:`resolve`.
     :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
+    :raises ImagesLack: rows of a table without key lack columns.
     """
     typer, last = typer_of(changes, timeline, wire, options), len(timeline.versions) - 1
     counts = ~changes.are("truncate") & ~typer.foreign
     if cleared is not None:
         counts &= pc.greater_equal(changes.rows.column("position"), cleared).to_numpy()
-    keys, event_rows, fills = acquired_and_released(typer, np.flatnonzero(counts), last)
+    row_indexes = np.flatnonzero(counts)
+    if timeline.versions[last].schema.key:
+        keys, event_rows, fills = acquired_and_released(typer, row_indexes, last)
+    else:
+        row_indexes = without_passed_over(typer, row_indexes, snapshot_position or timeline.versions[0].position)
+        keys, event_rows, fills = _added_and_removed(typer, row_indexes, last)
     columns = {f"{_KEY}{number}": column for number, column in enumerate(keys.columns)}
     rows = changes.rows.select(_ORDER).take(pa.array(event_rows))
     columns |= {name: rows.column(name) for name in _ORDER}
     events = pa.table({**columns, "fills": fills, "row": changes.as_read(event_rows)})
     return KeyEvents(events, bucket_numbers(keys, count), typer)
+
+
+def _added_and_removed(
+    typer: RowTyper, row_indexes: IntArray, last: int
+) -> tuple[pa.Table, IntArray, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    """Return the digest of every row that a change adds or removes, the change's index, and whether it adds it."""
+    changes = typer.changes
+    images = {"after": ("snapshot", "insert", "update"), "before": ("delete", "update")}
+    typed = [typer.typed(row_indexes[changes.are(*ops, rows=row_indexes)], name, last) for name, ops in images.items()]
+    if any(rows.absent for rows in typed):
+        raise ImagesLack
+    digests = pa.chunked_array([row_digests(rows.rows) for rows in typed], pa.binary())
+    counts = [len(rows.row_indexes) for rows in typed]
+    event_rows, fills = np.concatenate([rows.row_indexes for rows in typed]), np.repeat([True, False], counts)
+    return pa.table({"row": digests}), event_rows, fills
+
+
+def net_events(events: pa.Table, wire: Format) -> tuple[IntArray, int]:
+    """Return the indexes of events of a table without key that are left: a row added goes for an equal one removed.
+
+    Of an event that was sent more than once one counts. Its copies have its position; of snapshots whose rows share
+    one, all count.
+
+    :param events: all events of these digests.
+    :returns: they, and the number of rows that were both added and removed.
+    """
+    digests = group_numbers([events.column(f"{_KEY}0")])
+    fills = events.column("fills").to_numpy()
+    ops = events.column("op").cast(pa.string())
+    sent = group_numbers([pa.array(digests), pa.array(fills), events.column("position"), ops])
+    counts = np.zeros(events.num_rows, dtype=bool)
+    counts[np.unique(sent, return_index=True)[1]] = True
+    if wire.snapshot_rows != "numbered":
+        counts |= pc.equal(ops, "snapshot").to_numpy()
+    index = np.flatnonzero(counts)
+    digests, fills = digests[index], fills[index]
+    added, removed = (np.bincount(digests[some], minlength=int(digests.max(initial=0)) + 1) for some in (fills, ~fills))
+    # of equal rows the first of one kind go for those of the other, whichever they are
+    number = numbers_in_groups(digests * 2 + fills)
+    left = number >= np.where(fills, removed[digests], added[digests])
+    return index[left], int((fills & ~left).sum())
 
 
 def newest_events(events: pa.Table, wire: Format) -> IntArray:

@@ -90,7 +90,7 @@ def resolve(
             before = partial(stored.before, tuple(plan.steps), clear, last)
             step = _keyed(typer, of_step, last, clear, before, later)
         else:
-            of_step = _without_passed_over(typer, of_step, snapshot_position or timeline.versions[0].position)
+            of_step = without_passed_over(typer, of_step, snapshot_position or timeline.versions[0].position)
             step = _multiset(typer, of_step, last, clear, later)
         plan.steps.append(step)
     return plan
@@ -266,7 +266,7 @@ def _multiset(typer: RowTyper, row_indexes: IntArray, last: int, clear: bool, la
     return MergeStep(last, schema, clear, laid_over(typer, adds, removes).rows, removes.rows)
 
 
-def _without_passed_over(typer: RowTyper, row_indexes: IntArray, begins: str) -> IntArray:
+def without_passed_over(typer: RowTyper, row_indexes: IntArray, begins: str) -> IntArray:
     """Leave out, and count, snapshot rows of a table without key that the content does not begin with.
 
     They are of snapshots that were asked for while changes were streamed. They look like rows that are already there.

@@ -41,6 +41,36 @@ def test_rows_that_move_between_buckets_leave_their_old_key(tmp_path: Path, monk
     assert not staged(tmp_path)
 
 
+_WITHOUT_KEY = {"create": "CREATE TABLE shop.t (id INT, n INT)"}
+
+
+@pytest.mark.parametrize("policy", [_SPLIT, RunPolicy()], ids=["split", "whole"])
+def test_equal_rows_of_a_table_without_key_are_counted_over_all_parts(
+    policy: RunPolicy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits, commit = [], key_buckets.commit_parts
+    monkeypatch.setattr(key_buckets, "commit_parts", lambda *arguments: commits.append(1) or commit(*arguments))
+    monkeypatch.setattr(key_buckets, "_PART_ROWS", 1)
+    one, two, three = ({"id": i, "n": i} for i in (1, 2, 3))
+    first = [change(10, one), change(20, one), change(30, two), change(40, None, two), change(20, one)]  # 20 twice
+    second = [
+        change(110, None, one), change(120, three), change(130, two, three), change(140, None, one), change(150, one)
+    ]  # fmt: skip
+    third = [change(210, None, three), change(220, two), change(230, two)]  # the row to remove is not there
+    batches = [{"t": records, "schema": []} for records in (first, second, third)]
+    results = carry_out(tmp_path, batches, policy, monkeypatch, rule=_WITHOUT_KEY)
+    assert len(commits) == (3 if policy is _SPLIT else 0)
+    lines = [result.tables[0] for result in results]
+    assert [(line.action, line.upserts, line.deletes) for line in lines] == [
+        ("create", 3, 1),
+        ("subtract", 3, 3),
+        ("subtract", 2, 1),
+    ]
+    assert rows(tmp_path) == [one, two, two, two]
+    assert [bool(state.debts_seq) for result in results for state in result.states] == [False, False, True]
+    assert not staged(tmp_path)
+
+
 def test_truncate_empties_every_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = {"t": [change(10 * i, {"id": i, "n": i}) for i in range(1, 9)]}
     cleared = {

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import date, datetime, time
 from decimal import Decimal
 from random import Random
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from airflow_provider_cdc.core.apply.key_buckets import bucket_numbers, newest_events
+from airflow_provider_cdc.core.apply.key_buckets import bucket_numbers, net_events, newest_events
 from airflow_provider_cdc.core.formats.registry import open_format
 
 _VALUES: list[tuple[list[Any], pa.DataType]] = [
@@ -73,6 +74,31 @@ def test_the_newest_event_of_each_key_is_found_in_whatever_order_parts_come(shuf
     newest = zip(*(last.column(name).to_pylist() for name in ("key_0", "row", "fills")), strict=True)
     assert {key: row if fills else None for key, row, fills in newest} == content
     assert last.num_rows == len(content)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_of_equal_rows_one_goes_for_each_that_is_removed(seed: int) -> None:
+    chance, events, count = Random(seed), list[dict[str, Any]](), Counter[int]()
+    for number in range(200):
+        digest, op = chance.randrange(12), chance.choice(["insert", "delete", "update", "snapshot"])
+        position = "s" if op == "snapshot" else f"{number:06d}"
+        signs = {"insert": [True], "snapshot": [True], "delete": [False], "update": [True, False]}[op]
+        sent = 1 if op == "snapshot" else chance.choice([1, 1, 1, 2, 3])
+        for fills in signs:
+            row = digest if fills else (digest + number) % 12  # before an update
+            count[row] += 1 if fills else -1
+            again = {"key_0": b"%d" % row, "fills": fills, "op": op, "position": position}
+            events += [{**again, "topic": "t", "partition": copy, "offset": number, "index": 0} for copy in range(sent)]
+    chance.shuffle(events)
+    index, settled = net_events(pa.Table.from_pylist(events), open_format("debezium-json", {}))
+    left = Counter({row: 0 for row in count})
+    for one in index.tolist():
+        left[int(events[one]["key_0"])] += 1 if events[one]["fills"] else -1
+    assert left == count
+    assert len(index) == sum(map(abs, count.values()))  # none is both added and removed
+    once = {(event["key_0"], event["fills"], event["position"]) for event in events if event["op"] != "snapshot"}
+    added = sum(fills for _, fills, _ in once) + sum(event["op"] == "snapshot" for event in events)
+    assert settled == added - sum(events[one]["fills"] for one in index.tolist())
 
 
 def test_no_keys_have_no_buckets() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from airflow_provider_cdc.core.apply.row_sets import group_numbers, multiset_sum, newest, without_keys
+from airflow_provider_cdc.core.apply.row_sets import group_numbers, multiset_sum, newest, row_digests, without_keys
 
 
 def test_groups_are_equal_exactly_where_all_columns_are() -> None:
@@ -31,9 +31,27 @@ def test_groups_are_equal_exactly_where_all_columns_are() -> None:
     ],
 )
 def test_the_first_and_the_last_value_are_the_same_group_whatever_the_type(values: pa.Array) -> None:
-    groups = group_numbers([values])
-    assert groups[0] == groups[4]
-    assert groups[0] != groups[1]
+    for groups in (group_numbers([values]), row_digests(pa.table({"v": values})).to_pylist()):
+        assert groups[0] == groups[4]
+        assert groups[0] != groups[1]
+
+
+def test_digests_of_rows_are_equal_where_all_columns_are() -> None:
+    chance, texts = np.random.default_rng(3), [None, "", "-", "1:", "1:-", "a", "ab", "b", "ä", "\0"]
+    drawn = [[texts[n] for n in chance.integers(0, len(texts), 400)] for _ in range(3)]
+    numbers = pa.array(chance.integers(0, 3, 400), pa.int16())
+    columns = [
+        *(pa.array(column, pa.string()) for column in drawn),
+        numbers,
+        numbers.cast(pa.int64()).cast(pa.timestamp("us")),
+    ]
+    rows = pa.table(dict(zip("abcde", columns, strict=True)))
+    digests = row_digests(rows).to_pylist()
+    groups = group_numbers(rows.columns).tolist()
+    assert len(set(digests)) == len(set(groups)) == len(set(zip(digests, groups, strict=True)))
+    pieces = pa.concat_tables([rows.slice(0, 7), rows.slice(7)])  # as other tasks read them
+    assert row_digests(pieces).to_pylist() == digests
+    assert row_digests(rows.schema.empty_table()).to_pylist() == []
 
 
 def test_many_columns_of_many_values_do_not_overflow() -> None:
