@@ -68,7 +68,7 @@ def json_bytes(data: Any) -> bytes:
     """Return plain data as JSON; the standard library takes ten times as long."""
     try:
         return msgspec.json.encode(data)
-    except UnicodeEncodeError:  # half of a surrogate pair, in a text from outside
+    except (UnicodeEncodeError, TypeError):  # half of a surrogate pair, in a text from outside; a subclass of str
         return json.dumps(data).encode()
 
 
