@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.services.broker import Broker
-from tests.system.killing import spark_kills, staged_kills
+from tests.system.killing import Hit, spark_kills, staged_kills
 from tests.system.site import feed
 from tests.system.trials import assert_kills_met_batches, left, ordeal, site_of, trials
 
@@ -22,11 +22,17 @@ def test_kills_with_spark(empty: Broker, tmp_path: Path) -> None:
     assert_kills_met_batches(hits, 3)
 
 
+def _assert_kills_met_staged_tables(hits: list[Hit]) -> None:
+    """Demand that kills met tables that were staged; how far the merges had come by then depends on the machine."""
+    assert len(hits) >= 2
+    assert any(hit.kill.moment == "staged" for hit in hits)
+
+
 def test_kills_between_staging_and_merge_of_the_spark_writer(filled: Broker, tmp_path: Path) -> None:
     # key buckets are staged too, in folders of their own
     site = site_of(tmp_path / "w", filled, "spark", writer="spark", bucket_rows=50)
     hits = ordeal(site, 0, 1, staged_kills(5))
-    assert_kills_met_batches(hits, 2)
+    _assert_kills_met_staged_tables(hits)
     assert left(site) == []
 
 
@@ -37,7 +43,7 @@ def test_kills_where_the_writer_follows_from_what_a_merge_touches(empty: Broker,
         assert {table.get("writer") for table in site.sync().json["tables"]} <= {"task", None}
     feed(empty, 2, 2)
     hits = ordeal(site, 2, 3, staged_kills(6))
-    assert_kills_met_batches(hits, 2)
+    _assert_kills_met_staged_tables(hits)
     logs = [log for log in site.lake.rglob("_delta_log") if "_cdc" not in log.parts]
     commits = [entry for log in logs for entry in DeltaTable(str(log.parent)).history()]
     writers = [json.loads(text)["writer"] for entry in commits if (text := entry.get("userMetadata"))]
