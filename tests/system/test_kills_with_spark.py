@@ -22,9 +22,9 @@ def test_kills_with_spark(empty: Broker, tmp_path: Path) -> None:
     assert_kills_met_batches(hits, 3)
 
 
-def _assert_kills_met_staged_tables(hits: list[Hit]) -> None:
+def _assert_kills_met_staged_tables(hits: list[Hit], least: int) -> None:
     """Demand that kills met tables that were staged; how far the merges had come by then depends on the machine."""
-    assert len(hits) >= 2
+    assert len(hits) >= least
     assert any(hit.kill.moment == "staged" for hit in hits)
 
 
@@ -32,7 +32,7 @@ def test_kills_between_staging_and_merge_of_the_spark_writer(filled: Broker, tmp
     # key buckets are staged too, in folders of their own
     site = site_of(tmp_path / "w", filled, "spark", writer="spark", bucket_rows=50)
     hits = ordeal(site, 0, 1, staged_kills(5))
-    _assert_kills_met_staged_tables(hits)
+    _assert_kills_met_staged_tables(hits, 2)
     assert left(site) == []
 
 
@@ -42,8 +42,8 @@ def test_kills_where_the_writer_follows_from_what_a_merge_touches(empty: Broker,
         feed(empty, phase, phase)
         assert {table.get("writer") for table in site.sync().json["tables"]} <= {"task", None}
     feed(empty, 2, 2)
-    hits = ordeal(site, 2, 3, staged_kills(6))
-    _assert_kills_met_staged_tables(hits)
+    hits = ordeal(site, 2, 3, staged_kills(6)[::3])  # the others are those of the test before
+    _assert_kills_met_staged_tables(hits, 1)
     logs = [log for log in site.lake.rglob("_delta_log") if "_cdc" not in log.parts]
     commits = [entry for log in logs for entry in DeltaTable(str(log.parent)).history()]
     writers = [json.loads(text)["writer"] for entry in commits if (text := entry.get("userMetadata"))]
