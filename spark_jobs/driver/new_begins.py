@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, groupby
 from typing import Any
 
@@ -38,7 +39,7 @@ from spark_jobs.driver.generations import (
     newest_of,
 )
 from spark_jobs.lake.begins import Begin
-from spark_jobs.lake.change_log import LandReport, read_groups
+from spark_jobs.lake.change_log import LandReport, RowGroup, SharedRowGroups, read_groups
 from spark_jobs.lake.storage import Storage
 from spark_jobs.lake.stretches import RECORD_COLUMNS, Stretch, record_documents
 
@@ -450,6 +451,7 @@ class _Records:
         self._storage = storage
         # rows of a file -> partition -> its first and last offset: nothing is read twice that has none of a partition
         self._spans: dict[tuple[str, int, int], dict[str, tuple[int, int]]] = {}
+        self._latest = SharedRowGroups()  # stretches that follow each other lie in the same row groups
 
     def between(self, partition_key: str, start: int, end: int, low: str, below: str) -> Iterator[dict[str, Any]]:
         """Yield the records of a partition.
@@ -462,12 +464,13 @@ class _Records:
         mine = (pc.field("topic") == topic) & (pc.field("partition") == int(partition))
         mine &= (pc.field("offset") >= start) & (pc.field("offset") <= end) & (pc.field("position") <= below)
         groups = self._groups(partition_key, start, end, low, below)
-        tables = [table for one in chain([self._statements()], groups) if (table := one.filter(mine)).num_rows]
+        tables = [table for one in chain([self._statements], groups) if (table := one.filter(mine)).num_rows]
         if tables:
             records = pa.concat_tables(tables).sort_by([("offset", "ascending"), ("index", "ascending")])
             for batch in records.to_batches(max_chunksize=_AT_ONCE):
                 yield from record_documents(pa.Table.from_batches([batch]))
 
+    @cached_property
     def _statements(self) -> pa.Table:
         statements = [one for report in self._reports for one in report.statements if one["op"] != "snapshot"]
         return pa.Table.from_pylist(statements, _RECORDS)
@@ -479,10 +482,15 @@ class _Records:
             spans = self._spans.get(group.origin)
             first, last = (start, end) if spans is None else spans.get(partition_key, (end + 1, end + 1))
             if first <= end and last >= start:
-                rows = read_groups(self._storage, [group], RECORD_COLUMNS).cast(_RECORDS)
-                if spans is None:
-                    self._spans[group.origin] = _offsets(rows)
-                yield rows
+                yield self._rows(group)
+
+    def _rows(self, group: RowGroup) -> pa.Table:
+        rows = self._latest.rows(group.origin)
+        if rows is None:
+            rows = read_groups(self._storage, [group], RECORD_COLUMNS).cast(_RECORDS)
+            self._latest.add(group.origin, rows)
+            self._spans.setdefault(group.origin, _offsets(rows))
+        return rows
 
 
 def _offsets(records: pa.Table) -> dict[str, tuple[int, int]]:

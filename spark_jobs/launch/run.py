@@ -37,13 +37,14 @@ def main(arguments: Sequence[str]) -> int:
     from spark_jobs.driver.maintenance import maintain
     from spark_jobs.driver.quarantine_entries import look
     from spark_jobs.driver.run_batch import failed, sync  # has arrays made: only now
-    from spark_jobs.sinks.delta.spark_libraries import demand_libraries
     from spark_jobs.workers.encryption import demand_encryption
 
     run, stop, session, conf = _inline() if options.inline else _spark(job, secrets, spark_secrets)
     try:
         demand_encryption(conf, secrets)
         if session is not None:
+            from spark_jobs.sinks.delta.spark_libraries import demand_libraries
+
             demand_libraries(job, session.sparkContext)
         if job.look is not None:
             result = look(job, secrets)

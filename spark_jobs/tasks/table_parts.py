@@ -133,7 +133,7 @@ class _Part(TableApply):
         batches = [read_batch(self._storage, name, bucket) for name in events]
         every = pa.Table.from_batches(batches[:0], batches[0].schema)
         every = pa.concat_tables([every, *map(_table, batches)]).unify_dictionaries()
-        newest, settled = (newest_events(every, self._format), 0) if self._key else net_events(every, self._format)
+        newest, cancelled = (newest_events(every, self._format), 0) if self._key else net_events(every, self._format)
         fills = every.column("fills").to_numpy()[newest]
         starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
 
@@ -142,7 +142,7 @@ class _Part(TableApply):
             rows = pa.table({"row": pa.array(every.column("row").to_numpy()[some])})
             return write_batches(self._storage, self._staged, kind, _by_number(rows, part_of, len(events)))
 
-        result = PartResult(newest=numbers("newest", newest[fills]), settled=settled)
+        result = PartResult(newest=numbers("newest", newest[fills]), cancelled=cancelled)
         if not self._key:
             result.released = numbers("released", newest[~fills])
             return self._done(result)
@@ -231,7 +231,7 @@ class _Part(TableApply):
         if isinstance(target, ApplyReport):
             return target
         task, base = self.task, self.task.base
-        plan, upserts, settled = self._plan(
+        plan, upserts, cancelled = self._plan(
             reports, clear=cleared is not None and cleared > (base.applied_position if base else "")
         )
         try:
@@ -241,7 +241,7 @@ class _Part(TableApply):
             raise
         step = plan.steps[-1]
         base_schema = TableSchema.from_document(base.schema) if base and base.schema else None
-        upserts, deletes = upserts + settled, step.deletes.num_rows + settled
+        upserts, deletes = upserts + cancelled, step.deletes.num_rows + cancelled
         facts = self._facts(plan.changes, upserts, deletes, plan.lossy, plan.failures)
         action = self._action(target, base_schema, plan, Commit(self._app, self.job.seq, facts))
         facts["upserts"] = upserts  # rows of other tasks
@@ -260,20 +260,20 @@ class _Part(TableApply):
         return report
 
     def _plan(self, reports: Sequence[ApplyReport], *, clear: bool) -> tuple[MergePlan, int, int]:
-        """Return the plan that the tasks carried out but for its commit, and how many rows they wrote and settled."""
+        """Return the plan that the tasks carried out but for its commit, and how many rows they wrote and cancelled."""
         counts, lossy, upserts = Counter[str](), Counter[str](), sum(report.upserts for report in reports)
-        removed, settled = [self._nothing.select(self._key or self._nothing.column_names)], 0
+        removed, cancelled = [self._nothing.select(self._key or self._nothing.column_names)], 0
         for report in reports:
             assert report.part is not None
             counts.update(report.part.changes)
             lossy.update(report.lossy)
-            settled += report.part.settled
+            cancelled += report.part.cancelled
             if report.deletes:
                 removed.append(_table(read_batch(self._storage, report.part.removed, 0)))
         last, later = len(self._timeline.versions) - 1, LaterRows(upserts, _no_pieces)
         step = MergeStep(last, self._schema, clear, self._nothing, pa.concat_tables(removed), later=later)
         failures = [RowFailure(**failure) for report in reports for failure in report.failures]
-        return MergePlan([step], failures, lossy, dict(counts)), upserts, settled
+        return MergePlan([step], failures, lossy, dict(counts)), upserts, cancelled
 
     @property
     def _schema(self) -> TableSchema:

@@ -129,7 +129,7 @@ class PartResult:
     :param newest: file with the numbers of the rows to write, a batch for each part.
     :param released: of a table without key the same of the changes that take a stored row away.
     :param removed: file with the keys whose row is gone, of a table without key with the rows.
-    :param settled: rows of a table without key that were added and removed by these changes.
+    :param cancelled: rows of a table without key that were added and removed by these changes.
     :param rows: rows that were written.
     """
 
@@ -138,7 +138,7 @@ class PartResult:
     newest: str = ""
     released: str = ""
     removed: str = ""
-    settled: int = 0
+    cancelled: int = 0
     rows: WrittenRows = field(default_factory=WrittenRows)
 
 

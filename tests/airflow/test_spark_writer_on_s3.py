@@ -4,28 +4,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
-from tests.airflow.shop import Shop, demand_data, feed, rows, until
+from tests.airflow.shop import Shop, rows, until
 from tests.services.broker import Broker
 from tests.services.s3 import S3
 
 pytestmark = pytest.mark.spark
 
 SECRET = "s3-secret-that-nobody-prints"
-
-
-@pytest.fixture(scope="module")
-def filled() -> Iterator[Broker]:
-    demand_data()
-    with Broker() as running:
-        feed(running, 0, 1)
-        yield running
 
 
 def shop(folder: Path, broker: Broker, **changes: Any) -> Shop:

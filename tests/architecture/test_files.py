@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib.resources
 import os
 import re
 import subprocess
@@ -87,7 +87,7 @@ def test_spark_its_client_and_its_jars_are_of_one_release() -> None:
     assert jars["spark-sql-kafka-0-10_2.13"] == version
     assert f"delta-spark_{version.rpartition('.')[0]}_2.13" in jars
     (hadoop,) = [jar.version for jar in read_lock(S3A_LOCK) if jar.artifact == "hadoop-aws"]
-    spark = Path(str(importlib.util.find_spec("pyspark").submodule_search_locations[0]))  # type: ignore[union-attr,index]
+    spark = Path(str(importlib.resources.files("pyspark")))
     assert (spark / "jars" / f"hadoop-client-api-{hadoop}.jar").is_file()
 
 

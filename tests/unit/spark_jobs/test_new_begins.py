@@ -311,7 +311,7 @@ def test_records_behind_a_failover_are_not_read_one_by_one(
     """All of them stand below what their partition has shown: millions became objects at once."""
     read = []
     monkeypatch.setattr(module, "record_documents", lambda rows: read.append(rows) or record_documents(rows))
-    monkeypatch.setattr(module, "_AT_ONCE", 10, raising=False)
+    monkeypatch.setattr(module, "_AT_ONCE", 10)
     old, new = log(A, 1, 100), log(A, 101, 500, file=1, pos=40, time=1_060)
     seen = pipeline.batch({0: [*old, *new], 1: [*old, *new]}, pieces)
     assert [(one.partition_key, one.offset) for one in seen] == [("t/0", 100), ("t/1", 100)]
@@ -337,6 +337,20 @@ def test_records_are_read_by_partition_offsets_and_positions(seed: int, pipeline
             one for one in ((record["offset"], record["position"]) for record in read) if one[1] >= low
         ]
         assert {(record["offset"], record["position"]) for record in read} <= set(expected)
+
+
+def test_row_groups_of_neighbouring_stretches_are_read_once(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of up to 200 stretches of a task may be in doubt, and they lie in the same few row groups."""
+    landed = pipeline.landed({0: log(A, 1, 100), 1: log(A, 1, 100)}, pieces=2)
+    read, real = [], module.read_groups
+    monkeypatch.setattr(module, "read_groups", lambda *arguments: read.append(arguments[1]) or real(*arguments))
+    records = module._Records([landed], pipeline.storage)
+    for start in range(0, 100, 10):
+        mine = records.between("t/0", start, start + 9, "", "~")
+        assert [record["offset"] for record in mine] == list(range(start, start + 10))
+    assert len(read) == len(landed.groups) == 4
 
 
 @pytest.mark.parametrize("seed", range(20))
