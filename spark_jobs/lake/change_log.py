@@ -20,6 +20,7 @@ from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.documents import known_members, shallow_document
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
+from spark_jobs.lake.coded_rows import CodedRows, CodedSlice, with_own_words
 from spark_jobs.lake.layout import batch_of
 from spark_jobs.lake.storage import Storage
 
@@ -30,6 +31,7 @@ _ROW_GROUP_BYTES = 16 << 20  # in memory, of one table: held longer, rows only g
 _SHARED_BYTES = 1 << 20  # in memory: tables with fewer rows than that share row groups, each of which costs as much
 _CACHED_BYTES = 64 << 20  # of shared row groups that a process read last
 _COPIED_GROUPS = 64  # of a table: slices of more shared row groups than that would hold too many rows of other tables
+_WORDS = 8  # of a dictionary: fewer are left as they are
 _COMBINED_ROWS = 500_000  # rows without images that lie in one piece
 _IMAGES = ("before", "after")
 _KEPT_PIECES = 4  # row groups whose images a task keeps while it reads them in portions
@@ -230,7 +232,7 @@ class LogWriter:
         self._file: pq.ParquetWriter | None = None
         self._stream: pa.NativeFile | None = None
         self._mixed: list[pa.RecordBatch] = []  # the last batches, from one on that has several tables
-        self._pieces: dict[tuple[str, str], list[pa.Table]] = {}  # by database and table
+        self._pieces: dict[tuple[str, str], list[CodedSlice]] = {}  # by database and table
         self._held: dict[tuple[str, str], int] = {}  # bytes of a table's pieces
         self._groups: list[RowGroup] = []
         self._row_groups = 0  # written so far
@@ -245,7 +247,7 @@ class LogWriter:
         self.size += size
         name = _only_table(batch)
         if name is not None and not self._mixed:
-            self._hold(name, pa.Table.from_batches([batch]), size)
+            self._hold(name, CodedRows(pa.Table.from_batches([batch])).slice(0, len(batch)), size)
             return
         self._mixed.append(batch)
         if sum(map(len, self._mixed)) >= max(_SORTED_TOGETHER, _ROWS_EACH * self._tables):
@@ -256,7 +258,7 @@ class LogWriter:
         self.rows += batch.num_rows
         size = batch.nbytes
         self.size += size
-        self._hold(("", ""), pa.Table.from_batches([batch]), size)
+        self._hold(("", ""), CodedRows(pa.Table.from_batches([batch])).slice(0, len(batch)), size)
 
     def _sort(self, *, last: bool = False) -> None:
         """Give each table its own of the batches that have several, unless more of them are to come first."""
@@ -269,12 +271,14 @@ class LogWriter:
         each = max(1, sum(batch.nbytes for batch in self._mixed) // max(1, len(rows)))
         self._mixed = []
         most = max(1, _ROW_GROUP_BYTES // each)
-        for name, mine in _by_table(rows):
-            for start in range(0, len(mine), most):
-                part = mine.slice(start, most)
+        rows, tables = _by_table(rows)
+        coded = CodedRows(rows)
+        for name, start, end in tables:
+            for first in range(start, end, most):
+                part = coded.slice(first, min(most, end - first))
                 self._hold(name, part, each * len(part))
 
-    def _hold(self, name: tuple[str, str], rows: pa.Table, size: int) -> None:
+    def _hold(self, name: tuple[str, str], rows: CodedSlice, size: int) -> None:
         self._pieces.setdefault(name, []).append(rows)
         self._held[name] = self._held.get(name, 0) + size
         if self._held[name] >= _ROW_GROUP_BYTES:
@@ -302,15 +306,15 @@ class LogWriter:
 
     def _write(self, *names: tuple[str, str]) -> None:
         """Write the pieces of some tables as one row group."""
-        tables = [pa.concat_tables(self._pieces.pop(name)) for name in names]
+        pieces = [self._pieces.pop(name) for name in names]
         for name in names:
             del self._held[name]
-        rows = pa.concat_tables(tables).unify_dictionaries()
+        rows = CodedRows.joined([piece for of_table in pieces for piece in of_table])
         with self._storage.access(self._name):
             if self._file is None:
                 self._file = self._open()
             self._file.write_table(rows, row_group_size=max(1, rows.num_rows))
-        self._note(names, rows, [len(table) for table in tables])
+        self._note(names, rows, [sum(map(len, of_table)) for of_table in pieces])
         self._row_groups += 1
 
     def _note(self, names: Sequence[tuple[str, str]], rows: pa.Table, lengths: Sequence[int]) -> None:
@@ -363,16 +367,19 @@ def _only_table(batch: pa.RecordBatch) -> tuple[str, str] | None:
     return columns[0].dictionary[0].as_py(), columns[1].dictionary[0].as_py()
 
 
-def _by_table(changes: pa.Table) -> Iterator[tuple[tuple[str, str], pa.Table]]:
+def _by_table(changes: pa.Table) -> tuple[pa.Table, list[tuple[tuple[str, str], int, int]]]:
+    """Return changes table by table; of each table its names, its first row and the one behind its last."""
     databases, tables = (_codes(changes.column(name)) for name in ("database", "table"))
     marks = databases[0] * (len(tables[1]) + 1) + tables[0]
     if (marks[1:] < marks[:-1]).any():
         order = np.argsort(marks, kind="stable")
         changes, marks = changes.take(pa.array(order)), marks[order]
-    starts: Any = np.flatnonzero(np.r_[True, marks[1:] != marks[:-1]]) if len(marks) else []
+    starts = np.flatnonzero(np.r_[True, marks[1:] != marks[:-1]]).tolist() if len(marks) else []
+    spans = []
     for start, end in zip(starts, [*starts[1:], len(marks)], strict=True):
         database, table = divmod(int(marks[start]), len(tables[1]) + 1)
-        yield (databases[1][database] or "", tables[1][table] or ""), changes.slice(start, end - start)
+        spans.append(((databases[1][database] or "", tables[1][table] or ""), start, end))
+    return changes, spans
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:
@@ -530,8 +537,18 @@ class _RowGroupReader:
                 _SHARED.add(key, rows)
         if rows.num_rows == group.rows:
             return rows
-        rows = rows.slice(group.start, group.rows)
+        rows = _with_own_words(rows.slice(group.start, group.rows))
         return rows.take(pa.array(np.arange(len(rows)))) if copied else rows
+
+
+def _with_own_words(rows: pa.Table) -> pa.Table:
+    """Return one table's rows of a shared row group without the words of the others' rows."""
+    for number, field in enumerate(rows.schema):
+        if pa.types.is_dictionary(field.type):
+            chunks = rows.column(number).chunks
+            if any(len(chunk.dictionary) > _WORDS for chunk in chunks):
+                rows = rows.set_column(number, field.name, pa.chunked_array(list(map(with_own_words, chunks))))
+    return rows
 
 
 class SharedRowGroups:

@@ -259,3 +259,20 @@ def test_which_rows_have_images_is_known_without_reading_them(
 def test_short_row_groups_do_not_state_which_rows_have_images(tmp_path: Path) -> None:
     _, _, groups = written(tmp_path, with_images(list(IMAGES_OF.items())))
     assert [group.images_of for group in groups] == [None]
+
+
+def test_rows_of_small_tables_do_not_carry_the_descriptions_of_all_others(tmp_path: Path) -> None:
+    tables = [f"t{number:04d}" for number in range(3_000)]
+    storage, _, groups = written(tmp_path, batch(tables), batch(tables, 3_000))
+    descriptions = []
+    with storage.open_file(groups[0].file) as file:
+        parquet = pq.ParquetFile(file, read_dictionary=["columns"])
+        for number in range(parquet.num_row_groups):
+            column = parquet.read_row_group(number, ["columns"]).column(0)
+            descriptions.append({word for chunk in column.chunks for word in chunk.dictionary.to_pylist()})
+    assert len(descriptions) > 3
+    assert sum(map(len, descriptions)) == len(tables)  # each in the row group of its table
+    for group in groups[:: len(groups) // 20]:
+        rows = read_groups(storage, [group], ["offset", "columns"])
+        assert rows.column("columns").chunk(0).dictionary.to_pylist() == [f"columns of {group.table}"]
+        assert rows.column("offset").to_pylist() == [int(group.table[1:]), 3_000 + int(group.table[1:])]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.formats.common.sortable_texts import padded_texts
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Records
@@ -104,9 +105,7 @@ class ChangeBuilder:
             "before": fields["before"],
             "after": fields["after"],
             "schema": pa.DictionaryArray.from_arrays(pa.nulls(count, pa.int32()), _NO_WORDS),
-            "columns": pa.DictionaryArray.from_arrays(
-                pa.array(fields["columns"], pa.int32()), pa.array(self.texts, pa.string())
-            ),
+            "columns": self._described(fields["columns"]),
             "raw": self._sparse("raw", count, pa.binary()),
         }
         for name in ("kind", "op", "database", "table"):
@@ -114,6 +113,13 @@ class ChangeBuilder:
         for name in ("statement", "default_database", "dialect", "table_changes", "error_code", "error"):
             arrays[name] = self._sparse(name, count, pa.string())
         return pa.RecordBatch.from_arrays([arrays[name] for name in CHANGE_SCHEMA.names], schema=CHANGE_SCHEMA)
+
+    def _described(self, numbers: Sequence[int | None]) -> pa.DictionaryArray:
+        """Return the descriptions of columns that these changes have; those of other tables would go with each batch."""
+        codes = pa.array(numbers, pa.int32())
+        used = codes.unique().drop_null()
+        texts = [self.texts[number] for number in used.to_pylist()]
+        return pa.DictionaryArray.from_arrays(pc.index_in(codes, used), pa.array(texts, pa.string()))
 
     def _fields(self) -> dict[str, Any]:
         columns = zip(*self.changes, strict=True) if self.changes else [()] * len(Change._fields)

@@ -16,7 +16,7 @@ _NULL = b"null"
 _END = ord("}")
 _PAYLOAD = b'"payload":'
 _MARK = 128  # bytes at the end of an embedded schema that distinguish it from most others: its name is there
-_SCHEMAS = 4096  # remembered; a table's changes only with DDL
+_SCHEMA_BYTES = 64 << 20  # of embedded schemas that are remembered: those of about 15,000 tables of 12 columns
 
 
 class Message(msgspec.Struct, gc=False):
@@ -64,13 +64,15 @@ class EnvelopeReader(Generic[M]):
     """Read messages; an embedded schema is parsed once, later messages that begin with the same bytes share it.
 
     :param message: what to read payloads into.
+    :param limit: bytes of schemas to remember.
     """
 
-    def __init__(self, message: type[M]) -> None:
+    def __init__(self, message: type[M], limit: int = _SCHEMA_BYTES) -> None:
         self._decode = msgspec.json.Decoder(message).decode
+        self._limit, self._held = limit, 0  # bytes
         self._prefixes: dict[bytes, tuple[bytes, tuple[str, ...] | None]] = {}  # by their marks
         self._prefix, self._size = b"", 0
-        self._least = 0  # size of the smallest prefix: where to begin to look for the end of another
+        self._least = 0  # where the payload's name stands in the smallest prefix, and to look for it in another
         self._columns: tuple[str, ...] | None = None
 
     def read(self, value: bytes) -> tuple[tuple[str, ...] | None, M]:
@@ -108,18 +110,26 @@ class EnvelopeReader(Generic[M]):
         size = len(value) - len(enveloped.payload) - 1
         prefix = value[:size]
         if value[size:-1] == bytes(enveloped.payload) and prefix.rstrip().endswith(b":"):
-            if len(self._prefixes) >= _SCHEMAS:
-                self._prefixes.pop(next(iter(self._prefixes)))
-            self._prefixes[_mark(value)] = prefix, columns
-            self._least = min(self._least or size, size)
+            self._remember(_mark(value), prefix, columns)
             self._prefix, self._size, self._columns = prefix, size, columns
         return columns, message
+
+    def _remember(self, mark: bytes, prefix: bytes, columns: tuple[str, ...] | None) -> None:
+        """Note what stands before the payloads of a schema; forget the oldest schemas beyond the limit."""
+        before, _ = self._prefixes.pop(mark, (b"", None))
+        self._prefixes[mark] = prefix, columns
+        self._held += len(prefix) - len(before)
+        while self._held > self._limit and len(self._prefixes) > 1:
+            oldest, _ = self._prefixes.pop(next(iter(self._prefixes)))
+            self._held -= len(oldest)
+        named = max(0, prefix.rfind(_PAYLOAD))
+        self._least = min(self._least or named, named)
 
 
 def _mark(value: bytes, least: int = 0) -> bytes:
     """Return the bytes before the payload: where to look for a schema that a message may begin with.
 
-    :param least: as much stands before the payload and its name.
+    :param least: as much stands before the payload's name.
     """
-    end = value.find(_PAYLOAD, max(0, least - len(_PAYLOAD)))
+    end = value.find(_PAYLOAD, least)
     return value[max(0, end - _MARK) : end] if end > 0 else b""

@@ -8,8 +8,9 @@ import random
 import numpy as np
 import pytest
 
-from airflow_provider_cdc.core.formats.common.change_builder import binlog_positions
+from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilder, binlog_positions
 from airflow_provider_cdc.core.formats.common.sortable_texts import padded_texts
+from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.model.position import binlog_position
 
 
@@ -46,3 +47,13 @@ def test_places_among_changes_without_one_are_encoded_as_alone() -> None:
 
 def test_a_number_with_more_digits_than_foreseen_is_written_in_full() -> None:
     assert padded_texts("0", [([12345, None, 7], 4), ([1, 1, 1], 2)]).to_pylist() == ["0.12345.01", None, "0.0007.01"]
+
+
+def test_a_batch_has_the_descriptions_of_its_own_rows_alone() -> None:
+    records = Records("t", 0, [0, 1], [0, 0], [None, None], [b"{}", b"{}"], [None, None])
+    builder = ChangeBuilder(records, [f"columns {number}" for number in range(10_000)])
+    for record, columns in enumerate([9_000, None, 7, 9_000]):
+        builder.add(record // 2, "row", columns=columns)
+    described = builder.batch().column("columns")
+    assert described.to_pylist() == ["columns 9000", None, "columns 7", "columns 9000"]
+    assert len(described.dictionary) == 2

@@ -9,7 +9,8 @@ from itertools import permutations
 import msgspec
 import pytest
 
-from airflow_provider_cdc.core.formats.connect.columns import ColumnTexts, KeyNames, MemberNames, describe
+from airflow_provider_cdc.core.formats.connect import envelope
+from airflow_provider_cdc.core.formats.connect.columns import ColumnTexts, KeyNames, MemberNames, describe, row_columns
 from airflow_provider_cdc.core.formats.connect.envelope import EnvelopeReader, Message
 
 TABLE = ("shop", "t")
@@ -153,6 +154,39 @@ def test_messages_are_read_with_and_without_envelope_in_any_order() -> None:
         assert reader.read(b'{"schema":null,"payload":{"n":3}}') == (None, Payload(n=3))
         columns, message = reader.read(b'{"payload":{"n":4},"schema":{"fields":[]}}')
         assert (columns, message.n) == (None, 4)
+
+
+def schema_message(name: str, number: int) -> bytes:
+    schema = {"fields": [{"field": "after", "fields": [{"field": name, "type": "int32"}]}], "name": name}
+    return json.dumps({"schema": schema, "payload": {"n": number}}).encode()
+
+
+def test_the_schemas_of_many_tables_that_change_by_turns_are_each_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[bytes] = []
+
+    def counted(schema: bytes) -> tuple[str, ...] | None:
+        parsed.append(schema)
+        return row_columns(schema)
+
+    monkeypatch.setattr(envelope, "row_columns", counted)
+    reader = EnvelopeReader(Payload)
+    for number in range(3):
+        for table in range(10_000):
+            columns, message = reader.read(schema_message(f"c{table}", number))
+            assert columns is not None
+            assert (f'"c{table}"' in columns[0], message.n) == (True, number)
+    assert len(parsed) == 10_000
+
+
+def test_schemas_beyond_the_limit_are_forgotten() -> None:
+    size = len(schema_message("c000", 0))
+    reader = EnvelopeReader(Payload, limit=10 * size)
+    for number in range(2):
+        for table in range(100, 130):
+            columns, message = reader.read(schema_message(f"c{table}", number))
+            assert columns is not None
+            assert (f'"c{table}"' in columns[0], message.n) == (True, number)
+    assert sum(len(prefix) for prefix, _ in reader._prefixes.values()) <= 10 * size
 
 
 def test_schemas_that_end_alike_are_not_taken_for_each_other() -> None:
