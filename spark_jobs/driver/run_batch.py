@@ -46,6 +46,7 @@ from spark_jobs.tasks.land import demand_same_topics, land_chunks
 from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.renumber import renumbered, restated, write_again
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
+from spark_jobs.tasks.tables_together import TablesTogether
 from spark_jobs.workers.malloc import release_memory
 
 if TYPE_CHECKING:
@@ -400,12 +401,14 @@ def _demand_answers(reports: Mapping[str, ApplyReport]) -> None:
 def _apply_tasks(job: JobDocument, secrets: Secrets, bundle: Sequence[ApplyTask]) -> list[ApplyReport]:
     reports: list[ApplyReport] = []
     try:
-        for task in bundle:
+        together = TablesTogether(job, bundle, secrets)
+        for number, task in enumerate(bundle):
+            resolved = together.resolved(number)
             if [report.status for report in reports[-_GIVEN_UP:]] == [ApplyStatus.UNAVAILABLE] * _GIVEN_UP:
                 # the store is away, not one table: each further one would wait for it as long
                 reports.append(replace(reports[-1], table_id=task.table_id))
                 continue
-            reports.append(apply(job, task, secrets))
+            reports.append(apply(job, task, secrets, resolved))
     finally:
         forget_row_groups()
         release_memory(large=False)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -480,6 +481,27 @@ def read_groups(
     return whole.select(list(columns))
 
 
+def read_together(
+    storage: Storage, groups: Sequence[RowGroup], columns: Sequence[str], *, before_of: Sequence[str] | None = None
+) -> tuple[pa.Table, IntArray]:
+    """Read what several small tables have, each row group that they share once.
+
+    :param before_of: as of :func:`read_groups`.
+    :return: the rows in any order, and of each the number of the group that it is of.
+    """
+    order = sorted(range(len(groups)), key=lambda number: groups[number].origin)
+    tables, numbers = [], []
+    for file, of_file in itertools.groupby(order, key=lambda number: groups[number].file):
+        with _RowGroupReader(storage, file) as reader:
+            for _, shared in itertools.groupby(of_file, key=lambda number: groups[number].row_group):
+                mine = list(shared)
+                spans = [np.arange(groups[n].start, groups[n].start + groups[n].rows) for n in mine]
+                rows = reader.whole(groups[mine[0]], columns, before_of).take(pa.array(np.concatenate(spans)))
+                tables.append(_with_own_words(rows))
+                numbers.append(np.repeat(mine, list(map(len, spans))))
+    return pa.concat_tables(tables, promote_options="permissive").select(list(columns)), np.concatenate(numbers)
+
+
 def _each_group(
     storage: Storage,
     groups: Sequence[RowGroup],
@@ -525,6 +547,14 @@ class _RowGroupReader:
         :param before_of: as of :func:`read_groups`.
         :param copied: whether they may not hold the rows of other tables in memory.
         """
+        rows = self.whole(group, columns, before_of)
+        if rows.num_rows == group.rows:
+            return rows
+        rows = _with_own_words(rows.slice(group.start, group.rows))
+        return rows.take(pa.array(np.arange(len(rows)))) if copied else rows
+
+    def whole(self, group: RowGroup, columns: Sequence[str], before_of: Sequence[str] | None = None) -> pa.Table:
+        """Return the rows of a row group, those of other tables included."""
         key = (self._storage.root, self._name, group.row_group, *columns, before_of and tuple(before_of))
         rows = _SHARED.rows(key)
         if rows is None:
@@ -535,19 +565,16 @@ class _RowGroupReader:
                 rows = _only_before(rows, before_of)
             if rows.num_rows > group.rows:
                 _SHARED.add(key, rows)
-        if rows.num_rows == group.rows:
-            return rows
-        rows = _with_own_words(rows.slice(group.start, group.rows))
-        return rows.take(pa.array(np.arange(len(rows)))) if copied else rows
+        return rows
 
 
 def _with_own_words(rows: pa.Table) -> pa.Table:
     """Return one table's rows of a shared row group without the words of the others' rows."""
-    for number, field in enumerate(rows.schema):
-        if pa.types.is_dictionary(field.type):
+    for number, column in enumerate(rows.schema):
+        if pa.types.is_dictionary(column.type):
             chunks = rows.column(number).chunks
             if any(len(chunk.dictionary) > _WORDS for chunk in chunks):
-                rows = rows.set_column(number, field.name, pa.chunked_array(list(map(with_own_words, chunks))))
+                rows = rows.set_column(number, column.name, pa.chunked_array(list(map(with_own_words, chunks))))
     return rows
 
 

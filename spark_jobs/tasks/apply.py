@@ -45,6 +45,7 @@ from spark_jobs.tasks.foreign_keys import ForeignKeys
 from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.table_changes import TableChanges
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
+from spark_jobs.tasks.tables_together import ResolvedTable
 from spark_jobs.tasks.writer_rules import writer_rule
 from spark_jobs.workers.malloc import keep_memory, release_memory
 
@@ -54,9 +55,14 @@ _REFUSED = 1_000  # rows that a report names of a table that is parked for them
 Applying = TypeVar("Applying", bound="TableApply")
 
 
-def apply(job: JobDocument, task: ApplyTask, secrets: dict[str, dict[str, str]]) -> ApplyReport:
-    """Resolve one table, and commit it or stage it for the Spark writer; an error is reported, not raised."""
-    return reported(TableApply(job, task, secrets), TableApply.run)
+def apply(
+    job: JobDocument, task: ApplyTask, secrets: dict[str, dict[str, str]], resolved: ResolvedTable | None = None
+) -> ApplyReport:
+    """Resolve one table, and commit it or stage it for the Spark writer; an error is reported, not raised.
+
+    :param resolved: what resolving gave, where that was done with other tables.
+    """
+    return reported(TableApply(job, task, secrets, resolved), TableApply.run)
 
 
 def reported(table: Applying, work: Callable[[Applying], ApplyReport]) -> ApplyReport:
@@ -111,18 +117,25 @@ def _set_aside(task: ApplyTask, error: BaseException, first: dict[str, Any], see
 class TableApply:
     """One table's way through apply.
 
+    :param resolved: what resolving gave, where that was done already.
     :ivar refused: rows that do not fit, where they are too many, the first of them.
     """
 
-    def __init__(self, job: JobDocument, task: ApplyTask, secrets: dict[str, dict[str, str]]) -> None:
+    def __init__(
+        self,
+        job: JobDocument,
+        task: ApplyTask,
+        secrets: dict[str, dict[str, str]],
+        resolved: ResolvedTable | None = None,
+    ) -> None:
         self.job, self.task = job, task
-        self._secrets = secrets
+        self._secrets, self._resolved_before = secrets, resolved
         self._options = {**job.storage, **secrets.get("storage", {})}
         self._storage = lake_of(job, secrets)
         self._app = f"cdc/{job.pipeline}/{task.table_id}/0"
         self._policy = job.tables.policy(f"{task.database}.{task.table}", job.policy)
         self._types = TypeOptions(self._policy.tinyint1_as_boolean, self._policy.zero_dates)
-        self._timeline = TableTimeline.from_document(task.timeline)
+        self._timeline = TableTimeline.from_document(task.timeline) if resolved is None else resolved.timeline
         self._format = open_format(job.format, job.format_options)
         self._has_pending = False
         self._states: dict[int | None, TableState] = {}  # by the batch that left pending deletes
@@ -194,18 +207,8 @@ class TableApply:
         :raises ImagesLack: rows typed in pieces lack columns.
         """
         task = self.task
-        images = {name: StoredImages(self._storage, name) for name in ("before", "after")} if in_pieces else None
-        plan = resolve(
-            self._ordered(images),
-            self._timeline,
-            base_schema,
-            self._format,
-            self._types,
-            base_position=task.base.applied_position if task.base else "",
-            truncates=self._truncates,
-            read=self._stored,
-            snapshot_position=task.snapshot_position,
-        )
+        resolved = self._resolved_before
+        plan = self._resolve(base_schema, in_pieces=in_pieces) if resolved is None else resolved.plan
         self._demand_fit(plan.failures)
         ForeignKeys(
             task, self._timeline, self._format, self._types, self._changes, self._stored, truncates=self._truncates
@@ -224,6 +227,21 @@ class TableApply:
             files=self._preview.files,
             file_bytes=self._preview.file_bytes,
             choice=self._writer.choice,
+        )
+
+    def _resolve(self, base_schema: TableSchema | None, *, in_pieces: bool) -> MergePlan:
+        task = self.task
+        images = {name: StoredImages(self._storage, name) for name in ("before", "after")} if in_pieces else None
+        return resolve(
+            self._ordered(images),
+            self._timeline,
+            base_schema,
+            self._format,
+            self._types,
+            base_position=task.base.applied_position if task.base else "",
+            truncates=self._truncates,
+            read=self._stored,
+            snapshot_position=task.snapshot_position,
         )
 
     def _ordered(self, images: dict[str, StoredImages] | None) -> Changes:

@@ -197,12 +197,12 @@ class TableChanges:
         self, groups: list[RowGroup], columns: list[str], images: dict[str, StoredImages] | None = None
     ) -> pa.Table:
         """Return the rows of row groups without those that operators replaced or discarded."""
-        before_of = self._before_of() if "before" in columns else None
+        needed = before_of(self._timeline, self._wire) if "before" in columns else None
 
         def read(some: list[RowGroup]) -> pa.Table:
             if images is None:
-                return read_groups(self._storage, some, columns, before_of=before_of)
-            return read_without_images(self._storage, some, columns, images, before_of=before_of)
+                return read_groups(self._storage, some, columns, before_of=needed)
+            return read_without_images(self._storage, some, columns, images, before_of=needed)
 
         settled = self._task.settled
         if not settled:
@@ -260,10 +260,11 @@ class TableChanges:
             raise order_unknown(timeline, "rows, and statements that give their name to another table,")
         return own
 
-    def _before_of(self) -> list[str] | None:
-        """Return the operations whose image before counts: updates name their key a second time in many formats."""
-        keyed = all(version.schema.key for version in self._timeline.versions)
-        return ["delete"] if keyed and not self._wire.updates_move_keys and not self._wire.partial_images else None
+
+def before_of(timeline: TableTimeline, wire: Format) -> list[str] | None:
+    """Return the operations whose image before counts: updates name their key a second time in many formats."""
+    keyed = all(version.schema.key for version in timeline.versions)
+    return ["delete"] if keyed and not wire.updates_move_keys and not wire.partial_images else None
 
 
 def _between(rows: pa.Table, span: Span) -> pa.Table:

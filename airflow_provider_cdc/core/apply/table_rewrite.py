@@ -24,7 +24,7 @@ def after_steps(
     schema: TableSchema | None = base
     version: int | None = None
     for step in steps:
-        empty = mapper.rows({}, 0, step.version, step.version)
+        empty = step.upserts.schema.empty_table()
         if content is None or schema is None or step.clear:
             content, pending = empty, empty
         else:

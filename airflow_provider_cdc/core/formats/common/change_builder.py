@@ -115,7 +115,7 @@ class ChangeBuilder:
         return pa.RecordBatch.from_arrays([arrays[name] for name in CHANGE_SCHEMA.names], schema=CHANGE_SCHEMA)
 
     def _described(self, numbers: Sequence[int | None]) -> pa.DictionaryArray:
-        """Return the descriptions of columns that these changes have; those of other tables would go with each batch."""
+        """Return the descriptions that these changes have: those of all other tables would go with each batch."""
         codes = pa.array(numbers, pa.int32())
         used = codes.unique().drop_null()
         texts = [self.texts[number] for number in used.to_pylist()]

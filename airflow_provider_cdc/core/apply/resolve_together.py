@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resolve the changes of small tables of one layout at once: Arrow's cost of a call is paid once for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
+from airflow_provider_cdc.core.apply.merge_plan import MergePlan, MergeStep
+from airflow_provider_cdc.core.apply.ordered_changes import Changes
+from airflow_provider_cdc.core.apply.resolve import acquired_and_released, typer_of
+from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
+from airflow_provider_cdc.core.arrays import IntArray
+from airflow_provider_cdc.core.formats.contract import Format
+from airflow_provider_cdc.core.timeline.timeline import TableTimeline
+from airflow_provider_cdc.core.values.types import TypeOptions
+
+_OWNER = "owner"  # number of a row's table
+
+
+def layout_of(timeline: TableTimeline, wire: Format) -> Hashable | None:
+    """Return what tables that can be resolved together have in common, None where a table has to be resolved alone.
+
+    Those have a key and have had one schema; no TRUNCATE, and positions that alone say which change is the newest.
+    """
+    version = timeline.versions[0]
+    plain = len(timeline.versions) == 1 and not timeline.clears and not version.computed
+    if not plain or not version.schema.key or wire.order == "clock" or wire.partial_images:
+        return None
+    columns = version.schema.columns
+    if any(column.dropped for column in columns):
+        return None
+    numbers = {column.id: number for number, column in enumerate(columns)}
+    # ids of columns are of one table; everything else decides how values are read
+    described = tuple((c.name, c.type, c.nullable, c.default, c.generated, c.auto_increment) for c in columns)
+    return described, tuple(numbers[column_id] for column_id in version.schema.key), version.server
+
+
+def resolve_together(
+    rows: pa.Table, owners: IntArray, timelines: Sequence[TableTimeline], wire: Format, options: TypeOptions
+) -> list[MergePlan] | None:
+    """Resolve the changes of several tables of one layout (:func:`layout_of`).
+
+    :param rows: their changes (``RESOLVE_COLUMNS``) in any order.
+    :param owners: per row the number of its table.
+    :param timelines: of the tables, by number.
+    :return: the plan of each table, as :func:`core.apply.resolve.resolve` makes it; None where values were lost, rows
+        do not fit or tables are truncated: the plans of single tables say of which.
+    """
+    changes = Changes(rows.append_column(_OWNER, pa.array(owners)))
+    if changes.are("truncate").any():
+        return None
+    typer = typer_of(changes, timelines[0], wire, options)
+    owner_of: IntArray = changes.rows.column(_OWNER).to_numpy()
+    keys, event_rows, fills = acquired_and_released(typer, np.arange(len(owner_of)), 0)
+    groups = group_numbers([pa.array(owner_of[event_rows]), *keys.columns])
+    winners = newest(groups)
+    if wire.updates_move_keys:
+        winners = acquired_in_one_event(winners, groups, event_rows, fills, changes.rows, wire)
+    upserts = typer.typed(event_rows[winners[fills[winners]]], "after", 0)
+    if typer.failures or typer.lossy or typer.foreign.any() or upserts.absent:
+        return None
+    gone = winners[~fills[winners]]
+    count = len(timelines)
+    steps = zip(
+        _by_owner(upserts.rows, upserts.row_indexes, owner_of[upserts.row_indexes], count),
+        _by_owner(keys.take(pa.array(gone)), gone, owner_of[event_rows[gone]], count),
+        _counts(changes, owner_of, count),
+        timelines,
+        strict=True,
+    )
+    positions = changes.rows.column("position")
+    plans = []
+    for (mine, row_indexes), (deletes, _), counts, timeline in steps:
+        of_upserts = partial(positions.take, pa.array(row_indexes))
+        step = MergeStep(0, timeline.versions[0].schema, False, mine, deletes, of_upserts)
+        plans.append(MergePlan([step], changes=counts))
+    return plans
+
+
+def _by_owner(rows: pa.Table, numbers: IntArray, owners: IntArray, count: int) -> Iterator[tuple[pa.Table, IntArray]]:
+    """Yield each owner's rows in their order, with their numbers."""
+    order = np.argsort(owners, kind="stable")
+    rows, numbers = rows.take(pa.array(order)).combine_chunks(), numbers[order]
+    ends = np.cumsum(np.bincount(owners, minlength=count)).tolist()
+    for start, end in zip([0, *ends], ends, strict=False):
+        yield rows.slice(start, end - start), numbers[start:end]
+
+
+def _counts(changes: Changes, owner_of: IntArray, count: int) -> list[dict[str, int]]:
+    """Return of each owner the number of rows of each operation."""
+    counts: list[dict[str, int]] = [{} for _ in range(count)]
+    for op in changes.counts():
+        of_op: list[Any] = np.bincount(owner_of[changes.are(op)], minlength=count).tolist()
+        for owner, rows in enumerate(of_op):
+            if rows:
+                counts[owner][op] = rows
+    return counts

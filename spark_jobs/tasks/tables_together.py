@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Choose small tables of one layout, such as the parts of a sharded table, that a task resolves together."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from airflow_provider_cdc.core.apply.merge_plan import MergePlan
+from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS
+from airflow_provider_cdc.core.apply.resolve_together import layout_of, resolve_together
+from airflow_provider_cdc.core.documents import JobDocument
+from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.timeline.timeline import TableTimeline
+from airflow_provider_cdc.core.values.types import TypeOptions
+from spark_jobs.lake.change_log import read_together
+from spark_jobs.lake.scratch import lake_of
+from spark_jobs.tasks.table_changes import before_of
+from spark_jobs.tasks.table_task import ApplyTask
+
+_TABLE_BYTES = 1 << 20  # of images: Arrow's cost of a call is nothing next to that of more
+_TOGETHER_BYTES = 16 << 20  # of images
+_TOGETHER = 256  # tables
+_FEW = 4  # tables: fewer are resolved one by one
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedTable:
+    """Hold what resolving the changes of a table gave."""
+
+    timeline: TableTimeline
+    plan: MergePlan
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    task: ApplyTask
+    timeline: TableTimeline
+    layout: Hashable
+
+
+class TablesTogether:
+    """Resolve the tables of a task ahead of their commits, a few neighbours at a time.
+
+    :param tasks: in the order in which they are committed.
+    """
+
+    def __init__(self, job: JobDocument, tasks: Sequence[ApplyTask], secrets: dict[str, dict[str, str]]) -> None:
+        self._job, self._tasks, self._secrets = job, tasks, secrets
+        self._wire = open_format(job.format, job.format_options)
+        self._seen = 0  # tables that were looked at
+        self._resolved: dict[str, ResolvedTable] = {}
+
+    def resolved(self, number: int) -> ResolvedTable | None:
+        """Return what resolving a table gave, None where it is to be resolved alone.
+
+        :param number: of its task; to be called once for each, ascending.
+        """
+        if number >= self._seen:
+            self._resolved = {}
+            self._resolve(self._neighbours())
+        return self._resolved.pop(self._tasks[number].table_id, None)
+
+    def _neighbours(self) -> list[ApplyTask]:
+        """Return the next tables, as many as may be held in memory."""
+        begin, size = self._seen, 0
+        while self._seen < len(self._tasks) and self._seen - begin < _TOGETHER and size < _TOGETHER_BYTES:
+            size += self._tasks[self._seen].image_bytes
+            self._seen += 1
+        return list(self._tasks[begin : self._seen])
+
+    def _resolve(self, tasks: Sequence[ApplyTask]) -> None:
+        by_layout: dict[Hashable, list[_Candidate]] = {}
+        for task in tasks if len(tasks) >= _FEW else ():
+            candidate = self._candidate(task)
+            if candidate is not None:
+                by_layout.setdefault(candidate.layout, []).append(candidate)
+        for alike in by_layout.values():
+            if len(alike) >= _FEW:
+                try:
+                    self._resolve_alike(alike)
+                except Exception:
+                    continue  # each of them meets the same alone, and reports it
+
+    def _candidate(self, task: ApplyTask) -> _Candidate | None:
+        """Return a table that can be resolved with others, None where anything but its changes counts."""
+        special = task.context or task.parents or task.settled or task.provided or task.snapshot_sent
+        special = special or task.late_from is not None or task.rewind_to is not None
+        if special or not 0 < task.image_bytes <= _TABLE_BYTES:
+            return None
+        for span in task.spans:
+            if span.others or span.older or span.late or any(group.clears for group in span.groups):
+                return None
+            if any(group.min_position < span.start for group in span.groups):
+                return None
+            if span.end is not None and any(group.max_position >= span.end for group in span.groups):
+                return None
+        timeline = TableTimeline.from_document(task.timeline)
+        layout = layout_of(timeline, self._wire)
+        return None if layout is None else _Candidate(task, timeline, (layout, self._options(task)))
+
+    def _options(self, task: ApplyTask) -> TypeOptions:
+        policy = self._job.tables.policy(f"{task.database}.{task.table}", self._job.policy)
+        return TypeOptions(policy.tinyint1_as_boolean, policy.zero_dates)
+
+    def _resolve_alike(self, alike: Sequence[_Candidate]) -> None:
+        groups, owner_of = [], []
+        for owner, candidate in enumerate(alike):
+            mine = [group for span in candidate.task.spans for group in span.groups]
+            groups += mine
+            owner_of += [owner] * len(mine)
+        timelines = [candidate.timeline for candidate in alike]
+        wanted = before_of(timelines[0], self._wire)
+        rows, numbers = read_together(lake_of(self._job, self._secrets), groups, RESOLVE_COLUMNS, before_of=wanted)
+        owners = np.array(owner_of)[numbers]
+        plans = resolve_together(rows, owners, timelines, self._wire, self._options(alike[0].task))
+        for candidate, plan in zip(alike, plans or (), strict=False):
+            self._resolved[candidate.task.table_id] = ResolvedTable(candidate.timeline, plan)
