@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spark_jobs.driver.run_batch import Runner
-from tests.histories.generate import SIZES, THEMES, history
+from tests.histories.generate import SHARDED, SIZES, THEMES, history
 from tests.histories.log import Log, Partitions
 from tests.histories.neutral import EVENT_ROWS
 from tests.histories.run import Case, Replay, described, inline
@@ -37,11 +37,13 @@ def case_of(name: str, seed: int, theme: str | None = None, sizes: Sequence[int]
     """Return the case of a seed, always the same.
 
     :param name: of the wire format.
+    :param theme: name of one of :data:`THEMES`, or ``sharded``; None for any of them but that.
     :param sizes: numbers of statements to choose from.
     """
     tool = TOOLS[name]
     rnd = random.Random(f"{name} {theme} {seed}")
-    statements = history(THEMES[theme or rnd.choice(list(THEMES))], rnd, tool.palette, tool.lacks, sizes)
+    chosen = SHARDED if theme == SHARDED.name else THEMES[theme or rnd.choice(list(THEMES))]
+    statements = history(chosen, rnd, tool.palette, tool.lacks, sizes)
     clock = tool.by_clock
     again = random.Random(f"{name} {seed} log")
     partitions, ties = rnd.choice((1, 2, 3)), rnd.choice((0.0, 0.0, 0.5))

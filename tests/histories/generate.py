@@ -34,11 +34,15 @@ _NO_IMPLICIT = ("json", "date", "datetime", "timestamp")
 
 @dataclass(frozen=True)
 class Theme:
-    """Choose the subject of a history: weights of the statements and which tables it has."""
+    """Choose the subject of a history: weights of the statements and which tables it has.
+
+    :param alike: three tables of one structure, as the parts of a sharded table.
+    """
 
     name: str
     weights: dict[str, int]
     keyless: float
+    alike: bool = False
 
 
 SIZES = (5, 5, 10, 10, 15, 15, 25, 40, 60)
@@ -57,6 +61,8 @@ THEMES = {
     )
 }
 
+SHARDED = Theme("sharded", {**_ROWS, **_KEYS, "truncate": 0, "alter": 1, "create": 1}, 0.0, alike=True)
+
 
 def history(
     theme: Theme,
@@ -73,7 +79,7 @@ def history(
     maker = _Maker(theme, rnd, palette or Palette(), lacks)
     maker.create()
     count = rnd.choice(sizes)
-    for _ in range(rnd.choice((0, 0, 1))):
+    for _ in range(2 if theme.alike else rnd.choice((0, 0, 1))):
         maker.create()
     kinds, weights = zip(*((kind, weight) for kind, weight in theme.weights.items() if kind not in lacks), strict=True)
     while len(maker.statements) < count:
@@ -106,7 +112,8 @@ class _Maker:
 
     def create(self) -> None:
         if len(self._source.tables) < 3:
-            self._add(Create(self._free(), self._structure()))
+            alike = [table.structure for table in self._source.tables.values()] if self._theme.alike else []
+            self._add(Create(self._free(), alike[0] if alike else self._structure()))
 
     def _structure(self) -> Structure:
         rnd = self._rnd

@@ -12,10 +12,12 @@ import pytest
 
 from tests.histories.buckets import split_every_table
 from tests.histories.cases import case_of, judge
+from tests.histories.generate import SHARDED
 from tests.histories.log import Log
 from tests.histories.operators import Operated
 from tests.histories.place import lake_folder
 from tests.histories.run import Replay
+from tests.histories.together import resolve_all_together
 
 CHUNK = 20  # cases of one format that a process takes at a time
 SHRINK_SECONDS = 30.0
@@ -46,11 +48,14 @@ class Line:
         self.failures |= other.failures
 
 
-def run(name: str, seeds: Sequence[int], *, operators: bool = False, buckets: bool = False) -> Line:
+def run(
+    name: str, seeds: Sequence[int], *, operators: bool = False, buckets: bool = False, together: bool = False
+) -> Line:
     """Run the cases of these seeds in this process.
 
     :param operators: whether operators act between the batches.
     :param buckets: whether tables are split by key.
+    :param together: whether tables are alike, and resolved together where they can be.
     """
     line, log = Line(name), Log()
     started = time.monotonic()
@@ -58,9 +63,12 @@ def run(name: str, seeds: Sequence[int], *, operators: bool = False, buckets: bo
         log.install(patch)
         if buckets:
             split_every_table(patch)
+        if together:
+            resolve_all_together(patch)
+        theme = SHARDED.name if together else None
         for seed in seeds:
             verdict = judge(
-                case_of(name, seed), log, lake, seconds=SHRINK_SECONDS, kind=Operated if operators else Replay
+                case_of(name, seed, theme), log, lake, seconds=SHRINK_SECONDS, kind=Operated if operators else Replay
             )
             line.verdicts[verdict.kind] += 1
             line.codes.update(verdict.parked)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carry out batches of one table whose records are stated in a test, without a broker."""
+"""Carry out batches whose records are stated in a test, without a broker."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from spark_jobs.tasks import land
 CREATE = "CREATE TABLE shop.t (id INT PRIMARY KEY, n INT)"
 
 
-def change(position: int, after: dict[str, Any] | None, before: dict[str, Any] | None = None) -> bytes:
+def change(
+    position: int, after: dict[str, Any] | None, before: dict[str, Any] | None = None, table: str = "t"
+) -> bytes:
     """Return a row's record: an insert, or an update or delete of the row before."""
-    source = {"db": "shop", "table": "t", "file": "b.000001", "pos": position, "row": 0, "ts_ms": 1000}
+    source = {"db": "shop", "table": table, "file": "b.000001", "pos": position, "row": 0, "ts_ms": 1000}
     op = "c" if before is None else "d" if after is None else "u"
     return json.dumps({"before": before, "after": after, "source": source, "op": op, "ts_ms": 1}).encode()
 
@@ -47,7 +49,7 @@ def carry_out(
     :param rule: of the table.
     """
     states: list[TableState] = []
-    results = []
+    results, known = list[Result](), list[dict[str, Any]]()
     for seq, topics in enumerate(batches, 1):
 
         def records(chunks: Sequence[OffsetRange], *_: Any, topics: Any = topics, **__: Any) -> Iterator[Records]:
@@ -67,11 +69,11 @@ def carry_out(
         time = "2026-01-01T00:00:00+00:00"
         earlier = list(range(1, seq))
         job = JobDocument(
-            "p", seq, time, str(root), "debezium-json", {}, "schema", {}, chunks, policy, rules, earlier, [], states,
+            "p", seq, time, str(root), "debezium-json", {}, "schema", {}, chunks, policy, rules, earlier, known, states,
             session=session is not None, spark_reaches_sink=True, **span,
         )  # fmt: skip
         results.append(sync(job, {}, _here, _silent, session))
-        states = results[-1].states
+        states, known = results[-1].states, [*known, *results[-1].new_schema_changes]
     return results
 
 

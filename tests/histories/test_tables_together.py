@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random histories of tables of one structure, which are resolved together wherever they can be, against the model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from airflow_provider_cdc.core.formats.registry import open_format
+from spark_jobs.tasks import tables_together
+from tests.histories.cases import case_of, judge
+from tests.histories.log import Log
+from tests.histories.together import resolve_all_together
+from tests.histories.tools import TOOLS
+
+
+@pytest.fixture
+def resolved(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
+    """Count what was resolved together by the number of tables."""
+    counts = Counter[int]()
+    resolve = tables_together.resolve_together
+
+    def counted(rows: Any, owners: Any, timelines: Any, *more: Any) -> Any:
+        plans = resolve(rows, owners, timelines, *more)
+        counts[0 if plans is None else len(timelines)] += 1
+        return plans
+
+    resolve_all_together(monkeypatch)
+    monkeypatch.setattr(tables_together, "resolve_together", counted)
+    return counts
+
+
+@pytest.mark.parametrize("name", sorted(TOOLS))
+def test_every_table_equals_the_model(name: str, log: Log, lake: Path, resolved: Counter[int]) -> None:
+    failures = [
+        f"{name} {seed}, made smaller:\n{verdict.failure}"
+        for seed in range(700, 704)
+        if (verdict := judge(case_of(name, seed, "sharded", sizes=(15, 25)), log, lake)).failure
+    ]
+    assert not failures, "\n\n".join(failures)
+    wire = open_format(name, TOOLS[name].options)
+    together = wire.order == "exact" and not wire.partial_images
+    assert bool(resolved[2] + resolved[3]) == together, resolved
