@@ -112,8 +112,8 @@ class TablesTogether:
             groups += mine
             owner_of += [owner] * len(mine)
         timelines = [candidate.timeline for candidate in alike]
-        wanted = before_of(timelines[0], self._wire)
-        rows, numbers = read_together(lake_of(self._job, self._secrets), groups, RESOLVE_COLUMNS, before_of=wanted)
+        operations = before_of(timelines[0], self._wire)
+        rows, numbers = read_together(lake_of(self._job, self._secrets), groups, RESOLVE_COLUMNS, before_of=operations)
         owners = np.array(owner_of)[numbers]
         plans = resolve_together(rows, owners, timelines, self._wire, self._options(alike[0].task))
         for candidate, plan in zip(alike, plans or (), strict=False):

@@ -42,8 +42,8 @@ def case_of(name: str, seed: int, theme: str | None = None, sizes: Sequence[int]
     """
     tool = TOOLS[name]
     rnd = random.Random(f"{name} {theme} {seed}")
-    chosen = SHARDED if theme == SHARDED.name else THEMES[theme or rnd.choice(list(THEMES))]
-    statements = history(chosen, rnd, tool.palette, tool.lacks, sizes)
+    subject = SHARDED if theme == SHARDED.name else THEMES[theme or rnd.choice(list(THEMES))]
+    statements = history(subject, rnd, tool.palette, tool.lacks, sizes)
     clock = tool.by_clock
     again = random.Random(f"{name} {seed} log")
     partitions, ties = rnd.choice((1, 2, 3)), rnd.choice((0.0, 0.0, 0.5))
