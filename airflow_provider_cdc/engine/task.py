@@ -17,6 +17,7 @@ from typing import Any
 
 from airflow_provider_cdc.core.documents import SECRETS_VARIABLE, Result
 from airflow_provider_cdc.core.errors import UnavailableError
+from airflow_provider_cdc.core.json_documents import json_data
 from airflow_provider_cdc.engine.payload import Payload
 
 LAST_LINES = 30
@@ -137,7 +138,7 @@ def read_result(task: EngineTask, last_lines: list[str], code: int | None) -> Re
     """
     task.stopper.check()
     try:
-        return Result.from_document(json.loads(task.result.read_text(encoding="utf-8")))
+        return Result.from_document(json_data(task.result.read_bytes()))
     except FileNotFoundError:
         output = "\n".join(last_lines[-LAST_LINES:])
         crash = _crash_site(last_lines)

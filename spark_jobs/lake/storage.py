@@ -4,18 +4,17 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pyarrow as pa
 from pyarrow import fs
 
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError
+from airflow_provider_cdc.core.json_documents import json_bytes, json_data
 from airflow_provider_cdc.core.lake.durable_files import create_file, sync_folder, synced_part
 from airflow_provider_cdc.core.lake.object_store import (
     create_object,
@@ -62,14 +61,6 @@ def _escaped(character: str) -> str:
 def table_location(root: str, database: str, table: str) -> str:
     """Return where the table that has this name now lies."""
     return f"{root.rstrip('/')}/{path_part(database)}/{path_part(table)}"
-
-
-def json_bytes(data: Any) -> bytes:
-    """Return plain data as JSON; the standard library takes ten times as long."""
-    try:
-        return msgspec.json.encode(data)
-    except (UnicodeEncodeError, TypeError):  # half of a surrogate pair, in a text from outside; a subclass of str
-        return json.dumps(data).encode()
 
 
 class Storage:
@@ -144,7 +135,7 @@ class Storage:
         if data is None:
             return None
         try:
-            return json.loads(data)
+            return json_data(data)
         except ValueError:
             raise self.damaged(name, f"a document of the lake cannot be read ({len(data)} bytes)") from None
 

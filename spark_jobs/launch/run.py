@@ -121,7 +121,7 @@ def _say(line: str) -> None:
 
 
 def _write(path: str, document: dict[str, Any]) -> None:
-    from spark_jobs.lake.storage import json_bytes
+    from airflow_provider_cdc.core.json_documents import json_bytes
 
     part = f"{path}.part"
     with open(part, "wb") as file:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from deltalake import Schema
 from deltalake.transaction import AddAction
 
-from spark_jobs.lake.storage import json_bytes
+from airflow_provider_cdc.core.json_documents import json_bytes
 
 _FILE = "_delta_log/00000000000000000000.json"
 

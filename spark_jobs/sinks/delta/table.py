@@ -20,7 +20,8 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 
 from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.core.faults import may_be_caught
-from spark_jobs.lake.storage import Storage, json_bytes
+from airflow_provider_cdc.core.json_documents import json_bytes
+from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.data_files import DataFiles
 from spark_jobs.sinks.delta.first_commit import first_commit
 from spark_jobs.sinks.delta.key_merge import KeyMerge
