@@ -24,7 +24,7 @@ AIRFLOW = ("airflow", "airflow_shared")
 CONFINED = {
     "pyarrow": {"formats", "values", "apply", "model/position_columns.py"},
     "numpy": {"formats", "values", "apply", "arrays.py"},
-    "msgspec": {"formats", "values"},
+    "msgspec": {"formats", "values", "json_documents.py"},
     "google.protobuf": {"formats"},
     "fastavro": {"formats"},
     "sqlalchemy": {"ledger"},
