@@ -403,12 +403,11 @@ def _apply_tasks(job: JobDocument, secrets: Secrets, bundle: Sequence[ApplyTask]
     try:
         together = TablesTogether(job, bundle, secrets)
         for number, task in enumerate(bundle):
-            resolved = together.resolved(number)
             if [report.status for report in reports[-_GIVEN_UP:]] == [ApplyStatus.UNAVAILABLE] * _GIVEN_UP:
                 # the store is away, not one table: each further one would wait for it as long
                 reports.append(replace(reports[-1], table_id=task.table_id))
                 continue
-            reports.append(apply(job, task, secrets, resolved))
+            reports.append(apply(job, task, secrets, together.resolved(number)))
     finally:
         forget_row_groups()
         release_memory(large=False)

@@ -151,6 +151,8 @@ class TableApply:
         self._truncates = self._policy.on_truncate != "ignore"
         self._rebuilds = task.rebuilt_seq == job.seq
         self._changes = TableChanges(self._storage, task, self._timeline, self._format, truncates=self._truncates)
+        if resolved is not None:
+            self._changes.first = resolved.first
 
     def again(self) -> Self:
         """Return the same, to be tried once more."""

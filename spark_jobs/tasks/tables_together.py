@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS
@@ -28,10 +30,14 @@ _FEW = 4  # tables: fewer are resolved one by one
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTable:
-    """Hold what resolving the changes of a table gave."""
+    """Hold what resolving the changes of a table gave.
+
+    :param first: topic, partition and offset of the first record that was read.
+    """
 
     timeline: TableTimeline
     plan: MergePlan
+    first: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +56,14 @@ class TablesTogether:
     def __init__(self, job: JobDocument, tasks: Sequence[ApplyTask], secrets: dict[str, dict[str, str]]) -> None:
         self._job, self._tasks, self._secrets = job, tasks, secrets
         self._wire = open_format(job.format, job.format_options)
+        self._most = min(_TOGETHER_BYTES, job.policy.apply_bytes)
         self._seen = 0  # tables that were looked at
         self._resolved: dict[str, ResolvedTable] = {}
 
     def resolved(self, number: int) -> ResolvedTable | None:
         """Return what resolving a table gave, None where it is to be resolved alone.
 
-        :param number: of its task; to be called once for each, ascending.
+        :param number: of its task; ascending from call to call.
         """
         if number >= self._seen:
             self._resolved = {}
@@ -66,7 +73,7 @@ class TablesTogether:
     def _neighbours(self) -> list[ApplyTask]:
         """Return the next tables, as many as may be held in memory."""
         begin, size = self._seen, 0
-        while self._seen < len(self._tasks) and self._seen - begin < _TOGETHER and size < _TOGETHER_BYTES:
+        while self._seen < len(self._tasks) and self._seen - begin < _TOGETHER and size < self._most:
             size += self._tasks[self._seen].image_bytes
             self._seen += 1
         return list(self._tasks[begin : self._seen])
@@ -88,7 +95,7 @@ class TablesTogether:
         """Return a table that can be resolved with others, None where anything but its changes counts."""
         special = task.context or task.parents or task.settled or task.provided or task.snapshot_sent
         special = special or task.late_from is not None or task.rewind_to is not None
-        if special or not 0 < task.image_bytes <= _TABLE_BYTES:
+        if special or not 0 < task.image_bytes <= min(_TABLE_BYTES, self._most):
             return None
         for span in task.spans:
             if span.others or span.older or span.late or any(group.clears for group in span.groups):
@@ -116,5 +123,8 @@ class TablesTogether:
         rows, numbers = read_together(lake_of(self._job, self._secrets), groups, RESOLVE_COLUMNS, before_of=operations)
         owners = np.array(owner_of)[numbers]
         plans = resolve_together(rows, owners, timelines, self._wire, self._options(alike[0].task))
-        for candidate, plan in zip(alike, plans or (), strict=False):
-            self._resolved[candidate.task.table_id] = ResolvedTable(candidate.timeline, plan)
+        if plans is None:
+            return
+        firsts = rows.select(["topic", "partition", "offset"]).take(pa.array(np.unique(owners, return_index=True)[1]))
+        for candidate, plan, first in zip(alike, plans, firsts.to_pylist(), strict=True):
+            self._resolved[candidate.task.table_id] = ResolvedTable(candidate.timeline, plan, first)

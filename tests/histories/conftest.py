@@ -12,7 +12,7 @@ from tests.histories.log import Log
 from tests.histories.place import lake_folder
 from tests.histories.tools import TOOLS
 
-DEFAULT, CHUNK, FIRST = 780, 30, 100
+DEFAULT, CHUNK, FIRST = 520, 20, 100
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -233,11 +233,12 @@ def test_a_passing_fault_of_the_store_is_reported_after_the_others_are_committed
 def test_a_store_that_is_away_is_not_asked_for_every_table(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def away(job: Any, task: Any, secrets: Any) -> ApplyReport:
+    def away(job: Any, task: Any, secrets: Any, resolved: Any) -> ApplyReport:
         asked.append(task.table_id)
         return ApplyReport(task.table_id, ApplyStatus.UNAVAILABLE)
 
     monkeypatch.setattr(run_batch, "apply", away)
+    monkeypatch.setattr(run_batch, "TablesTogether", lambda *_: SimpleNamespace(resolved=lambda number: None))
     tasks = [SimpleNamespace(table_id=name) for name in "abcdef"]
     reports = run_batch._apply_tasks(None, {}, tasks)  # type: ignore[arg-type]
     assert asked == ["a", "b", "c"]

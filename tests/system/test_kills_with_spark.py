@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.system, pytest.mark.spark]
 
 
 def test_kills_with_spark(empty: Broker, tmp_path: Path) -> None:
-    hits = trials([(site_of(tmp_path / "s", empty, "spark"), spark_kills(3))], empty, first=1)
+    hits = trials([(site_of(tmp_path / "s", empty, "spark"), spark_kills(3))], empty, first=3)
     assert_kills_met_batches(hits, 3)
 
 
@@ -37,11 +37,13 @@ def test_kills_between_staging_and_merge_of_the_spark_writer(filled: Broker, tmp
 
 
 def test_kills_where_the_writer_follows_from_what_a_merge_touches(empty: Broker, tmp_path: Path) -> None:
-    site = site_of(tmp_path / "c", empty, "spark", spark_writer_bytes=1, bucket_rows=50)
-    for phase in (0, 1):  # the second batch merges first: the next ones start Spark with its writer
+    site = site_of(tmp_path / "c", empty, "inline", spark_writer_bytes=1, bucket_rows=50)
+    for phase in (0, 1):  # the second batch merges first: from the next one on Spark starts with its writer
         feed(empty, phase, phase)
         assert {table.get("writer") for table in site.sync().json["tables"]} <= {"task", None}
     feed(empty, 2, 2)
+    on_spark = site_of(site.folder, empty, "spark", spark_writer_bytes=1, bucket_rows=50)
+    site.changes, site.environment = on_spark.changes, on_spark.environment
     hits = ordeal(site, 2, 3, staged_kills(6)[::3])  # the others are those of the test before
     _assert_kills_met_staged_tables(hits, 1)
     logs = [log for log in site.lake.rglob("_delta_log") if "_cdc" not in log.parts]
