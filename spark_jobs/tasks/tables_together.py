@@ -23,7 +23,7 @@ from spark_jobs.tasks.table_changes import before_of
 from spark_jobs.tasks.table_task import ApplyTask
 
 _TABLE_BYTES = 1 << 20  # of images: Arrow's cost of a call is nothing next to that of more
-_TOGETHER_BYTES = 16 << 20  # of images
+_TOGETHER_BYTES = 4 << 20  # of images: more would leave the processor's cache
 _TOGETHER = 256  # tables
 _FEW = 4  # tables: fewer are resolved one by one
 
