@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_provider_cdc.core.documents import TableState
-from spark_jobs.lake.change_log import readable
 from spark_jobs.lake.layout import pending_deletes_file
+from spark_jobs.lake.row_groups import readable
 from spark_jobs.lake.storage import Storage
 
 

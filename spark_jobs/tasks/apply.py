@@ -31,8 +31,8 @@ from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs.lake import pending_deletes
-from spark_jobs.lake.change_log import StoredImages
 from spark_jobs.lake.layout import begun_file, staged_folder
+from spark_jobs.lake.row_groups import StoredImages
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.chosen_writer import ChosenWriter

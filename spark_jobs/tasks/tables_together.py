@@ -17,7 +17,7 @@ from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
-from spark_jobs.lake.change_log import read_together
+from spark_jobs.lake.row_groups import read_together
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.tasks.table_changes import before_of
 from spark_jobs.tasks.table_task import ApplyTask

@@ -26,7 +26,7 @@ from airflow_provider_cdc.core.formats.generated.dts_pb2 import (
     RowChange,
 )
 from airflow_provider_cdc.core.model.offsets import OffsetRange
-from spark_jobs.lake.change_log import read_groups
+from spark_jobs.lake.row_groups import read_groups
 from spark_jobs.lake.storage import Storage
 from spark_jobs.readers import task_reader
 from spark_jobs.readers.spark_reader import _records, read_with_spark

@@ -13,8 +13,9 @@ import pytest
 from airflow_provider_cdc.core.apply.ordered_changes import has
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
-from spark_jobs.lake import change_log
-from spark_jobs.lake.change_log import LogWriter, RowGroup, StoredImages, read_groups, read_without_images
+from spark_jobs.lake import change_log, row_groups
+from spark_jobs.lake.change_log import LogWriter, RowGroup
+from spark_jobs.lake.row_groups import StoredImages, read_groups, read_without_images
 from spark_jobs.lake.storage import Storage
 
 
@@ -105,13 +106,13 @@ def test_a_shared_row_group_is_read_once_for_its_tables(tmp_path: Path, monkeypa
     )
     assert [offsets(storage, [group]) for group in groups] == [[0], [1], [2]]
     assert read == [0]
-    change_log.forget_row_groups()
+    row_groups.forget_row_groups()
     assert offsets(storage, groups[1:]) == [1, 2]
     assert read == [0, 0]
 
 
 def test_shared_row_groups_are_forgotten_when_they_are_too_large_together() -> None:
-    rows, shared = pa.table({"a": list(range(100))}), change_log.SharedRowGroups(limit=2_000)
+    rows, shared = pa.table({"a": list(range(100))}), row_groups.SharedRowGroups(limit=2_000)
     for number in range(3):
         shared.add((number,), rows)
         shared.rows((0,))
@@ -119,7 +120,7 @@ def test_shared_row_groups_are_forgotten_when_they_are_too_large_together() -> N
 
 
 def test_rows_of_many_row_groups_do_not_hold_other_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_log, "_COPIED_GROUPS", 1)
+    monkeypatch.setattr(row_groups, "_COPIED_GROUPS", 1)
     storage, _, first = written(tmp_path, batch(["a"] + ["b"] * 9))
     _, _, second = written(tmp_path, batch(["a"] + ["b"] * 9, 10))
     rows = read_groups(storage, [first[0], second[0]], ["offset", "after"])
@@ -186,15 +187,15 @@ def test_nothing_taken_leaves_no_file(tmp_path: Path) -> None:
 def test_a_footer_is_parsed_once_for_all_tables_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change_log, "_SHARED_BYTES", 1)
     names, parsed, parse = [f"table {n:02}" for n in range(20)], [], pq.read_metadata
-    monkeypatch.setattr(change_log.pq, "read_metadata", lambda file: parsed.append(file) or parse(file))
-    monkeypatch.setattr(change_log, "_FOOTERS", change_log.Footers())
+    monkeypatch.setattr(row_groups.pq, "read_metadata", lambda file: parsed.append(file) or parse(file))
+    monkeypatch.setattr(row_groups, "_FOOTERS", row_groups.Footers())
     storage, _, groups = written(tmp_path, batch(names))
     assert [offsets(storage, [group]) for group in groups] == [[n] for n in range(20)]
     assert len(parsed) == 1
 
 
 def test_footers_are_given_up_when_they_are_too_large_together(tmp_path: Path) -> None:
-    footers, sizes = change_log.Footers(limit=1), []
+    footers, sizes = row_groups.Footers(limit=1), []
     for number in range(2):
         storage, _, groups = written(tmp_path, batch(["a"], number))
         with storage.open_file(groups[0].file) as opened:
