@@ -63,9 +63,7 @@ def _is_one_step(job: JobDocument, task: ApplyTask, timeline: TableTimeline) -> 
     stored = TableSchema.from_document(base.schema)
     if base.location != task.location or base.debts_seq is not None:
         return False
-    if not same_layout(
-        stored, timeline.versions[-1].schema, TypeOptions(policy.tinyint1_as_boolean, policy.zero_dates)
-    ):
+    if not same_layout(stored, timeline.versions[-1].schema, TypeOptions.of(policy)):
         return False
     return len(part_ends(timeline, version_of(stored, timeline, base.applied_position))) == 1
 

@@ -125,7 +125,7 @@ class ProvidedFiles:
         """
         job, table_id = self.job, self.timeline.table_id
         policy = job.tables.policy(str(self.timeline.last_name), job.policy)
-        target = arrow_schema(schema, TypeOptions(policy.tinyint1_as_boolean, policy.zero_dates))
+        target = arrow_schema(schema, TypeOptions.of(policy))
         folder = provided_folder(job.pipeline, table_id)
         stays = {"" if known is None or known.provided is None else known.provided["location"]}
         for old in self.storage.folders(folder):

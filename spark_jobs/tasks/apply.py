@@ -134,7 +134,7 @@ class TableApply:
         self._storage = lake_of(job, secrets)
         self._app = f"cdc/{job.pipeline}/{task.table_id}/0"
         self._policy = job.tables.policy(f"{task.database}.{task.table}", job.policy)
-        self._types = TypeOptions(self._policy.tinyint1_as_boolean, self._policy.zero_dates)
+        self._types = TypeOptions.of(self._policy)
         self._timeline = TableTimeline.from_document(task.timeline) if resolved is None else resolved.timeline
         self._format = open_format(job.format, job.format_options)
         self._has_pending = False

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import sys
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +16,8 @@ from airflow_provider_cdc.core.apply.merge_plan import MergePlan
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS
 from airflow_provider_cdc.core.apply.resolve_together import layout_of, resolve_together
 from airflow_provider_cdc.core.documents import JobDocument
+from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.core.faults import summary
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.types import TypeOptions
@@ -45,6 +49,16 @@ class _Candidate:
     task: ApplyTask
     timeline: TableTimeline
     layout: Hashable
+
+
+@contextmanager
+def _else_alone() -> Iterator[None]:
+    """Leave tables that something is wrong with to be resolved alone: the one it is reports it, the others go on."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, CdcError):  # else the table's own report says it in full
+            print(f"tables are resolved one by one: {summary(error)}", file=sys.stderr)
 
 
 class TablesTogether:
@@ -81,15 +95,14 @@ class TablesTogether:
     def _resolve(self, tasks: Sequence[ApplyTask]) -> None:
         by_layout: dict[Hashable, list[_Candidate]] = {}
         for task in tasks if len(tasks) >= _FEW else ():
-            candidate = self._candidate(task)
-            if candidate is not None:
-                by_layout.setdefault(candidate.layout, []).append(candidate)
+            with _else_alone():
+                candidate = self._candidate(task)
+                if candidate is not None:
+                    by_layout.setdefault(candidate.layout, []).append(candidate)
         for alike in by_layout.values():
             if len(alike) >= _FEW:
-                try:
+                with _else_alone():
                     self._resolve_alike(alike)
-                except Exception:
-                    continue  # each of them meets the same alone, and reports it
 
     def _candidate(self, task: ApplyTask) -> _Candidate | None:
         """Return a table that can be resolved with others, None where anything but its changes counts."""
@@ -109,8 +122,7 @@ class TablesTogether:
         return None if layout is None else _Candidate(task, timeline, (layout, self._options(task)))
 
     def _options(self, task: ApplyTask) -> TypeOptions:
-        policy = self._job.tables.policy(f"{task.database}.{task.table}", self._job.policy)
-        return TypeOptions(policy.tinyint1_as_boolean, policy.zero_dates)
+        return TypeOptions.of(self._job.tables.policy(f"{task.database}.{task.table}", self._job.policy))
 
     def _resolve_alike(self, alike: Sequence[_Candidate]) -> None:
         groups, owner_of = [], []

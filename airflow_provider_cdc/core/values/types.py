@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Self
 
 import pyarrow as pa
 
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import ColumnType
+
+if TYPE_CHECKING:
+    from airflow_provider_cdc.core.config import RunPolicy
 
 INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 GEOMETRIES = frozenset(
@@ -52,6 +55,11 @@ class TypeOptions:
 
     tinyint1_as_boolean: bool = False
     zero_dates: Literal["null", "text"] = "null"
+
+    @classmethod
+    def of(cls, policy: RunPolicy) -> Self:
+        """Return the choices of a table's policy."""
+        return cls(policy.tinyint1_as_boolean, policy.zero_dates)
 
 
 _DEFAULTS = TypeOptions()

@@ -11,6 +11,7 @@ import pytest
 
 from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.documents import Result
+from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.model.status import ApplyStatus, TableStatus
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.tasks import apply, tables_together
@@ -104,3 +105,25 @@ def test_tables_are_resolved_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest
     carry_out(tmp_path, [{"schema": CREATES, "rows": inserted(100)}], RunPolicy(), monkeypatch)
     assert (taken, alone) == ([3, 3], [])  # the first four are with the table without changes
     assert all(content(tmp_path, table) == [(1, 1), (2, 1)] for table in TABLES)
+
+
+@pytest.mark.parametrize("name", ["resolve_together", "read_together", "layout_of"])
+@pytest.mark.parametrize("error", [ZeroDivisionError("secret"), SinkError("log.missing", "gone")], ids=["bug", "store"])
+def test_whatever_goes_wrong_together_is_met_by_the_single_tables(
+    name: str,
+    error: Exception,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    alone: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def failing(*_: Any, **__: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(tables_together, name, failing)
+    carry_out(tmp_path, [{"schema": CREATES, "rows": inserted(100)}], RunPolicy(), monkeypatch)
+    assert sorted(alone) == TABLES
+    assert all(content(tmp_path, table) == [(1, 1), (2, 1)] for table in TABLES)
+    complaint = capsys.readouterr().err
+    assert ("tables are resolved one by one: ZeroDivisionError in " in complaint) == (not isinstance(error, SinkError))
+    assert "secret" not in complaint

@@ -115,13 +115,15 @@ class EnvelopeReader(Generic[M]):
         return columns, message
 
     def _remember(self, mark: bytes, prefix: bytes, columns: tuple[str, ...] | None) -> None:
-        """Note what stands before the payloads of a schema; forget the oldest schemas beyond the limit."""
-        before, _ = self._prefixes.pop(mark, (b"", None))
-        self._prefixes[mark] = prefix, columns
-        self._held += len(prefix) - len(before)
-        while self._held > self._limit and len(self._prefixes) > 1:
-            oldest, _ = self._prefixes.pop(next(iter(self._prefixes)))
-            self._held -= len(oldest)
+        """Note what stands before the payloads of a schema, as long as there is room.
+
+        None makes way for another: of tables that change by turns each would be forgotten before it comes again.
+        """
+        before, _ = self._prefixes.get(mark, (b"", None))
+        held = self._held + len(prefix) - len(before)
+        if held > self._limit:
+            return
+        self._held, self._prefixes[mark] = held, (prefix, columns)
         named = max(0, prefix.rfind(_PAYLOAD))
         self._least = min(self._least or named, named)
 

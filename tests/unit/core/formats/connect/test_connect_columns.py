@@ -161,32 +161,52 @@ def schema_message(name: str, number: int) -> bytes:
     return json.dumps({"schema": schema, "payload": {"n": number}}).encode()
 
 
-def test_the_schemas_of_many_tables_that_change_by_turns_are_each_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    parsed: list[bytes] = []
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Note the embedded schemas that are parsed."""
+    schemas: list[bytes] = []
 
-    def counted(schema: bytes) -> tuple[str, ...] | None:
-        parsed.append(schema)
+    def noted(schema: bytes) -> tuple[str, ...] | None:
+        schemas.append(schema)
         return row_columns(schema)
 
-    monkeypatch.setattr(envelope, "row_columns", counted)
-    reader = EnvelopeReader(Payload)
-    for number in range(3):
-        for table in range(10_000):
+    monkeypatch.setattr(envelope, "row_columns", noted)
+    return schemas
+
+
+def read_by_turns(reader: EnvelopeReader[Payload], tables: range, turns: int) -> None:
+    for number in range(turns):
+        for table in tables:
             columns, message = reader.read(schema_message(f"c{table}", number))
             assert columns is not None
             assert (f'"c{table}"' in columns[0], message.n) == (True, number)
+
+
+def test_the_schemas_of_many_tables_that_change_by_turns_are_each_parsed_once(parsed: list[bytes]) -> None:
+    read_by_turns(EnvelopeReader(Payload), range(10_000), turns=3)
     assert len(parsed) == 10_000
 
 
-def test_schemas_beyond_the_limit_are_forgotten() -> None:
-    size = len(schema_message("c000", 0))
-    reader = EnvelopeReader(Payload, limit=10 * size)
-    for number in range(2):
-        for table in range(100, 130):
-            columns, message = reader.read(schema_message(f"c{table}", number))
+def test_with_more_schemas_than_are_remembered_those_that_are_stay(parsed: list[bytes]) -> None:
+    reader = EnvelopeReader(Payload, limit=10 * len(schema_message("c000", 0)))
+    read_by_turns(reader, range(100, 130), turns=5)
+    assert sum(len(prefix) for prefix, _ in reader._prefixes.values()) <= 10 * len(schema_message("c000", 0))
+    assert len(parsed) <= 30 + 4 * 20  # all once, and those that were not remembered again
+
+
+def test_a_schema_that_takes_the_place_of_another_counts_once(parsed: list[bytes]) -> None:
+    def message(number: int) -> bytes:
+        schema = {"fields": [{"field": "after", "fields": [{"field": f"c{number:02d}"}]}], "name": "x" * 300}
+        return json.dumps({"schema": schema, "payload": {"n": number}}).encode()
+
+    reader = EnvelopeReader(Payload, limit=3 * len(message(0)))
+    for number in range(50):
+        for _ in range(2):
+            columns, read = reader.read(message(number))
             assert columns is not None
-            assert (f'"c{table}"' in columns[0], message.n) == (True, number)
-    assert sum(len(prefix) for prefix, _ in reader._prefixes.values()) <= 10 * size
+            assert (json.loads(columns[0])["field"], read.n) == (f"c{number:02d}", number)
+    assert len(parsed) == 50
+    assert len(reader._prefixes) == 1
 
 
 def test_schemas_that_end_alike_are_not_taken_for_each_other() -> None:
