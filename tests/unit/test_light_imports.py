@@ -78,3 +78,11 @@ def test_a_task_on_a_worker_loads_no_pandas(tmp_path: Path) -> None:
     modules = loaded(worker, tmp_path)
     assert "pyarrow" in modules
     assert "pandas" not in modules
+
+
+def test_formats_are_opened_without_pandas(tmp_path: Path) -> None:
+    opened = "from airflow_provider_cdc.core.formats.registry import format_names, open_format\n"
+    opened += "for name in format_names(): open_format(name)"
+    modules = loaded(opened, tmp_path)
+    assert "pyarrow" in modules
+    assert "pandas" not in modules

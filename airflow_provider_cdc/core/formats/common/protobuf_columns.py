@@ -41,7 +41,7 @@ class MessageReader:
         self._message = message
         file = _with_fields(message, fields or {})
         _close(file, closed or {})
-        self._schema = _handler(message, file).array_to_record_batch(pa.array([], pa.binary())).schema
+        self._schema = _handler(message, file).array_to_record_batch(pa.nulls(0, pa.binary())).schema
         # ptars is slow at checking texts: it reads bytes, and Arrow checks and makes texts of them
         self._handler = _handler(message, _without_texts(file))
 
