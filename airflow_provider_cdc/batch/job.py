@@ -12,7 +12,7 @@ from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Decision, JobDocument, Rebuild, Replay, TableState
 from airflow_provider_cdc.core.ledger import Batch, Ledger
 from airflow_provider_cdc.core.ledger.records import offsets_document
-from airflow_provider_cdc.core.model.offsets import OffsetRange
+from airflow_provider_cdc.core.plan.ranges import Range
 from airflow_provider_cdc.hooks.connections import spark_target, storage_options
 
 _STORAGE_SECRETS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
@@ -60,7 +60,6 @@ class JobMaker:
             "kafka": {key: value for key, value in self.kafka.items() if key in SECRETS},
             "storage": {key: value for key, value in store.items() if key in _STORAGE_SECRETS},
         }
-        parallelism = self._parallelism()
         job = JobDocument(
             pipeline=pipeline.name,
             seq=batch.seq,
@@ -71,14 +70,14 @@ class JobMaker:
             schema_topic=pipeline.source.schema_topic,
             reader=pipeline.source.reader,
             kafka={key: value for key, value in self.kafka.items() if key not in SECRETS},
-            chunks=self._chunks(parallelism),
+            chunks=Range(batch.start, batch.end).offset_ranges(),
             policy=pipeline.policy,
             tables=pipeline.tables,
             earlier=self.ledger.applied(pipeline.name, before=batch.seq),
             schema_changes=[_without_id(change) for change in self.ledger.schema_changes(pipeline.name)],
             states=list(self.states.values()),
             storage={key: value for key, value in store.items() if key not in _STORAGE_SECRETS},
-            parallelism=parallelism,
+            parallelism=self._parallelism(),
             session=self._needs_session(),
             spark_reaches_sink=self._spark_reaches_sink(),
             until=batch.until.isoformat() if batch.until else None,
@@ -127,19 +126,6 @@ class JobMaker:
         from airflow_provider_cdc.engine.spark import local_cores
 
         return local_cores(spark_target(self.pipeline.spark.connection).master)
-
-    def _chunks(self, parallelism: int) -> list[OffsetRange]:
-        from airflow_provider_cdc.core.formats.registry import open_format
-        from airflow_provider_cdc.core.plan.chunks import cut_range
-        from airflow_provider_cdc.core.plan.ranges import Range
-
-        planned = Range(self.batch.start, self.batch.end)
-        whole = planned.offset_ranges()
-        chunks = cut_range(planned, self.pipeline.policy.chunk_records, parallelism=parallelism)
-        if len(chunks) == len(whole):  # whether a partition can be split does not matter
-            return whole
-        fmt = open_format(self.pipeline.source.format, self.pipeline.source.options)
-        return chunks if fmt.splits_partitions else whole
 
 
 def _without_id(change: dict[str, Any]) -> dict[str, Any]:

@@ -310,7 +310,7 @@ class ExpiredLog:
 class JobDocument:
     """Everything a batch needs but secrets.
 
-    :param chunks: what land reads.
+    :param chunks: what land reads; its tasks may read pieces of them (``tasks.land.chunks_of``).
     :param earlier: numbers of the batches committed before, ascending.
     :param kafka: librdkafka configuration without secrets.
     :param schema_changes: documents of the schema changes known before this batch.

@@ -43,7 +43,7 @@ from spark_jobs.sinks.delta.spark_writer import SparkWriter
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.tasks.apply import apply
 from spark_jobs.tasks.empty_table import empty_location
-from spark_jobs.tasks.land import demand_same_topics, land_chunks
+from spark_jobs.tasks.land import chunks_of, demand_same_topics, land_chunks
 from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.renumber import renumbered, restated, write_again
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
@@ -175,11 +175,12 @@ def _land(
     demand_same_topics(job)
     total = sum(chunk.end - chunk.start for chunk in job.chunks)
     if session is not None and job.policy.reader == "spark":
-        say(f"land: up to {total} records of {len(job.chunks)} chunks through Spark's Kafka source")
+        say(f"land: up to {total} records of {len(job.chunks)} partitions through Spark's Kafka source")
         reports = read_with_spark(session, job, secrets)
     else:
-        groups = group_chunks(job.chunks, job.parallelism, job.policy.chunk_records)
-        say(f"land: up to {total} records of {len(job.chunks)} chunks in {len(groups)} tasks")
+        chunks = chunks_of(job)
+        groups = group_chunks(chunks, job.parallelism, job.policy.chunk_records)
+        say(f"land: up to {total} records of {len(chunks)} chunks in {len(groups)} tasks")
         reports = run(partial(_land_task, job.for_tasks(), secrets), groups)
     manifest = _manifest(job, reports)
     say(f"land: {manifest.records} records, {len(manifest.schema_changes)} schema changes")

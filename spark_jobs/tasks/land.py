@@ -24,6 +24,7 @@ from airflow_provider_cdc.core.formats.contract import Format, Grouped, Records
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import is_clock_position, is_stale
 from airflow_provider_cdc.core.model.offsets import OffsetRange
+from airflow_provider_cdc.core.plan.chunks import cut_ranges
 from airflow_provider_cdc.core.timeline.timeline import server_of
 from spark_jobs.lake.begins import Begin, Begins
 from spark_jobs.lake.change_log import LandReport, LogWriter, Unreadable, merged
@@ -54,6 +55,14 @@ def demand_same_topics(job: JobDocument) -> None:
             hint="take a new snapshot and rebuild the pipeline, or run `airflow-cdc sync --accept-loss` once to read "
             "the new topic from its beginning",
         )
+
+
+def chunks_of(job: JobDocument) -> list[OffsetRange]:
+    """Return what land's tasks read: large ranges are cut, where the format lets their pieces be read apart."""
+    chunks = cut_ranges(job.chunks, job.policy.chunk_records, parallelism=job.parallelism)
+    if len(chunks) == len(job.chunks) or open_format(job.format, job.format_options).splits_partitions:
+        return chunks
+    return job.chunks
 
 
 def land_chunks(job: JobDocument, chunks: Sequence[OffsetRange], secrets: dict[str, dict[str, str]]) -> LandReport:

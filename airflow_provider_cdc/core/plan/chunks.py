@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cut a batch's offsets into chunks of similar size, and group the chunks into landing tasks."""
+"""Cut the ranges of a batch into chunks of similar size, and group the chunks into landing tasks."""
 
 from __future__ import annotations
 
@@ -8,27 +8,28 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from airflow_provider_cdc.core.model.offsets import OffsetRange
-from airflow_provider_cdc.core.plan.ranges import Range
 
 LEAST = 20_000
 """Records below which a task costs more than it saves."""
 
 
-def cut_range(planned: Range, chunk_records: int, *, parallelism: int | None = None) -> list[OffsetRange]:
-    """Cut a range into chunks; the same arguments always give the same chunks.
+def cut_ranges(
+    ranges: Sequence[OffsetRange], chunk_records: int, *, parallelism: int | None = None
+) -> list[OffsetRange]:
+    """Cut ranges of partitions into chunks; the same arguments always give the same chunks.
 
     :param chunk_records: most records of one chunk.
-    :param parallelism: tasks that can run at a time; a small range is then cut finer, so that none is idle.
+    :param parallelism: tasks that can run at a time; small ranges are then cut finer, so that none is idle.
     """
     size = chunk_records
     if parallelism:
-        size = min(size, max(LEAST, -(-planned.records // parallelism)))
-    return [chunk for whole in planned.offset_ranges() for chunk in _cut_evenly(whole, size)]
+        size = min(size, max(LEAST, -(-sum(whole.records for whole in ranges) // parallelism)))
+    return [chunk for whole in ranges for chunk in _cut_evenly(whole, size)]
 
 
 def _cut_evenly(whole: OffsetRange, size: int) -> list[OffsetRange]:
-    """Split one partition's offsets evenly into as few chunks as fit."""
-    count = -(-whole.records // size)
+    """Split one partition's offsets evenly into as few chunks as fit, an empty range into itself."""
+    count = max(1, -(-whole.records // size))
     cuts = [whole.start + whole.records * index // count for index in range(count + 1)]
     return [OffsetRange(whole.topic, whole.partition, low, high) for low, high in pairwise(cuts)]
 
