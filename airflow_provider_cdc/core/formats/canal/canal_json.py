@@ -250,7 +250,7 @@ def _other(out: ChangeBuilder, index: int, message: _Message) -> None:
         text = "a prepared XA transaction was rolled back; its rows were sent before and cannot be identified"
         raise UnsupportedRecord("record.xa_rollback", text)
     elif message.type == "QUERY" and not message.isDdl and sql and not changes_tables(sql, database):
-        out.add(index, "ignored")  # the statement that rows of other records come from
+        out.ignore(index)  # the statement that rows of other records come from
     elif sql and (message.isDdl or message.type in _DDL or message.type == "QUERY"):
         out.add(
             index,

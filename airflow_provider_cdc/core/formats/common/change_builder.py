@@ -47,6 +47,7 @@ class Change(NamedTuple):
 _MILLIS, _MICROS = pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC")
 _NO_WORDS = pa.nulls(0, pa.string())  # pa.array() imports pandas where it is installed
 _EMPTY = Change(0, 0, "", *[None] * 12)
+_IGNORED = (0, "ignored", *[None] * 12)
 
 
 class ChangeBuilder:
@@ -69,6 +70,10 @@ class ChangeBuilder:
         self.changes.append(_EMPTY._replace(record=record, kind=kind, op=op, **known))
         for name, value in more.items():
             self.note(index, name, value)
+
+    def ignore(self, record: int) -> None:
+        """Append a change that says that a record needs nothing to be done, such as one without a value."""
+        self.changes.append((record, *_IGNORED))
 
     def note(self, index: int, name: str, value: Any) -> None:
         """Set a value of a change in a rarely used column."""

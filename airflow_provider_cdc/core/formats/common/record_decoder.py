@@ -41,7 +41,7 @@ def decode_each(
     out = ChangeBuilder(records, texts)
     for index, value in enumerate(records.values):
         if value is None:
-            out.add(index, "ignored")  # tombstone
+            out.ignore(index)  # tombstone
             continue
         try:
             take(out, index, value)

@@ -121,7 +121,7 @@ class WireFormat:
     def _record(self, out: ChangeBuilder, index: int, value: bytes) -> None:
         """Add the change of one record."""
         if value == NO_VALUE:
-            out.add(index, "ignored")  # tombstone
+            out.ignore(index)  # tombstone
             return
         columns, message = self._reader.read(value)
         op, source = _ROW_OPS.get(message.op), message.source
@@ -130,7 +130,7 @@ class WireFormat:
         elif message.op is None or source is None:
             self._other(out, index, message)
         elif message.op == "m":
-            out.add(index, "ignored")  # logical decoding message: no row
+            out.ignore(index)  # logical decoding message: no row
         else:
             raise ValueError("unknown op")
 
@@ -200,7 +200,7 @@ class WireFormat:
         ):
             out.add(index, "progress", source_time=message.ts_ms * 1000)
         elif message.aggregate_type is not None and message.id is not None:
-            out.add(index, "ignored")  # notification
+            out.ignore(index)  # notification
         else:
             raise ValueError("neither row, schema change, transaction mark nor heartbeat")
 

@@ -115,7 +115,7 @@ class WireFormat:
     def _record(self, out: ChangeBuilder, index: int, value: bytes) -> None:
         """Add the change of one record."""
         if value == NO_VALUE:
-            out.add(index, "ignored")  # tombstone
+            out.ignore(index)  # tombstone
             return
         columns, message = self._reader.read(value)
         if message.ddl is not None:

@@ -82,24 +82,23 @@ class EnvelopeReader(Generic[M]):
 
         :raises msgspec.MsgspecError: it is not a message, or the schema is not one of Connect.
         """
-        if self._size and value.startswith(self._prefix) and value[-1] == _END:
+        begun = self._prefixes and (value.startswith(self._prefix) or self._begins_otherwise(value))
+        if begun and value[-1] == _END:
             try:
                 return self._columns, self._decode(memoryview(value)[self._size : -1])
             except msgspec.DecodeError:
-                return self._whole(value)
-        known = self._prefixes.get(_mark(value, self._least)) if self._prefixes else None
-        if known is not None and value.startswith(known[0]) and value[-1] == _END:
-            self._prefix, self._columns = known
-            self._size = len(self._prefix)
-            return self.read(value)
-        return self._whole(value)
-
-    def _whole(self, value: bytes) -> tuple[tuple[str, ...] | None, M]:
-        """Read a message by itself: what was read before changes nothing of the result, nor of the error."""
+                pass  # what was read before changes nothing of the result, nor of the error
         message = self._decode(value)
-        if not message.payload:
-            return None, message
-        return self._opened(value, message)
+        return self._opened(value, message) if message.payload else (None, message)
+
+    def _begins_otherwise(self, value: bytes) -> bool:
+        """Return whether a message begins with another prefix that is remembered; it is the newest then."""
+        known = self._prefixes.get(_mark(value, self._least))
+        if known is None or not value.startswith(known[0]):
+            return False
+        self._prefix, self._columns = known
+        self._size = len(self._prefix)
+        return True
 
     def _opened(self, value: bytes, enveloped: M) -> tuple[tuple[str, ...] | None, M]:
         """Take a message out of its envelope and remember what stands before it."""

@@ -167,7 +167,7 @@ class WireFormat:
             time = fields.time(record)
             out.add(index, "transaction", op=kind, transaction_id=fields.transaction(record), source_time=time)
         elif kind == "ignored":
-            out.add(index, "ignored")
+            out.ignore(index)
         else:
             raise ValueError("an operation that no option names")
 

@@ -201,7 +201,7 @@ class WireFormat(oms_images.OmsFormat):
         elif payload.op == "HEARTBEAT" and time is not None:
             out.add(index, "progress", source_time=time)
         elif payload.op in ("HEARTBEAT", "GTID"):
-            out.add(index, "ignored")
+            out.ignore(index)
         elif payload.op == "XAROLLBACK":
             text = "a prepared XA transaction was rolled back; its rows were sent before and cannot be identified"
             raise UnsupportedRecord("record.xa_rollback", text)

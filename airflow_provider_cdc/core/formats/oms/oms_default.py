@@ -248,7 +248,7 @@ def _image(raw: msgspec.Raw) -> bytes | None:
 def _heartbeat(out: ChangeBuilder, index: int, meta: _Meta) -> None:
     time = _micros(meta.timestamp)
     if time is None:
-        out.add(index, "ignored")  # what ``checkpoint`` says of one partition is not known
+        out.ignore(index)  # what ``checkpoint`` says of one partition is not known
     else:
         out.add(index, "progress", source_time=time)
 
