@@ -47,7 +47,7 @@ class Change(NamedTuple):
 _MILLIS, _MICROS = pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC")
 _NO_WORDS = pa.nulls(0, pa.string())  # pa.array() imports pandas where it is installed
 _EMPTY = Change(0, 0, "", *[None] * 12)
-_IGNORED = (0, "ignored", *[None] * 12)
+_IGNORED = _EMPTY._replace(kind="ignored")[1:]  # all but the record
 
 
 class ChangeBuilder:
