@@ -80,6 +80,18 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="session")
+def filled() -> Iterator[Broker]:
+    """Return a broker with the shop's first two phases, for tests that leave them as they are."""
+    from tests.airflow.shop import demand_data, feed
+    from tests.services.broker import Broker
+
+    demand_data()
+    with Broker() as running:
+        feed(running, 0, 1)
+        yield running
+
+
+@pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     from tests.services.postgres import Postgres
     from tests.services.process import NotAvailable

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .shop import Shop, demand_data, feed
+from .shop import Shop
 
 if TYPE_CHECKING:
     from tests.services.broker import Broker
@@ -28,16 +28,6 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
         return conn_id
 
     return define
-
-
-@pytest.fixture(scope="session")
-def filled() -> Iterator[Broker]:
-    demand_data()
-    from tests.services.broker import Broker
-
-    with Broker() as running:
-        feed(running, 0, 1)
-        yield running
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,23 +16,12 @@ import pytest
 
 from tests.histories.debezium_records import row
 
-from .shop import Shop, commits, demand_data, feed, rows, until
+from .shop import Shop, commits, rows, until
 
 if TYPE_CHECKING:
     from tests.services.broker import Broker
 
 RESULT_KEYS = {"status", "seq", "records", "changes", "schema_changes", "quarantined", "tables", "seconds"}
-
-
-@pytest.fixture(scope="module")
-def filled() -> Iterator[Broker]:
-    """Return a broker of its own with the shop's first two phases."""
-    demand_data()
-    from tests.services.broker import Broker
-
-    with Broker() as running:
-        feed(running, 0, 1)
-        yield running
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,23 +16,12 @@ from deltalake import DeltaTable
 from airflow_provider_cdc import CdcMaintainOperator, CdcPlanOperator, CdcRebuildOperator, CdcReplayOperator
 from airflow_provider_cdc.core.ledger import Ledger
 
-from .shop import Shop, demand_data, feed, rows, until
+from .shop import Shop, rows, until
 
 if TYPE_CHECKING:
     from tests.services.broker import Broker
 
 pytestmark = pytest.mark.airflow
-
-
-@pytest.fixture(scope="module")
-def filled() -> Iterator[Broker]:
-    """Return a broker of its own with the shop's first two phases."""
-    demand_data()
-    from tests.services.broker import Broker
-
-    with Broker() as running:
-        feed(running, 0, 1)
-        yield running
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,22 +19,12 @@ from airflow_provider_cdc.engine.payload import payload
 from airflow_provider_cdc.engine.spark import _conf, _properties_file, local_cores, run_spark
 from airflow_provider_cdc.hooks.connections import SparkTarget
 
-from .shop import Shop, demand_data, feed, rows
+from .shop import Shop, rows
 
 if TYPE_CHECKING:
     from tests.services.broker import Broker
 
     from .conftest import Connect
-
-
-@pytest.fixture(scope="module")
-def filled() -> Iterator[Broker]:
-    demand_data()
-    from tests.services.broker import Broker
-
-    with Broker() as running:
-        feed(running, 0, 1)
-        yield running
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A broker for each file of tests, in it topics and a pipeline for each test; brokers for batches of all there is."""
+"""Topics and a pipeline for each test in the common broker; brokers for batches of all there is."""
 
 from __future__ import annotations
 
@@ -14,20 +14,14 @@ from tests.system.pipeline_site import PipelineSite
 from tests.system.site import Site, feed, source
 
 
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[Broker]:
-    demand_data()
-    with Broker() as running:
-        yield running
-
-
 @pytest.fixture
-def shop(kafka: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> PipelineSite:
+def shop(broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> PipelineSite:
     """Return a pipeline whose topics hold the shop's first phase."""
+    demand_data()
     prefix = "t" + "".join(c for c in request.node.name if c.isalnum())[-60:]
-    site = Site(tmp_path, {"bootstrap.servers": kafka.bootstrap}, {"source": source(prefix)})
+    site = Site(tmp_path, {"bootstrap.servers": broker.bootstrap}, {"source": source(prefix)})
     site.changes["policy"] = {"lease_seconds": 5}
-    created = PipelineSite(site, kafka, prefix)
+    created = PipelineSite(site, broker, prefix)
     created.feed(0)
     return created
 
@@ -41,7 +35,7 @@ def empty() -> Iterator[Broker]:
 
 
 @pytest.fixture(scope="module")
-def filled() -> Iterator[Broker]:
+def first_phase() -> Iterator[Broker]:
     """Return a broker with the shop's first phase."""
     demand_data()
     with Broker() as running:

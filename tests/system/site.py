@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -60,22 +61,30 @@ class Running:
     def until(self, moment: Callable[[Running], bool], timeout: float = TIMEOUT) -> bool:
         """Wait for a moment; return False when the command ended before."""
         deadline = time.monotonic() + timeout
-        while not moment(self):
+        while True:
+            looked = time.monotonic()
+            if moment(self):
+                return True
             if not self.going:
                 return moment(self)
             assert time.monotonic() < deadline, self.err.read_text()[-2000:]
-            time.sleep(0.0005)
-        return True
+            # looks that take long would take the processor from what they wait for
+            time.sleep(max(0.0005, 3 * (time.monotonic() - looked)))
 
     def answer(self, timeout: float = TIMEOUT) -> Answer:
-        """Wait for its end, watching."""
-        deadline = time.monotonic() + timeout
-        while self.going:
-            self.watch()
-            assert time.monotonic() < deadline, self.err.read_text()[-2000:]
-            time.sleep(0.005)
+        """Wait for its end."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout)
+        assert not self.going, self.err.read_text()[-2000:]
         wall = time.monotonic() - self.started
         return Answer(self.process.returncode, self.out.read_text(), self.err.read_text(), wall)
+
+    def watched_answer(self) -> Answer:
+        """Wait for its end and collect its descendants meanwhile."""
+        while self.going:
+            self.watch()
+            time.sleep(0.005)
+        return self.answer()
 
     def left(self, timeout: float = 30.0) -> list[str]:
         """Return what still runs of it after its end, given some time to go."""
@@ -92,6 +101,11 @@ class Running:
 
 class Site(Shop):
     """A pipeline file, its lake and its ledger in a folder of their own."""
+
+    @property
+    def excluded(self) -> set[str]:
+        """Return the tables that the pipeline excludes."""
+        return {name.partition(".")[2] for name in self.changes.get("tables", {}).get("exclude", ())}
 
     def launch(self, verb: str = "sync", *arguments: str) -> Running:
         """Start a command, JSON asked for."""

@@ -29,13 +29,13 @@ def ids(site: Site, table: str) -> list[int]:
 
 
 def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(
-    kafka: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site = Site(tmp_path, {"bootstrap.servers": kafka.bootstrap})
+    site = Site(tmp_path, {"bootstrap.servers": broker.bootstrap})
     site.changes["source"] = {"topics": ["ask.rows"], "schema_topic": "ask.schema", "heartbeat_topic": None}
     site.changes["policy"] = {**site.changes.get("policy", {}), "on_truncate": "ask", "on_drop_table": "ask"}
     site.changes["tables"] = {"shop.w": {"on_drop_column": "keep"}, "shop.x": {"on_add_column": "ask"}}
-    ground = Ground(site, kafka, "ask")
+    ground = Ground(site, broker, "ask")
     story = Story(Writer())
     for table in ("t", "u", "v", "w", "x"):
         story.create(table)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -13,9 +12,9 @@ import pytest
 from airflow_provider_cdc.batch.window import ExactWindow
 from airflow_provider_cdc.core.ledger import Ledger
 from airflow_provider_cdc.core.ledger.records import time_text
-from tests.airflow.shop import demand_data, until
+from tests.airflow.shop import until
 from tests.services.broker import Broker
-from tests.system.site import Site, feed, source
+from tests.system.site import Site, source
 from tests.system.verdict import doubled_commits, ledger_faults, unequal, versions
 
 pytestmark = pytest.mark.system
@@ -23,15 +22,6 @@ pytestmark = pytest.mark.system
 LAST = 1
 MOST = 1500
 """Far fewer than the log has, and more than came at one time."""
-
-
-@pytest.fixture(scope="module")
-def filled() -> Iterator[Broker]:
-    """Return a broker with the shop's first two phases."""
-    demand_data()
-    with Broker() as running:
-        feed(running, 0, LAST)
-        yield running
 
 
 def _site(folder: Path, broker: Broker, most: int = MOST) -> Site:

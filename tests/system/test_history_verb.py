@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +17,6 @@ from tests.system.test_poison import INT, TEXT, Ground, Story
 pytestmark = pytest.mark.system
 
 WIDER = TableSchema((Column(1, "id", INT, False), Column(2, "v", TEXT), Column(3, "w", ColumnType("int"))), (1,))
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    with Broker() as running:
-        yield running
 
 
 def test_history_of_a_table_that_was_altered_truncated_parked_and_repaired(broker: Broker, tmp_path: Path) -> None:

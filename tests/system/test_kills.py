@@ -29,8 +29,8 @@ def test_kills_with_the_inline_engine(empty: Broker, tmp_path: Path) -> None:
     assert {hit.kill.target for hit in hits} == {"command", "engine"}
 
 
-def test_a_pipeline_is_free_within_a_minute_after_its_holders_death(filled: Broker, tmp_path: Path) -> None:
-    site = site_of(tmp_path, filled, "inline")
+def test_a_pipeline_is_free_within_a_minute_after_its_holders_death(first_phase: Broker, tmp_path: Path) -> None:
+    site = site_of(tmp_path, first_phase, "inline")
     del site.changes["policy"]["lease_seconds"]
     hit = Executioner(site, 0).carry_out(Kill("landing", "command", 0.0))
     died = datetime.now(UTC)
@@ -49,8 +49,8 @@ def test_a_pipeline_is_free_within_a_minute_after_its_holders_death(filled: Brok
     assert ledger_faults(site, 1) == []
 
 
-def test_a_holder_that_slept_through_its_lease_commits_nothing_twice(filled: Broker, tmp_path: Path) -> None:
-    site = site_of(tmp_path, filled, "inline", lease_seconds=4)
+def test_a_holder_that_slept_through_its_lease_commits_nothing_twice(first_phase: Broker, tmp_path: Path) -> None:
+    site = site_of(tmp_path, first_phase, "inline", lease_seconds=4)
     sleeper = site.launch()
     assert sleeper.until(lambda run: run.said("apply: "))
     asleep = processes.stop(sleeper.process.pid, site.ledger)

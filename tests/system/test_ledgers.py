@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,6 @@ from tests.system.verdict import doubled_commits, unequal
 
 pytestmark = pytest.mark.system
 _TAKEN = "the ledger did not know"
-
-
-@pytest.fixture(scope="module")
-def running_broker() -> Iterator[Broker]:
-    demand_data()
-    with Broker() as running:
-        yield running
 
 
 class Hosts:
@@ -59,8 +51,9 @@ class Hosts:
 
 
 @pytest.fixture
-def hosts(running_broker: Broker, tmp_path: Path) -> Hosts:
-    return Hosts(tmp_path, running_broker)
+def hosts(broker: Broker, tmp_path: Path) -> Hosts:
+    demand_data()
+    return Hosts(tmp_path, broker)
 
 
 def _demand_done(answer: Answer, taken: int = 0) -> None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -108,22 +108,16 @@ class Ground:
         return {table: rows(self.site.lake, "shop", table) for table in tables}
 
 
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[Broker]:
-    with Broker() as running:
-        yield running
-
-
 @pytest.fixture
-def ground(kafka: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Ground:
+def ground(broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Ground:
     topic = "".join(c for c in request.node.name if c.isalnum())[-60:]
-    site = Site(tmp_path, {"bootstrap.servers": kafka.bootstrap})
+    site = Site(tmp_path, {"bootstrap.servers": broker.bootstrap})
     site.changes["source"] = {
         "topics": [f"{topic}.rows"],
         "schema_topic": f"{topic}.schema",
         "heartbeat_topic": None,
     }
-    return Ground(site, kafka, topic)
+    return Ground(site, broker, topic)
 
 
 def parked(answer: Answer) -> dict[str, str]:

@@ -18,8 +18,8 @@ from tests.system.test_poison import Ground, Story
 pytestmark = pytest.mark.system
 
 
-def test_a_refused_truncate_fails_the_run_until_somebody_decides(kafka: Broker, tmp_path: Path) -> None:
-    site = Site(tmp_path, {"bootstrap.servers": kafka.bootstrap})
+def test_a_refused_truncate_fails_the_run_until_somebody_decides(broker: Broker, tmp_path: Path) -> None:
+    site = Site(tmp_path, {"bootstrap.servers": broker.bootstrap})
     site.changes["source"] = {"topics": ["refused.rows"], "schema_topic": "refused.schema", "heartbeat_topic": None}
     site.changes["policy"] = {**site.changes.get("policy", {}), "on_truncate": "fail"}
     story = Story(Writer())
@@ -28,7 +28,7 @@ def test_a_refused_truncate_fails_the_run_until_somebody_decides(kafka: Broker, 
     story.record(Ddl("ALTER TABLE `t` ADD COLUMN `w` INT", "shop", "t", WIDER))
     story.record(Ddl("TRUNCATE TABLE `t`", "shop", "t", WIDER))
     story.insert("t", WIDER, id=3, v="three", w=3)
-    Ground(site, kafka, "refused").send(story)
+    Ground(site, broker, "refused").send(story)
     demand_refused(site.sync(), 3, "apply.change_refused", "on_truncate", "shop.t")
     assert not (site.location("t") / "_delta_log").exists()
     site.changes["tables"] = {"shop.t": {"on_truncate": "apply"}}

@@ -6,26 +6,16 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.airflow.shop import demand_data, until
+from tests.airflow.shop import until
 from tests.services.broker import Broker
-from tests.system.site import Running, Site, feed
+from tests.system.site import Running, Site
 from tests.system.verdict import ledger_faults, versions
 
 pytestmark = pytest.mark.system
-
-
-@pytest.fixture(scope="module")
-def filled() -> Iterator[Broker]:
-    """Return a broker with the shop's first two phases."""
-    demand_data()
-    with Broker() as running:
-        feed(running, 0, 1)
-        yield running
 
 
 def _site(folder: Path, broker: Broker, engine: str) -> Site:
@@ -61,7 +51,7 @@ def test_a_repeat_starts_nothing_and_writes_nothing(filled: Broker, tmp_path: Pa
     before, files = versions(site.lake), _untouched(site)
     mark = _poison(site)
     running = site.launch("sync", "--until", until(1))
-    again = running.answer()
+    again = running.watched_answer()
     assert (again.code, again.json["repeated"]) == (0, True), again.err
     assert {**again.json, "seconds": 0} == {**first.json, "seconds": 0, "repeated": True}
     assert running.children == {}, "no process is started"
@@ -112,7 +102,7 @@ def test_an_empty_batch_starts_no_process_and_no_jvm(filled: Broker, tmp_path: P
     best: float | None = None
     for _ in range(3):
         running: Running = site.launch()
-        empty = running.answer()
+        empty = running.watched_answer()
         assert (empty.code, empty.json["status"], empty.json["records"]) == (0, "nothing_to_do", 0), empty.err
         assert running.children == {}, "no process is started"
         best = min(best or empty.wall, empty.wall)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -24,22 +24,16 @@ from tests.services.broker import Broker
 MB = 1 << 20
 
 
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[Broker]:
-    with Broker() as running:
-        yield running
-
-
 @pytest.fixture
-def topic(kafka: Broker) -> str:
+def topic(broker: Broker) -> str:
     name = f"reader.{uuid.uuid4().hex}"
-    kafka.create_topic(name, config={"max.message.bytes": str(20 * MB)})
+    broker.create_topic(name, config={"max.message.bytes": str(20 * MB)})
     return name
 
 
-def fill(kafka: Broker, topic: str, *sizes: int) -> OffsetRange:
+def fill(broker: Broker, topic: str, *sizes: int) -> OffsetRange:
     """Write records of these sizes; return all of them as a chunk."""
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, "message.max.bytes": 20 * MB})
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "message.max.bytes": 20 * MB})
     for size in sizes:
         producer.produce(topic, os.urandom(size))
     assert producer.flush(60) == 0
@@ -56,32 +50,34 @@ def refused(chunk: OffsetRange, config: dict[str, Any], **options: Any) -> tuple
 
 @pytest.mark.parametrize("grouped", [False, True])
 def test_a_refused_login_is_reported_at_once(
-    kafka: Broker, topic: str, grouped: bool, capfd: pytest.CaptureFixture[str]
+    broker: Broker, topic: str, grouped: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    error, seconds = refused(fill(kafka, topic, 10), kafka.sasl_settings("wrong"), deadline_seconds=60, grouped=grouped)
+    error, seconds = refused(
+        fill(broker, topic, 10), broker.sasl_settings("wrong"), deadline_seconds=60, grouped=grouped
+    )
     assert isinstance(error, ConfigurationError) and "refuses the login" in error.message
     assert "sasl.password" in error.hint and "wrong" not in str(error)
     assert seconds < 15 and capfd.readouterr().err == ""
 
 
 def test_a_record_above_the_receive_limit_is_reported_at_once(
-    kafka: Broker, topic: str, capfd: pytest.CaptureFixture[str]
+    broker: Broker, topic: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    config = {"bootstrap.servers": kafka.bootstrap, "receive.message.max.bytes": str(9 * MB)}
-    error, seconds = refused(fill(kafka, topic, 15 * MB), config, deadline_seconds=60)
+    config = {"bootstrap.servers": broker.bootstrap, "receive.message.max.bytes": str(9 * MB)}
+    error, seconds = refused(fill(broker, topic, 15 * MB), config, deadline_seconds=60)
     assert isinstance(error, ConfigurationError) and "receive.message.max.bytes" in error.message
     assert seconds < 15 and capfd.readouterr().err == ""
 
 
-def test_a_receive_limit_below_our_fetches_is_followed(kafka: Broker, topic: str) -> None:
-    config = {"bootstrap.servers": kafka.bootstrap, "receive.message.max.bytes": str(MB)}
-    read = list(read_chunks([fill(kafka, topic, *[100_000] * 30)], config))
+def test_a_receive_limit_below_our_fetches_is_followed(broker: Broker, topic: str) -> None:
+    config = {"bootstrap.servers": broker.bootstrap, "receive.message.max.bytes": str(MB)}
+    read = list(read_chunks([fill(broker, topic, *[100_000] * 30)], config))
     assert sum(len(records) for records in read) == 30
 
 
-def test_settings_that_the_client_refuses_are_reported(kafka: Broker, topic: str) -> None:
-    config = {"bootstrap.servers": kafka.bootstrap, "security.protocol": "SASL_SSL", "sasl.mechanism": "NOPE"}
-    error, _ = refused(fill(kafka, topic, 10), config)
+def test_settings_that_the_client_refuses_are_reported(broker: Broker, topic: str) -> None:
+    config = {"bootstrap.servers": broker.bootstrap, "security.protocol": "SASL_SSL", "sasl.mechanism": "NOPE"}
+    error, _ = refused(fill(broker, topic, 10), config)
     assert isinstance(error, ConfigurationError) and "extra" in error.hint
 
 
@@ -96,14 +92,14 @@ def test_brokers_that_are_away_are_waited_for_until_the_deadline_without_a_flood
 
 
 def test_a_deadline_is_for_the_whole_task_however_steadily_records_come(
-    kafka: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+    broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chunk = fill(kafka, topic, *[10] * 40)
+    chunk = fill(broker, topic, *[10] * 40)
     monkeypatch.setattr(task_reader, "_TAKEN", 1)
     monkeypatch.setattr(task_reader, "BATCH_BYTES", 1)
     read = 0
     with pytest.raises(UnavailableError) as error:
-        for records in read_chunks([chunk], {"bootstrap.servers": kafka.bootstrap}, deadline_seconds=4):
+        for records in read_chunks([chunk], {"bootstrap.servers": broker.bootstrap}, deadline_seconds=4):
             read += len(records)
             time.sleep(0.2)
     assert 0 < read < 40
@@ -111,15 +107,15 @@ def test_a_deadline_is_for_the_whole_task_however_steadily_records_come(
     assert "land_deadline_seconds" in error.value.hint
 
 
-def test_what_passes_while_records_come_is_no_reason(kafka: Broker, topic: str) -> None:
-    config = {"bootstrap.servers": f"127.0.0.1:1,{kafka.bootstrap}"}
-    read = list(read_chunks([fill(kafka, topic, *[10] * 5)], config, deadline_seconds=30))
+def test_what_passes_while_records_come_is_no_reason(broker: Broker, topic: str) -> None:
+    config = {"bootstrap.servers": f"127.0.0.1:1,{broker.bootstrap}"}
+    read = list(read_chunks([fill(broker, topic, *[10] * 5)], config, deadline_seconds=30))
     assert sum(len(records) for records in read) == 5
 
 
-def test_of_large_records_few_are_held_at_a_time(kafka: Broker, topic: str) -> None:
-    chunk = fill(kafka, topic, *[4 * MB] * 30)
-    sizes = [sum(map(len, records.values)) for records in read_chunks([chunk], {"bootstrap.servers": kafka.bootstrap})]  # type: ignore[arg-type]
+def test_of_large_records_few_are_held_at_a_time(broker: Broker, topic: str) -> None:
+    chunk = fill(broker, topic, *[4 * MB] * 30)
+    sizes = [sum(map(len, records.values)) for records in read_chunks([chunk], {"bootstrap.servers": broker.bootstrap})]  # type: ignore[arg-type]
     assert sum(sizes) == 120 * MB and max(sizes) <= 2 * task_reader.BATCH_BYTES
 
 
@@ -135,41 +131,43 @@ print(size, int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read
 """
 
 
-def test_of_compressed_records_few_are_unpacked_at_a_time(kafka: Broker, topic: str) -> None:
+def test_of_compressed_records_few_are_unpacked_at_a_time(broker: Broker, topic: str) -> None:
     count, settings = 600, {"message.max.bytes": 40 * MB, "batch.size": 20 * MB, "linger.ms": 200}
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, "compression.type": "zstd", **settings})
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "compression.type": "zstd", **settings})
     for number in range(count):
         producer.produce(topic, (number.to_bytes(4) * 1024 + os.urandom(4096)) * 128)  # unpacks to 100 times its size
         producer.poll(0)
     assert producer.flush(60) == 0
-    command = [sys.executable, "-c", _READ, topic, str(count), kafka.bootstrap]
+    command = [sys.executable, "-c", _READ, topic, str(count), broker.bootstrap]
     size, peak = map(int, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
     assert size == count * MB and peak < 450, peak  # 8 MB of answers at a time: 700
 
 
-def test_a_batch_that_the_client_will_not_unpack_is_reported_with_the_setting(kafka: Broker, topic: str) -> None:
+def test_a_batch_that_the_client_will_not_unpack_is_reported_with_the_setting(broker: Broker, topic: str) -> None:
     settings = {"message.max.bytes": 200 * MB, "batch.size": 150 * MB, "linger.ms": 2_000}
-    producer = Producer({"bootstrap.servers": kafka.bootstrap, "compression.type": "zstd", **settings})
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "compression.type": "zstd", **settings})
     for _ in range(140):
         producer.produce(topic, bytes(MB))
     assert producer.flush(60) == 0
-    error, seconds = refused(OffsetRange(topic, 0, 0, 140), {"bootstrap.servers": kafka.bootstrap}, deadline_seconds=60)
+    error, seconds = refused(
+        OffsetRange(topic, 0, 0, 140), {"bootstrap.servers": broker.bootstrap}, deadline_seconds=60
+    )
     assert isinstance(error, ConfigurationError) and "cannot be unpacked" in error.message and seconds < 30
     assert "receive.message.max.bytes" in error.hint
-    config = {"bootstrap.servers": kafka.bootstrap, "receive.message.max.bytes": str(300 * MB)}
+    config = {"bootstrap.servers": broker.bootstrap, "receive.message.max.bytes": str(300 * MB)}
     assert sum(map(len, read_chunks([OffsetRange(topic, 0, 0, 140)], config))) == 140
 
 
-def test_many_partitions_are_read_to_their_ends(kafka: Broker) -> None:
+def test_many_partitions_are_read_to_their_ends(broker: Broker) -> None:
     name, partitions, records = f"reader.{uuid.uuid4().hex}", 40, 500
-    kafka.create_topic(name, partitions=partitions)
-    producer, value = Producer({"bootstrap.servers": kafka.bootstrap}), os.urandom(4_000)
+    broker.create_topic(name, partitions=partitions)
+    producer, value = Producer({"bootstrap.servers": broker.bootstrap}), os.urandom(4_000)
     for number in range(partitions * records):
         producer.produce(name, value, partition=number % partitions)
         producer.poll(0)
     assert producer.flush(60) == 0
     chunks = [OffsetRange(name, partition, 0, records) for partition in range(partitions)]
-    read = offsets_by_partition(read_chunks(chunks, {"bootstrap.servers": kafka.bootstrap}))
+    read = offsets_by_partition(read_chunks(chunks, {"bootstrap.servers": broker.bootstrap}))
     assert read == {partition: list(range(records)) for partition in range(partitions)}
 
 

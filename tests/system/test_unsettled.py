@@ -19,14 +19,14 @@ pytestmark = pytest.mark.system
 
 
 @pytest.fixture
-def shop(kafka: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> PipelineSite:
+def shop(broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> PipelineSite:
     """Return a pipeline whose topics hold the shop's first phase without any schema change."""
     prefix = "u" + "".join(c for c in request.node.name if c.isalnum())[-60:]
-    site = Site(tmp_path, {"bootstrap.servers": kafka.bootstrap}, {"source": source(prefix)})
-    kafka.create_topic(prefix)
+    site = Site(tmp_path, {"bootstrap.servers": broker.bootstrap}, {"source": source(prefix)})
+    broker.create_topic(prefix)
     rows = [record for record in records(0, 0, prefix) if record.topic != prefix]
-    capture.replay(kafka, rows)
-    return PipelineSite(site, kafka, prefix)
+    capture.replay(broker, rows)
+    return PipelineSite(site, broker, prefix)
 
 
 def _engines(running: Running) -> int:
@@ -41,13 +41,13 @@ def test_a_table_that_waits_is_named_and_ends_parked_without_an_engine(shop: Pip
     assert {"customers", "orders"} <= waiting
     time.sleep(16)
     running = shop.site.launch()
-    ended = running.answer()
+    ended = running.watched_answer()
     assert (ended.code, ended.json["status"]) == (3, "parked"), ended.err
     assert {line["table"] for line in ended.json["parked"]} == waiting
     assert all("CREATE TABLE" in line["reason"] for line in ended.json["parked"])
     assert _engines(running) == 0
     again = shop.site.launch()
-    assert (again.answer().code, _engines(again)) == (3, 0)
+    assert (again.watched_answer().code, _engines(again)) == (3, 0)
 
 
 def test_a_schema_change_that_arrives_ends_the_wait(shop: PipelineSite) -> None:
@@ -82,7 +82,7 @@ def test_a_data_file_that_was_lost_and_is_put_back_frees_its_table(shop: Pipelin
     assert [line["table"] for line in parked.json["parked"]] == ["customers"]
     assert "[sink.file_missing]" in parked.json["parked"][0]["reason"]
     running = shop.site.launch()
-    assert (running.answer().code, _engines(running)) == (3, 0)
+    assert (running.watched_answer().code, _engines(running)) == (3, 0)
     for file in lost:
         (shop.site.folder / file.name).rename(file)
     freed = shop.site.sync()

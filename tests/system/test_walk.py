@@ -180,11 +180,11 @@ class Walk:
 
 
 @pytest.mark.spark
-def test_each_verb_frees_what_is_stuck_and_readers_never_miss_rows(kafka: Broker, tmp_path: Path) -> None:
-    site = Site(tmp_path, {"bootstrap.servers": kafka.bootstrap})
+def test_each_verb_frees_what_is_stuck_and_readers_never_miss_rows(broker: Broker, tmp_path: Path) -> None:
+    site = Site(tmp_path, {"bootstrap.servers": broker.bootstrap})
     site.changes["source"] = {"topics": ["walk.rows"], "schema_topic": "walk.schema", "heartbeat_topic": None}
     site.changes["policy"] = {"on_truncate": "ask"}
-    walk = Walk(Ground(site, kafka, "walk"))
+    walk = Walk(Ground(site, broker, "walk"))
     walk.begin()
     with reading(walk.location) as counts:
         walk.repair_a_record()

@@ -22,9 +22,6 @@ def site_of(folder: Path, broker: Broker, engine: str, **policy: object) -> Site
     folder.mkdir(exist_ok=True)
     site = Site(folder, {"bootstrap.servers": broker.bootstrap})
     site.changes = {"policy": {"engine": engine, "lease_seconds": LEASE_SECONDS, **policy}}
-    if engine == "spark":
-        site.changes["spark"] = {"connection": "two"}
-        site.environment = {"AIRFLOW_CONN_TWO": '{"conn_type": "spark", "host": "local[2]"}'}
     return site
 
 
@@ -47,7 +44,7 @@ def ordeal(site: Site, phase: int, batches: int, planned: list[Kill]) -> list[Hi
         "sink.commit_conflict",
         "sink.write_failed",
     }, description
-    assert unequal(site, phase) == {}, description
+    assert unequal(site, phase, but=site.excluded) == {}, description
     assert ledger_faults(site, batches) == [], description
     assert doubled_commits(site.lake) == [], description
     return hits
