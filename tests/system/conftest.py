@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Topics and a pipeline for each test in the common broker; brokers for batches of all there is."""
+"""Topics and a pipeline for each test in the common broker; an empty broker for batches of all there is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.airflow.shop import demand_data
 from tests.services.broker import Broker
 from tests.system.pipeline_site import PipelineSite
-from tests.system.site import Site, feed, source
+from tests.system.site import Site, source
 
 
 @pytest.fixture
@@ -31,13 +31,4 @@ def empty() -> Iterator[Broker]:
     """Return a broker of its own: what is in it is what a batch takes."""
     demand_data()
     with Broker() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def first_phase() -> Iterator[Broker]:
-    """Return a broker with the shop's first phase."""
-    demand_data()
-    with Broker() as running:
-        feed(running, 0, 0)
         yield running

@@ -81,10 +81,11 @@ class Running:
 
     def watched_answer(self) -> Answer:
         """Wait for its end and collect its descendants meanwhile."""
-        while self.going:
+        deadline = time.monotonic() + TIMEOUT
+        while self.going and time.monotonic() < deadline:
             self.watch()
             time.sleep(0.005)
-        return self.answer()
+        return self.answer(timeout=0)
 
     def left(self, timeout: float = 30.0) -> list[str]:
         """Return what still runs of it after its end, given some time to go."""
@@ -101,11 +102,6 @@ class Running:
 
 class Site(Shop):
     """A pipeline file, its lake and its ledger in a folder of their own."""
-
-    @property
-    def excluded(self) -> set[str]:
-        """Return the tables that the pipeline excludes."""
-        return {name.partition(".")[2] for name in self.changes.get("tables", {}).get("exclude", ())}
 
     def launch(self, verb: str = "sync", *arguments: str) -> Running:
         """Start a command, JSON asked for."""

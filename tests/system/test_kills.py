@@ -29,10 +29,10 @@ def test_kills_with_the_inline_engine(empty: Broker, tmp_path: Path) -> None:
     assert {hit.kill.target for hit in hits} == {"command", "engine"}
 
 
-def test_a_pipeline_is_free_within_a_minute_after_its_holders_death(first_phase: Broker, tmp_path: Path) -> None:
-    site = site_of(tmp_path, first_phase, "inline")
+def test_a_pipeline_is_free_within_a_minute_after_its_holders_death(filled: Broker, tmp_path: Path) -> None:
+    site = site_of(tmp_path, filled, "inline")
     del site.changes["policy"]["lease_seconds"]
-    hit = Executioner(site, 0).carry_out(Kill("landing", "command", 0.0))
+    hit = Executioner(site, 1).carry_out(Kill("landing", "command", 0.0))
     died = datetime.now(UTC)
     assert hit is not None
     refused = site.sync()
@@ -45,12 +45,12 @@ def test_a_pipeline_is_free_within_a_minute_after_its_holders_death(first_phase:
         ledger.execute(f"UPDATE {_PIPELINES} SET lease_until = '2000' || substr(lease_until, 5)")
     taken = site.sync()
     assert (taken.code, taken.json["status"]) == (0, "done"), taken.err
-    assert unequal(site, 0) == {}
+    assert unequal(site, 1) == {}
     assert ledger_faults(site, 1) == []
 
 
-def test_a_holder_that_slept_through_its_lease_commits_nothing_twice(first_phase: Broker, tmp_path: Path) -> None:
-    site = site_of(tmp_path, first_phase, "inline", lease_seconds=4)
+def test_a_holder_that_slept_through_its_lease_commits_nothing_twice(filled: Broker, tmp_path: Path) -> None:
+    site = site_of(tmp_path, filled, "inline", lease_seconds=4)
     sleeper = site.launch()
     assert sleeper.until(lambda run: run.said("apply: "))
     asleep = processes.stop(sleeper.process.pid, site.ledger)
@@ -62,7 +62,7 @@ def test_a_holder_that_slept_through_its_lease_commits_nothing_twice(first_phase
     assert woken.code == 5, woken.err
     # it meets the other's commits, or finds its lease gone
     assert error_of(woken)["code"] in ("ledger.lease_lost", "sink.commit_conflict", "sink.write_failed"), woken.err
-    assert unequal(site, 0) == {}
+    assert unequal(site, 1) == {}
     assert ledger_faults(site, 1) == []
     assert doubled_commits(site.lake) == []
     assert sleeper.left() == []

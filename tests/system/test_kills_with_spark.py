@@ -16,9 +16,6 @@ from tests.system.trials import assert_kills_met_batches, left, ordeal, site_of,
 
 pytestmark = [pytest.mark.system, pytest.mark.spark]
 
-# Spark's MERGE takes seconds a table, and a kill meets three tables as well as eight
-_FEW = {"exclude": [f"shop.{name}" for name in ("addresses", "inventory", "page_views", "payments", "products")]}
-
 
 def test_kills_with_spark(empty: Broker, tmp_path: Path) -> None:
     site = site_of(tmp_path / "s", empty, "spark")
@@ -34,24 +31,22 @@ def _assert_kills_met_staged_tables(hits: list[Hit], least: int) -> None:
     assert any(hit.kill.moment == "staged" for hit in hits)
 
 
-def test_kills_between_staging_and_merge_of_the_spark_writer(first_phase: Broker, tmp_path: Path) -> None:
+def test_kills_between_staging_and_merge_of_the_spark_writer(filled: Broker, tmp_path: Path) -> None:
     # key buckets are staged too, in folders of their own
-    site = site_of(tmp_path / "w", first_phase, "spark", writer="spark", bucket_rows=50)
-    site.changes["tables"] = _FEW
-    hits = ordeal(site, 0, 1, staged_kills(5))
+    site = site_of(tmp_path / "w", filled, "spark", writer="spark", bucket_rows=50)
+    hits = ordeal(site, 1, 1, staged_kills(5))
     _assert_kills_met_staged_tables(hits, 2)
     assert left(site) == []
 
 
 def test_kills_where_the_writer_follows_from_what_a_merge_touches(empty: Broker, tmp_path: Path) -> None:
     site = site_of(tmp_path / "c", empty, "inline", spark_writer_bytes=1, bucket_rows=50)
-    site.changes["tables"] = _FEW
     for phase in (0, 1):  # the second batch merges first: from the next one on Spark starts with its writer
         feed(empty, phase, phase)
         assert {table.get("writer") for table in site.sync().json["tables"]} <= {"task", None}
     feed(empty, 2, 2)
     on_spark = site_of(site.folder, empty, "spark", spark_writer_bytes=1, bucket_rows=50)
-    site.changes = {**on_spark.changes, "tables": _FEW}
+    site.changes = on_spark.changes
     hits = ordeal(site, 2, 3, staged_kills(6)[::3])  # the others are those of the test before
     _assert_kills_met_staged_tables(hits, 1)
     logs = [log for log in site.lake.rglob("_delta_log") if "_cdc" not in log.parts]
