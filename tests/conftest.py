@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import logging
 import os
 import shutil
@@ -59,6 +60,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.fail("this test starts Spark: name its file in SPARK_TESTS of tests/conftest.py", pytrace=False)
 
 
+def pytest_collection_finish() -> None:
+    """Take what was imported and collected out of the garbage collector's view: it stays, and each look at it costs."""
+    gc.freeze()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Hand out tests by file, all that start Spark as one."""
@@ -72,22 +78,29 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
-def broker() -> Iterator[Broker]:
-    from tests.services.broker import Broker
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that all processes of a parallel run know."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if WORKER else own
 
-    with Broker() as running:
+
+@pytest.fixture(scope="session")
+def broker(run_folder: Path) -> Iterator[Broker]:
+    """Return a broker that others use at the same time: a test's topics have names of their own."""
+    from tests.services.shared_broker import shared_broker
+
+    with shared_broker(run_folder / "broker") as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def filled() -> Iterator[Broker]:
+def filled(run_folder: Path) -> Iterator[Broker]:
     """Return a broker with the shop's first two phases, for tests that leave them as they are."""
     from tests.airflow.shop import demand_data, feed
-    from tests.services.broker import Broker
+    from tests.services.shared_broker import shared_broker
 
     demand_data()
-    with Broker() as running:
-        feed(running, 0, 1)
+    with shared_broker(run_folder / "filled_broker", lambda running: feed(running, 0, 1)) as running:
         yield running
 
 
@@ -143,6 +156,7 @@ def session(spark_jars: list[Path]) -> Iterator[Any]:
     # workers run the tests' own functions too
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     settings = {
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # as the product starts it
         "spark.jars": ",".join(str(jar) for jar in spark_jars),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

@@ -222,9 +222,9 @@ def test_the_connection_forms_test_says_why_it_failed(connect: Connect) -> None:
 
 
 def test_a_broker_that_goes_away_is_an_outage(connect: Connect, tmp_path_factory: pytest.TempPathFactory) -> None:
-    from tests.services.broker import Broker
+    from tests.services.broker import OwnBroker
 
-    with Broker(tmp_path_factory.mktemp("broker") / "b") as own:
+    with OwnBroker(tmp_path_factory.mktemp("broker") / "b") as own:
         connect("kafka_own", "kafka", {"bootstrap.servers": own.bootstrap})
         hook = KafkaProgressHook("kafka_own", timeout=3)
         own.create_topic("t")

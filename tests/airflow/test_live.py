@@ -87,7 +87,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def live(postgres: Postgres, folder: Path) -> Iterator[LiveAirflow]:
-    from tests.services.broker import Broker
+    from tests.services.broker import OwnBroker
 
     name = f"airflow_{uuid.uuid4().hex}"
     with psycopg.connect(postgres.conninfo, autocommit=True) as server:
@@ -95,7 +95,7 @@ def live(postgres: Postgres, folder: Path) -> Iterator[LiveAirflow]:
     (folder / "dags").mkdir()
     (folder / "dags" / "dags.py").write_text(DAGS)
     _copy_examples(folder / "dags")
-    with Broker() as broker:
+    with OwnBroker() as broker:
         fill(broker)
         for pipeline in ("exact", "cover", "backwards", "killed", "events", "asks", "broken"):
             write_pipeline(folder, broker, pipeline)

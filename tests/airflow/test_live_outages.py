@@ -28,7 +28,7 @@ from .shop import Shop
 from .test_live import WINDOWS, batches, fill, things, write_pipeline
 
 if TYPE_CHECKING:
-    from tests.services.broker import Broker
+    from tests.services.broker import OwnBroker
 
 pytestmark = [
     pytest.mark.airflow,
@@ -101,10 +101,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[Broker]:
-    from tests.services.broker import Broker
+def broker() -> Iterator[OwnBroker]:
+    from tests.services.broker import OwnBroker
 
-    with Broker() as running:
+    with OwnBroker() as running:
         fill(running)
         yield running
 
@@ -118,7 +118,7 @@ def ledger() -> Iterator[Postgres]:
 
 
 @pytest.fixture(scope="module")
-def live(postgres: Postgres, folder: Path, broker: Broker, ledger: Postgres) -> Iterator[LiveAirflow]:
+def live(postgres: Postgres, folder: Path, broker: OwnBroker, ledger: Postgres) -> Iterator[LiveAirflow]:
     name = f"airflow_{uuid.uuid4().hex}"
     with psycopg.connect(postgres.conninfo, autocommit=True) as server:
         server.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
@@ -169,7 +169,7 @@ def away(pids: list[int]) -> None:
         processes.kill(pid, signal.SIGCONT)
 
 
-def disturb(name: str, live: LiveAirflow, engines: Engines, broker: Broker, ledger: Postgres) -> None:
+def disturb(name: str, live: LiveAirflow, engines: Engines, broker: OwnBroker, ledger: Postgres) -> None:
     """Do what the pipeline is named after, while its batch runs."""
     if name == "triggerer":
         live.wait(lambda: "deferred" in [state for _, state, _ in live.tasks(name)], 300)
@@ -189,7 +189,7 @@ def disturb(name: str, live: LiveAirflow, engines: Engines, broker: Broker, ledg
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_run_ends_well_with_one_retry(
-    live: LiveAirflow, engines: Engines, broker: Broker, ledger: Postgres, folder: Path, name: str
+    live: LiveAirflow, engines: Engines, broker: OwnBroker, ledger: Postgres, folder: Path, name: str
 ) -> None:
     # The triggerer has something to do only while somebody else holds the pipeline.
     held = Ledger(f"sqlite:///{folder / name / 'ledger.db'}").lease(name, "somebody") if name == "triggerer" else None

@@ -88,9 +88,9 @@ class Ran:
 @pytest.fixture(scope="module")
 def filled() -> Iterator[Broker]:
     demand_data()
-    from tests.services.broker import Broker
+    from tests.services.broker import OwnBroker
 
-    with Broker() as running:
+    with OwnBroker() as running:
         feed(running, 0, 1)
         send_ddl(running)
         yield running

@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 
 from airflow_provider_cdc.core.ledger.database import Database
 from airflow_provider_cdc.plugins import queries
-from tests.services.broker import PASSWORD, Broker
+from tests.services.broker import PASSWORD, Broker, OwnBroker
 from tests.unit.core.ledger.conftest import new_database
 
 from . import dag_steps
@@ -118,7 +118,7 @@ def sent(
     demand_data()
     folder = tmp_path_factory.mktemp("secrets")
     url = _ledger_of_another_user(request, postgres)
-    with Broker() as broker:
+    with OwnBroker() as broker:
         feed(broker, 0, 0)
         output = _run(folder, _environment(folder, broker, postgres, url))
     _, *parts = output.split(f"\n{dag_steps.MARK}")

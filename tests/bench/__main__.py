@@ -20,7 +20,7 @@ from tests.bench.cases import Cases
 from tests.bench.report import say
 from tests.bench.results import FILE
 from tests.bench.rounds import Rounds
-from tests.services.broker import Broker
+from tests.services.broker import OwnBroker
 from tests.services.spark_cluster import SparkCluster
 
 FULL = {
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rounds = None
     try:
         say(f"broker, in {folder}")
-        with Broker(folder / "broker") as broker:
+        with OwnBroker(folder / "broker") as broker:
             rounds = Rounds(options, folder, known=broker.pids())
             with _cluster(options.cluster) as cluster:
                 Cases(options, broker, folder, rounds, cluster).run()

@@ -32,7 +32,7 @@ from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import Maintenance
 from tests.bench import results
 from tests.bench.measure import measure
-from tests.services.broker import Broker
+from tests.services.broker import Broker, OwnBroker
 
 TABLES = [f"t{number}" for number in range(20)]
 KEYS = 500
@@ -179,7 +179,7 @@ def _size(folder: Path) -> list[int]:
 def grow(folder: Path, samples: set[int], file: Path) -> None:
     """Run a pipeline; print a sample behind each of these batches, and add it to a file of figures."""
     stamp = results.stamp()
-    with Broker() as broker:
+    with OwnBroker() as broker:
         old = OldPipeline(folder / "old", broker)
         for sample in sorted(samples):
             old.run_to(sample)

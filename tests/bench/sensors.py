@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.services.broker import Broker
+from tests.services.broker import Broker, OwnBroker
 
 INTERVAL = 5.0
 SENSORS = 50
@@ -101,7 +101,7 @@ def main() -> None:
     """Print the figures of one run as JSON."""
     from airflow_provider_cdc.triggers.received import CdcReceivedTrigger
 
-    with Broker() as broker, silent_servers(DEAD_ADDRESSES) as silent:
+    with OwnBroker() as broker, silent_servers(DEAD_ADDRESSES) as silent:
         define("good", broker.bootstrap)
         topics = [f"topic{number}" for number in range(10)]
         produce(broker, topics)

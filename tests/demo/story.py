@@ -22,7 +22,7 @@ from tests.demo.check import Verdict, compare
 from tests.demo.process import DAGS, Airflow
 from tests.demo.screen import HEAD, Screen
 from tests.demo.shop_log import Phase, ShopLog
-from tests.services.broker import Broker
+from tests.services.broker import Broker, OwnBroker
 
 DAG_ID = "shop_hourly"
 _SHOWN_DDL = 8
@@ -54,7 +54,7 @@ class Demo:
             self._screen.step("starting Airflow and a Kafka broker, reading the shop's log")
             airflow = Airflow(folder, DAG_ID, pipeline)
             stack.callback(airflow.stop)
-            broker = stack.enter_context(Broker())
+            broker = stack.enter_context(OwnBroker())
             stack.callback(self._screen.step, "stopping Airflow and the broker")
             log = ShopLog()
             self._screen.step("Kafka is there, the log is read; Airflow is still starting")

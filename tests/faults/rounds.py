@@ -36,7 +36,7 @@ from tests.histories.neutral import creates
 from tests.histories.run import Replay
 from tests.histories.source import Name
 from tests.histories.tools import PREFIX, TOOLS
-from tests.services.broker import Broker
+from tests.services.broker import OwnBroker
 from tests.services.postgres import Postgres
 from tests.services.s3 import S3
 from tests.system import processes
@@ -66,9 +66,9 @@ class Services:
         self._stack.close()
 
     @cached_property
-    def broker(self) -> Broker:
+    def broker(self) -> OwnBroker:
         """A Kafka broker."""
-        return self._stack.enter_context(Broker())
+        return self._stack.enter_context(OwnBroker())
 
     @cached_property
     def postgres(self) -> Postgres:

@@ -20,7 +20,7 @@ from spark_jobs.lake.storage import Storage, table_location
 from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.captures.replaying import Lake, random_cuts
 from tests.captures.truth import differing, load
-from tests.services.broker import Broker
+from tests.services.broker import Broker, OwnBroker
 from tests.services.capture import partitions_of, read, replay
 from tests.services.s3 import S3
 from tests.system.test_log_retention import next_job
@@ -69,7 +69,7 @@ def test_folders_behind_a_name(options: dict[str, str]) -> None:
 @pytest.fixture(scope="module")
 def own_broker() -> Iterator[Broker]:
     """Return a broker of its own: other tests put the same recorded log into theirs."""
-    with Broker() as running:
+    with OwnBroker() as running:
         yield running
 
 

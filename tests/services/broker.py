@@ -50,68 +50,22 @@ message.max.bytes=20971520
 num.network.threads=2
 num.io.threads=4
 log.segment.bytes=67108864
+metadata.max.idle.interval.ms=0
 """
 
 _FLAGS = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
 
 
 class Broker:
-    """A broker that is ready when the constructor returns, and gone with its data after `stop`.
+    """A broker that runs, whoever started it.
 
-    `bootstrap` is the open listener; `sasl_bootstrap` wants SASL/PLAIN with USER and PASSWORD.
-
-    folder: where its data lives; a temporary folder if None.
+    bootstrap: address of the open listener.
+    sasl_bootstrap: address of the listener that wants SASL/PLAIN with USER and PASSWORD.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
-        java = find_java().executable
-        jars = fetch(LOCK, jar_cache(), java, lambda text: print(text, file=sys.stderr, flush=True))
-        self._java = [str(java), *_FLAGS, "-cp", ":".join(map(str, jars))]
-        self._temporary = folder is None
-        self.folder = folder or Path(tempfile.mkdtemp(prefix="cdc-broker-"))
-        self.folder.mkdir(parents=True, exist_ok=True)
-        # A port that was free when asked may be taken when the broker binds it.
-        for attempt in range(3):
-            try:
-                self._start()
-                break
-            except NotAvailable as problem:
-                if attempt == 2 or "BindException" not in str(problem):
-                    self._clean()
-                    raise
-            except BaseException:
-                self._clean()
-                raise
-
-    def _start(self) -> None:
-        plain, controller, sasl = free_port(), free_port(), free_port()
-        self.bootstrap, self.sasl_bootstrap = f"127.0.0.1:{plain}", f"127.0.0.1:{sasl}"
-        properties = self.folder / "server.properties"
-        data = self.folder / "data"
-        properties.write_text(
-            _PROPERTIES.format(plain=plain, controller=controller, sasl=sasl, data=data, user=USER, password=PASSWORD)
-        )
-        if not data.exists():
-            self._format(properties)
-        self._server = Server("Kafka broker", [*self._java, "kafka.Kafka", str(properties)], self.folder / "broker.log")
-        self.admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
-        self._server.wait_until(self._answers, timeout=120)
-
-    def _format(self, properties: Path) -> None:
-        # One random id in 64 begins with a dash, so it must not stand as an argument of its own.
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        options = ["--standalone", f"--cluster-id={cluster}", "--config", str(properties)]
-        run = subprocess.run(
-            [*self._java, "kafka.tools.StorageTool", "format", *options], capture_output=True, text=True
-        )
-        if run.returncode:
-            raise NotAvailable(f"Kafka storage cannot be formatted:\n{run.stdout}{run.stderr}")
-
-    def _answers(self) -> bool:
-        try:
-            return bool(self.admin.list_topics(timeout=1).brokers)
-        except KafkaException:
-            return False
+    def __init__(self, bootstrap: str, sasl_bootstrap: str) -> None:
+        self.bootstrap, self.sasl_bootstrap = bootstrap, sasl_bootstrap
+        self.admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
         """Create a topic whose records stay, however old their timestamps are.
@@ -143,6 +97,62 @@ class Broker:
             "sasl.password": password,
         }
 
+
+class OwnBroker(Broker):
+    """A broker that is ready when the constructor returns, and gone with its data after `stop`.
+
+    folder: where its data lives; a temporary folder if None.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        java = find_java().executable
+        jars = fetch(LOCK, jar_cache(), java, lambda text: print(text, file=sys.stderr, flush=True))
+        self._java = [str(java), *_FLAGS, "-cp", ":".join(map(str, jars))]
+        self._temporary = folder is None
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="cdc-broker-"))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        # A port that was free when asked may be taken when the broker binds it.
+        for attempt in range(3):
+            try:
+                self._start()
+                break
+            except NotAvailable as problem:
+                if attempt == 2 or "BindException" not in str(problem):
+                    self._clean()
+                    raise
+            except BaseException:
+                self._clean()
+                raise
+
+    def _start(self) -> None:
+        plain, controller, sasl = free_port(), free_port(), free_port()
+        properties = self.folder / "server.properties"
+        data = self.folder / "data"
+        properties.write_text(
+            _PROPERTIES.format(plain=plain, controller=controller, sasl=sasl, data=data, user=USER, password=PASSWORD)
+        )
+        if not data.exists():
+            self._format(properties)
+        self._server = Server("Kafka broker", [*self._java, "kafka.Kafka", str(properties)], self.folder / "broker.log")
+        super().__init__(f"127.0.0.1:{plain}", f"127.0.0.1:{sasl}")
+        self._server.wait_until(self._answers, timeout=120)
+
+    def _format(self, properties: Path) -> None:
+        # One random id in 64 begins with a dash, so it must not stand as an argument of its own.
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        options = ["--standalone", f"--cluster-id={cluster}", "--config", str(properties)]
+        run = subprocess.run(
+            [*self._java, "kafka.tools.StorageTool", "format", *options], capture_output=True, text=True
+        )
+        if run.returncode:
+            raise NotAvailable(f"Kafka storage cannot be formatted:\n{run.stdout}{run.stderr}")
+
+    def _answers(self) -> bool:
+        try:
+            return bool(self.admin.list_topics(timeout=1).brokers)
+        except KafkaException:
+            return False
+
     def pause(self) -> None:
         """Stop the process and keep the data; `resume` starts it again, on other ports."""
         self._server.stop()
@@ -163,7 +173,7 @@ class Broker:
         if self._temporary:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def __enter__(self) -> Broker:
+    def __enter__(self) -> OwnBroker:
         return self
 
     def __exit__(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.services.broker import Broker
+from tests.services.broker import Broker, OwnBroker
 from tests.services.capture import Record, ReplayError, partitions_of, read, replay
 
 CAPTURES = sorted(Path(__file__).parents[1].glob("**/records.jsonl.xz"), key=lambda file: file.stat().st_size)
@@ -86,6 +86,6 @@ def test_slices_in_order_keep_their_offsets_and_a_skipped_one_is_noticed(broker:
 def test_the_smallest_real_capture_is_replayed_record_by_record() -> None:
     folder = CAPTURES[0].parent
     records = sorted(read(folder), key=lambda record: (record.topic, record.partition, record.offset))
-    with Broker() as own:  # other tests may have put the same capture into theirs
+    with OwnBroker() as own:  # other tests may have put the same capture into theirs
         assert replay(own, records, partitions_of(folder)) == len(records)
         assert stored(own, records) == records

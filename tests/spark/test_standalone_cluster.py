@@ -25,7 +25,7 @@ from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.airflow.shop import DATA, PHASES, Answer, Shop, commits, demand_data, feed, rows
 from tests.captures.truth import differing, load
 from tests.faults.store import FailingStore, Weather
-from tests.services.broker import Broker
+from tests.services.broker import Broker, OwnBroker
 from tests.services.s3 import S3
 from tests.services.spark_cluster import SparkCluster
 from tests.unit.core.ledger.conftest import new_database
@@ -45,7 +45,7 @@ def cluster() -> Iterator[SparkCluster]:
 @pytest.fixture(scope="module")
 def filled() -> Iterator[Broker]:
     demand_data()
-    with Broker() as running:
+    with OwnBroker() as running:
         feed(running, 0, len(PHASES) - 1)
         yield running
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.airflow.shop import demand_data
-from tests.services.broker import Broker
+from tests.services.broker import Broker, OwnBroker
 from tests.system.pipeline_site import PipelineSite
 from tests.system.site import Site, source
 
@@ -30,5 +30,5 @@ def shop(broker: Broker, tmp_path: Path, request: pytest.FixtureRequest) -> Pipe
 def empty() -> Iterator[Broker]:
     """Return a broker of its own: what is in it is what a batch takes."""
     demand_data()
-    with Broker() as running:
+    with OwnBroker() as running:
         yield running
