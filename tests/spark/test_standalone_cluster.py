@@ -62,6 +62,7 @@ def on(cluster: SparkCluster, folder: Path, broker: Broker) -> Shop:
     shop = Shop(folder, broker.sasl_settings())
     conf = {
         "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # they live for seconds
         "spark.authenticate": True,
         "spark.network.crypto.enabled": True,
         "spark.io.encryption.enabled": True,
