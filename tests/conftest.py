@@ -153,10 +153,12 @@ def session(spark_jars: list[Path]) -> Iterator[Any]:
     """Return the one Spark session of a test run, with the locked jars; a JVM takes jars only when it starts."""
     from pyspark.sql import SparkSession
 
+    from tests.services.process import SHORT_LIVED_JAVA
+
     # workers run the tests' own functions too
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     settings = {
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # as the product starts it
+        "spark.driver.extraJavaOptions": SHORT_LIVED_JAVA,
         "spark.jars": ",".join(str(jar) for jar in spark_jars),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

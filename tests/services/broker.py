@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from airflow_provider_cdc.engine.jars import fetch, jar_cache
 from airflow_provider_cdc.engine.java import find_java
-from tests.services.process import NotAvailable, Server, free_port
+from tests.services.process import SHORT_LIVED_JAVA, NotAvailable, Server, free_port
 
 LOCK = Path(__file__).with_name("broker.lock")
 USER = "cdc"
@@ -53,7 +53,7 @@ log.segment.bytes=67108864
 metadata.max.idle.interval.ms=0
 """
 
-_FLAGS = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+_FLAGS = ["-Xmx512m", *SHORT_LIVED_JAVA.split(), "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
 
 
 class Broker:
@@ -134,6 +134,7 @@ class OwnBroker(Broker):
         if not data.exists():
             self._format(properties)
         self._server = Server("Kafka broker", [*self._java, "kafka.Kafka", str(properties)], self.folder / "broker.log")
+        # a broker that resumes has other ports
         super().__init__(f"127.0.0.1:{plain}", f"127.0.0.1:{sasl}")
         self._server.wait_until(self._answers, timeout=120)
 

@@ -13,6 +13,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+# The optimising compiler and a parallel collector cost more than they gain a Java that lives for minutes.
+SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 # The guard reads from a pipe only the parent holds: when the parent dies, however it dies, the server is stopped.
 _GUARDED = """\
 exec 3<&0

@@ -5,14 +5,11 @@ from __future__ import annotations
 
 import fcntl
 import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.services.broker import Broker, OwnBroker
-
-_PAUSE = 0.2  # seconds between two looks of the process that waits for the others
 
 
 def _nothing(broker: Broker) -> None:
@@ -23,7 +20,8 @@ def _nothing(broker: Broker) -> None:
 def shared_broker(folder: Path, fill: Callable[[Broker], None] = _nothing) -> Iterator[Broker]:
     """Yield the broker of all processes that name this folder: the first starts it, and stops it when the last is done.
 
-    Who uses it holds a lock that ends with the process, however it ends.
+    Who uses it holds a lock that ends with the process, however it ends. The broker ends with the process that started
+    it.
 
     folder: where its address is written; the same for all processes, and of this run only.
     fill: brings records into it, once.
@@ -38,7 +36,8 @@ def shared_broker(folder: Path, fill: Callable[[Broker], None] = _nothing) -> It
             yield own or Broker(*json.loads(address.read_text()))
         finally:
             if own is not None:
-                _leave_last(folder, users.fileno(), address)
+                fcntl.flock(users, fcntl.LOCK_EX)  # waits for the others; who comes now waits in turn
+                address.unlink()
                 own.stop()
 
 
@@ -53,23 +52,9 @@ def _started(address: Path, fill: Callable[[Broker], None]) -> OwnBroker:
     return broker
 
 
-def _leave_last(folder: Path, users: int, address: Path) -> None:
-    """Wait until no other process uses the broker, and let none begin to."""
-    while True:
-        with _alone(folder):
-            try:
-                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                pass
-            else:
-                address.unlink()
-                return
-        time.sleep(_PAUSE)
-
-
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Let one process at a time begin or end to use the broker."""
+    """Let one process at a time see whether there is a broker, and start it."""
     with (folder / "lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -16,7 +16,7 @@ from typing import Any
 
 from airflow_provider_cdc.engine.java import find_java
 
-from .process import Server, free_port
+from .process import SHORT_LIVED_JAVA, Server, free_port
 
 _DEPLOY = "org.apache.spark.deploy"
 
@@ -63,7 +63,7 @@ class SparkCluster:
             "SPARK_HOME": str(home),
             "SPARK_LOCAL_IP": host,
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+            "SPARK_DAEMON_JAVA_OPTS": SHORT_LIVED_JAVA,
         }
         words = [f"{_DEPLOY}.{kind}", "--properties-file", str(self._properties), *arguments]
         log = self.folder / f"{name.replace(' ', '-')}.log"

@@ -26,6 +26,7 @@ from tests.airflow.shop import DATA, PHASES, Answer, Shop, commits, demand_data,
 from tests.captures.truth import differing, load
 from tests.faults.store import FailingStore, Weather
 from tests.services.broker import Broker, OwnBroker
+from tests.services.process import SHORT_LIVED_JAVA
 from tests.services.s3 import S3
 from tests.services.spark_cluster import SparkCluster
 from tests.unit.core.ledger.conftest import new_database
@@ -62,7 +63,7 @@ def on(cluster: SparkCluster, folder: Path, broker: Broker) -> Shop:
     shop = Shop(folder, broker.sasl_settings())
     conf = {
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # they live for seconds
+        "spark.executor.extraJavaOptions": SHORT_LIVED_JAVA,
         "spark.authenticate": True,
         "spark.network.crypto.enabled": True,
         "spark.io.encryption.enabled": True,
