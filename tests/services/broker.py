@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -76,7 +77,7 @@ class Broker:
         self.create_topics({name: partitions}, config)
 
     def create_topics(self, partitions: Mapping[str, int], config: Mapping[str, str] | None = None) -> None:
-        """Create many topics in one request.
+        """Create many topics in one request; they are there for every client when it returns.
 
         partitions: number of partitions by topic.
         """
@@ -86,6 +87,11 @@ class Broker:
         topics = [NewTopic(name, count, 1, config=settings) for name, count in partitions.items()]
         for created in self.admin.create_topics(topics, operation_timeout=30).values():
             created.result(60)
+        # the controller has made them; what the broker says of itself may be some milliseconds behind
+        deadline = time.monotonic() + 30
+        while missing := partitions.keys() - self.admin.list_topics(timeout=30).topics.keys():
+            if time.monotonic() > deadline:
+                raise NotAvailable(f"the broker does not show {len(missing)} topics that were made, as {min(missing)}")
 
     def sasl_settings(self, password: str = PASSWORD) -> dict[str, str]:
         """Client settings for the listener that wants a password."""
