@@ -212,13 +212,16 @@ class _Part(TableApply):
             return
         last, start = len(self._timeline.versions) - 1, 0
         other = {"after": "before", "before": "after"}[image]
-        for rows in self._changes.pieces([name for name in RESOLVE_COLUMNS if name != other]):
+        unread = set() if self._format.updates_name_changes and image == "before" else {other}
+        for rows in self._changes.pieces([name for name in RESOLVE_COLUMNS if name not in unread]):
             first, end = np.searchsorted(row_numbers, [start, start + rows.num_rows])
             mine = rows.take(pa.array(row_numbers[first:end] - start))
             start += rows.num_rows
             if not mine.num_rows:
                 continue
-            changes = ordered(mine.append_column(other, pa.nulls(mine.num_rows, pa.string())))
+            for name in unread:
+                mine = mine.append_column(name, pa.nulls(mine.num_rows, pa.string()))
+            changes = ordered(mine)
             typer = typer_of(changes, self._timeline, self._format, self._types)
             typed = typer.typed(np.arange(mine.num_rows), image, last, partial=self._format.partial_images)
             if typed.absent:

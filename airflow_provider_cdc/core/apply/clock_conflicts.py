@@ -98,7 +98,7 @@ class KeyStates:
     """Read the states of keys before and after events."""
 
     def __init__(self, typer: RowTyper, event_rows: IntArray, fills: np.ndarray) -> None:
-        self._changes, self._event_rows, self._fills = typer.changes, event_rows, fills
+        self._typer, self._event_rows, self._fills = typer, event_rows, fills
 
     def reached(self, event: int) -> _State:
         """Return the state after an event."""
@@ -123,7 +123,7 @@ class KeyStates:
 
     def _image(self, event: int) -> str:
         """Return an image as a text that is the same for equal images; formats differ in their spaces and order."""
-        images = self._changes.images["after" if self._fills[event] else "before"]
+        images = self._typer.image("after" if self._fills[event] else "before")
         image = images.at(self._event_rows[[event]])[0].as_py()
         return repr(sorted(json.loads(image, parse_float=str, parse_int=str).items()))
 

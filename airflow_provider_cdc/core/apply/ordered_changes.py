@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
+from airflow_provider_cdc.core.values.image_structs import texts_of, with_members
 
 _IMAGES = ["before", "after"]
 STORED_ROW = "stored_row"  # of a change whose images are stored elsewhere: the number of its row there
-KEY = "key"  # see Changes.image
+KEY, RESTORED = "key", "restored"  # see Changes.image
 PORTION_BYTES = 32 << 20  # of stored images read and typed at a time
 
 
@@ -61,7 +62,7 @@ class Changes:
             self.images = {name: Images.of(table.column(name), order) for name in _IMAGES}
         else:
             self.images = {name: Images.of_stored(stored[name], table, name, order) for name in _IMAGES}
-        self._key_images: KeyImages | None = None
+        self._derived: dict[str, AnyImages] = {}
         self._ops, self._op_names = _op_numbers(self.rows.column("op"))
 
     def are(self, *ops: str, rows: IntArray | None = None) -> BoolArray:
@@ -73,17 +74,23 @@ class Changes:
         flags: BoolArray = among[self._ops if rows is None else self._ops[rows]]
         return flags
 
-    def image(self, name: str) -> Images | KeyImages:
+    def image(self, name: str) -> AnyImages:
         """Return an image of all rows.
 
         :param name: ``before``, ``after``, or ``key``: the one that states the key which a change leaves behind or
-            takes away, before of a delete and after of any other.
+            takes away, before of a delete and after of any other; or ``restored``: before, with the columns that an
+            update does not name there as they are in its image after.
         """
-        if name != KEY:
+        if name in self.images:
             return self.images[name]
-        if self._key_images is None:
-            self._key_images = KeyImages(self.images["before"], self.images["after"], self.are("delete"))
-        return self._key_images
+        if name not in self._derived:
+            before, after = self.images["before"], self.images["after"]
+            self._derived[name] = (
+                KeyImages(before, after, self.are("delete"))
+                if name == KEY
+                else RestoredImages(before, after, self.are("update"))
+            )
+        return self._derived[name]
 
     def as_read(self, row_indexes: IntArray) -> IntArray:
         """Return the numbers that some rows had as they were read."""
@@ -225,10 +232,50 @@ class KeyImages:
 
 
 @dataclass(slots=True)
+class RestoredImages:
+    """Restore the images before of updates that name only the columns that they changed.
+
+    :param updates: per row index whether it is an update.
+    """
+
+    before: Images
+    after: Images
+    updates: BoolArray
+
+    @property
+    def there(self) -> BoolArray:
+        """Per row index whether the row has the image."""
+        return self.before.there
+
+    @property
+    def row_bytes(self) -> float:
+        """Mean bytes of a row's image, at most."""
+        return self.before.row_bytes + self.after.row_bytes
+
+    def portions(self, row_indexes: IntArray) -> Iterator[IntArray]:
+        """Split row indexes as the larger of both images is."""
+        return max(self.before, self.after, key=lambda images: images.row_bytes).portions(row_indexes)
+
+    def at(self, row_indexes: IntArray) -> pa.Array:
+        """Return the images of some rows that have one, in their order."""
+        before, updating = self.before.at(row_indexes), np.flatnonzero(self.updates[row_indexes])
+        if not len(updating):
+            return before
+        changed, after = before.take(pa.array(updating)), self.after.at(row_indexes[updating])
+        texts = texts_of(before)
+        for row, image, changes in zip(updating.tolist(), texts_of(after), texts_of(changed), strict=True):
+            texts[row] = with_members(image, changes)
+        return pa.array(texts, pa.binary()).cast(before.type)
+
+
+AnyImages = Images | KeyImages | RestoredImages
+
+
+@dataclass(slots=True)
 class Picked:
     """The images of some rows, gathered a stretch at a time."""
 
-    images: Images | KeyImages
+    images: AnyImages
     row_indexes: IntArray
 
     def __len__(self) -> int:

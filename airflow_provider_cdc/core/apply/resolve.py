@@ -20,7 +20,7 @@ from airflow_provider_cdc.core.apply.partial_images import Completion, StoredRow
 from airflow_provider_cdc.core.apply.repeated_rows import KeyedRows, settled_without_repeats, without_stored
 from airflow_provider_cdc.core.apply.row_copies import without_copies
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
-from airflow_provider_cdc.core.apply.row_typing import RowTyper
+from airflow_provider_cdc.core.apply.row_typing import RowTyper, TypedRows
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.stored_rows import ReadRows, Stored
 from airflow_provider_cdc.core.arrays import IntArray
@@ -224,9 +224,13 @@ def acquired_and_released(typer: RowTyper, row_indexes: IntArray, last: int) -> 
     after = typer.typed(row_indexes[~deleting], "after", last, key_only=True, partial=wire.partial_images)
     before = [typer.typed(row_indexes[deleting], "before", last, key_only=True)]
     # an update without an image before has not moved its key
-    updating = changes.are("update", rows=row_indexes) & changes.images["before"].there[row_indexes]
-    before.append(typer.typed(row_indexes[updating], "before", last, key_only=True))
+    updates = row_indexes[changes.are("update", rows=row_indexes) & changes.images["before"].there[row_indexes]]
+    moving = typer.may_move_key(updates, last)
+    before.append(typer.typed(updates[moving], "before", last, key_only=True))
     after = laid_over(typer, after, before[-1])
+    if not moving.all():
+        still = np.isin(after.row_indexes, updates[~moving], assume_unique=True)
+        before.append(TypedRows(after.rows.filter(pa.array(still)), after.row_indexes[still], {}))
     if not any(len(left.row_indexes) for left in before):
         return after.rows, after.row_indexes, np.ones(len(after.row_indexes), dtype=bool)
     keys = pa.concat_tables([*(left.rows for left in before), after.rows])

@@ -15,13 +15,14 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.clock_versions import version_of_row, versions_in_doubt
 from airflow_provider_cdc.core.apply.merge_plan import RowFailure
-from airflow_provider_cdc.core.apply.ordered_changes import Changes, Picked
+from airflow_provider_cdc.core.apply.ordered_changes import RESTORED, AnyImages, Changes, Picked
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
-from airflow_provider_cdc.core.arrays import IntArray
+from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.contract import Description, Format
 from airflow_provider_cdc.core.model.schema import Column, Default, TableSchema
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
+from airflow_provider_cdc.core.values.image_structs import member_mark
 from airflow_provider_cdc.core.values.images import Field, Typed, constant, type_images
 from airflow_provider_cdc.core.values.types import GEOMETRIES, TypeOptions, arrow_type
 
@@ -154,13 +155,42 @@ class RowTyper:
         fitting = [other for other in range(len(self.timeline.versions)) if self._fits(said, other)]
         return min(fitting, key=lambda other: (abs(other - version), -other), default=None)
 
+    def image(self, name: str) -> AnyImages:
+        """Return an image of all rows, with all columns also of updates that name only those that they changed.
+
+        :param name: ``before``, ``after`` or ``key`` (:meth:`Changes.image`).
+        """
+        return self.changes.image(RESTORED if name == "before" and self.wire.updates_name_changes else name)
+
+    def may_move_key(self, updates: IntArray, target: int) -> BoolArray:
+        """Return which updates may have had another key before: those whose images before name a column of the key.
+
+        :param updates: indexes of updates that have an image before.
+        :param target: schema version that has the key.
+        """
+        if not self.wire.updates_name_changes:
+            return np.ones(len(updates), dtype=bool)
+        may: BoolArray = np.zeros(len(self.versions), dtype=bool)
+        key_of, images = self.timeline.versions[target].schema, self.changes.images["before"]
+        for version, text, members in self._spans(updates):
+            columns, description = self._columns(version, key_of), None if text is None else self._description(text)
+            if len(columns) < len(key_of.key):  # rows do not name all of them
+                may[members] = True
+                continue
+            marks = [member_mark(self._field(column, description).encoded.name) for column in columns]
+            for portion in images.portions(members):
+                texts = images.at(portion)
+                for mark in marks:
+                    may[portion] |= pc.match_substring(texts, mark).to_numpy(zero_copy_only=False)
+        return may[updates]
+
     def typed(
         self, row_indexes: np.ndarray, image: str, target: int, *, key_only: bool = False, partial: bool = False
     ) -> TypedRows:
         """Type one image of chosen rows under their own schema versions and map them to version ``target``.
 
         :param row_indexes: indexes of the rows, ascending.
-        :param image: ``before``, ``after`` or ``key`` (:meth:`Changes.image`).
+        :param image: ``before``, ``after`` or ``key`` (:meth:`image`).
         :param key_only: only the key's columns of the target's schema.
         :param partial: whether updates may lack columns; else a row whose image lacks one fails.
         """
@@ -174,7 +204,7 @@ class RowTyper:
         groups = [
             self._group(version, fields, portion, image, target_schema if key_only else None, target, partial)
             for (version, fields), members in alike.items()
-            for portion in self.changes.image(image).portions(np.sort(np.concatenate(members)))
+            for portion in self.image(image).portions(np.sort(np.concatenate(members)))
         ]
         if not groups:
             return TypedRows(self.mapper.rows({}, 0, target, target, key_only=key_only), row_indexes, {})
@@ -235,7 +265,7 @@ class RowTyper:
 
     def _images(self, row_indexes: np.ndarray, image: str) -> tuple[np.ndarray, Picked]:
         """Return images of rows; the rows that have none fail."""
-        images = self.changes.image(image)
+        images = self.image(image)
         there = images.there[row_indexes]
         for row_index in row_indexes[~there]:
             self.fail(int(row_index), "", "image_missing")

@@ -129,6 +129,9 @@ class Format(Protocol):
     carries: frozenset[str]
     options: Mapping[str, str]
     updates_move_keys: bool  # whether an update may carry another key before than after
+    # whether ``before`` of an update may name only columns that it changed; the row had the others as ``after`` has.
+    # Such a text is as msgspec writes it, without spaces, and names escaped in one way
+    updates_name_changes: bool
     ddl_among_rows: bool  # whether schema changes come in the data topics, not in a topic of their own
     splits_partitions: bool  # whether pieces of one partition may be read apart; never where ``order`` is ``clock``
     partial_images: bool  # whether a column that an update's after image lacks is unchanged; else such a row fails

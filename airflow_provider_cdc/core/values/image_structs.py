@@ -104,3 +104,17 @@ def texts_of(images: pa.Array) -> list[bytes]:
         images = images.view(pa.large_binary())
     texts: list[bytes] = images.to_numpy(zero_copy_only=False).tolist() if len(images) else []
     return texts
+
+
+def with_members(image: bytes, members: bytes) -> bytes:
+    """Return an image in which some members have the values that another text gives them; tokens stay as they are."""
+    try:
+        text: bytes = msgspec.json.encode({**RAW.decode(image), **RAW.decode(members)})
+    except BadImage:
+        return image  # typing it says what is wrong with it
+    return text
+
+
+def member_mark(name: str) -> str:
+    """Return a text that every image as msgspec writes it contains that has a member of this name."""
+    return f"{msgspec.json.encode(name).decode()}:"

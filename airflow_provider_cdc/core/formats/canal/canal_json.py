@@ -88,6 +88,7 @@ class WireFormat(canal_columns.CanalFormat):
     order = "clock"
     carries = frozenset({"rows", "ddl", "progress", "types"})
     updates_move_keys = True
+    updates_name_changes = True
     ddl_among_rows = True
     splits_partitions = False
     partial_images = False  # an image that lacks unchanged columns looks like one older than a column

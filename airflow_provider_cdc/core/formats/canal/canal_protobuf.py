@@ -33,6 +33,7 @@ class WireFormat(canal_columns.CanalFormat):
     order = "exact"
     carries = frozenset({"rows", "ddl", "transactions", "types"})
     updates_move_keys = True
+    updates_name_changes = False
     ddl_among_rows = True
     splits_partitions = True
     partial_images = True  # row images MINIMAL and NOBLOB (docs/wire/canal.md 4.3)

@@ -65,20 +65,22 @@ class Table:
             self._full = exact_struct(self.names)
         decode, fields = self._full
         try:
-            row, text = decode(image), bytes(image)
-            if former is None:
-                return (text, None) if op == "delete" else (None, text)
-            if (not former and self.key is None) or (self.json and _PARTIAL_JSON in text):
-                return None
-            for name, value in former.items():
-                setattr(row, fields[name], value)
-            return _encode(row), text
-        except (ValueError, RecursionError, KeyError):
+            decode(image)  # demands just these members
+        except (ValueError, RecursionError):
             return None
+        text = bytes(image)
+        if former is None:
+            return (text, None) if op == "delete" else (None, text)
+        unclear = (not former and self.key is None) or not former.keys() <= fields.keys()
+        if unclear or (self.json and _PARTIAL_JSON in text):
+            return None
+        return _encode(former), text
 
 
 def read_images(image: msgspec.Raw, former: Former | None, op: str, table: Table) -> tuple[Images, tuple[str, ...]]:
-    """Return any row's image before its change and that after it, and the names of their members.
+    """Return any row's image before its change and that after it, and the names of the columns that it has.
+
+    Before an update it has only the columns that changed.
 
     :raises UnsupportedRecord: the row that was updated, or its former values, are unknown.
     """
@@ -98,5 +100,5 @@ def _before(members: Mapping[str, msgspec.Raw], former: Former, table: Table) ->
     if any(bytes(members[name]).startswith(_PARTIAL_JSON) for name in table.json if name in members):
         text = "a JSON column comes as a change to its former value; set binlog_row_value_options='' in the source"
         raise UnsupportedRecord("record.partial_json", text)
-    before: bytes = _encode({**members, **former})
+    before: bytes = _encode(former)
     return before

@@ -89,6 +89,7 @@ class WireFormat:
     order = "exact"
     carries = frozenset({"rows", "ddl", "progress", "transactions", "types", "ad_hoc_snapshots"})
     updates_move_keys = False  # a moved key is a delete and an insert (docs/wire/debezium-dtle.md B1)
+    updates_name_changes = False
     ddl_among_rows = False
     splits_partitions = True
     partial_images = False

@@ -76,6 +76,7 @@ class WireFormat:
     order = "exact"
     carries = frozenset({"rows", "ddl", "types"})  # neither heartbeats nor times of the database with the rows
     updates_move_keys = True  # the record's key is that of the row before (docs/wire/debezium-dtle.md A2)
+    updates_name_changes = False
     ddl_among_rows = False
     splits_partitions = True
     partial_images = False

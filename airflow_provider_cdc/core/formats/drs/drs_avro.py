@@ -74,6 +74,7 @@ class WireFormat:
     order = "exact"
     carries = frozenset({"rows", "ddl"})
     updates_move_keys = True
+    updates_name_changes = False
     ddl_among_rows = True
     splits_partitions = True
     partial_images = True

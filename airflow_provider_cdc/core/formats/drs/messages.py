@@ -101,6 +101,7 @@ class DrsFormat(ABC):
     order = "exact"
     carries = frozenset({"rows", "ddl", "types"})
     updates_move_keys = True
+    updates_name_changes = False
     ddl_among_rows = True
     splits_partitions = True
     partial_images = True  # Oracle: a column that is absent was not updated (docs/wire/huawei-drs.md 3.1)

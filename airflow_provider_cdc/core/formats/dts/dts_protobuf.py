@@ -48,6 +48,7 @@ class WireFormat:
     order = "exact"
     carries = frozenset({"rows", "ddl", "progress", "transactions", "types"})
     updates_move_keys = True
+    updates_name_changes = False
     ddl_among_rows = True
     splits_partitions = False  # slices of a group, and numbers that are to follow each other
     partial_images = True  # NA: the row event lacks the column, it did not change (docs/wire/tencent-dts.md 3)

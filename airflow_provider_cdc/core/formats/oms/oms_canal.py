@@ -104,6 +104,7 @@ class WireFormat(oms_images.OmsFormat):
     order = "clock"
     carries = frozenset({"rows", "types"})
     updates_move_keys = True
+    updates_name_changes = False
     # schema changes are records among the rows, even if their text is empty: rows describe unknown tables only, since
     # their types have no lengths and a renamed column would look like a dropped and an added one
     ddl_among_rows = True

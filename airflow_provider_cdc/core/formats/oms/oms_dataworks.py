@@ -120,6 +120,7 @@ class WireFormat(oms_images.OmsFormat):
     order = "exact"
     carries = frozenset({"rows", "ddl", "progress", "transactions", "types"})
     updates_move_keys = True
+    updates_name_changes = False
     ddl_among_rows = True
     splits_partitions = True
     partial_images = False

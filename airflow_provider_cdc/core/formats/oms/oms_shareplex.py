@@ -109,6 +109,7 @@ class WireFormat(oms_images.OmsFormat):
     summary = "OceanBase OMS, method SharePlex"
     carries = frozenset({"rows"})
     updates_move_keys = True
+    updates_name_changes = False
     ddl_among_rows = False
     partial_images = True
     inserts_lack_defaults = False

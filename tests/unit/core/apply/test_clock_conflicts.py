@@ -105,6 +105,12 @@ def test_a_key_used_only_on_the_way_is_free_again() -> None:
         assert content(*zip(order, (first, there, back), strict=True)) == [(2, "a")]
 
 
+def test_updates_that_keep_their_key_show_by_the_columns_that_they_changed_which_came_last() -> None:
+    first, second = message("UPDATE", [(1, "b")], [{"v": "a"}]), message("UPDATE", [(1, "c")], [{"v": "b"}])
+    assert content((0, first), (1, second)) == [(1, "c")]
+    assert content((1, first), (0, second)) == [(1, "c")]
+
+
 def test_a_row_that_leaves_before_another_takes_its_key_does_not_wipe_it() -> None:
     old, leaves = message("INSERT", [(1, "old")], ts=NOW - 5), message("UPDATE", [(7, "old")], [{"id": "1"}])
     takes = message("INSERT", [(1, "new")])

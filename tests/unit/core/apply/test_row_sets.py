@@ -10,7 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from airflow_provider_cdc.core.apply.row_sets import group_numbers, multiset_sum, newest, row_digests, without_keys
+from airflow_provider_cdc.core.apply.row_sets import (
+    group_numbers,
+    having_keys,
+    multiset_sum,
+    newest,
+    row_digests,
+    without_keys,
+)
 
 
 def test_groups_are_equal_exactly_where_all_columns_are() -> None:
@@ -92,3 +99,33 @@ def test_a_multiset_gives_and_takes_like_a_counter() -> None:
         take = Counter(removes["x"].to_pylist())
         assert Counter(rows["x"].to_pylist()) == have - take
         assert Counter(unmatched["x"].to_pylist()) == take - have
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([0.0, -0.0, float("nan"), None, 1.5]),
+        pa.array([Decimal("1.10"), Decimal("1.11"), None, Decimal("0.00")]),
+        pa.array([b"", b"\x00", b"a", None]),
+        pa.array(["", "a", "A", "ä", None]),
+        pa.array([[1.0], [2.0], [], None]),
+        pa.array([1, -1, 0, None], pa.int64()).cast(pa.timestamp("us", "UTC")),
+    ],
+)
+def test_rows_have_the_keys_that_the_same_group_numbers_say(values: pa.Array, width: int) -> None:
+    chance, names = np.random.default_rng(width), ["a", "b", "c"][:width]
+
+    def drawn(count: int) -> pa.Table:
+        columns = [values.take(pa.array(chance.integers(0, len(values), count))) for _ in names]
+        rows = pa.table(dict(zip(names, columns, strict=True)))
+        return pa.concat_tables([rows.slice(0, 2), rows.slice(2)])  # as rows of several files
+
+    content, keys = drawn(60), drawn(5)
+    numbers = group_numbers(pa.concat_tables([content, keys]).columns).tolist()
+    expected = [number in numbers[60:] for number in numbers[:60]]
+    assert having_keys(content, keys, names).tolist() == expected
+    assert any(expected)
+    for empty in (content.slice(0, 0), keys.slice(0, 0)):
+        assert not having_keys(content, empty, names).any()
+        assert having_keys(empty, keys, names).tolist() == []

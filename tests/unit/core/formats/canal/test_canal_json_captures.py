@@ -114,10 +114,16 @@ def folded(capture: str, name: TableName, schema: TableSchema) -> list[Change]:
     rows: dict[tuple[str, ...], Change] = {}
     for change in mine:
         if change["before"] is not None:
-            del rows[_key(change["before"], key)]
+            del rows[_key(_row_before(change), key)]
         if change["after"] is not None:
             rows[_key(change["after"], key)] = change
     return list(rows.values())
+
+
+def _row_before(change: Change) -> str:
+    """Return the row before a change, of which an update names only the columns that it changed."""
+    unchanged = {} if change["after"] is None else json.loads(change["after"])
+    return json.dumps({**unchanged, **json.loads(change["before"])})
 
 
 def _key(image: str, key: list[str]) -> tuple[str, ...]:
@@ -129,7 +135,7 @@ def _counted(mine: list[Change]) -> list[Change]:
     rows: dict[str, list[Change]] = defaultdict(list)
     for change in mine:
         if change["before"] is not None:
-            rows[_members(change["before"])].pop()
+            rows[_members(_row_before(change))].pop()
         if change["after"] is not None:
             rows[_members(change["after"])].append(change)
     return [change for same in rows.values() for change in same]
