@@ -15,6 +15,7 @@ from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 _OFFSETS_END = 1 << 31  # bytes: an array with 32-bit offsets cannot be longer
 _BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
 _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+_TABLE_RATIO = 4  # up to so many times as many numbers as rows are looked up in a table, which is faster than sorting
 _NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
 
 
@@ -29,11 +30,19 @@ def group_numbers(columns: Sequence[pa.Array | pa.ChunkedArray]) -> IntArray:
             numbers = codes
         else:
             # keep numbers small, so that combining never overflows
-            numbers = np.unique(numbers * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1].astype(
-                np.int64
-            )
+            numbers = _renumbered(numbers * (int(codes.max(initial=0)) + 1) + codes)
     assert numbers is not None
     return numbers
+
+
+def _renumbered(numbers: IntArray) -> IntArray:
+    """Return numbers without gaps, which are equal where these are."""
+    if int(numbers.max(initial=0)) > _TABLE_RATIO * len(numbers):
+        return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+    used: BoolArray = np.zeros(int(numbers.max(initial=0)) + 1, dtype=bool)
+    used[numbers] = True
+    without_gaps: IntArray = (np.cumsum(used) - 1)[numbers]
+    return without_gaps
 
 
 def _codes(column: pa.Array | pa.ChunkedArray) -> IntArray:
