@@ -23,15 +23,11 @@ def group_numbers(columns: Sequence[pa.Array | pa.ChunkedArray]) -> IntArray:
     """Return one number per row, equal exactly where all columns are equal (NULL equals NULL, -0.0 is not 0.0)."""
     if not columns:
         raise ValueError("rows without columns cannot be compared")
-    numbers: np.ndarray | None = None
-    for column in columns:
+    numbers = _codes(columns[0])
+    for column in columns[1:]:
         codes = _codes(column)
-        if numbers is None:
-            numbers = codes
-        else:
-            # keep numbers small, so that combining never overflows
-            numbers = _renumbered(numbers * (int(codes.max(initial=0)) + 1) + codes)
-    assert numbers is not None
+        # keep numbers small, so that combining never overflows
+        numbers = _renumbered(numbers * (int(codes.max(initial=0)) + 1) + codes)
     return numbers
 
 
