@@ -15,7 +15,7 @@ from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 _OFFSETS_END = 1 << 31  # bytes: an array with 32-bit offsets cannot be longer
 _BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
 _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
-_TABLE_RATIO = 4  # up to so many times as many numbers as rows are looked up in a table, which is faster than sorting
+_TABLE_RATIO = 2  # up to so many times as many numbers as rows are looked up in a table, which is faster than sorting
 _NO_ROWS: IntArray = np.empty(0, dtype=np.int64)
 
 
@@ -122,7 +122,11 @@ def having_keys(content: pa.Table, keys: pa.Table, names: Sequence[str]) -> Bool
     if len(names) == 1 or not having.any():
         return having
     candidates = content.select(names).filter(pa.array(having))
-    groups = group_numbers(pa.concat_tables([candidates, keys.select(names)]).columns)
+    joined = [
+        pa.chunked_array([*candidates.column(n).chunks, *keys.column(n).chunks], keys.schema.field(n).type)
+        for n in names
+    ]
+    groups = group_numbers(joined)
     is_asked_for: BoolArray = np.zeros(int(groups.max()) + 1, dtype=bool)
     is_asked_for[groups[candidates.num_rows :]] = True
     having[having] = is_asked_for[groups[: candidates.num_rows]]
