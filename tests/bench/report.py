@@ -109,9 +109,7 @@ def targets(figures: Figures) -> list[Target]:
             ratio = figures.ratio((f"{tables}, empty", ours), ("one table, empty", ours), name)
             result.append(Target(f"{tables} against one, {name}", ratio, limit))
     result += _scale(figures)
-    for text, kind in (("with embedded schema", "one table"), ("without schema", "one table, plain")):
-        rate = figures.marginal(f"{kind}, empty", f"{kind}, twice as much", ours)
-        result.append(Target(f"marginal rate, 12 columns, {text}", rate, 100, True, "k/CPU-s"))
+    result += _costs(figures)
     for kind in ("one table", "one table, plain"):
         ratio = figures.ratio((f"{kind}, empty", "land alone"), (f"{kind}, empty", "bare loop, envelope"), "cpu")
         result.append(Target(f"{kind}: land against the bare consumer with envelopes, cpu", ratio, 2.5))
@@ -133,6 +131,28 @@ def targets(figures: Figures) -> list[Target]:
             "inline batch of 10 000 changes, wall", figures.value("10 000 changes", "sync inline", "wall"), 2, unit="s"
         )
     )
+    return result
+
+
+_SMALLEST = "10 messages"
+_FIXED_CPU = {"sync spark": 4.5, "sync inline": 1}  # seconds of a batch of 10 messages
+_RATES = {  # thousands of changes a CPU second, by case
+    "one table, empty": 80,
+    "one table, plain, empty": 100,
+    "format canal-json": 100,
+    "format canal-protobuf": 100,
+}
+
+
+def _costs(figures: Figures) -> list[Target]:
+    """Return the targets of what a batch costs whatever is in it, and of what one more change costs."""
+    result = []
+    for who, limit in _FIXED_CPU.items():
+        fixed = figures.value(_SMALLEST, who, "cpu")
+        result.append(Target(f"{_SMALLEST}: {who}, CPU", fixed, limit, unit="s"))
+        for case, least in _RATES.items():
+            rate = figures.marginal(_SMALLEST, case, who)
+            result.append(Target(f"{case}: {who}, marginal rate", rate, least, True, "k/CPU-s"))
     return result
 
 

@@ -199,12 +199,14 @@ def test_targets_are_reckoned_from_cells() -> None:
     cells = [
         cell("one table, empty", "sync spark", 10, 10),
         cell("one table, empty", "hand-written", 25, 25),
-        cell("one table, twice as much", "sync spark", 14, 14) | {"changes": 1_000_000},
+        cell("10 messages", "sync spark", 5, 5) | {"changes": 10},
+        cell("format canal-json", "sync spark", 9, 9) | {"changes": 500_010},
     ]
     actual = {target.text: target for target in targets(Figures(cells))}
     assert actual["one table, empty: hand-written against ours, wall"].met
     assert actual["one table, empty: hand-written against ours, cpu"].met is False
-    assert actual["marginal rate, 12 columns, with embedded schema"].measured == 125
+    assert actual["format canal-json: sync spark, marginal rate"].measured == 125
+    assert actual["10 messages: sync spark, CPU"].met is False
     assert actual["empty batch, wall"].met is None
     assert "2.5 x" in table(cells)
 
