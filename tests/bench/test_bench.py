@@ -231,8 +231,8 @@ def test_targets_of_many_and_of_large_tables() -> None:
         cell("10000000 changes at once", 120, 1.7e9),
         cell("snapshot of 20000000 rows", 300, 1.2e9),
     ]
-    actual = {target.text: target.met for target in targets(Figures(cells)) if "sync inline" in target.text}
-    assert actual == {
+    reckoned = [target for target in targets(Figures(cells)) if "sync inline" in target.text]
+    assert {target.text: target.met for target in reckoned if target.measured is not None} == {
         "10000 tables in one topic, empty: sync inline, CPU": False,
         "10000 tables in one topic, empty: sync inline, memory of the largest process": True,
         "2500000 changes at once: sync inline, memory of the largest process": False,
