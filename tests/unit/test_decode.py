@@ -27,8 +27,8 @@ def row(number: int) -> bytes:
     return json.dumps({"op": "c", "before": None, "after": {"id": number}, "source": source, "ts_ms": 1}).encode()
 
 
-def decoded(capsys: pytest.CaptureFixture[str], *files: Path) -> list[dict[str, Any]]:
-    assert main(["decode", "--format", "debezium-json", *map(str, files)]) == 0
+def decoded(capsys: pytest.CaptureFixture[str], *files: Path, wire: str = "debezium-json") -> list[dict[str, Any]]:
+    assert main(["decode", "--format", wire, *map(str, files)]) == 0
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
@@ -52,6 +52,22 @@ def test_the_buffer_changes_nothing(
     whole = decoded(capsys, file)
     monkeypatch.setattr("airflow_provider_cdc.commands.decode._BUFFER", 4)
     assert decoded(capsys, file) == whole
+
+
+def test_the_row_before_an_update_is_whole_where_records_name_only_what_changed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = {"database": "shop", "table": "t", "isDdl": False, "es": 1, "ts": 1, "pkNames": ["id"]}
+    update = {**said, "type": "UPDATE", "data": [{"id": "1", "v": "new"}], "old": [{"v": "old"}]}
+    insert = {**said, "type": "INSERT", "data": [{"id": "2", "v": "a"}]}
+    file = tmp_path / "records.jsonl"
+    file.write_text("\n".join(record(n, json.dumps(each).encode()) for n, each in enumerate((update, insert))))
+    first, second = decoded(capsys, file, wire="canal-json")
+    assert (json.loads(first["before"]), json.loads(first["after"])) == (
+        {"id": "1", "v": "old"},
+        {"id": "1", "v": "new"},
+    )
+    assert (second["before"], json.loads(second["after"])) == (None, {"id": "2", "v": "a"})
 
 
 BROKEN = [
