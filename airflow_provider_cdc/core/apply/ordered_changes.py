@@ -195,14 +195,24 @@ def _images_of(images: pa.Array, numbers: IntArray) -> pa.Array:
 
 
 @dataclass(slots=True)
-class KeyImages:
+class _BothImages:
+    """Hold both images of all rows."""
+
+    before: Images
+    after: Images
+
+    def portions(self, row_indexes: IntArray) -> Iterator[IntArray]:
+        """Split row indexes as the larger of both images is: where most rows are deletes, few have one after."""
+        return max(self.before, self.after, key=lambda images: images.row_bytes).portions(row_indexes)
+
+
+@dataclass(slots=True)
+class KeyImages(_BothImages):
     """Choose one of two images of all rows.
 
     :param deleting: per row index whether it is a delete.
     """
 
-    before: Images
-    after: Images
     deleting: BoolArray
 
     @property
@@ -214,10 +224,6 @@ class KeyImages:
     def row_bytes(self) -> float:
         """Mean bytes of a row's image."""
         return max(self.before.row_bytes, self.after.row_bytes)
-
-    def portions(self, row_indexes: IntArray) -> Iterator[IntArray]:
-        """Split row indexes as the larger of both images is: where most rows are deletes, few have one after."""
-        return max(self.before, self.after, key=lambda images: images.row_bytes).portions(row_indexes)
 
     def at(self, row_indexes: IntArray) -> pa.Array:
         """Return the images of some rows, in their order."""
@@ -232,14 +238,12 @@ class KeyImages:
 
 
 @dataclass(slots=True)
-class RestoredImages:
+class RestoredImages(_BothImages):
     """Restore the images before of updates that name only the columns that they changed.
 
     :param updates: per row index whether it is an update.
     """
 
-    before: Images
-    after: Images
     updates: BoolArray
 
     @property
@@ -251,10 +255,6 @@ class RestoredImages:
     def row_bytes(self) -> float:
         """Mean bytes of a row's image, at most."""
         return self.before.row_bytes + self.after.row_bytes
-
-    def portions(self, row_indexes: IntArray) -> Iterator[IntArray]:
-        """Split row indexes as the larger of both images is."""
-        return max(self.before, self.after, key=lambda images: images.row_bytes).portions(row_indexes)
 
     def at(self, row_indexes: IntArray) -> pa.Array:
         """Return the images of some rows that have one, in their order."""
