@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.documents import known_members, shallow_document
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
-from spark_jobs.lake.coded_rows import CodedRows, CodedSlice
+from spark_jobs.lake.coded_rows import CodedRows, CodedSlice, is_word
 from spark_jobs.lake.layout import batch_of
 from spark_jobs.lake.storage import Storage
 
@@ -235,6 +236,8 @@ class LogWriter:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take row changes of one decoded batch."""
+        if not batch.num_rows:
+            return
         self.rows += batch.num_rows
         size = batch.nbytes
         self.size += size
@@ -395,51 +398,81 @@ def _groups(
     :param names: database and table of each.
     :param lengths: rows of each table, which lie one behind the other.
     """
-    numbers, ops = _numbers(lengths), rows.column("op").cast(pa.string())
-    removals = pc.fill_null(pc.is_in(ops, pa.array(["delete", "update"])), False).cast(pa.int64())
-    columns = {"number": numbers, "position": rows.column("position"), "removals": removals}
-    facts = pa.table({**columns, "time": rows.column("source_time").cast(pa.int64())})
-    bounds = [("position", "min"), ("position", "max"), ("time", "min"), ("time", "max"), ("removals", "sum")]
-    by_number = facts.group_by("number", use_threads=False).aggregate(bounds)
-    truncates = facts.filter(pc.equal(ops, "truncate"))
+    ops = rows.column("op").combine_chunks()
+    starts = np.cumsum([0, *lengths])[:-1]
+    removals = np.add.reduceat(is_word(ops, "delete", "update"), starts, dtype=np.int64).tolist()
     clears: list[list[str]] = [[] for _ in names]
-    for number, position in zip(*(truncates.column(name).to_pylist() for name in ("number", "position")), strict=True):
+    truncates = np.flatnonzero(is_word(ops, "truncate"))
+    numbers = np.searchsorted(starts, truncates, side="right") - 1
+    for number, position in zip(numbers, rows.column("position").take(truncates).to_pylist(), strict=True):
         clears[number].append(position)
-    groups, start = [], 0
-    for fact in by_number.to_pylist():
-        at = int(fact["number"])
-        database, table = names[at]
+    groups = []
+    bounds = _bounds_in_order(rows, starts) or _bounds(rows, lengths)
+    for at, (low, high, oldest, newest) in enumerate(bounds):
+        before, after = (rows.column(name).slice(starts[at], lengths[at]).nbytes for name in _IMAGES)
         group = RowGroup(
             file,
             row_group,
-            database,
-            table,
+            *names[at],
             lengths[at],
-            fact["position_min"] or "",
-            fact["position_max"] or "",
-            fact["time_max"],
+            low or "",
+            high or "",
+            newest,
             clears[at],
-            fact["removals_sum"],
-            min_source_time=fact["time_min"],
-            start=start,
+            removals[at],
+            min_source_time=oldest,
+            start=int(starts[at]),
+            image_bytes=before + after,
+            before_bytes=before,
         )
-        group.before_bytes, after = (rows.column(name).slice(start, group.rows).nbytes for name in _IMAGES)
-        group.image_bytes = group.before_bytes + after
         groups.append(group)
-        start += group.rows
     return groups
+
+
+_Bounds = tuple[str | None, str | None, int | None, int | None]
+"""Lowest and highest position, oldest and newest source time of a table's rows."""
+
+
+def _bounds_in_order(rows: pa.Table, starts: IntArray) -> list[_Bounds] | None:
+    """Return the bounds of each table, None unless the positions of each rise: then its ends are the bounds.
+
+    :param starts: first row of each table.
+    """
+    positions, times = (rows.column(name).combine_chunks() for name in ("position", "source_time"))
+    if positions.null_count or times.null_count:
+        return None
+    falls = np.flatnonzero(pc.less(positions[1:], positions[:-1]).to_numpy(zero_copy_only=False)) + 1
+    if not np.isin(falls, starts).all():
+        return None
+    ends = np.append(starts[1:], len(positions)) - 1
+    lows, highs = (positions.take(pa.array(at)).to_pylist() for at in (starts, ends))
+    numbers = times.cast(pa.int64()).to_numpy()
+    oldest, newest = (extreme.reduceat(numbers, starts).tolist() for extreme in (np.minimum, np.maximum))
+    return list(zip(lows, highs, oldest, newest, strict=True))
+
+
+def _bounds(rows: pa.Table, lengths: Sequence[int]) -> list[_Bounds]:
+    """Return the bounds of each table, whatever the order of its rows."""
+    times = rows.column("source_time").cast(pa.int64())
+    facts = pa.table({"number": _numbers(lengths), "position": rows.column("position"), "time": times})
+    extremes = [(name, extreme) for name in ("position", "time") for extreme in ("min", "max")]
+    bounds = facts.group_by("number", use_threads=False).aggregate(extremes)
+    return list(zip(*(bounds.column(f"{name}_{extreme}").to_pylist() for name, extreme in extremes), strict=True))
 
 
 def _images_of(rows: pa.Table) -> dict[str, list[str]] | None:
     """Return which images the rows of each operation have, None where rows of one operation differ."""
-    there = {name: pc.is_valid(rows.column(name)) for name in _IMAGES}
-    by_op = pa.table({"op": rows.column("op").cast(pa.string()), **there}).group_by("op", use_threads=False)
-    extremes = [(name, extreme) for name in _IMAGES for extreme in ("min", "max")]
+    ops = rows.column("op").combine_chunks()
+    if ops.null_count:
+        return None
+    there = {name: rows.column(name).is_valid().to_numpy() for name in _IMAGES}
     images: dict[str, list[str]] = {}
-    for one in by_op.aggregate(extremes).to_pylist():
-        if one["op"] is None or any(one[f"{name}_min"] != one[f"{name}_max"] for name in _IMAGES):
+    for op in ops.dictionary.to_pylist():
+        of_op = is_word(ops, op)
+        counts = {name: np.count_nonzero(valid[of_op]) for name, valid in there.items()}
+        if not set(counts.values()) <= {0, np.count_nonzero(of_op)}:
             return None
-        images[one["op"]] = [name for name in _IMAGES if one[f"{name}_min"]]
+        images[op] = [name for name, count in counts.items() if count]
     return images
 
 

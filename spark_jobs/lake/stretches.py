@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.formats.common.joined_partitions import partition_runs
 from airflow_provider_cdc.core.model.gtid import parse_gtid
 from airflow_provider_cdc.core.model.position import generation_of
 from airflow_provider_cdc.core.model.position_columns import generation_text_of
@@ -62,7 +63,7 @@ class Stretches:
         self.statements: list[dict[str, Any]] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take the changes of some records of one partition, in offset order."""
+        """Take the changes of some records of any partitions, each partition's in offset order."""
         batch = batch.select(["kind", *RECORD_COLUMNS])  # the filters below would copy the images
         if "schema" in batch.column("kind").dictionary.to_pylist():
             is_ddl = pc.equal(batch.column("kind").cast(pa.string()), "schema")
@@ -70,12 +71,13 @@ class Stretches:
             # a statement that a snapshot writes may stand at the position of an old offset (recovery)
             described = pc.and_(is_ddl, pc.equal(batch.column("op").cast(pa.string()), "snapshot").fill_null(False))
             batch = batch.filter(pc.invert(described))
+        if batch.column("position").null_count:
+            batch = batch.filter(pc.is_valid(batch.column("position")))
+        for run in partition_runs(batch):
+            self._add(run)
+
+    def _add(self, batch: pa.RecordBatch) -> None:
         positions = batch.column("position")
-        if positions.null_count:
-            batch = batch.filter(pc.is_valid(positions))
-            positions = batch.column("position")
-        if not len(batch):
-            return
         falls: Any = np.flatnonzero(pc.less(positions[1:], positions[:-1]).to_numpy(zero_copy_only=False)) + 1
         if len(falls) or generation_of(positions[0].as_py()) != generation_of(positions[-1].as_py()):
             generations = generation_text_of(positions)

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import SourceError, out_of_memory
 from airflow_provider_cdc.core.formats.common.clock_positions import ClockPositions, FixedClocks
+from airflow_provider_cdc.core.formats.common.joined_partitions import decode_joined, joined_partitions
 from airflow_provider_cdc.core.formats.common.record_faults import decode_all
 from airflow_provider_cdc.core.formats.common.record_groups import unbroken_stretches, whole_groups
 from airflow_provider_cdc.core.formats.contract import Format, Grouped, Records
@@ -28,6 +29,7 @@ from airflow_provider_cdc.core.plan.chunks import cut_ranges
 from airflow_provider_cdc.core.timeline.timeline import server_of
 from spark_jobs.lake.begins import Begin, Begins
 from spark_jobs.lake.change_log import LandReport, LogWriter, Unreadable, merged
+from spark_jobs.lake.coded_rows import is_word
 from spark_jobs.lake.layout import log_folder
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.stretches import Stretches
@@ -163,7 +165,7 @@ def land(
     :param begins: for a format with positions; those of the job if None.
     """
     storage = lake_of(job, secrets)
-    reopen = partial(open_format, job.format, job.format_options)
+    decode = partial(decode_all, fmt, reopen=partial(open_format, job.format, job.format_options))
     if isinstance(fmt, Grouped):
         source = whole_groups(source, fmt, {(chunk.topic, chunk.partition): chunk.start for chunk in job.chunks})
     if positions is None and fmt.order == "clock":
@@ -181,9 +183,11 @@ def land(
     keep_memory()
     gc.disable()  # nothing here makes cycles, and millions of small objects make collections expensive
     try:
-        for records in source:
-            report.records += len(records)
-            changes = _without_ignored(decode_all(fmt, records, reopen), report)
+        # what is held back for a format with groups may count on what stands before it in its partition
+        together = ([records] for records in source) if isinstance(fmt, Grouped) else joined_partitions(source)
+        for parts in together:
+            report.records += sum(map(len, parts))
+            changes = _without_ignored(decode_joined(decode, parts), report)
             if positions is None:
                 changes = begins.fill(changes)
                 stretches.add(changes)
@@ -215,29 +219,35 @@ def _finish(writer: LogWriter, report: LandReport) -> None:
 
 def _without_ignored(batch: pa.RecordBatch, report: LandReport) -> pa.RecordBatch:
     """Count and leave out what a format ignores: each record of a delete may be followed by an empty one."""
-    count = _counts(batch.column("kind")).get("ignored", 0)
+    kinds = batch.column("kind")
+    count = _counts(kinds).get("ignored", 0)
     if not count:
         return batch
     report.changes["ignored"] = report.changes.get("ignored", 0) + count
-    return batch.filter(pc.invert(_is(batch.column("kind"), "ignored")))
+    ignored = is_word(kinds, "ignored")
+    if ignored[-count:].all():  # where most formats put them: leaving out others copies all the rest
+        return batch.slice(0, len(batch) - count)
+    return batch.filter(pa.array(~ignored))
 
 
 def _take(fmt: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandReport, seq: int) -> None:
     kinds = batch.column("kind")
     counts = _counts(kinds)
-    rows = batch if counts.keys() == {"row"} else batch.filter(_is(kinds, "row"))
+    rows = batch if counts.keys() == {"row"} else batch.filter(pa.array(is_word(kinds, "row")))
     ops = rows.column("op")
     for name, count in [*counts.items(), *((f"row.{op}", count) for op, count in _counts(ops).items())]:
         report.changes[name] = report.changes.get(name, 0) + count
     if "row" in counts:
         writer.add(rows)
     if "schema" in counts:
-        report.schema_changes += schema_changes(fmt, batch.filter(_is(kinds, "schema")), seq)
+        report.schema_changes += schema_changes(fmt, batch.filter(pa.array(is_word(kinds, "schema"))), seq)
     if "progress" in counts:
-        newest = pc.max(batch.column("source_time").filter(_is(kinds, "progress")).cast(pa.int64())).as_py()
+        newest = pc.max(
+            batch.column("source_time").filter(pa.array(is_word(kinds, "progress"))).cast(pa.int64())
+        ).as_py()
         report.progress = max(report.progress or newest, newest) if newest is not None else report.progress
     if "error" in counts:
-        bad = batch.filter(_is(kinds, "error"))
+        bad = batch.filter(pa.array(is_word(kinds, "error")))
         writer.add_errors(bad)
         _note_errors(bad, report)
 
@@ -256,10 +266,6 @@ def _counts(words: pa.DictionaryArray) -> dict[str, int]:
     codes = words.indices.drop_null() if words.null_count else words.indices
     counts = np.bincount(codes.to_numpy(), minlength=len(words.dictionary)).tolist()
     return {name: count for name, count in zip(words.dictionary.to_pylist(), counts, strict=True) if count}
-
-
-def _is(kinds: pa.DictionaryArray, *names: str) -> pa.BooleanArray:
-    return pc.is_in(kinds.cast(pa.string()), pa.array(names))
 
 
 def schema_changes(fmt: Format, batch: pa.RecordBatch, seq: int) -> list[dict[str, Any]]:

@@ -143,7 +143,10 @@ class Format(Protocol):
     snapshot_rows: str
 
     def decode(self, records: Records) -> pa.RecordBatch:
-        """Return the changes of these records, in their order, as :data:`CHANGE_SCHEMA`; never raises for bad bytes."""
+        """Return the changes of these records, in their order, as :data:`CHANGE_SCHEMA`; never raises for bad bytes.
+
+        Those of ignored records may stand behind all others.
+        """
         ...
 
     def progress_of(self, topic: str, key: bytes | None, value: bytes | None) -> Progress | None:

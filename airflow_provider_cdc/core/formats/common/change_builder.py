@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -62,6 +63,7 @@ class ChangeBuilder:
         self.rest: dict[str, list[tuple[int, Any]]] = {}  # rarely used columns: (index of the change, value)
         self.texts = texts
         self.tool_batches: dict[int, int] = {}  # by index of the record
+        self._ignored: list[int] = []  # indexes of records
 
     def add(self, record: int, kind: str, *, op: str | None = None, **more: Any) -> None:
         """Append one change that is not a row; ``more`` are further columns by name."""
@@ -72,8 +74,11 @@ class ChangeBuilder:
             self.note(index, name, value)
 
     def ignore(self, record: int) -> None:
-        """Append a change that says that a record needs nothing to be done, such as one without a value."""
-        self.changes.append((record, *_IGNORED))
+        """Add a change that says that a record needs nothing to be done, such as one without a value.
+
+        It will stand behind all others: leaving out rows between others would copy those.
+        """
+        self._ignored.append(record)
 
     def note(self, index: int, name: str, value: Any) -> None:
         """Set a value of a change in a rarely used column."""
@@ -93,6 +98,8 @@ class ChangeBuilder:
 
     def batch(self) -> pa.RecordBatch:
         """Return everything as one batch of :data:`CHANGE_SCHEMA`."""
+        ignored = len(self._ignored)
+        self.changes += [(record, *_IGNORED) for record in self._ignored]
         records, fields = self.records, self._fields()
         count = len(self.changes)
         index = pa.array(fields["record"], pa.int32())
@@ -114,7 +121,7 @@ class ChangeBuilder:
             "raw": self._sparse("raw", count, pa.binary()),
         }
         for name in ("kind", "op", "database", "table"):
-            arrays[name] = _words(fields[name])
+            arrays[name] = _words(fields[name], ignored)
         for name in ("statement", "default_database", "dialect", "table_changes", "error_code", "error"):
             arrays[name] = self._sparse(name, count, pa.string())
         return pa.RecordBatch.from_arrays([arrays[name] for name in CHANGE_SCHEMA.names], schema=CHANGE_SCHEMA)
@@ -168,11 +175,19 @@ class ChangeBuilder:
         return pa.array(dense, kind)
 
 
-def _words(values: Sequence[str | None]) -> pa.DictionaryArray:
-    """Dictionary-encode strings; fast path: all values are equal."""
-    if values and values[0] is not None and values.count(values[0]) == len(values):
-        return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(values)), [values[0]])
-    return pa.array(values, pa.string()).dictionary_encode()
+def _words(values: Sequence[str | None], ignored: int) -> pa.DictionaryArray:
+    """Dictionary-encode strings; fast path: all values are equal but those of ignored records.
+
+    :param ignored: how many of the last values are of ignored records, and equal.
+    """
+    count = len(values) - ignored
+    last = values[-1] if ignored else None
+    if not count or values[0] is None or values[0] == last or values.count(values[0]) != count:
+        return pa.array(values, pa.string()).dictionary_encode()
+    codes = np.zeros(len(values), np.int32)
+    codes[count:] = 1
+    words, mask = ([values[0]], codes == 1) if last is None else ([values[0], last], None)
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=mask), pa.array(words, pa.string()))
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.arrays import IntArray
+from airflow_provider_cdc.core.formats.common.joined_partitions import partition_runs
 from airflow_provider_cdc.core.formats.common.sortable_texts import padded_texts
 from airflow_provider_cdc.core.model.clock_position import BATCH_DIGITS, PREFIX, SOURCE, TOOL, WIDTHS, partition_number
 
@@ -33,9 +34,13 @@ class ClockPositions:
         self._seen: set[tuple[str, int]] = set()
 
     def fill(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return changes of one partition, in offset order, with positions; call it for all of a partition in order."""
+        """Return changes with positions; call it for all of a partition in offset order."""
         if not batch.num_rows:
             return batch
+        positions = pa.concat_arrays([self._positions(run) for run in partition_runs(batch)])
+        return batch.set_column(batch.schema.get_field_index("position"), "position", positions)
+
+    def _positions(self, batch: pa.RecordBatch) -> pa.StringArray:
         topic_partition = (batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py())
         self._seen.add(topic_partition)
         tool, source = self._times(batch, topic_partition)
@@ -44,8 +49,7 @@ class ClockPositions:
         batches = pc.fill_null(batch.column("tool_batch"), 0).to_numpy(zero_copy_only=False) % 10**BATCH_DIGITS
         index = batch.column("index").cast(pa.int64())
         numbers = (tool, source, partition, batch.column("offset"), index, batches)
-        positions = padded_texts(PREFIX, list(zip(numbers, WIDTHS, strict=True)))
-        return batch.set_column(batch.schema.get_field_index("position"), "position", positions)
+        return padded_texts(PREFIX, list(zip(numbers, WIDTHS, strict=True)))
 
     def clocks(self) -> list[Clock]:
         """Return the clocks of the partitions that changes were filled of."""

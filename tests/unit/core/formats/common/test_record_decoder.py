@@ -67,8 +67,9 @@ def test_a_fault_of_the_decoder_itself_is_not_taken_for_bad_data() -> None:
         decoded(raising(AttributeError("a mistake in the code")), b"bad")
 
 
-def test_a_record_without_value_is_ignored() -> None:
-    assert [c["kind"] for c in decoded(raising(ValueError()), None, b"{}")] == ["ignored", "row"]
+def test_a_record_without_value_is_ignored_behind_the_others() -> None:
+    changes = decoded(raising(ValueError()), None, b"{}", None)
+    assert [(c["kind"], c["offset"]) for c in changes] == [("row", 11), ("ignored", 10), ("ignored", 12)]
 
 
 def test_a_long_bad_record_is_cut() -> None:

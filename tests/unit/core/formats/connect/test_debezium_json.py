@@ -124,11 +124,11 @@ def test_truncate_tombstone_heartbeat_and_transaction_marks() -> None:
     kinds = [(change["kind"], change["op"]) for change in actual]
     assert kinds == [
         ("row", "truncate"),
-        ("ignored", None),
         ("progress", None),
         ("transaction", "begin"),
         ("transaction", "commit"),
         ("error", None),
+        ("ignored", None),
     ]
 
 
