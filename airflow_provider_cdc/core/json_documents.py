@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 _LARGE = 1 << 20  # bytes: to load msgspec takes as long as the standard library needs for so many
@@ -17,6 +18,11 @@ def json_bytes(data: Any) -> bytes:
         return msgspec.json.encode(data)
     except (UnicodeEncodeError, TypeError):  # half of a surrogate pair, in a text from outside; a subclass of str
         return json.dumps(data).encode()
+
+
+def json_text(data: Any) -> str:
+    """Return plain data as JSON; a few small documents are not worth loading msgspec."""
+    return json_bytes(data).decode() if "msgspec" in sys.modules else json.dumps(data)
 
 
 def json_data(content: bytes) -> Any:

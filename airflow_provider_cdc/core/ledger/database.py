@@ -39,6 +39,7 @@ from airflow_provider_cdc.core.errors import (
     LedgerError,
     UnavailableError,
 )
+from airflow_provider_cdc.core.json_documents import json_text
 from airflow_provider_cdc.core.ledger import schema
 from airflow_provider_cdc.core.model.status import BatchStatus
 
@@ -222,7 +223,7 @@ def _opened(url: URL) -> Engine:
 
 def _engine(url: URL, **options: Any) -> Engine:
     try:
-        return create_engine(url, poolclass=pool.NullPool, **options)
+        return create_engine(url, poolclass=pool.NullPool, json_serializer=json_text, **options)
     except ModuleNotFoundError as error:
         raise ConfigurationError([f"ledger: the database's driver {error.name!r} is not installed"]) from None
 

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from enum import StrEnum
+from importlib import import_module
 from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.json_documents import json_bytes, json_data
+from airflow_provider_cdc.core.json_documents import json_bytes, json_data, json_text
 
 
 class Status(StrEnum):
@@ -41,3 +43,15 @@ def test_what_is_no_document_is_a_value_error(content: bytes) -> None:
 
 def test_numbers_beyond_doubles_are_read_as_the_standard_library_reads_them() -> None:
     assert json_data(b"[1e400," + b" " * (2 << 20) + b"1]") == [float("inf"), 1]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=str)
+@pytest.mark.parametrize("loaded", [True, False])
+def test_texts_say_the_same_whether_msgspec_is_loaded(
+    value: Any, loaded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if loaded:
+        import_module("msgspec")
+    else:
+        monkeypatch.delitem(sys.modules, "msgspec", raising=False)
+    assert json.loads(json_text(value)) == json.loads(json.dumps(value))
