@@ -56,12 +56,14 @@ def changes(reopen: Callable[[], Format], recorded: Iterable[bytes | None]) -> I
     """
     from airflow_provider_cdc.core.formats.common.record_faults import decode_all
     from airflow_provider_cdc.core.formats.contract import Grouped
+    from airflow_provider_cdc.core.values.row_before import row_before
 
     fmt = reopen()
 
     def decoded(part: Records) -> Iterator[dict[str, Any]]:
-        rows = _plain(decode_all(fmt, part, reopen))
-        return map(_with_row_before, rows) if fmt.updates_name_changes else rows
+        for change in _plain(decode_all(fmt, part, reopen)):
+            change["before"] = row_before(fmt, change["op"], change["before"], change["after"])
+            yield change
 
     buffer = sys.maxsize if isinstance(fmt, Grouped) else _BUFFER  # groups of records must not be cut
     numbered: list[tuple[int, dict[str, Any]]] = []
@@ -110,15 +112,6 @@ def _plain(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
             columns.append(column.to_pylist())
     names = batch.schema.names
     return (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
-
-
-def _with_row_before(change: dict[str, Any]) -> dict[str, Any]:
-    """Return a change with the whole row before an update, of which the change names only what changed."""
-    from airflow_provider_cdc.core.values.image_structs import with_members
-
-    if change["op"] == "update" and change["before"] is not None:
-        change["before"] = with_members(change["after"].encode(), change["before"].encode()).decode()
-    return change
 
 
 def _iso(value: int | None, micros: int) -> str | int | None:

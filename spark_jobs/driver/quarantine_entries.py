@@ -11,8 +11,11 @@ from typing import Any
 from airflow_provider_cdc.core.documents import Decision, DecisionAction, JobDocument, QuarantineEntry, Result
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.common.clock_positions import clock_of
+from airflow_provider_cdc.core.formats.contract import Format
+from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import is_clock_position
 from airflow_provider_cdc.core.model.status import ResultStatus
+from airflow_provider_cdc.core.values.row_before import row_before
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.generations import Generations
 from spark_jobs.driver.repaired_generations import RepairedBegins, demand_one_log
@@ -28,7 +31,7 @@ from spark_jobs.tasks.land import land_repaired
 Secrets = dict[str, dict[str, str]]
 _LOST = "record.lost"  # records before the entry's, which has rows of its own
 _ERROR_COLUMNS = ["topic", "partition", "offset", "database", "table", "position", "error_code", "error", "raw"]
-_ROW_COLUMNS = ["topic", "partition", "offset", "position", "before", "after"]
+_ROW_COLUMNS = ["topic", "partition", "offset", "position", "op", "before", "after"]
 
 
 def look(job: JobDocument, secrets: Secrets) -> Result:
@@ -74,7 +77,7 @@ def read_entries(job: JobDocument, storage: Storage, *, contents: bool = False) 
         entry.decision = _decision(entry, settled)
     entries = _each_once([*entries, *(entry for entry in past if entry.decision is not None)])
     if contents:
-        _fill_images(storage, groups, entries)
+        _fill_images(storage, open_format(job.format, job.format_options), groups, entries)
     return entries
 
 
@@ -123,7 +126,9 @@ def _decision(entry: QuarantineEntry, settled: Sequence[Settled]) -> dict[str, A
     return None
 
 
-def _fill_images(storage: Storage, groups: dict[int, list[RowGroup]], entries: Sequence[QuarantineEntry]) -> None:
+def _fill_images(
+    storage: Storage, wire: Format, groups: dict[int, list[RowGroup]], entries: Sequence[QuarantineEntry]
+) -> None:
     """Read the images of rows that do not fit; of several batches with the record the newest one counts."""
     rows: dict[tuple[str, int, int], list[QuarantineEntry]] = {}
     for entry in entries:
@@ -132,14 +137,15 @@ def _fill_images(storage: Storage, groups: dict[int, list[RowGroup]], entries: S
     names = {(entry.database, entry.table) for same in rows.values() for entry in same}
     newest = max((entry.seq for same in rows.values() for entry in same), default=0)
     batches = [[group for group in groups[seq] if group.database] for seq in sorted(groups) if seq <= newest]
-    _fill(storage, [[g for g in batch if (g.database, g.table) in names] for batch in batches], rows)
+    _fill(storage, wire, [[g for g in batch if (g.database, g.table) in names] for batch in batches], rows)
     # a table that was renamed since has its rows under another name
     unnamed = {record: same for record, same in rows.items() if same[0].position is None}
-    _fill(storage, [[g for g in batch if (g.database, g.table) not in names] for batch in batches], unnamed)
+    _fill(storage, wire, [[g for g in batch if (g.database, g.table) not in names] for batch in batches], unnamed)
 
 
 def _fill(
     storage: Storage,
+    wire: Format,
     batches: Sequence[Sequence[RowGroup]],
     rows: Mapping[tuple[str, int, int], Sequence[QuarantineEntry]],
 ) -> None:
@@ -147,7 +153,8 @@ def _fill(
     for groups in batches if rows else ():
         for row in read_groups(storage, groups, _ROW_COLUMNS).to_pylist() if groups else ():
             for entry in rows.get((row["topic"], row["partition"], row["offset"]), ()):
-                entry.position, entry.before, entry.after = row["position"], row["before"], row["after"]
+                entry.position, entry.after = row["position"], row["after"]
+                entry.before = row_before(wire, row["op"], row["before"], row["after"])
 
 
 def carry_out(

@@ -7,6 +7,7 @@ import base64
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,12 @@ from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.ledger import Ledger
 from tests.airflow.shop import Answer
 from tests.airflow.shop import rows as stored
+from tests.cross_format.canal_json_writer import Writer as CanalJsonWriter
 from tests.cross_format.events import Row
 from tests.cross_format.oms_canal_writer import Writer as OmsCanalWriter
 from tests.services.broker import Broker
 from tests.system.site import Site
-from tests.system.test_poison import PLAIN, Ground, Story
+from tests.system.test_poison import PLAIN, PRICED, Ground, Story
 
 pytestmark = pytest.mark.system
 
@@ -182,6 +184,20 @@ def test_a_row_that_does_not_fit_is_replaced_by_its_repaired_record(ground: Grou
     again = ground.site.launch("replay").answer()
     assert again.code == 0, again.err
     assert len(rows(ground.site.lake, "shop", "sick")) == 2
+
+
+def test_the_row_before_an_update_is_shown_whole_where_records_name_only_what_changed(ground: Ground) -> None:
+    story = Story(CanalJsonWriter())
+    old, new = ({"id": 1, "v": Decimal(price)} for price in ("12.50", "1234567890123.50"))
+    story.record(Row("insert", "shop", "sick", PRICED, None, old))
+    story.record(Row("update", "shop", "sick", PRICED, old, new))
+    create = "CREATE TABLE sick (id INT NOT NULL, v DECIMAL(10, 2), PRIMARY KEY (id))"
+    ground.site.changes["source"] |= {"format": "canal-json", "schema_topic": None}
+    ground.site.changes["tables"] = {"shop.sick": {"create": create}}
+    ground.send(story)
+    assert ground.site.sync().code == 3
+    (shown,) = quarantine(ground, "show").json
+    assert json.loads(shown["before"]) == {"id": "1", "v": "12.50"}
 
 
 def test_another_record_of_a_topic_that_was_made_again_is_not_exported_for_a_row(ground: Ground) -> None:

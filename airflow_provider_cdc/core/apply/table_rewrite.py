@@ -31,9 +31,12 @@ def after_steps(
             content = mapper.content(content, schema, step.version, version)
             pending = mapper.content(pending, schema, step.version, version) if pending.num_columns else empty
         if step.keyed:
-            keys = _keys(step)
-            content = without_keys(content, keys, keys.column_names)
-            content, pending = pa.concat_tables([content, step.upserts]), empty
+            if content.num_rows:
+                keys = _keys(step)
+                content = pa.concat_tables([without_keys(content, keys, keys.column_names), step.upserts])
+            else:
+                content = step.upserts
+            pending = empty
         else:
             content, pending = multiset_sum(content, step.upserts, pa.concat_tables([pending, step.deletes]))
         schema, version = step.schema, step.version
