@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +28,8 @@ from spark_jobs.lake.storage import Storage
 _SORTED_TOGETHER = 20_000
 _ROWS_EACH = 50  # of each table sorted at a time, on average: of thousands of tables more rows are sorted together
 _ROW_GROUP_BYTES = 16 << 20  # in memory, of one table: held longer, rows only grow cold before they are written
-_SHARED_BYTES = 1 << 20  # in memory: tables with fewer rows than that share row groups, each of which costs as much
+_SHARED_BYTES = 2 << 20  # in memory: tables with fewer rows than that share row groups, each of which costs as much
+_CHUNK_ROWS = 500  # on average: chunks of fewer rows cost more to write than to copy
 _IMAGES = ("before", "after")
 
 
@@ -305,7 +307,10 @@ class LogWriter:
         pieces = [self._pieces.pop(name) for name in names]
         for name in names:
             del self._held[name]
-        rows = CodedRows.joined([piece for of_table in pieces for piece in of_table])
+        together = [piece for of_table in pieces for piece in of_table]
+        rows = CodedRows.joined(together)
+        if rows.num_rows < _CHUNK_ROWS * len(together):
+            rows = rows.combine_chunks()
         with self._storage.access(self._name):
             if self._file is None:
                 self._file = self._open()
@@ -407,7 +412,7 @@ def _groups(
     for number, position in zip(numbers, rows.column("position").take(truncates).to_pylist(), strict=True):
         clears[number].append(position)
     groups = []
-    bounds = _bounds_in_order(rows, starts) or _bounds(rows, lengths)
+    bounds = _bounds_of_runs(rows, starts) or _bounds(rows, lengths)
     for at, (low, high, oldest, newest) in enumerate(bounds):
         before, after = (rows.column(name).slice(starts[at], lengths[at]).nbytes for name in _IMAGES)
         group = RowGroup(
@@ -433,8 +438,10 @@ _Bounds = tuple[str | None, str | None, int | None, int | None]
 """Lowest and highest position, oldest and newest source time of a table's rows."""
 
 
-def _bounds_in_order(rows: pa.Table, starts: IntArray) -> list[_Bounds] | None:
-    """Return the bounds of each table, None unless the positions of each rise: then its ends are the bounds.
+def _bounds_of_runs(rows: pa.Table, starts: IntArray) -> list[_Bounds] | None:
+    """Return the bounds of each table, None where positions or times are missing.
+
+    Positions mostly rise: the bounds of a run in which they do are its ends.
 
     :param starts: first row of each table.
     """
@@ -442,13 +449,14 @@ def _bounds_in_order(rows: pa.Table, starts: IntArray) -> list[_Bounds] | None:
     if positions.null_count or times.null_count:
         return None
     falls = np.flatnonzero(pc.less(positions[1:], positions[:-1]).to_numpy(zero_copy_only=False)) + 1
-    if not np.isin(falls, starts).all():
-        return None
-    ends = np.append(starts[1:], len(positions)) - 1
-    lows, highs = (positions.take(pa.array(at)).to_pylist() for at in (starts, ends))
+    runs = np.union1d(starts, falls)
+    ends = np.append(runs[1:], len(positions)) - 1
+    lows, highs = (positions.take(pa.array(at)).to_pylist() for at in (runs, ends))
+    spans = list(pairwise([*np.searchsorted(runs, starts).tolist(), len(runs)]))
     numbers = times.cast(pa.int64()).to_numpy()
     oldest, newest = (extreme.reduceat(numbers, starts).tolist() for extreme in (np.minimum, np.maximum))
-    return list(zip(lows, highs, oldest, newest, strict=True))
+    lowest, highest = [min(lows[a:b]) for a, b in spans], [max(highs[a:b]) for a, b in spans]
+    return list(zip(lowest, highest, oldest, newest, strict=True))
 
 
 def _bounds(rows: pa.Table, lengths: Sequence[int]) -> list[_Bounds]:

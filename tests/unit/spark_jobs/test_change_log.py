@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,37 @@ def test_row_groups_state_facts_of_each_table(tmp_path: Path) -> None:
     assert (a.table, a.clears, a.removals, a.min_source_time, a.max_source_time) == ("a", ["0"], 1, 3, 5)
     assert (b.table, b.clears, b.removals, b.min_source_time, b.max_source_time) == ("b", [], 1, None, None)
     assert writer.descriptions == []
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3], ids=["whole", "gaps"])
+@pytest.mark.parametrize("descents", [0.0, 0.1, 1.0], ids=["rising", "some fall", "random"])
+def test_row_groups_state_bounds_of_each_table_in_any_order(missing: float, descents: float, tmp_path: Path) -> None:
+    chance = random.Random(3)
+    rows: list[dict[str, Any]] = []
+    for number in range(300):
+        at = chance.randrange(300) if chance.random() < descents else number
+        time = None if chance.random() < missing else chance.randrange(1_000)
+        table, position = f"t{chance.randrange(7)}", f"{at:04d}"
+        op = chance.choice(["insert", "update", "delete", "truncate"])
+        change = {"op": op, "database": "shop", "table": table, "position": position, "source_time": time}
+        rows.append({**change, "kind": "row", "topic": "t", "partition": 0, "offset": number})
+    parts = [pa.RecordBatch.from_pylist(rows[start : start + 50], CHANGE_SCHEMA) for start in range(0, 300, 50)]
+    _, _, groups = written(tmp_path, *parts)
+    assert len(groups) == 7
+    for group in groups:
+        mine = [row for row in rows if row["table"] == group.table]
+        positions, times = (
+            [row[name] for row in mine if row[name] is not None] for name in ("position", "source_time")
+        )
+        assert (group.min_position, group.max_position) == (min(positions), max(positions))
+        assert (group.min_source_time, group.max_source_time) == (min(times), max(times))
+        assert group.removals == sum(row["op"] in ("update", "delete") for row in mine)
+        assert group.clears == [row["position"] for row in mine if row["op"] == "truncate"]
+
+
+def test_a_batch_without_rows_is_no_row_group(tmp_path: Path) -> None:
+    _, _, groups = written(tmp_path, batch(["a"]).slice(0, 0))
+    assert groups == [] and list(tmp_path.rglob("*.parquet")) == []
 
 
 def test_row_groups_state_where_rows_begin_that_are_of_no_snapshot(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from spark_jobs.lake.coded_rows import CodedRows, with_own_words
+from spark_jobs.lake.coded_rows import CodedRows, is_word, with_own_words
 
 WORDS = [None, "", "a", "b", "größe", "x" * 300, *map(str, range(50))]
 
@@ -53,3 +53,11 @@ def test_an_array_is_left_with_the_words_of_its_rows() -> None:
     own = with_own_words(array)
     assert (own.to_pylist(), own.dictionary.to_pylist()) == (["b", None, "c"], ["b", "c"])
     assert with_own_words(own) is own
+
+
+def test_a_row_has_one_of_the_words_or_none() -> None:
+    array = pa.array(["a", None, "b", "a", "c"]).dictionary_encode()
+    assert is_word(array, "a", "c", "never").tolist() == [True, False, False, True, True]
+    assert is_word(array.slice(1, 2), "b").tolist() == [False, True]
+    assert is_word(array.slice(0, 0), "a").tolist() == []
+    assert is_word(pa.nulls(2, pa.string()).dictionary_encode(), "a").tolist() == [False, False]
