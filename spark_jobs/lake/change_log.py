@@ -28,7 +28,7 @@ from spark_jobs.lake.storage import Storage
 _SORTED_TOGETHER = 20_000
 _ROWS_EACH = 50  # of each table sorted at a time, on average: of thousands of tables more rows are sorted together
 _ROW_GROUP_BYTES = 16 << 20  # in memory, of one table: held longer, rows only grow cold before they are written
-_SHARED_BYTES = 2 << 20  # in memory: tables with fewer rows than that share row groups, each of which costs as much
+_SHARED_BYTES = 1 << 20  # in memory: tables with fewer rows than that share row groups, each of which costs as much
 _CHUNK_ROWS = 500  # on average: chunks of fewer rows cost more to write than to copy
 _IMAGES = ("before", "after")
 
