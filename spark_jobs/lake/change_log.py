@@ -29,7 +29,9 @@ _SORTED_TOGETHER = 20_000
 _ROWS_EACH = 50  # of each table sorted at a time, on average: of thousands of tables more rows are sorted together
 _ROW_GROUP_BYTES = 16 << 20  # in memory, of one table: held longer, rows only grow cold before they are written
 _SHARED_BYTES = 1 << 20  # in memory: tables with fewer rows than that share row groups, each of which costs as much
+_SPAN_ROWS = 200  # on average: shorter stretches of one table are sorted together with those of other batches
 _CHUNK_ROWS = 500  # on average: chunks of fewer rows cost more to write than to copy
+_NAMES = ("database", "table")
 _IMAGES = ("before", "after")
 
 
@@ -227,7 +229,7 @@ class LogWriter:
         self._name = f"{folder}/{uuid.uuid4().hex}.parquet"
         self._file: pq.ParquetWriter | None = None
         self._stream: pa.NativeFile | None = None
-        self._mixed: list[pa.RecordBatch] = []  # the last batches, from one on that has several tables
+        self._mixed: list[pa.RecordBatch] = []  # the last batches, from one on that has short stretches of tables
         self._pieces: dict[tuple[str, str], list[CodedSlice]] = {}  # by database and table
         self._held: dict[tuple[str, str], int] = {}  # bytes of a table's pieces
         self._groups: list[RowGroup] = []
@@ -243,9 +245,12 @@ class LogWriter:
         self.rows += batch.num_rows
         size = batch.nbytes
         self.size += size
-        name = _only_table(batch)
-        if name is not None and not self._mixed:
-            self._hold(name, CodedRows(pa.Table.from_batches([batch])).slice(0, len(batch)), size)
+        rows = pa.Table.from_batches([batch])
+        spans = _Tables(rows).spans()
+        if not self._mixed and len(spans) <= max(1, len(batch) // _SPAN_ROWS):
+            coded = CodedRows(rows)
+            for name, start, end in spans:
+                self._hold(name, coded.slice(start, end - start), size * (end - start) // len(batch))
             return
         self._mixed.append(batch)
         if sum(map(len, self._mixed)) >= max(_SORTED_TOGETHER, _ROWS_EACH * self._tables):
@@ -269,9 +274,9 @@ class LogWriter:
         each = max(1, sum(batch.nbytes for batch in self._mixed) // max(1, len(rows)))
         self._mixed = []
         most = max(1, _ROW_GROUP_BYTES // each)
-        rows, tables = _by_table(rows)
-        coded = CodedRows(rows)
-        for name, start, end in tables:
+        tables = _Tables(rows)
+        coded = CodedRows(tables.sort(rows))
+        for name, start, end in tables.spans():
             for first in range(start, end, most):
                 part = coded.slice(first, min(most, end - first))
                 self._hold(name, part, each * len(part))
@@ -360,27 +365,32 @@ class LogWriter:
                 self.descriptions.append({"database": database, "table": table, **description})
 
 
-def _only_table(batch: pa.RecordBatch) -> tuple[str, str] | None:
-    """Return database and table of all rows, None where they may be of several."""
-    columns = batch.column("database"), batch.column("table")
-    if any(len(column.dictionary) != 1 or column.null_count for column in columns):
-        return None
-    return columns[0].dictionary[0].as_py(), columns[1].dictionary[0].as_py()
+class _Tables:
+    """Which table each row is of.
 
+    :param rows: with one dictionary for all chunks of a column.
+    """
 
-def _by_table(changes: pa.Table) -> tuple[pa.Table, list[tuple[tuple[str, str], int, int]]]:
-    """Return changes table by table; of each table its names, its first row and the one behind its last."""
-    databases, tables = (_codes(changes.column(name)) for name in ("database", "table"))
-    marks = databases[0] * (len(tables[1]) + 1) + tables[0]
-    if (marks[1:] < marks[:-1]).any():
-        order = np.argsort(marks, kind="stable")
-        changes, marks = changes.take(pa.array(order)), marks[order]
-    starts = np.flatnonzero(np.r_[True, marks[1:] != marks[:-1]]).tolist() if len(marks) else []
-    spans = []
-    for start, end in zip(starts, [*starts[1:], len(marks)], strict=True):
-        database, table = divmod(int(marks[start]), len(tables[1]) + 1)
-        spans.append(((databases[1][database] or "", tables[1][table] or ""), start, end))
-    return changes, spans
+    def __init__(self, rows: pa.Table) -> None:
+        (databases, self._databases), (tables, self._tables) = (_codes(rows.column(name)) for name in _NAMES)
+        self._marks = databases * (len(self._tables) + 1) + tables
+
+    def sort(self, rows: pa.Table) -> pa.Table:
+        """Return the rows table by table; what this says is then of them."""
+        if not (self._marks[1:] < self._marks[:-1]).any():
+            return rows
+        order = np.argsort(self._marks, kind="stable")
+        self._marks = self._marks[order]
+        return rows.take(pa.array(order))
+
+    def spans(self) -> list[tuple[tuple[str, str], int, int]]:
+        """Return the stretches of rows of one table: its names, the first row and the one behind the last."""
+        cuts = (np.flatnonzero(self._marks[1:] != self._marks[:-1]) + 1).tolist()
+        return [(self._name(int(self._marks[a])), a, b) for a, b in pairwise([0, *cuts, len(self._marks)])]
+
+    def _name(self, mark: int) -> tuple[str, str]:
+        database, table = divmod(mark, len(self._tables) + 1)
+        return self._databases[database] or "", self._tables[table] or ""
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:

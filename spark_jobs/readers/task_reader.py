@@ -16,7 +16,8 @@ from airflow_provider_cdc.core.kafka_errors import RANGE, SILENCE, Complaints
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 
 BATCH_BYTES = 8 << 20  # of one partition, decoded at once: much more leaves the processor's cache
-HELD_RECORDS, HELD_BYTES = 20_000, 32 << 20  # of all partitions: of many with few records each, more are waited for
+# of all partitions, where records of several are decoded apart: of many with few records each, more are waited for
+HELD_RECORDS, HELD_BYTES = 20_000, 32 << 20
 ACTIVE_PARTITIONS = 4  # read at once, if they have HELD_RECORDS: of more, each would be decoded in small batches
 _TAKEN = 1_000  # messages of one call, fewer if they are large
 # of one answer as it is sent: the client unpacks all of it at once, and compressed JSON may be 200 times as large
@@ -127,10 +128,11 @@ class _Reading:
         chunks: Sequence[OffsetRange],
         deadline: Deadline,
         complaints: Complaints,
-        headers: bool = False,
+        grouped: bool = False,
     ) -> None:
         self._consumer, self._deadline, self._complaints = consumer, deadline, complaints
-        self._headers = headers
+        self._headers = grouped
+        self._held_bytes = HELD_BYTES if grouped else BATCH_BYTES
         self._room = 1  # messages of the next call; the first one shows how large they are
         self._record_bytes = 0  # of one record's value, on average over the last messages
         self._total_offsets = sum(chunk.end - chunk.start for chunk in chunks)
@@ -185,7 +187,7 @@ class _Reading:
 
     def _decoded_together(self) -> int:
         """Return how many records of all partitions are held before they are decoded, as large as the last ones."""
-        return min(HELD_RECORDS, HELD_BYTES // self._record_bytes) if self._record_bytes else 0
+        return min(HELD_RECORDS, self._held_bytes // self._record_bytes) if self._record_bytes else 0
 
     def _missing(self) -> int:
         """Return how many offsets are missing of the partitions that are read."""
@@ -200,7 +202,7 @@ class _Reading:
             partition for partition, size in self._sizes.items() if partition not in self._open or size >= BATCH_BYTES
         ]
         held = sum(len(columns[0]) for columns in self._columns.values())
-        if not due and (held >= HELD_RECORDS or sum(self._sizes.values()) >= HELD_BYTES):
+        if not due and (held >= HELD_RECORDS or sum(self._sizes.values()) >= self._held_bytes):
             return list(self._columns)
         return due
 

@@ -131,8 +131,10 @@ def test_rows_of_many_row_groups_do_not_hold_other_tables(tmp_path: Path, monkey
 
 def test_of_many_tables_more_rows_are_sorted_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change_log, "_SORTED_TOGETHER", 20)
-    sorted_rows, real = [], change_log._by_table
-    monkeypatch.setattr(change_log, "_by_table", lambda rows: sorted_rows.append(len(rows)) or real(rows))
+    sorted_rows, real = [], change_log._Tables.sort
+    monkeypatch.setattr(
+        change_log._Tables, "sort", lambda tables, rows: sorted_rows.append(len(rows)) or real(tables, rows)
+    )
     names = [f"table {n}" for n in range(10)]
     storage, _, groups = written(tmp_path, *(batch(names, 10 * n) for n in range(130)))
     assert sorted_rows == [500, 500, 300]
