@@ -366,7 +366,7 @@ class LogWriter:
 
 
 class _Tables:
-    """Which table each row is of.
+    """Tell which table each row is of.
 
     :param rows: with one dictionary for all chunks of a column.
     """
