@@ -11,13 +11,13 @@ from operator import itemgetter
 from typing import Any
 
 from airflow_provider_cdc.core.errors import SourceError, Terminal, UnavailableError
+from airflow_provider_cdc.core.formats.common.joined_partitions import BATCH_BYTES, BATCH_RECORDS
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.kafka_errors import RANGE, SILENCE, Complaints
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 
-BATCH_BYTES = 8 << 20  # of one partition, decoded at once: much more leaves the processor's cache
-# of all partitions, where records of several are decoded apart: of many with few records each, more are waited for
-HELD_RECORDS, HELD_BYTES = 20_000, 32 << 20
+HELD_RECORDS = BATCH_RECORDS  # of all partitions: of many with few records each, more are waited for
+HELD_GROUPED_BYTES = 32 << 20  # of all partitions of a grouped format: each is decoded apart, so more is waited for
 ACTIVE_PARTITIONS = 4  # read at once, if they have HELD_RECORDS: of more, each would be decoded in small batches
 _TAKEN = 1_000  # messages of one call, fewer if they are large
 # of one answer as it is sent: the client unpacks all of it at once, and compressed JSON may be 200 times as large
@@ -132,7 +132,7 @@ class _Reading:
     ) -> None:
         self._consumer, self._deadline, self._complaints = consumer, deadline, complaints
         self._headers = grouped
-        self._held_bytes = HELD_BYTES if grouped else BATCH_BYTES
+        self._held_bytes = HELD_GROUPED_BYTES if grouped else BATCH_BYTES
         self._room = 1  # messages of the next call; the first one shows how large they are
         self._record_bytes = 0  # of one record's value, on average over the last messages
         self._total_offsets = sum(chunk.end - chunk.start for chunk in chunks)

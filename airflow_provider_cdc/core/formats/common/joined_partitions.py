@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.formats.contract import Records
 
-_BYTES, _RECORDS = 8 << 20, 20_000  # joined, at least: more leaves the processor's cache
+BATCH_BYTES, BATCH_RECORDS = 8 << 20, 20_000  # decoded at once: much more leaves the processor's cache
 
 
 def joined_partitions(source: Iterable[Records]) -> Iterator[list[Records]]:
@@ -22,7 +22,7 @@ def joined_partitions(source: Iterable[Records]) -> Iterator[list[Records]]:
         parts.append(records)
         size += sum(map(len, filter(None, records.values)))
         count += len(records)
-        if size >= _BYTES or count >= _RECORDS:
+        if size >= BATCH_BYTES or count >= BATCH_RECORDS:
             yield parts
             parts, size, count = [], 0, 0
     if parts:

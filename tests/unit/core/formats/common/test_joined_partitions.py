@@ -31,14 +31,14 @@ decode = partial(decode_all, open_format("canal-json"), reopen=partial(open_form
 
 
 def test_few_records_wait_for_others_and_many_are_decoded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_RECORDS", 4)
+    monkeypatch.setattr(module, "BATCH_RECORDS", 4)
     parts = [records(str(n), 0, 0, *[b"{}"] * count) for n, count in enumerate([1, 2, 1, 9, 3])]
     together = [[part.topic for part in some] for some in joined_partitions(parts)]
     assert together == [["0", "1", "2"], ["3"], ["4"]]
 
 
 def test_large_records_are_decoded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BYTES", 100)
+    monkeypatch.setattr(module, "BATCH_BYTES", 100)
     parts = [records("a", 0, 0, b"x" * 99, None), records("b", 0, 0, b"x"), records("a", 0, 2, b"x")]
     assert [list(map(len, some)) for some in joined_partitions(parts)] == [[2, 1], [1]]
 
