@@ -246,10 +246,10 @@ class LogWriter:
         size = batch.nbytes
         self.size += size
         rows = pa.Table.from_batches([batch])
-        spans = _Tables(rows).spans()
-        if not self._mixed and len(spans) <= max(1, len(batch) // _SPAN_ROWS):
+        tables = _Tables(rows)
+        if not self._mixed and tables.count_spans() <= max(1, len(batch) // _SPAN_ROWS):
             coded = CodedRows(rows)
-            for name, start, end in spans:
+            for name, start, end in tables.spans():
                 self._hold(name, coded.slice(start, end - start), size * (end - start) // len(batch))
             return
         self._mixed.append(batch)
@@ -366,7 +366,7 @@ class LogWriter:
 
 
 class _Tables:
-    """Tell which table each row is of.
+    """State which table each row is of.
 
     :param rows: with one dictionary for all chunks of a column.
     """
@@ -382,6 +382,10 @@ class _Tables:
         order = np.argsort(self._marks, kind="stable")
         self._marks = self._marks[order]
         return rows.take(pa.array(order))
+
+    def count_spans(self) -> int:
+        """Return how many stretches there are; naming each costs more."""
+        return 1 + int(np.count_nonzero(self._marks[1:] != self._marks[:-1]))
 
     def spans(self) -> list[tuple[tuple[str, str], int, int]]:
         """Return the stretches of rows of one table: its names, the first row and the one behind the last."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from airflow_provider_cdc.core.formats.common.joined_partitions import BATCH_BYTES
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.lake.segments import SegmentLog, segments_folder
 from airflow_provider_cdc.core.model.offsets import OffsetRange
-from spark_jobs.readers.task_reader import BATCH_BYTES
 
 
 def read_segments(
