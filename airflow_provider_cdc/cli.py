@@ -7,6 +7,7 @@ import argparse
 import atexit
 import gc
 import importlib
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -300,6 +301,7 @@ def program() -> int:
     # collections while modules are loaded, and the last one, find nothing: a tenth of the CPU of a small command
     gc.set_threshold(50_000)
     atexit.register(gc.freeze)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts a thread a core; each runs in a loop for a while
     return main()
 
 

@@ -248,7 +248,21 @@ def test_a_formats_order_and_reading_fit_together(name: str) -> None:
 def test_a_batch_is_planned_without_formats_that_have_no_part_in_it(name: str) -> None:
     decides = isinstance(open_format(name), Grouped) or hasattr(import_module(FORMATS[name]), "prepare")
     assert is_planned_unopened(name, {}) == (not decides)
-    assert not is_planned_unopened(name, {"lower_case_table_names": "1"})
+    assert is_planned_unopened(name, {"lower_case_table_names": "1"}) == (not decides)
+    with pytest.raises(ConfigurationError):
+        open_format(name, {"lower_case_table_names": "2"})
+
+
+def test_a_valid_time_zone_does_not_need_the_format(name: str) -> None:
+    kind, golden = import_module(FORMATS[name]).WireFormat, dict(load(name)[0][0].options)
+    unopened = is_planned_unopened(name, {}) and "timezone" in kind.options
+    assert is_planned_unopened(name, {"timezone": "Asia/Shanghai"}) == unopened
+    assert not is_planned_unopened(name, {"timezone": "Mars/Olympus"})
+    assert not is_planned_unopened(name, {"timezone": "Asia/Shanghai", "unknown": "1"})
+    if unopened:
+        open_format(name, {**golden, "timezone": "Asia/Shanghai"})
+        with pytest.raises(ConfigurationError):
+            open_format(name, {**golden, "timezone": "Mars/Olympus"})
 
 
 def test_positions_stand_where_the_format_is_exact(name: str) -> None:

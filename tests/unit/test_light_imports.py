@@ -86,3 +86,10 @@ def test_formats_are_opened_without_pandas(tmp_path: Path) -> None:
     modules = loaded(opened, tmp_path)
     assert "pyarrow" in modules
     assert "pandas" not in modules
+
+
+def test_options_that_are_checked_alone_load_no_data_library(tmp_path: Path) -> None:
+    planned = "from airflow_provider_cdc.core.formats.registry import is_planned_unopened\n"
+    planned += "options = {'timezone': 'Asia/Shanghai', 'lower_case_table_names': '1'}\n"
+    planned += "assert is_planned_unopened('canal-json', options)"
+    assert not loaded(planned, tmp_path) & {*HEAVY, "numpy"}

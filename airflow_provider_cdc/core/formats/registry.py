@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_cdc.core.ddl.server import OPTIONS as SERVER_OPTIONS
 from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.errors import ConfigurationError, KnownValuesError
+from airflow_provider_cdc.core.formats.common.timezone_option import timezone_problems
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.formats.contract import Format
@@ -33,6 +34,20 @@ FORMATS = {
 
 # of these the module decides how a batch is planned: it has groups of records (``contract.Grouped``), or ``prepare``
 _DECIDE = frozenset({"drs-avro", "dts-protobuf"})
+# these have the option ``timezone``, which is checked without the module
+_IN_TIME_ZONES = frozenset(
+    {
+        "canal-json",
+        "canal-protobuf",
+        "drs-json-c",
+        "dtle-json",
+        "oms-canal",
+        "oms-dataworks",
+        "oms-default",
+        "oms-default-extended",
+        "oms-shareplex",
+    }
+)
 
 
 def format_names() -> list[str]:
@@ -49,8 +64,7 @@ def open_format(name: str, options: Mapping[str, str] | None = None) -> Format:
     if name not in FORMATS:
         raise KnownValuesError("format", name, format_names())
     kind = importlib.import_module(FORMATS[name]).WireFormat
-    Server.of(options or {})
-    own = {key: value for key, value in (options or {}).items() if key not in SERVER_OPTIONS}
+    own = _own_options(options or {})
     known = ", ".join(sorted({*kind.options, *SERVER_OPTIONS}))
     unknown = [
         f"source.options: unknown option {key!r} for {name}; known: {known}" for key in own if key not in kind.options
@@ -62,11 +76,22 @@ def open_format(name: str, options: Mapping[str, str] | None = None) -> Format:
 
 
 def is_planned_unopened(name: str, options: Mapping[str, str]) -> bool:
-    """Return whether a batch is planned without the format: it has no options to check, and no part in planning.
+    """Return whether a batch is planned without the format: it has no part in planning, and its options are checked.
 
     Importing a format and Arrow costs a quarter of a second, most of a small batch.
+
+    :raises ConfigurationError: an option of the source's server has a value that it cannot have.
     """
-    return not options and name in FORMATS and name not in _DECIDE
+    if name not in FORMATS or name in _DECIDE:
+        return False
+    own = _own_options(options)
+    return not own or (name in _IN_TIME_ZONES and own.keys() == {"timezone"} and not timezone_problems(own))
+
+
+def _own_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options that are not of the source's server, which are checked."""
+    Server.of(options)
+    return {key: value for key, value in options.items() if key not in SERVER_OPTIONS}
 
 
 def portable_options(name: str, options: Mapping[str, str]) -> dict[str, str]:
@@ -75,7 +100,7 @@ def portable_options(name: str, options: Mapping[str, str]) -> dict[str, str]:
     :raises ConfigurationError: a file cannot be read, or an option is missing.
     """
     if is_planned_unopened(name, options):
-        return {}
+        return dict(options)
     prepare = getattr(importlib.import_module(FORMATS[name]), "prepare", dict)
     prepared: dict[str, str] = prepare(options)
     return prepared

@@ -47,7 +47,7 @@ class _Message(msgspec.Struct, gc=False):
     id: Any = None
     isDdl: bool | None = None
     mysqlType: msgspec.Raw = msgspec.Raw()
-    old: list[dict[str, msgspec.Raw] | None] | None = None
+    old: list[msgspec.Raw] | None = None
     pkNames: msgspec.Raw = msgspec.Raw()
     sql: str | None = None
     sqlType: msgspec.Raw = msgspec.Raw()
@@ -230,10 +230,7 @@ def _former_values(message: _Message) -> Sequence[Former]:
     if len(old) != len(message.data or ()):
         text = "old does not have an entry for each row, so the former values of a row are unknown (Canal before 1.1.7)"
         raise UnsupportedRecord("record.old_incomplete", text)
-    entries = [values for values in old if values is not None]
-    if len(entries) != len(old):
-        raise ValueError("an entry of old is not an object")
-    return entries
+    return old
 
 
 def _other(out: ChangeBuilder, index: int, message: _Message) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from airflow_provider_cdc.core.formats.canal import columns as canal_columns
-from airflow_provider_cdc.core.formats.common.exact_structs import ExactStruct, exact_struct
+from airflow_provider_cdc.core.formats.common.exact_structs import NO_STRUCT, ExactStruct, exact_struct, partial_struct
 from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord
 from airflow_provider_cdc.core.formats.common.row_images import Images, members_of
 
-Former = Mapping[str, msgspec.Raw]
-"""The members of an update that had other values before (docs/wire/canal.md 5.2)."""
+Former = msgspec.Raw
+"""An object with the members of an update that had other values before (docs/wire/canal.md 5.2)."""
 
 _encode: Any = msgspec.json.Encoder().encode
 _types = msgspec.json.Decoder(dict[str, str | None] | None)
@@ -40,6 +40,7 @@ class Table:
         self.numbers: dict[Any, int] = {}  # of the columns texts, by names of an image and whether it is the key alone
         self.full_columns: dict[str, int] = {}  # of those of images with all of them, by op
         self._full: ExactStruct | None = None  # made when first needed: with TiCDC's random order it seldom is
+        self._some = NO_STRUCT
         self._others: dict[tuple[int | None, ...], Table] = {}
         self._latest: tuple[msgspec.Raw, Table] | None = None  # the latest of them, by the text of its types
 
@@ -63,18 +64,19 @@ class Table:
         """Return what :func:`read_images` does of an image with just the columns of :attr:`types`, else None."""
         if self._full is None:
             self._full = exact_struct(self.names)
-        decode, fields = self._full
+            self._some = partial_struct(self.names)
         try:
-            decode(image)  # demands just these members
+            self._full.decode(image)  # demands just these members
+            changed = None if former is None else self._some.decode(former)
         except (ValueError, RecursionError):
             return None
         text = bytes(image)
-        if former is None:
+        if changed is None:
             return (text, None) if op == "delete" else (None, text)
-        unclear = (not former and self.key is None) or not former.keys() <= fields.keys()
-        if unclear or (self.json and _PARTIAL_JSON in text):
+        before: bytes = _encode(changed)
+        if (self.key is None and before == b"{}") or (self.json and _PARTIAL_JSON in text):
             return None
-        return _encode(former), text
+        return before, text
 
 
 def read_images(image: msgspec.Raw, former: Former | None, op: str, table: Table) -> tuple[Images, tuple[str, ...]]:
@@ -92,13 +94,14 @@ def read_images(image: msgspec.Raw, former: Former | None, op: str, table: Table
 
 
 def _before(members: Mapping[str, msgspec.Raw], former: Former, table: Table) -> bytes:
-    if not former and table.key is None:
+    changed = members_of(former)
+    if not changed and table.key is None:
         text = "neither a key nor a former value: the row cannot be found; set binlog_row_image=FULL in the source"
         raise UnsupportedRecord("record.partial_image", text)
-    if not former.keys() <= members.keys():
+    if not changed.keys() <= members.keys():
         raise ValueError("old has a column that data lacks")
     if any(bytes(members[name]).startswith(_PARTIAL_JSON) for name in table.json if name in members):
         text = "a JSON column comes as a change to its former value; set binlog_row_value_options='' in the source"
         raise UnsupportedRecord("record.partial_json", text)
-    before: bytes = _encode(former)
+    before: bytes = _encode(changed)
     return before

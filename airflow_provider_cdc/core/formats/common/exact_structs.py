@@ -13,7 +13,7 @@ from airflow_provider_cdc.core.values.image_structs import structable
 
 
 class ExactStruct(NamedTuple):
-    """A struct with exactly some members, which may come in any order.
+    """A struct that knows just some members, which may come in any order.
 
     Values stay as received. What is decoded and encoded again has the members in the order of the struct.
 
@@ -38,7 +38,22 @@ def exact_struct(names: tuple[str, ...]) -> ExactStruct:
     """Return a struct with these members; :data:`NO_STRUCT` without members, or where msgspec allows none of them."""
     if not names or not all(map(structable, names)):
         return NO_STRUCT
-    rename = {f"f{index}": name for index, name in enumerate(names)}
-    fields = [(field, msgspec.Raw) for field in rename]
+    return _struct(names, [(field, msgspec.Raw) for field in _fields(names)])
+
+
+@lru_cache(maxsize=1024)
+def partial_struct(names: tuple[str, ...]) -> ExactStruct:
+    """Return a struct that may lack members, where :func:`exact_struct` demands them all."""
+    if not names or not all(map(structable, names)):
+        return NO_STRUCT
+    return _struct(names, [(field, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for field in _fields(names)])
+
+
+def _fields(names: tuple[str, ...]) -> list[str]:
+    return [f"f{index}" for index in range(len(names))]
+
+
+def _struct(names: tuple[str, ...], fields: list[Any]) -> ExactStruct:
+    rename = dict(zip(_fields(names), names, strict=True))
     struct = msgspec.defstruct("Exact", fields, rename=rename, forbid_unknown_fields=True, gc=False)
     return ExactStruct(msgspec.json.Decoder(struct).decode, {name: field for field, name in rename.items()})

@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.core.values.shared.time_zones import is_zone
+from airflow_provider_cdc.core.values.shared.zone_names import zone_named
 
 
 def timezone_problems(options: Mapping[str, str]) -> list[str]:
     """Return what is wrong with the option's value, for formats that check further options; empty if it is valid."""
     zone = options.get("timezone")
-    if zone is None or is_zone(zone):
+    if zone is None or zone_named(zone) is not None:
         return []
     return [f"source.options.timezone: {zone!r} is neither the name of a time zone nor an offset such as +08:00"]
 

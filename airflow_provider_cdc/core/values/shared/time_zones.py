@@ -6,11 +6,9 @@ Arrow's own conversion is not used: it knows no summer time after 2037.
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import datetime, tzinfo
 from functools import lru_cache
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -19,19 +17,11 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.model.encoding import Encoding
 from airflow_provider_cdc.core.values.fields import ConversionError, Field, Reason
 from airflow_provider_cdc.core.values.shared import calendar
+from airflow_provider_cdc.core.values.shared.zone_names import zone_named
 
-_OFFSET = re.compile(r"([+-])([0-9]{1,2}):([0-5][0-9])")
 _DAY = 86_400
 # the ends of Python's calendar, less the largest offset; before and after them the offset stays
 _FIRST, _LAST = -62_135_596_800 + 2 * _DAY, 253_402_300_800 - 2 * _DAY
-
-
-def is_zone(name: str) -> bool:
-    """Return whether a name is in the time zone database, or is an offset such as ``+08:00``."""
-    try:
-        return _zone(name) is not None
-    except ConversionError:
-        return False
 
 
 def zone_of_texts(field: Field) -> str | None:
@@ -45,18 +35,11 @@ def zone_of_numbers(field: Field) -> str | None:
     return field.encoded.zone if is_local_time else None
 
 
-@lru_cache(maxsize=256)
 def _zone(name: str) -> tzinfo:
-    if name in ("UTC", "Z"):
-        return UTC
-    match = _OFFSET.fullmatch(name)
-    try:
-        if match:
-            offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
-            return timezone(-offset if match[1] == "-" else offset)
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        raise ConversionError(Reason.ZONE) from None
+    zone = zone_named(name)
+    if zone is None:
+        raise ConversionError(Reason.ZONE)
+    return zone
 
 
 def local_time_of(micros: int, zone: str) -> int:
