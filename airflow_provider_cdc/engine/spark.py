@@ -30,6 +30,7 @@ from airflow_provider_cdc.engine.java import JavaNotFound, find_java
 from airflow_provider_cdc.engine.process import run_process
 from airflow_provider_cdc.engine.task import (
     LAST_LINES,
+    PROCESS_SETTINGS,
     EngineTask,
     die_with_parent,
     read_result,
@@ -208,6 +209,8 @@ def _conf(
         conf["spark.driver.bindAddress"] = "127.0.0.1"
         if not task.session:
             conf["spark.python.daemon.module"] = "spark_jobs.workers.daemon"
+    else:
+        conf |= {f"spark.executorEnv.{name}": value for name, value in PROCESS_SETTINGS.items()}
     stated = {key: _text(value) for key, value in settings.conf.items()}
     if task.session:
         conf["spark.driver.memory"] = "2g"

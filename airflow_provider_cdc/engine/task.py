@@ -10,7 +10,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,14 @@ from airflow_provider_cdc.core.json_documents import json_data
 from airflow_provider_cdc.engine.payload import Payload
 
 LAST_LINES = 30
+
+# environment of processes that run tasks, unless the user's own says otherwise
+PROCESS_SETTINGS: Mapping[str, str] = {
+    # nothing here multiplies matrices, for which numpy starts a thread a core; each runs in a loop for a while
+    "OPENBLAS_NUM_THREADS": "1",
+    # Arrow's allocator would ask for huge pages, which the kernel clears whole before their first byte is written
+    "MIMALLOC_ALLOW_THP": "0",
+}
 
 # Looked up before any fork: loading a library between fork and exec may hang.
 try:
@@ -98,13 +106,9 @@ class EngineTask:
     session_on_s3: bool = False
 
     def environment(self, **more: str) -> dict[str, str]:
-        """Return the environment of a process that runs this task.
-
-        Nothing here multiplies matrices, for which numpy starts a thread a core; each runs in a loop for a while.
-        """
-        one_thread = {"OPENBLAS_NUM_THREADS": "1"}
+        """Return the environment of a process that runs this task."""
         own = {SECRETS_VARIABLE: json.dumps(self.secrets), "PYTHONUNBUFFERED": "1"}
-        return {**one_thread, **os.environ, **own, **more}
+        return {**PROCESS_SETTINGS, **os.environ, **own, **more}
 
 
 def die_with_parent() -> None:

@@ -46,6 +46,21 @@ def test_the_users_configuration_wins(task: EngineTask) -> None:
     assert conf["spark.python.worker.reuse"] == "true"
 
 
+def test_processes_of_tasks_get_their_settings_where_the_user_states_none(
+    task: EngineTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MIMALLOC_ALLOW_THP", raising=False)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
+    environment = task.environment()
+    assert (environment["MIMALLOC_ALLOW_THP"], environment["OPENBLAS_NUM_THREADS"]) == ("0", "3")
+    stated = SparkSettings(conf={"spark.executorEnv.OPENBLAS_NUM_THREADS": "2"})
+    conf = _conf(task, stated, SparkTarget("spark://m:7077", None, {}))
+    names = ("MIMALLOC_ALLOW_THP", "OPENBLAS_NUM_THREADS")
+    assert [conf[f"spark.executorEnv.{name}"] for name in names] == ["0", "2"]
+    alone = _conf(task, stated, SparkTarget("local[2]", None, {}))  # executors have the driver's environment
+    assert "spark.executorEnv.MIMALLOC_ALLOW_THP" not in alone
+
+
 @pytest.mark.parametrize(
     ("stated", "on_s3", "fetched"),
     [
