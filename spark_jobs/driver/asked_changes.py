@@ -22,7 +22,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
 from airflow_provider_cdc.core.timeline.change_kinds import TakenChanges
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
 from spark_jobs.driver.batch_history import History
-from spark_jobs.lake.change_log import RowGroup
+from spark_jobs.lake.manifest import RowGroup
 
 _SHOWN_TEXT = 200  # characters of a statement
 

@@ -26,7 +26,7 @@ from airflow_provider_cdc.core.timeline.barriers import barriers
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline, Timeline
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.parent_tables import parents, removing
-from spark_jobs.lake.change_log import Manifest, RowGroup
+from spark_jobs.lake.manifest import Manifest, RowGroup
 from spark_jobs.tasks.table_task import ParentTable, Span
 
 

@@ -16,9 +16,9 @@ from airflow_provider_cdc.core.model.clock_position import reaches
 from airflow_provider_cdc.core.timeline.asked_changes import AskedChange
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from spark_jobs.driver.generations import Generations
-from spark_jobs.lake.change_log import Manifest, RowGroup
 from spark_jobs.lake.folded_batches import FoldedBatches, folded_meanwhile, folded_range, folded_through, read_folded
 from spark_jobs.lake.layout import batch_document
+from spark_jobs.lake.manifest import Manifest, RowGroup
 from spark_jobs.lake.row_groups import read_groups
 from spark_jobs.lake.storage import Storage
 from spark_jobs.lake.stored_result import StoredResult

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from airflow_provider_cdc.core.model.position import FILE_DIGITS, GENERATION_DIGITS, file_of, generation_of
 from spark_jobs.lake.begins import Begin
-from spark_jobs.lake.change_log import LandReport
+from spark_jobs.lake.manifest import LandReport
 from spark_jobs.lake.stretches import Stretch
 
 _Value = TypeVar("_Value", int, str)

@@ -14,7 +14,6 @@ from airflow_provider_cdc.core.documents import ExpiredLog, JobDocument, Result
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from spark_jobs.driver.batch_history import demand_document
 from spark_jobs.driver.quarantine_entries import read_entries
-from spark_jobs.lake.change_log import Manifest
 from spark_jobs.lake.folded_batches import (
     FoldedBatches,
     folded_through,
@@ -33,6 +32,7 @@ from spark_jobs.lake.layout import (
     pending_deletes_folder,
     staged_root,
 )
+from spark_jobs.lake.manifest import Manifest
 from spark_jobs.lake.storage import Storage
 from spark_jobs.lake.stored_result import StoredResult
 

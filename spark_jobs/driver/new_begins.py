@@ -39,7 +39,7 @@ from spark_jobs.driver.generations import (
     newest_of,
 )
 from spark_jobs.lake.begins import Begin
-from spark_jobs.lake.change_log import LandReport, RowGroup
+from spark_jobs.lake.manifest import LandReport, RowGroup
 from spark_jobs.lake.row_groups import SharedRowGroups, read_groups
 from spark_jobs.lake.storage import Storage
 from spark_jobs.lake.stretches import RECORD_COLUMNS, Stretch, record_documents

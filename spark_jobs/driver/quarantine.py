@@ -11,7 +11,7 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline, Timeline
 from spark_jobs.driver.batch_history import History
-from spark_jobs.lake.change_log import Manifest, Settled, Unreadable
+from spark_jobs.lake.manifest import Manifest, Settled, Unreadable
 
 
 class Quarantine:

@@ -19,9 +19,9 @@ from airflow_provider_cdc.core.values.row_before import row_before
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.generations import Generations
 from spark_jobs.driver.repaired_generations import RepairedBegins, demand_one_log
-from spark_jobs.lake.change_log import LandReport, Manifest, RowGroup, Settled
 from spark_jobs.lake.folded_batches import folded_through
 from spark_jobs.lake.layout import batch_document, batch_of, expired_file
+from spark_jobs.lake.manifest import LandReport, Manifest, RowGroup, Settled
 from spark_jobs.lake.row_groups import read_groups
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.storage import Storage

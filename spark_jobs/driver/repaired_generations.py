@@ -18,7 +18,7 @@ from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.generations import Generations
 from spark_jobs.driver.new_begins import next_log_behind, shows_another_log
 from spark_jobs.lake.begins import Begins
-from spark_jobs.lake.change_log import LandReport
+from spark_jobs.lake.manifest import LandReport
 from spark_jobs.lake.storage import Storage
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from airflow_provider_cdc.core.documents import Replay
 from spark_jobs.driver.batch_history import History
-from spark_jobs.lake.change_log import Manifest, RowGroup
+from spark_jobs.lake.manifest import Manifest, RowGroup
 
 REPLAYED = "row.replayed"
 """Name under which a manifest counts rows that were taken again."""

@@ -31,9 +31,9 @@ from spark_jobs.driver.table_planning import ApplyPlan, ApplyPlanner
 from spark_jobs.driver.table_states import displaced, failed_rebuild, states_after, still_parked, unowned
 from spark_jobs.lake.batch_log import BatchLog
 from spark_jobs.lake.begins import Begin
-from spark_jobs.lake.change_log import LandReport, Manifest, merged
 from spark_jobs.lake.folded_batches import folded_range
 from spark_jobs.lake.layout import staged_folder, staged_root
+from spark_jobs.lake.manifest import LandReport, Manifest, merged
 from spark_jobs.lake.row_groups import changes_by_table, forget_row_groups
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.storage import Storage

@@ -13,7 +13,7 @@ from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.plan.progress import SLACK_MS
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
-from spark_jobs.lake.change_log import LandReport
+from spark_jobs.lake.manifest import LandReport
 
 
 def due(job: JobDocument, changes: Sequence[dict[str, Any]]) -> tuple[list[SchemaChange], list[dict[str, Any]]]:

@@ -33,7 +33,7 @@ from spark_jobs.driver.provided_files import ProvidedFiles
 from spark_jobs.driver.quarantine import Quarantine
 from spark_jobs.driver.refused_changes import demand_allowed, demand_created
 from spark_jobs.driver.unsettled import may_go_on, set_aside, waiting
-from spark_jobs.lake.change_log import Manifest, RowGroup
+from spark_jobs.lake.manifest import Manifest, RowGroup
 from spark_jobs.lake.storage import Storage, table_location
 from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.table_task import ApplyTask, Span

@@ -17,9 +17,9 @@ from typing import Any
 
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import BusyError, CdcError, SinkError
-from spark_jobs.lake.change_log import Manifest
 from spark_jobs.lake.folded_batches import FoldedBatches, folded_through, read_folded
 from spark_jobs.lake.layout import batch_document, batch_name, log_folder
+from spark_jobs.lake.manifest import Manifest
 from spark_jobs.lake.storage import Storage
 from spark_jobs.lake.stored_result import StoredResult
 

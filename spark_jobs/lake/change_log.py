@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The change log: decoded changes of every batch, parquet files of land tasks; a row group is of one or few tables.
+"""Write the change log: decoded changes of every batch in parquet files, whose row groups are of one or few tables.
 
-``row_groups.py`` reads it.
+``manifest.py`` has its documents, ``row_groups.py`` reads it.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from airflow_provider_cdc.core.arrays import IntArray
-from airflow_provider_cdc.core.documents import known_members, shallow_document
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from spark_jobs.lake.coded_rows import CodedRows, CodedSlice, is_word
-from spark_jobs.lake.layout import batch_of
+from spark_jobs.lake.manifest import RowGroup
 from spark_jobs.lake.storage import Storage
 
 # rows of several tables sorted at a time: more would leave the processor's cache, fewer leave each table crumbs
@@ -33,179 +31,6 @@ _SPAN_ROWS = 200  # on average: shorter stretches of one table are sorted togeth
 _CHUNK_ROWS = 500  # on average: chunks of fewer rows cost more to write than to copy
 _NAMES = ("database", "table")
 _IMAGES = ("before", "after")
-
-
-@dataclass(slots=True)
-class RowGroup:
-    """One table's rows in one file: a row group, or a part of one, and the span of positions in it.
-
-    :param start: first of its rows in the row group, which small tables share.
-    """
-
-    file: str
-    row_group: int
-    database: str
-    table: str
-    rows: int
-    min_position: str
-    max_position: str
-    max_source_time: int | None
-    clears: list[str] = field(default_factory=list)  # positions of truncates
-    removals: int = 0  # deletes and updates: what may take a value away that other tables refer to
-    # where rows of a snapshot share a position: that, and Kafka's time of the newest of them, in milliseconds
-    snapshots: list[tuple[str, int]] = field(default_factory=list)
-    changes_from: str | None = ""  # there: position of the first row that is of no snapshot, None without any
-    image_bytes: int = 0  # of the rows' images in memory
-    before_bytes: int = 0  # of those before the changes
-    # by operation which images its rows have, None where that is not known: then the images have to be read
-    images_of: dict[str, list[str]] | None = None
-    min_source_time: int | None = None
-    start: int = 0
-
-    @property
-    def origin(self) -> tuple[str, int, int]:
-        """Identify the rows: file, row group, and the first row in it."""
-        return self.file, self.row_group, self.start
-
-
-@dataclass(slots=True)
-class Unreadable:
-    """Records of one table that could not be decoded; without names those whose table is unknown.
-
-    :param count: how many there are; the other members are those of the first.
-    """
-
-    database: str
-    table: str
-    topic: str
-    partition: int
-    offset: int
-    error_code: str
-    error: str
-    count: int = 1
-
-
-@dataclass(slots=True)
-class Settled:
-    """A quarantined record that an operator replayed or discarded: what was landed of it counts no more.
-
-    :param kind: ``record`` or ``row``, as of ``QuarantineEntry``.
-    :param of: batch that has it.
-    :param seq: batch that carried the decision out.
-    :param files: files with what was decoded of it again.
-    :param rows_stay: whether what was landed of it still counts: only lost records before it were discarded.
-    """
-
-    kind: str
-    of: int
-    seq: int
-    topic: str
-    partition: int
-    offset: int
-    database: str
-    table: str
-    action: str
-    by: str
-    why: str
-    at: str
-    files: list[str] = field(default_factory=list)
-    rows_stay: bool = False
-
-    @property
-    def record(self) -> tuple[str, int, int]:
-        """Topic, partition and offset."""
-        return self.topic, self.partition, self.offset
-
-    def counts_no_more(self, file: str) -> bool:
-        """Return whether what a file of the change log has of the record is replaced; a later batch may have another.
-
-        A topic that is made again has other records at the same offsets.
-        """
-        return not self.rows_stay and batch_of(file) <= self.seq and file not in self.files
-
-
-def merged(first: Iterable[Unreadable], second: Iterable[Unreadable]) -> list[Unreadable]:
-    """Return unreadable records by table; of each table the first one stays the first."""
-    by_table: dict[tuple[str, str], Unreadable] = {}
-    for item in (*first, *second):
-        known = by_table.get((item.database, item.table))
-        if known is None:
-            by_table[item.database, item.table] = replace(item)
-        else:
-            known.count += item.count
-    return list(by_table.values())
-
-
-@dataclass(slots=True)
-class LandReport:
-    """Rows, schema changes and other facts that landing read: of one task, or of a whole batch.
-
-    :param groups: row groups of the change log.
-    :param unreadable: undecodable records by table.
-    :param changes: number of changes by kind, rows by ``row.<op>``.
-    :param schema_changes: documents of the DDL records.
-    :param progress: newest progress mark, microseconds since the epoch.
-    :param errors: code, table and offset of the first undecodable records.
-    :param descriptions: column descriptions that rows carry, with the first position of each, if nothing else gives the
-        tables' structure.
-    :param clocks: clocks of partitions at their ends, in formats without positions (topic, partition, tool time, source
-        time).
-    :param stretches: facts about the source's log (documents of ``Stretch``); ``statements`` its DDL records.
-    """
-
-    groups: list[RowGroup] = field(default_factory=list)
-    unreadable: list[Unreadable] = field(default_factory=list)
-    records: int = 0
-    changes: dict[str, int] = field(default_factory=dict)
-    schema_changes: list[dict[str, Any]] = field(default_factory=list)
-    progress: int | None = None
-    errors: list[dict[str, Any]] = field(default_factory=list)
-    descriptions: list[dict[str, Any]] = field(default_factory=list)
-    clocks: list[list[Any]] = field(default_factory=list)
-    stretches: list[dict[str, Any]] = field(default_factory=list)
-    statements: list[dict[str, Any]] = field(default_factory=list)
-
-    def document(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        parts = {name: [shallow_document(one) for one in getattr(self, name)] for name in ("groups", "unreadable")}
-        return {**shallow_document(self), **parts}
-
-    @classmethod
-    def from_document(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`document`, also of earlier versions, which lack members."""
-        groups = [RowGroup(**group) for group in data["groups"]]
-        unreadable = [Unreadable(**item) for item in data.get("unreadable", ())]
-        return cls(**{**known_members(cls, data), "groups": groups, "unreadable": unreadable})
-
-
-@dataclass(slots=True)
-class Manifest(LandReport):
-    """Make a batch of the change log visible: all that the batch landed.
-
-    :param begins: generations of the source's log that begin in the batch (``generations.Begin``).
-    :param restated: schema changes of earlier batches that belong to a generation which begins in this one.
-    :param new_generations: ``topic/partition:offset`` of the first record of each generation that was approved.
-    :param settled: quarantined records that the batch replays or discards.
-    :param approvals: what operators decided with the batch about schema changes (documents of ``AskedChange``).
-    """
-
-    seq: int = 0
-    begins: list[list[Any]] = field(default_factory=list)
-    restated: list[dict[str, Any]] = field(default_factory=list)
-    new_generations: list[str] = field(default_factory=list)
-    settled: list[Settled] = field(default_factory=list)
-    approvals: list[dict[str, Any]] = field(default_factory=list)
-
-    def document(self) -> dict[str, Any]:
-        """Return plain JSON data."""
-        return {**LandReport.document(self), "settled": [shallow_document(one) for one in self.settled]}
-
-    @classmethod
-    def from_document(cls, data: Mapping[str, Any]) -> Self:
-        """Rebuild from :meth:`document`, also of earlier versions, which lack members."""
-        manifest = super(Manifest, cls).from_document(data)
-        manifest.settled = [Settled(**one) for one in data.get("settled", ())]
-        return manifest
 
 
 class LogWriter:

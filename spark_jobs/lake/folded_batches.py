@@ -15,8 +15,8 @@ from typing import Any
 from airflow_provider_cdc.core.documents import Result, TableLine, TableState, shallow_document
 from airflow_provider_cdc.core.errors import BusyError
 from airflow_provider_cdc.core.model.status import ResultStatus
-from spark_jobs.lake.change_log import Manifest, RowGroup
 from spark_jobs.lake.layout import FOLDED, batch_document, expired_file, folded_rows_file, log_folder
+from spark_jobs.lake.manifest import Manifest, RowGroup
 from spark_jobs.lake.storage import Storage
 from spark_jobs.lake.stored_result import StoredResult
 

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 from airflow_provider_cdc.core.apply.ordered_changes import STORED_ROW, has
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.errors import SinkError
-from spark_jobs.lake.change_log import Manifest, RowGroup, Settled
 from spark_jobs.lake.coded_rows import with_own_words
 from spark_jobs.lake.layout import batch_of
+from spark_jobs.lake.manifest import Manifest, RowGroup, Settled
 from spark_jobs.lake.storage import Storage
 
 _CACHED_BYTES = 64 << 20  # of shared row groups that a process read last

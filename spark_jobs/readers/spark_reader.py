@@ -15,7 +15,7 @@ from airflow_provider_cdc.core.errors import ConfigurationError, SourceError, Un
 from airflow_provider_cdc.core.formats.contract import Format, Grouped, Headers, Records
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.offsets import OffsetRange
-from spark_jobs.lake.change_log import LandReport
+from spark_jobs.lake.manifest import LandReport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -28,9 +28,10 @@ from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.plan.chunks import cut_ranges
 from airflow_provider_cdc.core.timeline.timeline import server_of
 from spark_jobs.lake.begins import Begin, Begins
-from spark_jobs.lake.change_log import LandReport, LogWriter, Unreadable, merged
+from spark_jobs.lake.change_log import LogWriter
 from spark_jobs.lake.coded_rows import is_word
 from spark_jobs.lake.layout import log_folder
+from spark_jobs.lake.manifest import LandReport, Unreadable, merged
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.stretches import Stretches
 from spark_jobs.readers.segment_reader import read_segments

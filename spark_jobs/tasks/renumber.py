@@ -15,8 +15,9 @@ from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from airflow_provider_cdc.core.model.position import in_generation
 from spark_jobs.lake.begins import Begin, Begins
-from spark_jobs.lake.change_log import LandReport, LogWriter, Manifest, RowGroup
+from spark_jobs.lake.change_log import LogWriter
 from spark_jobs.lake.layout import log_folder
+from spark_jobs.lake.manifest import LandReport, Manifest, RowGroup
 from spark_jobs.lake.row_groups import read_groups
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.storage import Storage

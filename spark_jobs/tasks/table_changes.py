@@ -21,7 +21,7 @@ from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Format
 from airflow_provider_cdc.core.model.clock_position import latest_unordered
 from airflow_provider_cdc.core.timeline.barriers import barriers
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
-from spark_jobs.lake.change_log import RowGroup
+from spark_jobs.lake.manifest import RowGroup
 from spark_jobs.lake.row_groups import StoredImages, read_groups, read_without_images, without_settled
 from spark_jobs.lake.storage import Storage
 from spark_jobs.tasks.table_task import ApplyTask, Span

@@ -9,7 +9,7 @@ from typing import Any
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import CdcError, Transient
 from airflow_provider_cdc.core.model.status import ApplyStatus
-from spark_jobs.lake.change_log import RowGroup, Settled
+from spark_jobs.lake.manifest import RowGroup, Settled
 from spark_jobs.sinks.contract import WrittenRows
 from spark_jobs.sinks.delta.writer_choice import Choice
 

@@ -17,7 +17,7 @@ import pytest
 from airflow_provider_cdc.batch.result import BatchResult, TableResult
 from airflow_provider_cdc.core.config import RunPolicy
 from airflow_provider_cdc.core.documents import JobDocument, Result, TableState
-from spark_jobs.lake.change_log import LandReport, Manifest, RowGroup, Unreadable
+from spark_jobs.lake.manifest import LandReport, Manifest, RowGroup, Unreadable
 from spark_jobs.lake.stored_result import StoredResult
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
 from tests.architecture.imports import ROOT, python_files

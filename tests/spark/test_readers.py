@@ -15,7 +15,7 @@ from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, SourceError
 from airflow_provider_cdc.core.model.offsets import OffsetRange
-from spark_jobs.lake.change_log import LandReport
+from spark_jobs.lake.manifest import LandReport
 from spark_jobs.lake.row_groups import read_groups
 from spark_jobs.lake.storage import Storage
 from spark_jobs.readers.spark_reader import java_client, read_with_spark

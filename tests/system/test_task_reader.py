@@ -203,6 +203,9 @@ class _Message:
     def error(self) -> None:
         return None
 
+    def headers(self) -> None:
+        return None
+
 
 class _Consumer:
     """A log of some partitions; each call is answered with records of the partitions in turn, as Kafka does."""
@@ -236,9 +239,38 @@ class _PrefetchingConsumer(_Consumer):
         return taken
 
 
-def reading(consumer: _Consumer, partitions: int, records: int) -> Iterable[Records]:
+class _LargeMessage(_Message):
+    def value(self) -> bytes:
+        return _LARGE
+
+
+_LARGE = bytes(100_000)
+
+
+def reading(consumer: _Consumer, partitions: int, records: int, grouped: bool = False) -> Iterable[Records]:
     chunks = [OffsetRange("t", partition, 0, records) for partition in range(partitions)]
-    return task_reader._Reading(consumer, chunks, task_reader.Deadline(20), task_reader.Complaints()).batches()
+    deadline, complaints = task_reader.Deadline(20), task_reader.Complaints()
+    return task_reader._Reading(consumer, chunks, deadline, complaints, grouped).batches()
+
+
+@pytest.mark.parametrize(("grouped", "most"), [(False, 2.5), (True, 6)])
+def test_records_of_all_partitions_are_held_up_to_a_size(grouped: bool, most: float) -> None:
+    """Of 30 partitions none is large enough to be decoded alone; those of a grouped format are, so more is held."""
+    partitions, records, held = 30, 40, [0]
+
+    class Consumer(_Consumer):
+        def consume(self, count: int, timeout: float) -> list[_Message]:
+            taken = super().consume(count, timeout)
+            held.append(held[-1] + len(taken))
+            return taken
+
+    consumer = Consumer(partitions, records)
+    consumer._messages = {p: [_LargeMessage(p, o) for o in range(records)] for p in range(partitions)}
+    for batch in reading(consumer, partitions, records, grouped):
+        held.append(held[-1] - len(batch))
+    assert held[-1] == 0
+    size = max(held) * len(_LARGE) / task_reader.BATCH_BYTES
+    assert most / 2 < size <= most
 
 
 def test_many_partitions_are_decoded_in_large_batches() -> None:

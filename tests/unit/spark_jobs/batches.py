@@ -19,7 +19,7 @@ from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
 from spark_jobs.driver.batch_history import History
-from spark_jobs.lake.change_log import Manifest, RowGroup, Unreadable
+from spark_jobs.lake.manifest import Manifest, RowGroup, Unreadable
 from spark_jobs.lake.storage import table_location
 from spark_jobs.lake.stored_result import StoredResult
 

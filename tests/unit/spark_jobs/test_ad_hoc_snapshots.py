@@ -15,7 +15,7 @@ from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from spark_jobs.driver.ad_hoc_snapshots import demand_ad_hoc_snapshots, first_row
 from spark_jobs.driver.base_states import BaseStates
 from spark_jobs.driver.batch_history import History
-from spark_jobs.lake.change_log import RowGroup
+from spark_jobs.lake.manifest import RowGroup
 from tests.unit.spark_jobs.batches import (
     Batch,
     applied,

@@ -15,7 +15,7 @@ import pytest
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from spark_jobs.driver.base_states import BaseStates, Start, groups_by_name
-from spark_jobs.lake.change_log import Manifest, RowGroup
+from spark_jobs.lake.manifest import Manifest, RowGroup
 from spark_jobs.tasks.table_task import Span
 from tests.unit.spark_jobs.batches import (
     Batch,

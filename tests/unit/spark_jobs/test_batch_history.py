@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_cdc.core.errors import SinkError
 from spark_jobs.driver.batch_history import History
-from spark_jobs.lake.change_log import Manifest
+from spark_jobs.lake.manifest import Manifest
 from spark_jobs.lake.stored_result import StoredResult
 
 

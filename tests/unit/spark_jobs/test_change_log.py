@@ -15,7 +15,8 @@ from airflow_provider_cdc.core.apply.ordered_changes import has
 from airflow_provider_cdc.core.errors import SinkError
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA
 from spark_jobs.lake import change_log, row_groups
-from spark_jobs.lake.change_log import LogWriter, RowGroup
+from spark_jobs.lake.change_log import LogWriter
+from spark_jobs.lake.manifest import RowGroup
 from spark_jobs.lake.row_groups import StoredImages, read_groups, read_without_images
 from spark_jobs.lake.storage import Storage
 

@@ -10,7 +10,7 @@ from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from spark_jobs.driver.table_planning import ApplyPlanner
 from spark_jobs.driver.table_states import still_parked
-from spark_jobs.lake.change_log import Manifest
+from spark_jobs.lake.manifest import Manifest
 from spark_jobs.lake.storage import Storage
 from tests.unit.spark_jobs.batches import Batch, applied, history_of, job_of, parked, rows, statement
 

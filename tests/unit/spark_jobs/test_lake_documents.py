@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_provider_cdc.core.documents import Result, TableState
 from airflow_provider_cdc.core.model.status import ApplyStatus, ResultStatus, TableStatus
-from spark_jobs.lake.change_log import Manifest, RowGroup, Unreadable, merged
+from spark_jobs.lake.manifest import Manifest, RowGroup, Unreadable, merged
 from spark_jobs.lake.stored_result import StoredResult
 from tests.unit.spark_jobs.batches import job_of, statement
 

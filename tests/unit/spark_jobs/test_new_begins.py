@@ -20,7 +20,8 @@ from spark_jobs.driver.generations import Generations
 from spark_jobs.driver.new_begins import new_begins
 from spark_jobs.lake import stretches
 from spark_jobs.lake.begins import Begin
-from spark_jobs.lake.change_log import LandReport, LogWriter
+from spark_jobs.lake.change_log import LogWriter
+from spark_jobs.lake.manifest import LandReport
 from spark_jobs.lake.storage import Storage
 from spark_jobs.lake.stretches import Stretches, greatest_gtids, record_documents
 

@@ -14,7 +14,7 @@ from airflow_provider_cdc.core.errors import DataError, SinkError, UnavailableEr
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from spark_jobs.driver.table_planning import ApplyPlan, ApplyPlanner
-from spark_jobs.lake.change_log import Manifest, RowGroup, Unreadable
+from spark_jobs.lake.manifest import Manifest, RowGroup, Unreadable
 from spark_jobs.lake.storage import Storage
 from spark_jobs.tasks.table_task import ApplyTask
 from tests.unit.spark_jobs.batches import (
