@@ -7,7 +7,6 @@ Alone in its folder: Spark puts the folder of the main file on the module path.
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import os
 import sys
@@ -24,10 +23,10 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     from airflow_provider_cdc.core.documents import SECRETS_VARIABLE, JobDocument
     from airflow_provider_cdc.core.errors import CdcError
+    from spark_jobs.workers.garbage_collection import collect_seldom
     from spark_jobs.workers.task_transport import shut_out_pandas
 
-    # documents of thousands of tables live until the end, and each collection would walk over them
-    gc.set_threshold(50_000, 20, 20)
+    collect_seldom()
     with open(options.job, encoding="utf-8") as file:
         job = JobDocument.from_document(json.load(file))
     secrets = json.loads(os.environ.pop(SECRETS_VARIABLE, "{}"))

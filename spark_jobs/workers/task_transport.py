@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError
+from spark_jobs.workers.garbage_collection import collect_seldom
 
 
 class _Refused:
@@ -37,6 +38,7 @@ def sent(item: Any) -> bytes:
 def _caught(pickled: bytes, pandas: bool, item: bytes) -> tuple[bool, Any]:
     if not pandas:
         shut_out_pandas()
+    collect_seldom()
     try:
         return True, pickle.loads(pickled)(pickle.loads(zlib.decompress(item)))
     except CdcError as error:

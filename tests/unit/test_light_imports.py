@@ -74,6 +74,8 @@ def test_a_task_on_a_worker_loads_no_pandas(tmp_path: Path) -> None:
         "task = pickle.dumps(carried(importlib.import_module, pandas=False))\n"
         "assert 'pyarrow' not in sys.modules\n"
         "assert pickle.loads(task)(sent('spark_jobs.tasks.apply'))[0]\n"
+        "import gc\n"
+        "assert gc.get_threshold()[0] == 50_000\n"
     )
     modules = loaded(worker, tmp_path)
     assert "pyarrow" in modules
