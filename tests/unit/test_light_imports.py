@@ -90,6 +90,13 @@ def test_formats_are_opened_without_pandas(tmp_path: Path) -> None:
     assert "pandas" not in modules
 
 
+def test_the_command_line_has_one_thread_for_linear_algebra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    program = "sys.argv = ['airflow-cdc', 'formats', '--json']\nfrom airflow_provider_cdc.cli import program\n"
+    program += "program()\nimport os\nassert os.environ['OPENBLAS_NUM_THREADS'] == '1'"
+    assert "numpy" in loaded(program, tmp_path)
+
+
 def test_options_that_are_checked_alone_load_no_data_library(tmp_path: Path) -> None:
     planned = "from airflow_provider_cdc.core.formats.registry import is_planned_unopened\n"
     planned += "options = {'timezone': 'Asia/Shanghai', 'lower_case_table_names': '1'}\n"

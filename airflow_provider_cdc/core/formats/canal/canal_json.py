@@ -62,6 +62,10 @@ class _Time(msgspec.Struct, gc=False):
     es: EpochMillis | None = None
 
 
+class _Old(msgspec.Struct, gc=False):
+    old: list[dict[str, msgspec.Raw] | None] | None = None
+
+
 class _TableOnly(msgspec.Struct, gc=False):
     """Members that name the table of a message, whatever else in it cannot be read."""
 
@@ -77,6 +81,7 @@ _WITHOUT_ROWS = tuple(map(msgspec.Raw, (b"", b"null", b"[]")))
 _read_table = msgspec.json.Decoder(_TableOnly)
 _read = msgspec.json.Decoder(_Message).decode
 _time = msgspec.json.Decoder(_Time)
+_old = msgspec.json.Decoder(_Old)
 
 
 class WireFormat(canal_columns.CanalFormat):
@@ -119,6 +124,8 @@ class WireFormat(canal_columns.CanalFormat):
         if type(message.id) is int and 0 < message.id < _BATCHES:  # TiCDC writes 0
             out.tool_batches[index] = message.id
         op = _ROW_OPS.get(message.type)
+        if message.old is not None and op != "update":
+            _old.decode(value)  # it does not count, but a message with anything else in it is none
         if op is None:
             _other(out, index, message)
             return

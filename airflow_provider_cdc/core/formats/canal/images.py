@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from airflow_provider_cdc.core.formats.canal import columns as canal_columns
-from airflow_provider_cdc.core.formats.common.exact_structs import NO_STRUCT, ExactStruct, exact_struct, partial_struct
+from airflow_provider_cdc.core.formats.common.exact_structs import NO_STRUCT, ExactStruct, exact_struct
 from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord
 from airflow_provider_cdc.core.formats.common.row_images import Images, members_of
 
@@ -64,7 +64,7 @@ class Table:
         """Return what :func:`read_images` does of an image with just the columns of :attr:`types`, else None."""
         if self._full is None:
             self._full = exact_struct(self.names)
-            self._some = partial_struct(self.names)
+            self._some = exact_struct(self.names, partial=True)
         try:
             self._full.decode(image)  # demands just these members
             changed = None if former is None else self._some.decode(former)

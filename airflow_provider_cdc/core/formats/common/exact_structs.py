@@ -34,26 +34,15 @@ NO_STRUCT = ExactStruct(_reject, {})
 
 
 @lru_cache(maxsize=1024)
-def exact_struct(names: tuple[str, ...]) -> ExactStruct:
-    """Return a struct with these members; :data:`NO_STRUCT` without members, or where msgspec allows none of them."""
+def exact_struct(names: tuple[str, ...], *, partial: bool = False) -> ExactStruct:
+    """Return a struct with these members; :data:`NO_STRUCT` without members, or where msgspec allows none of them.
+
+    :param partial: whether an object may lack some of them.
+    """
     if not names or not all(map(structable, names)):
         return NO_STRUCT
-    return _struct(names, [(field, msgspec.Raw) for field in _fields(names)])
-
-
-@lru_cache(maxsize=1024)
-def partial_struct(names: tuple[str, ...]) -> ExactStruct:
-    """Return a struct that may lack members, where :func:`exact_struct` demands them all."""
-    if not names or not all(map(structable, names)):
-        return NO_STRUCT
-    return _struct(names, [(field, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for field in _fields(names)])
-
-
-def _fields(names: tuple[str, ...]) -> list[str]:
-    return [f"f{index}" for index in range(len(names))]
-
-
-def _struct(names: tuple[str, ...], fields: list[Any]) -> ExactStruct:
-    rename = dict(zip(_fields(names), names, strict=True))
+    rename = {f"f{index}": name for index, name in enumerate(names)}
+    kind: tuple[Any, ...] = (msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) if partial else (msgspec.Raw,)
+    fields = [(field, *kind) for field in rename]
     struct = msgspec.defstruct("Exact", fields, rename=rename, forbid_unknown_fields=True, gc=False)
     return ExactStruct(msgspec.json.Decoder(struct).decode, {name: field for field, name in rename.items()})

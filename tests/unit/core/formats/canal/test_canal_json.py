@@ -193,6 +193,20 @@ def test_an_update_of_a_table_without_key_names_what_it_changed() -> None:
     assert images(change)[0] == {"c": "1.10"}
 
 
+@pytest.mark.parametrize("kind", ["INSERT", "UPDATE", "DELETE"])
+@pytest.mark.parametrize("entry", [5, "x", []])
+def test_an_entry_of_old_that_is_no_object_is_an_error(kind: str, entry: object) -> None:
+    (change,) = changes(rows(kind, [{"id": "1"}], old=[entry]))
+    assert (change["kind"], change["error_code"]) == ("error", "record.malformed")
+
+
+def test_an_update_without_an_object_in_old_is_an_error() -> None:
+    (change,) = changes(rows("UPDATE", [{"id": "1"}], old=[None]))
+    assert (change["kind"], change["error_code"]) == ("error", "record.malformed")
+    (change,) = changes(rows("INSERT", [{"id": "1"}], old=[None]))
+    assert change["kind"] == "row"
+
+
 def test_names_of_changed_columns_are_written_in_one_way() -> None:
     written = b'"old": [ { "\\u0069d" : "1" } ]'
     value = json.dumps(rows("UPDATE", [{"id": "2"}], old=[{"id": "1"}])).encode()
