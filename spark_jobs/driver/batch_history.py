@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from spark_jobs.driver.generations import Generations
 from spark_jobs.lake.folded_batches import FoldedBatches, folded_meanwhile, folded_range, folded_through, read_folded
 from spark_jobs.lake.layout import batch_document
-from spark_jobs.lake.manifest import Manifest, RowGroup
+from spark_jobs.lake.manifest import Manifest, RowGroup, Unreadable
 from spark_jobs.lake.row_groups import read_groups
 from spark_jobs.lake.storage import Storage
 from spark_jobs.lake.stored_result import StoredResult
@@ -57,6 +57,22 @@ class History:
     def settled(self) -> list[dict[str, Any]]:
         """Return documents of the quarantined records that operators settled (``Settled``)."""
         return list(self.result(self.earlier[-1]).settled) if self.earlier else []
+
+    def unreadable(self) -> list[Unreadable]:
+        """Return the undecodable records that the batches so far have, as far as no operator had settled them."""
+        if not self.earlier:
+            return []
+        noted = self.result(self.earlier[-1]).unreadable
+        if noted is not None:
+            return [Unreadable(**one) for one in noted]
+        # an earlier release let go on what names no table
+        return [item for seq in self.earlier for item in self._unreadable_of(seq) if item.table]
+
+    def _unreadable_of(self, seq: int) -> list[Unreadable]:
+        try:
+            return [replace(item, seq=seq) for item in self.manifest(seq).unreadable]
+        except SinkError:
+            return []  # tables that need it are parked for that
 
     def asked(self) -> list[AskedChange]:
         """Return the schema changes that the policy of a table asked about, with what was decided."""

@@ -3,48 +3,88 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 from airflow_provider_cdc.core.config import TableRules
-from airflow_provider_cdc.core.documents import JobDocument, TableState
+from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import TableName
-from airflow_provider_cdc.core.timeline.timeline import TableTimeline, Timeline
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
 from spark_jobs.driver.batch_history import History
+from spark_jobs.driver.record_owners import RecordOwners
 from spark_jobs.lake.manifest import Manifest, Settled, Unreadable
+
+EXCEEDED = "land.quarantine_exceeded"
+_WAYS_OUT = (
+    "correct source.format or its options if they are wrong and run again; replay or discard records with "
+    "`airflow-cdc quarantine PIPELINE.yaml`"
+)
 
 
 class Quarantine:
-    """Finds the tables that have more unreadable records in one batch than they may leave out.
+    """Finds the tables of which more undecodable records wait for a decision than they may leave out.
 
-    A table stands before such a batch until its limit allows the records or an operator settles them: later batches
-    look at it again.
+    All batches count: a table stands until its limit allows the records or an operator settles them.
 
     :ivar settled: all records that operators settled, in this batch or before.
+    :ivar waiting: undecodable records, of this batch and all before, that no operator settled.
     """
 
     def __init__(
-        self, job: JobDocument, rules: TableRules, now: Timeline, manifest: Manifest, history: History
+        self,
+        job: JobDocument,
+        rules: TableRules,
+        now: Timeline,
+        changes: Sequence[SchemaChange],
+        manifest: Manifest,
+        history: History,
     ) -> None:
-        self._job, self._rules, self._now = job, rules, now
-        self._manifest, self._history = manifest, history
-        self.settled = [*(Settled(**one) for one in history.settled()), *manifest.settled]
+        """Find whose the records are.
 
-    def exceeded(self, timeline: TableTimeline, state: TableState | None) -> str | None:
-        """Return why a table cannot go on, None where it can."""
-        names = {name for _, name in timeline.names if name is not None}
-        if state is not None and state.version is not None:
-            batches = [seq for seq in self._history.earlier if seq > state.applied_seq]
-        else:
-            batches = self._history.since(timeline.versions[0].position)
-        return self._reason(timeline.last_name, names, batches)
-
-    def exceeded_by_name(self, name: TableName, first_seq: int) -> str | None:
-        """Return the same for a table that nobody is known to have created.
-
-        :param first_seq: batch that named it first.
+        :param changes: all that the timeline is built from.
         """
-        return self._reason(name, {name}, [seq for seq in self._history.earlier if seq >= first_seq])
+        self._job, self._rules, self._manifest = job, rules, manifest
+        self.settled = [*(Settled(**one) for one in history.settled()), *manifest.settled]
+        self.waiting = without_settled([*history.unreadable(), *read_now(manifest)], self.settled)
+        self._owners = RecordOwners(now, changes)
+        self._of_table: dict[str, list[Unreadable]] = {}
+        self._of_name: dict[TableName, list[Unreadable]] = {}
+        for item in self.waiting:
+            if not item.table:
+                continue
+            name = TableName(item.database, item.table)
+            owners = self._owners.of(name, item)
+            for table_id in owners:
+                self._of_table.setdefault(table_id, []).append(item)
+            if not owners:
+                self._of_name.setdefault(name, []).append(item)
+
+    def demand_known(self) -> None:
+        """Refuse a batch while more records wait whose table is unknown than may: each may be of any table.
+
+        :raises DataError: ``land.quarantine_exceeded``.
+        """
+        items = [item for item in self.waiting if not item.table]
+        count, limit = sum(item.count for item in items), self._job.policy.quarantine_limit
+        if count > limit:
+            raise DataError(
+                "land.quarantine_exceeded",
+                f"{count} records of an unknown table could not be decoded "
+                f"({items[0].error_code}: {items[0].error}), policy.quarantine_limit is {limit}",
+                where=_where(items[0]),
+                hint=f"{_WAYS_OUT}; or raise the limit; nothing was applied",
+            )
+
+    def exceeded(self, timeline: TableTimeline) -> DataError | None:
+        """Return why a table cannot go on, None where it can."""
+        return self._error(timeline.last_name, self._of_table.get(timeline.table_id, []))
+
+    def exceeded_by_name(self, name: TableName) -> DataError | None:
+        """Return the same for a name that no table is known to have had when its records were read."""
+        return self._error(name, self._of_name.get(name, []))
 
     def settles(self, timeline: TableTimeline) -> bool:
         """Return whether operators settle records of a table in this batch: it may go on then."""
@@ -52,30 +92,56 @@ class Quarantine:
         return any(TableName(one.database, one.table) in names for one in self._manifest.settled)
 
     def unowned(self) -> Iterator[TableName]:
-        """Yield the names among this batch's unreadable records that no table has ever had."""
-        for item in self._manifest.unreadable:
-            name = TableName(item.database, item.table)
-            if item.table and name not in self._now.names:
-                yield name
+        """Yield the names of undecodable records that no table had when they were read."""
+        yield from self._of_name
 
-    def _reason(self, name: TableName, names: set[TableName], batches: Sequence[int]) -> str | None:
+    def _error(self, name: TableName, items: Sequence[Unreadable]) -> DataError | None:
+        count = sum(item.count for item in items)
         limit = self._rules.policy(name, self._job.policy).quarantine_limit
-        for manifest in [*map(self._history.manifest, batches), self._manifest]:
-            unreadable = [item for item in manifest.unreadable if TableName(item.database, item.table) in names]
-            count = sum(item.count for item in unreadable) - sum(
-                one.kind == "record" and one.of == manifest.seq and TableName(one.database, one.table) in names
-                for one in self.settled
-            )
-            if count > limit:
-                return str(_error(name, unreadable[0], count, limit))
-        return None
+        if count <= limit:
+            return None
+        return DataError(
+            "land.quarantine_exceeded",
+            f"{count} records of the table could not be decoded ({items[0].error_code}: {items[0].error}), "
+            f"its quarantine_limit is {limit}",
+            where=_where(items[0]),
+            hint=f"{_WAYS_OUT}; or let the table go on without them: tables.{name}.quarantine_limit",
+        )
 
 
-def _error(name: TableName, first: Unreadable, count: int, limit: int) -> DataError:
-    return DataError(
-        "land.quarantine_exceeded",
-        f"{count} records of the table could not be decoded ({first.error_code}: {first.error}), "
-        f"its quarantine_limit is {limit}",
-        where={"topic": first.topic, "partition": first.partition, "offset": first.offset},
-        hint=f"see the record; tables.{name}.quarantine_limit lets the table go on without it",
-    )
+def read_now(manifest: Manifest) -> list[Unreadable]:
+    """Return the undecodable records of a batch, each with what the batch's statements show of its place."""
+    # in formats without positions the statements themselves have Kafka's time
+    timed = [one for one in (*manifest.statements, *manifest.schema_changes) if one.get("sent") is not None]
+    sent = [(one["sent"], one["position"]) for one in timed if one["position"] is not None]
+    return [replace(item, seq=manifest.seq, between=_between(item, sent)) for item in manifest.unreadable]
+
+
+def _between(item: Unreadable, statements: Sequence[tuple[int, str]]) -> list[str]:
+    """Return the positions of the statements that were sent last before and first after some records.
+
+    :param statements: Kafka's time and position of each.
+    """
+    if not item.sent:
+        return []
+    first, last = item.sent
+    before = max((position for time, position in statements if time < first), default="")
+    return [before, min((position for time, position in statements if time > last), default="~")]
+
+
+def without_settled(items: Sequence[Unreadable], settled: Sequence[Settled]) -> list[Unreadable]:
+    """Return undecodable records without those that operators settled, maybe several times."""
+    # a record may have several errors, all of which a decision settles
+    times = Counter((one.of, one.counted_with, one.record, one.seq) for one in settled if one.kind == "record")
+    errors: dict[tuple[Any, ...], int] = {}
+    for (*record, _), count in times.items():
+        errors[tuple(record)] = max(count, errors.get(tuple(record), 0))
+    counts: Counter[tuple[Any, ...]] = Counter()
+    for (of, mark, _), count in errors.items():
+        counts[of, mark] += count
+    left = [replace(item, count=item.count - counts[item.seq, item.counted_with]) for item in items]
+    return [item for item in left if item.count > 0]
+
+
+def _where(item: Unreadable) -> dict[str, Any]:
+    return {"topic": item.topic, "partition": item.partition, "offset": item.offset}

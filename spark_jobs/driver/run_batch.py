@@ -12,12 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.core.documents import JobDocument, Result, TableLine, TableState, shallow_document
-from airflow_provider_cdc.core.errors import CdcError, DataError, Transient, UnavailableError
+from airflow_provider_cdc.core.errors import CdcError, Transient, UnavailableError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.model.status import ApplyStatus, ResultStatus, TableStatus
 from airflow_provider_cdc.core.plan.chunks import group_chunks
-from airflow_provider_cdc.core.timeline.asked_changes import AskedChange
 from spark_jobs.driver.approval import demand_approval, refuse_unclear
 from spark_jobs.driver.batch_history import History, history_of
 from spark_jobs.driver.generations import Generations, has_times
@@ -114,8 +113,7 @@ def _carry_out(
         log.replace_manifest(job, landed)
         say(f"replay: {landed.changes.get(REPLAYED, 0)} rows of the change log")
     clock["apply"] = time.monotonic()
-    _check_budget(job, landed)
-    result, unfit, asked = _apply(job, secrets, run, say, storage, landed, session, history)
+    result, unfit, planner = _apply(job, secrets, run, say, storage, landed, session, history)
     if job.scratch:
         result.row_changes = changes_by_table(storage, landed)
         result.unfit = [shallow_document(row) for row in unfit]
@@ -132,7 +130,8 @@ def _carry_out(
         generations.after(landed).document(),
         unfit,
         [*history.settled(), *(shallow_document(one) for one in landed.settled)],
-        [item.document() for item in asked],
+        [item.document() for item in planner.asked.every()],
+        [shallow_document(item) for item in planner.quarantine.waiting],
     )
     return log.write_result(job, stored).result
 
@@ -212,21 +211,6 @@ def _land_task(job: JobDocument, secrets: Secrets, chunks: Sequence[OffsetRange]
     return land_chunks(job, chunks, secrets)
 
 
-def _check_budget(job: JobDocument, landed: Manifest) -> None:
-    """Refuse a batch with too many records whose table is unknown; records of a known table concern that table only."""
-    limit = job.policy.quarantine_limit
-    for item in landed.unreadable:
-        count = item.count - sum(one.kind == "record" and one.of == job.seq and not one.table for one in landed.settled)
-        if not item.table and count > limit:
-            raise DataError(
-                "land.quarantine_exceeded",
-                f"{count} records of an unknown table could not be decoded "
-                f"({item.error_code}: {item.error}), policy.quarantine_limit is {limit}",
-                where={"topic": item.topic, "partition": item.partition, "offset": item.offset},
-                hint="check source.format and the topics, or raise the limit; nothing was applied",
-            )
-
-
 def _apply(
     job: JobDocument,
     secrets: Secrets,
@@ -236,12 +220,13 @@ def _apply(
     landed: Manifest,
     session: SparkSession | None,
     history: History,
-) -> tuple[Result, list[UnfitRow], list[AskedChange]]:
-    """Apply what was landed; return the result, the rows that do not fit their columns, and all changes asked about."""
+) -> tuple[Result, list[UnfitRow], ApplyPlanner]:
+    """Apply what was landed; return the result, the rows that do not fit their columns, and the planner."""
     read = [*history.deferred(), *landed.schema_changes, *landed.restated]
     fresh, later = due(job, read)
     seen, unclear = observed(job, landed)
     planner = ApplyPlanner(job, landed, fresh, seen, history, unclear, storage)
+    planner.quarantine.demand_known()
     plan = planner.plan()
     news = [change for change in planner.fresh if change.copy_of is None]
     say(f"apply: {len(plan.tasks)} tables, {len(news)} new schema changes")
@@ -284,7 +269,7 @@ def _apply(
         result.status = ResultStatus.PARKED
     # also those for which a table could not be rebuilt: an operator repairs them first
     unfit = [row for task in plan.tasks for row in _unfit(task, reports[task.table_id])]
-    return result, unfit, planner.asked.every()
+    return result, unfit, planner
 
 
 def _unfit(task: ApplyTask, report: ApplyReport) -> list[UnfitRow]:

@@ -30,7 +30,7 @@ from spark_jobs.driver.base_states import BaseStates, groups_by_name, snapshot_o
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.parent_tables import parents, rows_changed, waits_above
 from spark_jobs.driver.provided_files import ProvidedFiles
-from spark_jobs.driver.quarantine import Quarantine
+from spark_jobs.driver.quarantine import EXCEEDED, Quarantine
 from spark_jobs.driver.refused_changes import demand_allowed, demand_created
 from spark_jobs.driver.unsettled import may_go_on, set_aside, waiting
 from spark_jobs.lake.manifest import Manifest, RowGroup
@@ -123,7 +123,7 @@ class ApplyPlanner:
         self._history = history
         announced = job.schema_topic is not None
         self._starts = BaseStates(self._was, self.now, job.seq, self._by_name, history, announced)
-        self._quarantine = Quarantine(job, self._rules, self.now, manifest, history)
+        self.quarantine = Quarantine(job, self._rules, self.now, [*known, *self.fresh], manifest, history)
         self._unclear = unclear
 
     def plan(self) -> ApplyPlan:
@@ -180,10 +180,12 @@ class ApplyPlanner:
             if state.table != timeline.last_name.table or state.database != timeline.last_name.database:
                 self._drop(plan, timeline, state)  # a RENAME before the DROP came late
             return
-        aside = self._unclear.get(timeline.last_name) or self._quarantine.exceeded(timeline, state)
+        exceeded = self.quarantine.exceeded(timeline)
+        aside = self._unclear.get(timeline.last_name) or exceeded
         touched = bool(spans) or state is None or changed_at is not None or self._is_new(timeline, state)
         touched = touched or (self._checks_references(timeline) and self._starts.removes(timeline))
-        touched = touched or aside is not None or self._quarantine.settles(timeline) or self._rebuilds(timeline)
+        touched = touched or aside is not None or self.quarantine.settles(timeline) or self._rebuilds(timeline)
+        touched = touched or (state is not None and state.code == EXCEEDED)
         touched = touched or (timeline.dropped_at is None and bool(self._starts.applied_repeats(timeline, state)))
         behind = state is not None and state.applied_seq < self._job.seq and may_go_on(self._job, state)
         if not touched and not behind:
@@ -218,7 +220,7 @@ class ApplyPlanner:
             plan.settled.append(self._parked(timeline, state, state.reason, state.code))
             return
         if aside is not None:
-            plan.settled.append(self._parked(timeline, state, aside))
+            plan.settled.append(self._parked(timeline, state, str(aside), getattr(aside, "code", "")))
             return
         plan.tasks.append(self._task(timeline, state, spans, changed_at, begins, provided))
 
@@ -363,7 +365,7 @@ class ApplyPlanner:
             self._starts.parents(timeline, start) if self._checks_references(timeline) else [],
             0 if state is None else state.applied_seq,
             *start.snapshot,
-            self._quarantine.settled,
+            self.quarantine.settled,
             self._job.seq if begins is not None else 0 if known is None else known.rebuilt_seq,
             provided=start.provided,
         )
@@ -519,7 +521,7 @@ class ApplyPlanner:
     def _unowned(self, plan: ApplyPlan, doubtful: Collection[str]) -> None:
         """Find the names whose rows or unreadable records have no table, and settle those that found theirs."""
         waiting = {TableName(s.database, s.table): s for s in self.states.values() if is_waiting_name(s)}
-        for name in dict.fromkeys([*self._by_name, *waiting, *self._quarantine.unowned()]):
+        for name in dict.fromkeys([*self._by_name, *waiting, *self.quarantine.unowned()]):
             if unowned_id(name) in doubtful:
                 continue
             state = waiting.get(name)
@@ -528,7 +530,7 @@ class ApplyPlanner:
                 groups = [*self._starts.earlier_groups(name, state.rewind_to or ""), *groups]
             selected = self._is_selected(name)
             late = self._without_table(name, groups) if selected else []
-            reason = self._unreadable(name, state) if selected else None
+            reason = self._unreadable(name) if selected else None
             if late or reason is not None:
                 first = min((group.min_position for group in late), default=_NEWEST)
                 plan.unowned.append(Unowned(name, first, self._alike(name), reason))
@@ -545,12 +547,11 @@ class ApplyPlanner:
         table_id = unowned_id(name)
         return self.states.get(table_id) or TableState(table_id, *name, "", applied_seq=self._job.seq - 1)
 
-    def _unreadable(self, name: TableName, state: TableState | None) -> str | None:
+    def _unreadable(self, name: TableName) -> str | None:
         """Return why a name that no table has ever had is parked, None where it is not."""
-        if name in self.now.names:
-            return None
-        first_seq = self._job.seq if state is None else state.applied_seq + 1
-        return self._unclear.get(name) or self._quarantine.exceeded_by_name(name, first_seq)
+        unclear = self._unclear.get(name) if name not in self.now.names else None
+        error = self.quarantine.exceeded_by_name(name)
+        return unclear or (None if error is None else str(error))
 
     def _without_table(self, name: TableName, groups: list[RowGroup]) -> list[RowGroup]:
         """Return the groups that begin or, where positions are exact, end where no table has the name.

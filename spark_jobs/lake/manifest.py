@@ -46,9 +46,12 @@ class RowGroup:
 
 @dataclass(slots=True)
 class Unreadable:
-    """Records of one table that could not be decoded; without names those whose table is unknown.
+    """Records of one table that could not be decoded; without names those of a partition whose table is unknown.
 
-    :param count: how many there are; the other members are those of the first.
+    :param count: how many there are; names, place and error are those of the first.
+    :param seq: batch that has them; 0 in that batch's own manifest.
+    :param sent: Kafka's times of the first and the last one, in milliseconds; empty where that is not known.
+    :param between: positions that they stand between; empty in that manifest, and where nothing shows that.
     """
 
     database: str
@@ -59,6 +62,14 @@ class Unreadable:
     error_code: str
     error: str
     count: int = 1
+    seq: int = 0
+    sent: list[int] = field(default_factory=list)
+    between: list[str] = field(default_factory=list)
+
+    @property
+    def counted_with(self) -> tuple[Any, ...]:
+        """Return what records count together by."""
+        return _counted_with(self)
 
 
 @dataclass(slots=True)
@@ -92,6 +103,11 @@ class Settled:
         """Topic, partition and offset."""
         return self.topic, self.partition, self.offset
 
+    @property
+    def counted_with(self) -> tuple[Any, ...]:
+        """Return ``Unreadable.counted_with`` of the record."""
+        return _counted_with(self)
+
     def counts_no_more(self, file: str) -> bool:
         """Return whether what a file of the change log has of the record is replaced; a later batch may have another.
 
@@ -100,16 +116,29 @@ class Settled:
         return not self.rows_stay and batch_of(file) <= self.seq and file not in self.files
 
 
+def _counted_with(item: Unreadable | Settled) -> tuple[Any, ...]:
+    """Return the names of a record's table, or its partition where the table is unknown."""
+    return (item.database, item.table) if item.table else ("", "", item.topic, item.partition)
+
+
 def merged(first: Iterable[Unreadable], second: Iterable[Unreadable]) -> list[Unreadable]:
     """Return unreadable records by table; of each table the first one stays the first."""
-    by_table: dict[tuple[str, str], Unreadable] = {}
+    by_mark: dict[tuple[Any, ...], Unreadable] = {}
     for item in (*first, *second):
-        known = by_table.get((item.database, item.table))
+        known = by_mark.get(item.counted_with)
         if known is None:
-            by_table[item.database, item.table] = replace(item)
-        else:
-            known.count += item.count
-    return list(by_table.values())
+            by_mark[item.counted_with] = replace(item)
+            continue
+        if (item.topic, item.partition) == (known.topic, known.partition):
+            known.offset = min(known.offset, item.offset)
+        known.count += item.count
+        known.sent = _span(known.sent, item.sent)
+    return list(by_mark.values())
+
+
+def _span(one: list[int], other: list[int]) -> list[int]:
+    """Return the first and the last of two spans; empty where one is not known."""
+    return [min(one[0], other[0]), max(one[1], other[1])] if one and other else []
 
 
 @dataclass(slots=True)

@@ -40,6 +40,8 @@ class StoredResult:
     :param unfit: rows of this batch that do not fit their columns.
     :param settled: documents of the quarantined records that this batch and all before settled (``Settled``).
     :param asked: documents of the schema changes that this batch and all before asked about (``AskedChange``).
+    :param unreadable: documents of the undecodable records of this batch and all before that no operator settled
+        (``Unreadable``); None where an earlier release did not note them.
     """
 
     result: Result
@@ -50,6 +52,7 @@ class StoredResult:
     unfit: list[UnfitRow] = field(default_factory=list)
     settled: list[dict[str, Any]] = field(default_factory=list)
     asked: list[dict[str, Any]] = field(default_factory=list)
+    unreadable: list[dict[str, Any]] | None = None
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -64,4 +67,4 @@ class StoredResult:
         return StoredResult(Result.from_document(data), unfit=unfit, **own)
 
 
-_ONLY_THE_LAKE = ("newest_source_time", "max_position", "clocks", "source_log", "settled", "asked")
+_ONLY_THE_LAKE = ("newest_source_time", "max_position", "clocks", "source_log", "settled", "asked", "unreadable")

@@ -64,10 +64,13 @@ class Stretches:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Take the changes of some records of any partitions, each partition's in offset order."""
+        whole = batch
         batch = batch.select(["kind", *RECORD_COLUMNS])  # the filters below would copy the images
         if "schema" in batch.column("kind").dictionary.to_pylist():
             is_ddl = pc.equal(batch.column("kind").cast(pa.string()), "schema")
-            self.statements += record_documents(pa.Table.from_batches([batch.filter(is_ddl)]).select(RECORD_COLUMNS))
+            documents = record_documents(pa.Table.from_batches([batch.filter(is_ddl)]).select(RECORD_COLUMNS))
+            times = whole.column("kafka_time").filter(is_ddl).cast(pa.int64()).to_pylist()
+            self.statements += [{**one, "sent": time} for one, time in zip(documents, times, strict=True)]
             # a statement that a snapshot writes may stand at the position of an old offset (recovery)
             described = pc.and_(is_ddl, pc.equal(batch.column("op").cast(pa.string()), "snapshot").fill_null(False))
             batch = batch.filter(pc.invert(described))

@@ -257,8 +257,13 @@ def _note_errors(bad: pa.RecordBatch, report: LandReport) -> None:
     names = ["topic", "partition", "offset", "database", "table", "error_code", "error"]
     errors = bad.select(names).to_pylist()
     report.errors += errors[: max(0, _REPORTED_ERRORS - len(report.errors))]
+    times = bad.column("kafka_time").cast(pa.int64()).to_pylist()
     firsts = (
-        Unreadable(**{**item, "database": item["database"] or "", "table": item["table"] or ""}) for item in errors
+        Unreadable(
+            **{**item, "database": item["database"] or "", "table": item["table"] or ""},
+            sent=[] if time is None else [time, time],
+        )
+        for item, time in zip(errors, times, strict=True)
     )
     report.unreadable = merged(report.unreadable, firsts)
 

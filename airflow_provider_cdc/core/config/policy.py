@@ -59,8 +59,8 @@ class RunPolicy:
     :param reader: who reads Kafka: ``task`` (librdkafka), ``spark`` (Spark's source), ``auto``.
     :param writer: who writes tables: ``task`` (delta-rs), ``spark`` (MERGE), ``auto``: by the bytes that a
         merge touches.
-    :param quarantine_limit: records of one table that a batch may quarantine before the table is parked; the same
-        limit holds for its rows that do not fit, and for records of an unknown table, beyond which the batch fails.
+    :param quarantine_limit: undecodable records of one table that may wait before the table is parked; the same limit
+        holds for its rows that do not fit, and for records of an unknown table, beyond which a batch fails.
     :param on_add_column: ``apply``, ``fail`` the batch, or ``ask``; the same are ``on_create_table``,
         ``on_key_change``, ``on_rename_table``, ``on_widen_column`` (a type with all values of the old one) and
         ``on_convert_column`` (any other type, or NOT NULL).
