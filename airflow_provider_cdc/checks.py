@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, UnavailableError
+from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.source_sample import (
@@ -92,7 +93,8 @@ class CheckedTables:
         from deltalake.exceptions import DeltaError
 
         try:
-            yield DeltaTable(state.location, version=state.version, storage_options=self._storage)
+            location = located(self.pipeline.sink.root, state.location)
+            yield DeltaTable(location, version=state.version, storage_options=self._storage)
         except (DeltaError, OSError) as error:
             where = {"table": _name(state), "version": state.version}
             raise UnavailableError(

@@ -64,7 +64,7 @@ class JobMaker:
             pipeline=pipeline.name,
             seq=batch.seq,
             created_at=batch.planned_at.isoformat(),
-            sink_root=pipeline.sink.root.rstrip("/"),
+            sink_root=pipeline.sink.root,
             format=pipeline.source.format,
             format_options=portable_options(pipeline.source.format, pipeline.source.options),
             schema_topic=pipeline.source.schema_topic,
@@ -112,7 +112,7 @@ class JobMaker:
 
     def _spark_reaches_sink(self) -> bool:
         """Return whether Spark can write the tables as far as the settings show: of S3 it has to be taught."""
-        if not self.pipeline.sink.root.startswith(("s3://", "s3a://")):
+        if not self.pipeline.sink.root.startswith("s3://"):
             return True
         conf = self.pipeline.spark.conf
         jars = " ".join(str(conf.get(key, "")) for key in ("spark.jars", "spark.jars.packages"))

@@ -343,8 +343,8 @@ class _Run:
         Each holder of a lease has its own: another ledger's host, or one that continued after a halt, may work on the
         same batch number.
         """
-        root = self._pipeline.sink.root.removeprefix("file://")
-        if "://" in root:
+        root = self._pipeline.sink.root
+        if not root.startswith("/"):
             with tempfile.TemporaryDirectory(prefix="airflow-cdc-job-") as folder:
                 yield Path(folder)
             return

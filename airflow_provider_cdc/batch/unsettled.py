@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from airflow_provider_cdc.batch.result import empty_result, table_states
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.ledger import Lease, Ledger
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.hooks.connections import storage_options
@@ -62,11 +63,12 @@ class Unsettled:
             return True
         if not state.code.startswith(_OF_THE_SINK):
             return False
-        version = self._present_version(state.location)
+        location = located(self._pipeline.sink.root, state.location)
+        version = self._present_version(location)
         if version is None and state.code == "sink.not_ours":
-            return _is_empty(state.location)
+            return _is_empty(location)
         if state.code == "sink.file_missing" and version == state.seen_version:
-            return version is not None and self._has_all_files(state.location)
+            return version is not None and self._has_all_files(location)
         return bool(version != state.seen_version)
 
     def _present_version(self, location: str) -> int | None:
@@ -104,5 +106,5 @@ class Unsettled:
 
 def _is_empty(location: str) -> bool:
     """Return whether a local location is empty; in an object store only a batch can find out."""
-    folder = Path(location.removeprefix("file://"))
-    return "://" not in str(folder) and not (folder.is_dir() and any(folder.iterdir()))
+    folder = Path(location)
+    return folder.is_absolute() and not (folder.is_dir() and any(folder.iterdir()))

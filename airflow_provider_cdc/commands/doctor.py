@@ -204,8 +204,8 @@ def _sink(pipeline: CdcPipeline) -> str:
     from airflow_provider_cdc.hooks.connections import storage_options
 
     options = storage_options(pipeline.sink.storage_connection)
-    root = pipeline.sink.root.removeprefix("file://")
-    if "://" in root:
+    root = pipeline.sink.root
+    if not root.startswith("/"):
         from deltalake import DeltaTable
 
         try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_cdc.commands.output import DONE, guarded, print_json, print_table
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.table_locations import owners_of_locations, precedence
 
@@ -34,7 +35,7 @@ def tables(args: Namespace) -> int:
         opened = Ledger(ledger_url(pipeline.ledger))
         if args.history:
             return _show_history(table_history(pipeline, opened), as_json=args.json)
-        documents = table_documents(table_states(opened, pipeline.name).values())
+        documents = table_documents(table_states(opened, pipeline.name).values(), pipeline.sink.root)
         stale = stale_rows(pipeline, opened)
         for document in documents:
             document["stale_rows"] = stale.get(f"{document['database']}.{document['table']}", 0)
@@ -152,8 +153,11 @@ def _print_formats(documents: list[dict[str, Any]]) -> None:
         print_table(("format", "option", "meaning"), options)
 
 
-def table_documents(states: Iterable[TableState]) -> list[dict[str, Any]]:
-    """Return one document for each table name: that of the table which has the name now."""
+def table_documents(states: Iterable[TableState], root: str = "") -> list[dict[str, Any]]:
+    """Return one document for each table name: that of the table which has the name now.
+
+    :param root: of the lake; without it locations are places below the root.
+    """
     states = list(states)
     newest: dict[tuple[str, str], TableState] = {}
     for state in states:
@@ -162,16 +166,20 @@ def table_documents(states: Iterable[TableState]) -> list[dict[str, Any]]:
             newest[name] = state
     owners = owners_of_locations(states)
     current = [newest[name] for name in sorted(newest)]
-    return [_document(state, owners.get(state.location, state.table_id) == state.table_id) for state in current]
+    documents = []
+    for state in current:
+        owns = owners.get(state.location, state.table_id) == state.table_id
+        documents.append(_document(state, located(root, state.location) if root else state.location, owns))
+    return documents
 
 
-def _document(state: TableState, owns_location: bool) -> dict[str, Any]:
+def _document(state: TableState, location: str, owns_location: bool) -> dict[str, Any]:
     return {
         "database": state.database,
         "table": state.table,
         "state": state.state,
         "reason": state.reason,
-        "location": state.location if owns_location else None,
+        "location": location if owns_location else None,
         "version": state.version if owns_location else None,
         "position": state.applied_position or None,
         "source_time": _time(state.source_time),

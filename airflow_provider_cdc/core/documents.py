@@ -19,6 +19,7 @@ from airflow_provider_cdc.core.errors import (
     Transient,
     UnavailableError,
 )
+from airflow_provider_cdc.core.lake.roots import canonical_root, located, named_roots, place_of
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.model.status import ApplyStatus, ResultStatus, TableStatus
 
@@ -36,7 +37,7 @@ _CASCADED_ABOVE_BEFORE_CODES = f"needs rebuild: [{CASCADED_ABOVE}]"
 class TableState:
     """State of one table after a batch.
 
-    :param location: location of its rows.
+    :param location: place of its rows below the root of the lake, empty where it has none.
     :param version: the table's own version after our last commit, None before the first.
     :param applied_seq: newest batch whose changes the rows hold.
     :param applied_position: newest source position among them, empty before the first row.
@@ -91,6 +92,9 @@ class TableState:
     def from_document(data: Mapping[str, Any]) -> TableState:
         """Rebuild from :meth:`document`, also of earlier versions, which lack members."""
         state = TableState(**{**data, "state": TableStatus(data.get("state", TableStatus.OK))})
+        state.location = place_of(state.location)
+        if state.provided is not None and "location" in state.provided:
+            state.provided = {**state.provided, "location": place_of(state.provided["location"])}
         if state.reason.startswith(_CASCADED_ABOVE_BEFORE_CODES):
             state.code = CASCADED_ABOVE
         elif not state.code and state.reason.startswith(_CASCADED_BEFORE_CODES):
@@ -310,6 +314,7 @@ class ExpiredLog:
 class JobDocument:
     """Everything a batch needs but secrets.
 
+    :param sink_root: the root of the lake, in its canonical spelling.
     :param chunks: what land reads; its tasks may read pieces of them (``tasks.land.chunks_of``).
     :param earlier: numbers of the batches committed before, ascending.
     :param kafka: librdkafka configuration without secrets.
@@ -340,6 +345,7 @@ class JobDocument:
     :param scratch: local folder that takes all that the job writes: it only shows what the batch would do.
     :param maintenance: the job only maintains the tables in ``states``.
     :param look: the job only reads the quarantine of the batches ``earlier``.
+    :param named_roots: roots that table states of earlier releases name; now they name places below the root.
     """
 
     pipeline: str
@@ -379,12 +385,20 @@ class JobDocument:
     look: Look | None = None
     maintenance: Maintenance | None = None
     scratch: str = ""
+    named_roots: list[str] = field(default_factory=list)
     version: int = DOCUMENT_VERSION
+
+    def __post_init__(self) -> None:
+        self.sink_root = canonical_root(self.sink_root)
 
     @property
     def on_s3(self) -> bool:
         """True when the tables are on S3."""
-        return self.sink_root.startswith(("s3://", "s3a://"))
+        return self.sink_root.startswith("s3://")
+
+    def at(self, place: str) -> str:
+        """Return where a place of the lake lies, empty for no place."""
+        return located(self.sink_root, place)
 
     def for_tasks(self) -> JobDocument:
         """Return the job as tasks get it: what only the driver reads grows with the tables and batches there are."""
@@ -418,6 +432,7 @@ class JobDocument:
             "policy": RunPolicy(**data["policy"]),
             "tables": TableRules.from_document(data["tables"]),
             "states": [TableState.from_document(state) for state in data["states"]],
+            "named_roots": sorted({*data.get("named_roots", ()), *named_roots(data["states"])}),
             "replay": Replay(**data["replay"]) if data.get("replay") is not None else None,
             "rebuild": Rebuild.from_document(data["rebuild"]) if data.get("rebuild") is not None else None,
             "decision": Decision.from_document(data["decision"]) if data.get("decision") is not None else None,

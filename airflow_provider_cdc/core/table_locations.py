@@ -16,6 +16,6 @@ def precedence(state: TableState) -> tuple[bool, bool, str, int]:
 
 
 def owners_of_locations(states: Iterable[TableState]) -> dict[str, str]:
-    """Map each location to the id of the table that has it now; a dropped table has none."""
+    """Map each location, as states name it, to the id of the table that has it now; a dropped table has none."""
     living = (state for state in states if state.state != TableStatus.DROPPED)
     return {state.location: state.table_id for state in sorted(living, key=precedence)}

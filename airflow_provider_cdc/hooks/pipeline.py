@@ -10,6 +10,7 @@ from airflow.sdk import BaseHook
 
 from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant, as_pipeline
 from airflow_provider_cdc.core.errors import DataError, KnownValuesError, SinkError
+from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.model.status import TableStatus
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ class CdcHook(BaseHook):
 
         options = storage_options(self.pipeline.sink.storage_connection)
         try:
-            delta = DeltaTable(state.location, version=state.version, storage_options=options)
+            location = located(self.pipeline.sink.root, state.location)
+            delta = DeltaTable(location, version=state.version, storage_options=options)
             return delta.to_pyarrow_table(columns=columns)
         except (DeltaError, OSError, pa.ArrowInvalid) as error:
             text = f"version {state.version} of the table cannot be read ({type(error).__name__})"

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from airflow_provider_cdc.batch.result import BatchResult, newest_by_name, table_states
 from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.ledger.records import time_text
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import TableStatus
@@ -131,7 +132,7 @@ def _output(
     }
     lifecycle = "DROP" if _dropped(state) else "CREATE" if state.version == 0 else ""
     return TableOutput(
-        location_name(state.location),
+        location_name(located(pipeline.sink.root, state.location)),
         (f"cdc://{pipeline.name}", f"{state.database}.{state.table}"),
         state.version,
         rows,
@@ -234,15 +235,20 @@ def _column_fields(sources: Mapping[str, Sequence[tuple[Name, str]]]) -> dict[st
     }
 
 
-def checks_lineage(states: Sequence[TableState], results: Sequence[CheckResult]) -> OperatorLineage[Any, Any]:
-    """Return the tables that were checked, each with what was demanded of it, in the classes of the provider."""
+def checks_lineage(
+    states: Sequence[TableState], results: Sequence[CheckResult], root: str
+) -> OperatorLineage[Any, Any]:
+    """Return the tables that were checked, each with what was demanded of it, in the classes of the provider.
+
+    :param root: of the lake.
+    """
     from airflow.providers.openlineage.extractors import OperatorLineage
     from openlineage.client.generated.base import InputDataset
 
     return OperatorLineage(
         inputs=[
             InputDataset(
-                *location_name(state.location),
+                *location_name(located(root, state.location)),
                 inputFacets={"dataQualityAssertions": _assertions(f"{state.database}.{state.table}", results)},
             )
             for state in states

@@ -56,7 +56,7 @@ class CdcCheckOperator(PipelineOperator):
         self.tables = tables
         self.source_conn_id = source_conn_id
         self.on_failure = on_failure
-        self._done: tuple[Sequence[TableState], Sequence[CheckResult]] = ((), ())
+        self._done: tuple[Sequence[TableState], Sequence[CheckResult], str] = ((), (), "")
 
     def execute(self, context: Context) -> list[dict[str, Any]]:
         """Run the checks and return their results."""
@@ -65,7 +65,7 @@ class CdcCheckOperator(PipelineOperator):
                 raise ConfigurationError([f"on_failure: {self.on_failure!r} is neither fail nor warn"])
             checked = self._checked(self.configured(context))
             results = [check.run(checked) for check in self.checks]
-        self._done = checked.states, results
+        self._done = checked.states, results, checked.pipeline.sink.root
         failed = [result for result in results if not result.passed]
         for result in results:
             write = self.log.info if result.passed else self.log.warning

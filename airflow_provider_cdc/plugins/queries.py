@@ -11,9 +11,10 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Select, case, func, select
+from sqlalchemy import Connection, Select, case, func, or_, select
 
 from airflow_provider_cdc.core.documents import TableState
+from airflow_provider_cdc.core.lake.roots import place_of
 from airflow_provider_cdc.core.ledger import Batch, schema
 from airflow_provider_cdc.core.ledger.owner import TASK_COLUMNS
 from airflow_provider_cdc.core.ledger.records import time_text
@@ -390,12 +391,12 @@ def tables(
 
 def _owners(connection: Connection, pipeline: str, documents: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return which tables have the locations that unsettled tables name: after a rename another table may."""
-    named = {document["location"] for document in documents if document["state"] in _UNSETTLED}
-    if not named:
+    places = {place_of(document["location"]) for document in documents if document["state"] in _UNSETTLED}
+    if not places:
         return {}
-    query = select(_tables.document).where(
-        _tables.pipeline == pipeline, _tables.document["location"].as_string().in_(sorted(named))
-    )
+    location = _tables.document["location"].as_string()  # states of earlier releases have the root before the place
+    named = or_(*(location.endswith(place, autoescape=True) for place in sorted(places)))
+    query = select(_tables.document).where(_tables.pipeline == pipeline, named)
     return owners_of_locations(TableState.from_document(document) for document in connection.execute(query).scalars())
 
 
@@ -416,7 +417,7 @@ def _table(row: Any, owners: Mapping[str, str]) -> Document:
     :param owners: location -> id of the table that has it, where another than the table itself may.
     """
     shown = {"id": row.table_id, "changed_seq": row.seq, **_table_state(row.document)}
-    if owners.get(row.document["location"], row.table_id) != row.table_id:
+    if owners.get(place_of(row.document["location"]), row.table_id) != row.table_id:
         shown |= {"location": None, "version": None}
     return shown
 
@@ -430,7 +431,7 @@ def _table_state(document: Mapping[str, Any]) -> Document:
         "state": str(table.state),
         "reason": printable(table.reason),
         "code": printable(table.code),
-        "location": printable(table.location),
+        "location": printable(document["location"]),
         "waiting_since": table.waiting_since,
         "applied_position": printable(table.applied_position),
         "version": table.version,

@@ -170,7 +170,7 @@ def apply_in_buckets(
     reports = run(partial(_commit, slim, secrets), [(table.task, table.reports, table.cleared) for table in going_on])
     for table in tables:
         if table.report is not None:
-            discard_rows(table.task.location, storage.options, table.reports)
+            discard_rows(job.at(table.task.location), storage.options, table.reports)
     for table, report in zip(going_on, reports, strict=True):
         table.report = report  # from here on the files stay: a commit that seems to fail may have gone through
     for table in tables:

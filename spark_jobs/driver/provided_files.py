@@ -119,7 +119,7 @@ class ProvidedFiles:
         return positions.last_before()
 
     def _copied(self, schema: TableSchema, before: int, known: TableState | None) -> str:
-        """Copy the rows, once they are checked, into a folder of their own; return its location.
+        """Copy the rows, once they are checked, into a folder of their own; return its place in the lake.
 
         :param before: newest batch of which the log's changes are not needed: the number of the copy's commit.
         """
@@ -129,10 +129,10 @@ class ProvidedFiles:
         folder = provided_folder(job.pipeline, table_id)
         stays = {"" if known is None or known.provided is None else known.provided["location"]}
         for old in self.storage.folders(folder):
-            if f"{self.storage.root}/{folder}/{old}" not in stays:
+            if f"{folder}/{old}" not in stays:
                 self.storage.delete_folder(f"{folder}/{old}")  # no rewind goes to a state before a rebuild
-        copy = uuid.uuid4().hex
-        location = DeltaLocation(f"{self.storage.root}/{folder}/{copy}", self.storage.options)
+        copy = f"{folder}/{uuid.uuid4().hex}"
+        location = DeltaLocation(job.at(copy), self.storage.options)
         files = location.new_files(target)
         try:
             for piece in self._fitting(schema, target):
@@ -142,11 +142,11 @@ class ProvidedFiles:
                 added = files.close()
         except BaseException:
             files.discard()
-            self.storage.delete_folder(f"{folder}/{copy}")
+            self.storage.delete_folder(copy)
             raise
         commit = Commit(f"cdc/{job.pipeline}/{table_id}/0", before, {"path": self.path})
         location.commit_files(target, added, [], "error", commit)
-        return location.location
+        return copy
 
     def _fitting(self, schema: TableSchema, target: pa.Schema) -> Iterator[pa.Table]:
         """Yield the files' rows; in the end they are exactly a table of the schema.

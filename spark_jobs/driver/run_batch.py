@@ -289,7 +289,7 @@ def _emptied(job: JobDocument, left: TableState, storage: Storage, states: list[
         empty_location(job, left, storage.options)
         return states
     except Exception as error:
-        cdc_error = as_cdc_error(error, {"table": f"{left.database}.{left.table}", "location": left.location})
+        cdc_error = as_cdc_error(error, {"table": f"{left.database}.{left.table}", "location": job.at(left.location)})
         if isinstance(cdc_error, Transient):
             raise cdc_error from error
         reason = f"its former location cannot be emptied: {cdc_error}"
@@ -415,7 +415,7 @@ def _commit_staged(
         report = reports[task.table_id]
         try:
             writer.commit_staged(staged_folder(job.pipeline, job.seq, task.table_id))
-            report.version = DeltaLocation(task.location, storage.options).version
+            report.version = DeltaLocation(job.at(task.location), storage.options).version
         except Exception as error:
             report.fail(as_cdc_error(error, {"table": f"{task.database}.{task.table}"}))
 

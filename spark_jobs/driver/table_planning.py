@@ -34,7 +34,7 @@ from spark_jobs.driver.quarantine import EXCEEDED, Quarantine
 from spark_jobs.driver.refused_changes import demand_allowed, demand_created
 from spark_jobs.driver.unsettled import may_go_on, set_aside, waiting
 from spark_jobs.lake.manifest import Manifest, RowGroup
-from spark_jobs.lake.storage import Storage, table_location
+from spark_jobs.lake.storage import Storage, table_place
 from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.table_task import ApplyTask, Span
 
@@ -349,7 +349,7 @@ class ApplyPlanner:
         context: list[Span] = []
         if not start.begins_with_files:  # every change from theirs on is taken again
             late_from, context = self._starts.context(timeline, start.base, start.spans)
-        location = table_location(self._job.sink_root, name.database, name.table)
+        location = table_place(name.database, name.table)
         return ApplyTask(
             timeline.table_id,
             name.database,
@@ -444,9 +444,9 @@ class ApplyPlanner:
     def _dropped(self, timeline: TableTimeline, state: TableState | None) -> TableState:
         name = timeline.last_name
         state = state or TableState(
-            timeline.table_id, name.database, name.table, table_location(self._job.sink_root, name.database, name.table)
+            timeline.table_id, name.database, name.table, table_place(name.database, name.table)
         )
-        location = table_location(self._job.sink_root, name.database, name.table)
+        location = table_place(name.database, name.table)
         return replace(
             state,
             database=name.database,
@@ -470,7 +470,7 @@ class ApplyPlanner:
     def _not_applied(self, timeline: TableTimeline, state: TableState | None) -> TableState:
         """Return the state of a table that takes no part in the batch, under its present name."""
         name = timeline.last_name
-        location = table_location(self._job.sink_root, name.database, name.table)
+        location = table_place(name.database, name.table)
         state = state or TableState(timeline.table_id, name.database, name.table, location)
         back_to = self._starts.oldest_difference(timeline.table_id, state)
         return replace(state, database=name.database, table=name.table, rewind_to=back_to)
@@ -506,14 +506,14 @@ class ApplyPlanner:
         occupied = {state.location for state in self.states.values() if state.version is not None}
         for state in self.states.values():
             if state.state in (TableStatus.PARKED, TableStatus.WAITING) and state.location:
-                location = table_location(self._job.sink_root, state.database, state.table)
+                location = table_place(state.database, state.table)
                 if location not in occupied:
                     yield replace(state, location=location)
 
     def _live(self) -> set[str]:
         """Return the locations whose name a table has now."""
         return {
-            table_location(self._job.sink_root, name.database, name.table)
+            table_place(name.database, name.table)
             for timeline in self.now.tables.values()
             if (name := timeline.name) is not None and self._is_selected(name)
         }

@@ -25,6 +25,7 @@ from airflow_provider_cdc.core.lake.object_store import (
     put_object,
     read_object,
 )
+from airflow_provider_cdc.core.lake.roots import canonical_root, located
 
 if TYPE_CHECKING:
     from obstore.store import S3Store
@@ -58,9 +59,14 @@ def _escaped(character: str) -> str:
     return "".join(f"~{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
 
 
+def table_place(database: str, table: str) -> str:
+    """Return the place below the root of the table that has this name now."""
+    return f"{path_part(database)}/{path_part(table)}"
+
+
 def table_location(root: str, database: str, table: str) -> str:
     """Return where the table that has this name now lies."""
-    return f"{root.rstrip('/')}/{path_part(database)}/{path_part(table)}"
+    return located(root, table_place(database, table))
 
 
 class Storage:
@@ -71,17 +77,17 @@ class Storage:
     """
 
     def __init__(self, root: str, options: dict[str, str] | None = None) -> None:
-        self.root = root.rstrip("/")
+        self.root = canonical_root(root)
         self.options = dict(options or {})
-        if self.root.startswith(("s3://", "s3a://")):
+        self._is_s3 = self.root.startswith("s3://")
+        if self._is_s3:
             self._fs: fs.FileSystem = _s3(self.options)
             self._base = self.root.split("://", 1)[1]
-        elif "://" in self.root and not self.root.startswith("file://"):
+        elif not self.root.startswith("/"):
             self._fs, self._base = fs.FileSystem.from_uri(self.root)
         else:
-            self._fs, self._base = fs.LocalFileSystem(), self.root.removeprefix("file://")
+            self._fs, self._base = fs.LocalFileSystem(), self.root
         self._local = isinstance(self._fs, fs.LocalFileSystem)
-        self._is_s3 = self.root.startswith(("s3://", "s3a://"))
 
     @cached_property
     def _objects(self) -> S3Store:

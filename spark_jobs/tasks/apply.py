@@ -25,6 +25,7 @@ from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.core.faults import course, may_be_caught
 from airflow_provider_cdc.core.formats.registry import open_format
+from airflow_provider_cdc.core.lake.roots import place_of
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import ApplyStatus
 from airflow_provider_cdc.core.printable import printable
@@ -132,6 +133,7 @@ class TableApply:
         self._secrets, self._resolved_before = secrets, resolved
         self._options = {**job.storage, **secrets.get("storage", {})}
         self._storage = lake_of(job, secrets)
+        self._location = job.at(task.location)
         self._app = f"cdc/{job.pipeline}/{task.table_id}/0"
         self._policy = job.tables.policy(f"{task.database}.{task.table}", job.policy)
         self._types = TypeOptions.of(self._policy)
@@ -181,7 +183,7 @@ class TableApply:
         :raises SinkError: the location is not what the ledger remembers.
         """
         task = self.task
-        target = DeltaLocation(task.location, self._options)
+        target = DeltaLocation(self._location, self._options)
         self.seen_version = target.version
         done = target.applied(self._app)
         # what lies there is no reason not to rebuild it, unless it is this rebuild, or what came after
@@ -279,7 +281,7 @@ class TableApply:
         if not self._committing:
             return False
         try:
-            done = DeltaLocation(self.task.location, self._options).applied(self._app)
+            done = DeltaLocation(self._location, self._options).applied(self._app)
         except CdcError:
             return True
         return done is not None and done >= self.job.seq
@@ -291,7 +293,7 @@ class TableApply:
         :raises UnavailableError: a later batch is applied, so this one is carried out by somebody else.
         """
         task = self.task
-        where = {"table": f"{task.database}.{task.table}", "location": task.location, "seq": done}
+        where = {"table": f"{task.database}.{task.table}", "location": self._location, "seq": done}
         if done > self.job.seq:
             raise UnavailableError(
                 "apply.superseded",
@@ -320,13 +322,12 @@ class TableApply:
     def _guard(self, target: DeltaLocation) -> None:
         """Refuse a location that is not what the ledger remembers."""
         task = self.task
-        where = {"table": f"{task.database}.{task.table}", "location": task.location}
+        where = {"table": f"{task.database}.{task.table}", "location": self._location}
         if not target.exists:
             if task.expected is not None and not self._rebuilds:
                 raise SinkError("sink.missing", "the table is gone", where=where, hint=f"restore it, or {REBUILD}")
             # a process that dies while it makes a table leaves files without a log: they are ours if we began there
-            holds_files = self._storage.holds_files(task.location[len(self._storage.root) + 1 :])
-            if holds_files and self._storage.read_unfinished(self._begun) != {"location": task.location}:
+            if self._storage.holds_files(task.location) and not self._has_begun():
                 raise SinkError(
                     "sink.not_ours",
                     "the location holds files but no Delta table",
@@ -343,7 +344,7 @@ class TableApply:
                 raise self._not_ours(where)
             return
         other = target.foreign_commit(task.expected)
-        if other is not None and target.holds_same(DeltaLocation(task.location, self._options, task.expected)):
+        if other is not None and target.holds_same(DeltaLocation(self._location, self._options, task.expected)):
             other = None  # it was restored since
         if other is not None or (target.version or 0) < task.expected:
             raise SinkError(
@@ -418,6 +419,11 @@ class TableApply:
         action.commit.facts["state"] = self._state(committed=True).document()
         self._committing = True
         return self._writer.commit(target, action)
+
+    def _has_begun(self) -> bool:
+        """Return whether the pipeline began to make the table where it is to be."""
+        begun = self._storage.read_unfinished(self._begun)
+        return begun is not None and place_of(begun["location"]) == self.task.location
 
     def _note_begin(self) -> None:
         """Note that what lies at the table's location without a log is ours.
@@ -515,9 +521,9 @@ class TableApply:
         assert base is not None and base.version is not None
         gone = RewindNeeded("apply.version_gone", "the version to go back to is gone")
         try:
-            location = DeltaLocation(base.location, self._options)
+            location = DeltaLocation(self.job.at(base.location), self._options)
             if not location.is_only_maintained(base.version):
-                location = DeltaLocation(base.location, self._options, base.version)
+                location = DeltaLocation(location.location, self._options, base.version)
             done = location.applied(self._app)
             if done is None or done > base.applied_seq:
                 raise gone  # the location was made again since, for this table or another one

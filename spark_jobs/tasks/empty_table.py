@@ -11,7 +11,7 @@ from spark_jobs.sinks.delta.task_writer import TaskWriter
 
 def empty_location(job: JobDocument, left: TableState, options: dict[str, str]) -> None:
     """Empty the location; its older versions stay readable. Doing it again changes nothing."""
-    target = DeltaLocation(left.location, options)
+    target = DeltaLocation(job.at(left.location), options)
     app = f"cdc/{job.pipeline}/{left.table_id}/vacated"
     if target.exists and (target.applied(app) or -1) < job.seq and not target.is_empty():
         commit = Commit(app, job.seq, {"app": app, "seq": job.seq, "vacated": True})

@@ -8,6 +8,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance, TableState
 from airflow_provider_cdc.core.errors import Transient, UnavailableError
 from airflow_provider_cdc.core.faults import may_be_caught
+from airflow_provider_cdc.core.lake.roots import located
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.tasks.parking import as_cdc_error
@@ -17,26 +18,26 @@ _CHECKPOINT_AFTER = 10  # versions
 _SMALL = 0.75  # of the target size: a file that is nearly as large as it should be is left as it is
 
 
-def maintain_table(state: TableState, maintenance: Maintenance, options: dict[str, str]) -> TableMaintenance:
+def maintain_table(state: TableState, maintenance: Maintenance, options: dict[str, str], root: str) -> TableMaintenance:
     """Do to a table what is due; doing it again does nothing.
 
     A batch may commit at the same time: its commit comes first then, and what met it is done again. Errors are
     reported.
     """
-    report = TableMaintenance(state.database, state.table)
+    report, location = TableMaintenance(state.database, state.table), located(root, state.location)
     try:
         for left in reversed(range(_TRIES)):
             try:
-                _maintain(DeltaLocation(state.location, options), report, maintenance)
+                _maintain(DeltaLocation(location, options), report, maintenance)
                 break
             except UnavailableError as error:
                 if error.code != "sink.commit_conflict" or not left:
                     raise
-        _write_checkpoint(DeltaLocation(state.location, options), report, Storage(state.location, options))
+        _write_checkpoint(DeltaLocation(location, options), report, Storage(location, options))
     except BaseException as error:
         if not may_be_caught(error):
             raise
-        cdc_error = as_cdc_error(error, {"table": f"{state.database}.{state.table}", "location": state.location})
+        cdc_error = as_cdc_error(error, {"table": f"{state.database}.{state.table}", "location": location})
         report.error, report.transient = cdc_error.document(), isinstance(cdc_error, Transient)
     return report
 

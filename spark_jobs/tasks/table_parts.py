@@ -240,7 +240,7 @@ class _Part(TableApply):
         try:
             self._demand_fit(plan.failures)
         except SinkError:
-            discard_rows(task.location, self._options, reports)
+            discard_rows(self._location, self._options, reports)
             raise
         step = plan.steps[-1]
         base_schema = TableSchema.from_document(base.schema) if base and base.schema else None

@@ -11,7 +11,7 @@ from airflow_provider_cdc.core.documents import JobDocument, Maintenance, Quaran
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.timeline.asked_changes import Answer
 from spark_jobs.driver.maintenance import maintain
-from spark_jobs.lake.storage import table_location
+from spark_jobs.lake.storage import table_place
 from tests.histories.quarantined import WithQuarantine
 from tests.histories.run import Replay, inline
 from tests.histories.source import Picture
@@ -95,12 +95,12 @@ class Operated(WithQuarantine, WithRebuilds, WithReplays, WithApprovals):
     def _damage(self, operator: random.Random, state: TableState) -> None:
         super()._damage(operator, state)
         if state.table_id in self.damaged:
-            self._touched.add(table_location(str(self.root), state.database, state.table))
+            self._touched.add(table_place(state.database, state.table))
 
     def _lost(self) -> list[str]:
         """Return the tables that cannot be read or written although nobody damaged what lies at their locations."""
         lost = [state for state in self.states.values() if state.code.startswith("sink.")]
-        named = {state.table_id: table_location(str(self.root), state.database, state.table) for state in lost}
+        named = {state.table_id: table_place(state.database, state.table) for state in lost}
         lost = [state for state in lost if not {state.location, named[state.table_id]} & self._touched]
         return [f"{state.database}.{state.table} is lost: {state.reason}" for state in lost]
 

@@ -29,7 +29,7 @@ from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.driver.approval import NewGenerationError
 from spark_jobs.driver.run_batch import Runner, sync
-from spark_jobs.lake.storage import table_location
+from spark_jobs.lake.storage import table_location, table_place
 from tests.histories.kinds import Kind, time_text
 from tests.histories.log import Crash, CrashError, Log, Partitions
 from tests.histories.neutral import Writer, creates
@@ -360,10 +360,10 @@ class Replay:
         dropped = {state.location for state in self.states.values() if state.state == "dropped"}
         # a parked table that was renamed stays where it is until it goes on
         stays = {state.location for state in self.states.values() if state.table_id in self.parked}
-        gone = {name for name in picture.renamed_away if table_location(str(self.root), *name) not in stays}
+        gone = {name for name in picture.renamed_away if table_place(*name) not in stays}
         if self.case.on_drop == "keep":
             # what a dropped table leaves is kept, at its name's location
-            gone = {name for name in gone if table_location(str(self.root), *name) not in dropped}
+            gone = {name for name in gone if table_place(*name) not in dropped}
         else:
             gone |= picture.dropped
         problems = []

@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 
 from airflow_provider_cdc.core.documents import JobDocument, Result
 from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.model.status import ApplyStatus, TableStatus
 from spark_jobs.driver.run_batch import sync
 from tests.histories.cases import case_of
@@ -88,7 +89,7 @@ class Previewed(Replay):
         """Compare the files that a preview names, and their bytes, with those that the batch replaced."""
         after = stored(self.root)
         locations = {
-            (state.database, state.table): state.location
+            (state.database, state.table): located(str(self.root), state.location)
             for state in (*job.states, *result.states)
             if state.state != TableStatus.DROPPED
         }

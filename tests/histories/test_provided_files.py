@@ -15,6 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from airflow_provider_cdc.core.documents import JobDocument, Rebuild, RebuildSource, TableLine, TableState
+from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from tests.histories.cases import case_of
 from tests.histories.debezium_records import ddl, row, snapshot_ddl
@@ -241,7 +242,7 @@ class FromFiles(Replay):
     def _save(self, number: int, operator: random.Random) -> None:
         for table_id, state in self.states.items():
             if state.state == "ok" and state.source_time is not None and _key(state) and operator.random() < 0.7:
-                content = DeltaTable(state.location).to_pyarrow_table()
+                content = DeltaTable(located(str(self.root), state.location)).to_pyarrow_table()
                 folder = self._folder / f"{table_id}-{number}"
                 folder.mkdir(parents=True)
                 path = FORMS[operator.choice(sorted(FORMS))](content, folder)
@@ -254,7 +255,7 @@ class FromFiles(Replay):
         order = Rebuild([name], RebuildSource.FILES, saved.since, str(saved.path))
         job = JobDocument.from_document(replace(self._job(seq, []), rebuild=order).document())
         if damages:
-            DeltaTable(state.location).delete()
+            DeltaTable(located(str(self.root), state.location)).delete()
         self.log.arm(None)
         result = self._sync(job)
         (line,) = (line for line in result.tables if (line.database, line.table) == (state.database, state.table))
@@ -264,8 +265,9 @@ class FromFiles(Replay):
             self.story.append(f"    not rebuilt: {line.reason}")
             assert any(f"[{code}]" in line.reason for code in _REFUSED), line.reason
         self._take_over(seq, result.document())
-        if line.status != "committed" and DeltaTable(state.location).version() != state.version:
-            DeltaTable(state.location).restore(state.version)
+        location = located(str(self.root), state.location)
+        if line.status != "committed" and DeltaTable(location).version() != state.version:
+            DeltaTable(location).restore(state.version)
         self._backups.append((self._seqs, self._schema, self.states))
 
     def _differences(self, picture: Picture) -> list[str]:

@@ -37,7 +37,7 @@ STORED: dict[str, Any] = {
 
 
 def state(table: str, status: TableStatus = TableStatus.OK, **more: Any) -> TableState:
-    return TableState(table, "shop", table, f"lake/shop/{table}", state=status, **more)
+    return TableState(table, "shop", table, f"shop/{table}", state=status, **more)
 
 
 def batch(result: dict[str, Any] | None) -> Batch:

@@ -109,7 +109,7 @@ def job_of_table(folder: Path, may_write: bool, **sections: dict[str, Any]) -> J
     source = {"topics": "shop", "format": "debezium-json"}
     sink = {"root": str(folder / "lake")}
     pipeline = CdcPipeline.from_dict({"name": "orders", "source": source, "sink": sink, **sections})
-    state = TableState("t", "shop", "t", "lake/shop/t", spark_may_write=may_write)
+    state = TableState("t", "shop", "t", "shop/t", spark_may_write=may_write)
     ledger = Ledger(f"sqlite:///{folder / 'ledger.db'}")
     with ledger.lease(pipeline.name, "test") as lease:
         batch = ledger.plan(lease, {"shop": {0: 0}}, {"shop": {0: 50_000_000}}, None, SYNC)

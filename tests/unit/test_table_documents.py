@@ -9,7 +9,7 @@ from airflow_provider_cdc.core.model.status import TableStatus
 
 
 def table(table_id: str, name: str, location: str, state: TableStatus, **more: object) -> TableState:
-    return TableState(table_id, "shop", name, f"lake/shop/{location}", state=state, **more)  # type: ignore[arg-type]
+    return TableState(table_id, "shop", name, f"shop/{location}", state=state, **more)  # type: ignore[arg-type]
 
 
 def shown(*states: TableState) -> list[tuple[str, str, str | None, int | None]]:
@@ -19,17 +19,17 @@ def shown(*states: TableState) -> list[tuple[str, str, str | None, int | None]]:
 def test_a_parked_table_that_was_renamed_is_not_shown_where_another_table_is_now() -> None:
     renamed = table("a", "t_old", "t", TableStatus.PARKED, version=3, applied_position="9", applied_seq=9)
     successor = table("b", "t", "t", TableStatus.OK, version=4, applied_position="1", applied_seq=1)
-    expected = [("t", "ok", "lake/shop/t", 4), ("t_old", "parked", None, None)]
+    expected = [("t", "ok", "shop/t", 4), ("t_old", "parked", None, None)]
     assert shown(renamed, successor) == shown(successor, renamed) == expected
 
 
 def test_a_parked_table_that_was_renamed_is_shown_where_its_rows_are_until_another_table_takes_them_over() -> None:
     renamed = table("a", "t_old", "t", TableStatus.PARKED, version=3)
-    assert shown(renamed) == [("t_old", "parked", "lake/shop/t", 3)]
+    assert shown(renamed) == [("t_old", "parked", "shop/t", 3)]
 
 
 def test_of_tables_that_had_a_name_the_living_one_is_shown() -> None:
     dropped = table("a", "t", "t", TableStatus.DROPPED, version=8, applied_position="9")
     waiting = table("b", "t", "t", TableStatus.WAITING)
-    assert shown(dropped, waiting) == [("t", "waiting", "lake/shop/t", None)]
-    assert shown(dropped) == [("t", "dropped", "lake/shop/t", 8)]
+    assert shown(dropped, waiting) == [("t", "waiting", "shop/t", None)]
+    assert shown(dropped) == [("t", "dropped", "shop/t", 8)]

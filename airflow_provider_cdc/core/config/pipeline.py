@@ -78,7 +78,7 @@ class CdcPipeline:
         deciding = {
             "name": self.name,
             "source": self.source.deciding(),
-            "root": self.sink.root.rstrip("/"),
+            "root": self.sink.root,
             "tables": self.tables.document(),
             "policy": self.policy.deciding(),
         }

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_provider_cdc.core.config.checks import Checks, names_secret
+from airflow_provider_cdc.core.lake.roots import canonical_root
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 SCHEMES = ("file", "s3", "s3a")
@@ -17,7 +18,7 @@ SCHEMES = ("file", "s3", "s3a")
 class DeltaSink:
     """Delta tables at ``root/<database>/<table>``.
 
-    :param root: absolute local path, or ``file://``, ``s3://``, ``s3a://``.
+    :param root: absolute local path, or ``file://``, ``s3://``, ``s3a://``; kept in its canonical spelling.
     :param storage_connection: Airflow connection of type ``aws`` with the object store's address and secrets.
     :param storage_options: further options of the store; no secrets.
     :param type: kind of the sink.
@@ -36,6 +37,7 @@ class DeltaSink:
         checks.choice("type", self.type, ("delta",))
         checks.options("storage_options", self.storage_options, home="the connection named by sink.storage_connection")
         checks.raise_any()
+        object.__setattr__(self, "root", canonical_root(self.root))
         object.__setattr__(self, "storage_options", {key: str(value) for key, value in self.storage_options.items()})
 
     def _check_root(self, checks: Checks) -> None:

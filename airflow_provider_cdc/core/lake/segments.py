@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_cdc.core.errors import BusyError, ConfigurationError, SinkError, UnavailableError
 from airflow_provider_cdc.core.lake.durable_files import create_file, make_folder
 from airflow_provider_cdc.core.lake.object_store import create_object, object_names, open_objects, read_object
+from airflow_provider_cdc.core.lake.roots import canonical_root
 
 if TYPE_CHECKING:
     from obstore.store import S3Store
@@ -80,9 +81,9 @@ class SegmentLog:
     """
 
     def __init__(self, root: str, folder: str, options: Mapping[str, str] | None = None) -> None:
-        self._root, self._folder, self._options = root.rstrip("/"), folder, dict(options or {})
-        self._is_s3 = self._root.startswith(("s3://", "s3a://"))
-        if not self._is_s3 and "://" in self._root and not self._root.startswith("file://"):
+        self._root, self._folder, self._options = canonical_root(root), folder, dict(options or {})
+        self._is_s3 = self._root.startswith("s3://")
+        if not self._is_s3 and not self._root.startswith("/"):
             raise ConfigurationError(["sink.root: segments are written to a local folder or to S3 only"])
         self._known: dict[int, Segment] = {}  # a manifest never changes
 
@@ -199,7 +200,7 @@ class SegmentLog:
         return open_objects(self._root.split("://", 1)[1], self._options)
 
     def _path(self, name: str) -> str:
-        return f"{self._root.removeprefix('file://')}/{self._folder}/{name}"
+        return f"{self._root}/{self._folder}/{name}"
 
     def _create(self, name: str, content: bytes) -> bool:
         with self._access(f"{self._folder}/{name}"):

@@ -14,7 +14,7 @@ from airflow_provider_cdc.core.model.status import TableStatus
 from spark_jobs.driver.parent_tables import rows_changed, waits_above
 
 # as version 0.1 before 2026-11 wrote it: no code, and fewer members
-OLD: dict[str, Any] = {"table_id": "t", "database": "shop", "table": "t", "location": "lake/shop/t", "state": "parked"}
+OLD: dict[str, Any] = {"table_id": "t", "database": "shop", "table": "t", "location": "shop/t", "state": "parked"}
 
 
 def through_json(state: TableState) -> TableState:
@@ -22,12 +22,12 @@ def through_json(state: TableState) -> TableState:
 
 
 def test_a_table_state_is_the_same_after_its_document() -> None:
-    state = TableState("t", "shop", "t", "lake/shop/t", 4, state=TableStatus.WAITING, reason="no column b")
+    state = TableState("t", "shop", "t", "shop/t", 4, state=TableStatus.WAITING, reason="no column b")
     assert through_json(state) == state
 
 
 def test_the_status_of_a_document_is_its_plain_value() -> None:
-    state = TableState("t", "shop", "t", "lake/shop/t", state=TableStatus.DROPPED)
+    state = TableState("t", "shop", "t", "shop/t", state=TableStatus.DROPPED)
     assert '"state": "dropped"' in json.dumps(state.document())
 
 

@@ -72,8 +72,7 @@ def shop(tmp_path: Path) -> Shop:
 
 
 def table(name: str, columns: TableSchema, version: int = 0, status: TableStatus = TableStatus.OK) -> TableState:
-    location = f"s3://lake/cdc/shop/{name}"
-    return TableState(f"id-{name}", "shop", name, location, version, schema=columns.document(), state=status)
+    return TableState(f"id-{name}", "shop", name, f"shop/{name}", version, schema=columns.document(), state=status)
 
 
 def result(seq: int | None, status: ResultStatus, *lines: TableResult, **members: Any) -> BatchResult:
@@ -207,7 +206,7 @@ def test_checks_are_assertions_of_the_tables_that_they_name() -> None:
 
     states = [table("a", schema("id")), table("b", schema("id"))]
     checks = [CheckResult("no_parked", False, "", "", ["shop.b"]), CheckResult("freshness", False, "", "")]
-    lineage = checks_lineage(states, checks)
+    lineage = checks_lineage(states, checks, "s3://lake/cdc")
     seen = {
         dataset.name: {one.assertion: one.success for one in dataset.inputFacets["dataQualityAssertions"].assertions}
         for dataset in lineage.inputs

@@ -20,7 +20,7 @@ from airflow_provider_cdc.core.timeline.builder import build_timeline
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
 from spark_jobs.driver.batch_history import History
 from spark_jobs.lake.manifest import Manifest, RowGroup, Unreadable
-from spark_jobs.lake.storage import table_location
+from spark_jobs.lake.storage import table_place
 from spark_jobs.lake.stored_result import StoredResult
 
 DATABASE = "shop"
@@ -106,7 +106,7 @@ def applied(changes: Sequence[SchemaChange], table: str, *, seq: int, pos: int, 
         timeline.table_id,
         DATABASE,
         table,
-        table_location(ROOT, DATABASE, table),
+        table_place(DATABASE, table),
         version,
         seq,
         position(pos),

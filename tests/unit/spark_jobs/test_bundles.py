@@ -25,7 +25,7 @@ def task(number: int, rows: int) -> ApplyTask:
     )
     state = applied(created, name, seq=1, pos=150)
     spans = [Span([group], position(100), None)]
-    location = f"lake/{DATABASE}/{name}"
+    location = f"{DATABASE}/{name}"
     return ApplyTask(timeline.table_id, DATABASE, name, location, timeline.document(), state, 0, spans)
 
 

@@ -57,7 +57,7 @@ RESULT: dict[str, Any] = {
     "quarantined": 3,
     "quarantine": [],
     "lossy": {},
-    "states": [{"table_id": "t", "database": "shop", "table": "t", "location": "lake/shop/t", "state": "parked"}],
+    "states": [{"table_id": "t", "database": "shop", "table": "t", "location": "shop/t", "state": "parked"}],
     "new_schema_changes": [],
     "deferred": [],
     "statements": [],
@@ -93,7 +93,7 @@ def test_a_result_of_an_earlier_release_is_read_and_lacks_what_that_release_did_
     stored = StoredResult.from_document(json.loads(json.dumps(RESULT)))
     assert (stored.newest_source_time, stored.max_position, stored.clocks, stored.source_log) == (9, "b", None, [])
     assert stored.result.status == ResultStatus.PARKED
-    assert stored.result.states == [TableState("t", "shop", "t", "lake/shop/t", state=TableStatus.PARKED)]
+    assert stored.result.states == [TableState("t", "shop", "t", "shop/t", state=TableStatus.PARKED)]
     assert stored.result.tables[0].status == ApplyStatus.PARKED
 
 
@@ -109,7 +109,7 @@ def test_unreadable_records_of_two_tasks_add_up_by_table_and_change_neither_repo
 
 
 def test_what_a_task_gets_does_not_grow_with_tables_statements_and_batches() -> None:
-    states = [TableState(f"t{n}", "shop", f"t{n}", f"lake/shop/t{n}") for n in range(1000)]
+    states = [TableState(f"t{n}", "shop", f"t{n}", f"shop/t{n}") for n in range(1000)]
     known = [statement(n, f"CREATE TABLE t{n} (id INT PRIMARY KEY)") for n in range(1000)]
     small, large = job_of(seq=3), job_of(seq=900, known=known, states=states)
     assert len(pickle.dumps(large.for_tasks())) < len(pickle.dumps(small.for_tasks())) + 20

@@ -91,7 +91,7 @@ def test_only_tables_with_changes_get_a_task() -> None:
 def test_a_task_names_the_committed_version_and_the_location_of_the_table() -> None:
     (task,) = planned(rows("t", 210, 220)).tasks
     assert task.base is not None
-    assert (task.location, task.expected, task.base.version, task.applied_seq) == ("lake/shop/t", 3, 3, 1)
+    assert (task.location, task.expected, task.base.version, task.applied_seq) == ("shop/t", 3, 3, 1)
     assert (task.late_from, task.context, task.rewind_to) == (None, [], None)
 
 
@@ -114,9 +114,9 @@ def test_a_table_that_is_no_longer_selected_gets_no_task_and_is_not_reported_as_
 def test_a_renamed_table_moves_with_the_rows_of_both_names_and_its_old_location_is_emptied() -> None:
     plan = planned(rows("t", 210, 220), rows("v", 310, 320), read=[statement(300, "RENAME TABLE t TO v")])
     (task,) = plan.tasks
-    assert (task.table, task.location, task.expected) == ("v", "lake/shop/v", None)
+    assert (task.table, task.location, task.expected) == ("v", "shop/v", None)
     assert [span.groups[0].file for span in task.spans] == ["t-210.parquet", "v-310.parquet"]
-    assert [(state.location, state.version) for state in plan.to_empty] == [("lake/shop/t", 3)]
+    assert [(state.location, state.version) for state in plan.to_empty] == [("shop/t", 3)]
 
 
 def test_tables_that_exchange_their_names_exchange_their_locations_and_none_is_emptied() -> None:
@@ -135,7 +135,7 @@ def test_a_dropped_table_keeps_its_content_unless_the_policy_says_otherwise() ->
     assert settled(planned_again) == {"t": ("dropped", "DROP TABLE")}
     assert (names(planned_again.tasks), planned_again.to_empty) == ([], [])
     (emptied,) = planned(read=drop, policy={"on_drop_table": "apply"}).to_empty
-    assert (emptied.location, emptied.version) == ("lake/shop/t", 3)
+    assert (emptied.location, emptied.version) == ("shop/t", 3)
 
 
 def test_a_table_that_was_dropped_and_created_again_is_another_table_at_the_same_location() -> None:

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spell the root of a lake in one way, and say where in it something is.
+
+Documents name places below the root (``shop/orders``), so a lake may be mounted, copied and moved; where a place lies
+is computed from the root of the job that needs it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_S3 = frozenset(("s3", "s3a"))  # one store: the names of Hadoop's clients for it
+
+
+def canonical_root(root: str) -> str:
+    """Return a root as all spellings of it are written: a local path, or ``s3://bucket/prefix``.
+
+    Folds ``file://``, ``s3a://``, doubled slashes, ``/./`` and the slash at the end. Reads nothing: symlinks stay.
+    """
+    parts = _URL.fullmatch(root)
+    scheme, path = ("file", root) if parts is None else (parts[1].lower(), parts[2])
+    if scheme == "file":
+        if parts is not None and path.startswith("localhost/"):
+            path = path.removeprefix("localhost")
+        return "/" + _folded(path if path.startswith("/") else os.path.abspath(path))
+    return f"{'s3' if scheme in _S3 else scheme}://{_folded(path)}"
+
+
+def _folded(path: str) -> str:
+    return "/".join(part for part in path.split("/") if part not in ("", "."))
+
+
+def physical_root(root: str) -> str:
+    """Return a root as the present machine sees it: of a local path without symlinks."""
+    root = canonical_root(root)
+    return os.path.realpath(root) if root.startswith("/") else root
+
+
+def is_same_root(one: str, other: str) -> bool:
+    """Return whether two spellings name one place, as far as the present machine can see."""
+    if canonical_root(one) == canonical_root(other):
+        return True
+    one, other = physical_root(one), physical_root(other)
+    if one == other:
+        return True
+    if not (one.startswith("/") and other.startswith("/")):
+        return False
+    try:
+        return os.path.samefile(one, other)  # a folder that is mounted in two places
+    except OSError:
+        return False
+
+
+def located(root: str, place: str) -> str:
+    """Return where a place lies that a state names, below a root; empty for no place."""
+    return f"{canonical_root(root)}/{place_of(place)}" if place else ""
+
+
+def place_of(location: str) -> str:
+    """Return the place below the root that a state names; states of earlier releases have the whole location."""
+    if location.count("/") <= 1:
+        return location
+    parts = location.split("/")
+    copied = len(parts) >= 5 and parts[-5] == "_cdc" and parts[-3] == "provided"  # files that an operator provided
+    return "/".join(parts[-5:] if copied else parts[-2:])
+
+
+def named_roots(states: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the roots that documents of table states name: those of earlier releases have whole locations."""
+    locations = [state.get("location") or "" for state in states]
+    roots = {location.removesuffix(place_of(location)).rstrip("/") for location in locations}
+    return sorted(roots - {""})
