@@ -396,9 +396,9 @@ class JobDocument:
         """True when the tables are on S3."""
         return self.sink_root.startswith("s3://")
 
-    def at(self, place: str) -> str:
+    def at(self, path: str) -> str:
         """Return where a place of the lake lies, empty for no place."""
-        return located(self.sink_root, place)
+        return located(self.sink_root, path)
 
     def for_tasks(self) -> JobDocument:
         """Return the job as tasks get it: what only the driver reads grows with the tables and batches there are."""

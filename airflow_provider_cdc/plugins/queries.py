@@ -391,12 +391,12 @@ def tables(
 
 def _owners(connection: Connection, pipeline: str, documents: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return which tables have the locations that unsettled tables name: after a rename another table may."""
-    places = {place_of(document["location"]) for document in documents if document["state"] in _UNSETTLED}
-    if not places:
+    named = {place_of(document["location"]) for document in documents if document["state"] in _UNSETTLED}
+    if not named:
         return {}
     location = _tables.document["location"].as_string()  # states of earlier releases have the root before the place
-    named = or_(*(location.endswith(place, autoescape=True) for place in sorted(places)))
-    query = select(_tables.document).where(_tables.pipeline == pipeline, named)
+    ends = or_(*(location.endswith(path, autoescape=True) for path in sorted(named)))
+    query = select(_tables.document).where(_tables.pipeline == pipeline, ends)
     return owners_of_locations(TableState.from_document(document) for document in connection.execute(query).scalars())
 
 

@@ -55,9 +55,9 @@ def is_same_root(one: str, other: str) -> bool:
         return False
 
 
-def located(root: str, place: str) -> str:
+def located(root: str, path: str) -> str:
     """Return where a place lies that a state names, below a root; empty for no place."""
-    return f"{canonical_root(root)}/{place_of(place)}" if place else ""
+    return f"{canonical_root(root)}/{place_of(path)}" if path else ""
 
 
 def place_of(location: str) -> str:
@@ -69,8 +69,8 @@ def place_of(location: str) -> str:
     return "/".join(parts[-5:] if copied else parts[-2:])
 
 
-def named_roots(states: Iterable[Mapping[str, Any]]) -> list[str]:
+def named_roots(documents: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the roots that documents of table states name: those of earlier releases have whole locations."""
-    locations = [state.get("location") or "" for state in states]
+    locations = [document.get("location") or "" for document in documents]
     roots = {location.removesuffix(place_of(location)).rstrip("/") for location in locations}
     return sorted(roots - {""})

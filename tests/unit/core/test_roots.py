@@ -52,7 +52,7 @@ def test_a_symlink_and_dots_are_the_same_place_and_a_copy_is_not(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("location", "place"),
+    ("location", "below"),
     [
         ("", ""),
         ("shop/t", "shop/t"),
@@ -63,12 +63,12 @@ def test_a_symlink_and_dots_are_the_same_place_and_a_copy_is_not(tmp_path: Path)
         ("/data/lake/_cdc/p/provided/1-ab/0f", "_cdc/p/provided/1-ab/0f"),
     ],
 )
-def test_states_of_earlier_releases_name_the_same_places(location: str, place: str) -> None:
-    assert place_of(location) == place
+def test_states_of_earlier_releases_name_the_same_places(location: str, below: str) -> None:
+    assert place_of(location) == below
     copy = {"table_id": "1", "database": "shop", "table": "t", "location": location, "provided": {"path": "x"}}
     state = TableState.from_document({**copy, "provided": copy})
-    assert state.location == (state.provided or {})["location"] == place
-    assert located("s3a://b/lake/", location) == (f"s3://b/lake/{place}" if place else "")
+    assert state.location == (state.provided or {})["location"] == below
+    assert located("s3a://b/lake/", location) == (f"s3://b/lake/{below}" if below else "")
 
 
 def test_the_roots_that_states_of_earlier_releases_name() -> None:
