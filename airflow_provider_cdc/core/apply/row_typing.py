@@ -366,7 +366,7 @@ def _certain_default(schema: TableSchema, column_id: int) -> Default | None:
     default = column.default
     has_implicit = not column.nullable and column_id not in schema.key and column.type.name not in _WITHOUT_IMPLICIT
     if default is None and has_implicit:
-        default = Default("constant", column.type.implicit_default)
+        default = Default("constant", column.type.implicit_default())
     if default is None or default.kind != "constant":
         return None
     zoned = column.type.name == "timestamp" and default.text is not None and default.text[:10] != "0000-00-00"

@@ -165,4 +165,4 @@ class Mapper:
     def _step(self, values: pa.Array, old: Column, new: Column, server: str | None, lossy: Counter[str]) -> pa.Array:
         if new.type != old.type:
             values = convert(values, old.type, new.type, arrow_type(new.type, self._options), lossy, server)
-        return without_nulls(values, new.type, lossy) if old.nullable and not new.nullable else values
+        return without_nulls(values, new.type, lossy, server) if old.nullable and not new.nullable else values

@@ -6,7 +6,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from airflow_provider_cdc.core.ddl import statement as ddl
@@ -18,6 +17,7 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.faults import summary
 from airflow_provider_cdc.core.model.clock_position import one_instant
 from airflow_provider_cdc.core.model.schema import Default, TableName, TableSchema
+from airflow_provider_cdc.core.timeline.added_columns import Fill, fill_of
 from airflow_provider_cdc.core.timeline.asked_changes import (
     DENIABLE,
     ON_CREATE_TABLE,
@@ -483,7 +483,7 @@ class TimelineBuilder:
         if not schema.key and len(schema.columns_in_rows) < len(schema.columns):
             self._block_columns(change, name, "columns that the source dropped cannot stay in a table without a key")
         if schema != before or computed:
-            table.versions.append(SchemaVersion(change.position, schema, change.server, tuple(computed)))
+            table.versions.append(SchemaVersion(change.position, schema, self._kind_of(change), tuple(computed)))
         for kind, policy in kinds_between(before, schema):
             if policy not in DENIABLE:
                 self._ask(change, table.table_id, name, policy, kind)
@@ -558,24 +558,18 @@ class TimelineBuilder:
         for column in after.columns:
             if before.column(column.id) is not None:
                 continue
-            default = column.default or Default("constant", None if column.nullable else column.type.implicit_default)
+            fill = fill_of(column, change.time, self._server, self._kind_of(change))
             if column.id in self._working[table.table_id].without_fill:
-                default = Default("constant", None)
-            elif column.auto_increment:
-                self._block(change, name, f"AUTO_INCREMENT numbered the stored rows in {column.name!r}")
-            elif column.generated:
-                default = Default("constant", None)
-            elif default.kind == "expression":
-                self._block(
-                    change,
-                    name,
-                    f"the default of {column.name!r} is an expression, or a literal whose stored value depends on the "
-                    "server or the session: its values cannot be known",
-                )
-            elif default.kind == "now":
-                default = Default("constant", _datetime_text(change.time))
-                table.notes.append(f"{column.name}: rows older than the column got the time of the DDL as its default")
-            table.fills[column.id] = default
+                fill = Fill(Default("constant", None))
+            if fill.unknown is not None:
+                self._block(change, name, fill.unknown)
+            if fill.note is not None:
+                table.notes.append(fill.note)
+            table.fills[column.id] = fill.default
+
+    def _kind_of(self, change: SchemaChange) -> str | None:
+        """Return ``mysql`` or ``mariadb``: what the record shows, else what the pipeline states."""
+        return change.server or self._server.kind
 
     def _block(self, change: SchemaChange, name: TableName, reason: str) -> None:
         """Record that the rows stored so far are unknown from the change on."""
@@ -657,9 +651,3 @@ def _creates(statements: Sequence[ddl.Statement], effect: Effect) -> TableName |
 
 def _names(change: SchemaChange) -> set[TableName]:
     return {TableName(database, table) for database, table, _ in change.structure}
-
-
-def _datetime_text(time: int | None) -> str | None:
-    if time is None:
-        return None
-    return datetime.fromtimestamp(time / 1_000_000, UTC).replace(tzinfo=None).isoformat(" ", "microseconds")

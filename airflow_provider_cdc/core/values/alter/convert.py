@@ -24,9 +24,10 @@ _STEPS: dict[tuple[str, str], Callable[[pa.Array, Step], pa.Array]] = {
     **from_text.STEPS,
     **from_temporal.STEPS,
 }
-# families whose NULL becomes the value of an INSERT without one; for others servers differ, or it is the time
+# families whose NULL becomes the type's zero, measured; a TIMESTAMP's becomes the time, a VECTOR's was not measured
 _WITH_IMPLICIT_DEFAULT = frozenset(
-    {"integer", "bit", "year", "decimal", "float", "text", "bytes", "set", "date", "datetime", "time"}
+    {"integer", "bit", "year", "decimal", "float", "text", "bytes", "enum", "set", "date", "datetime", "time"}
+    | {"uuid", "inet4", "inet6", "json", "geometry"}
 )
 
 
@@ -66,19 +67,26 @@ def convert(
 
 
 def without_nulls(
-    column: pa.ChunkedArray | pa.Array, column_type: ColumnType, lost: Counter[str] | None = None
+    column: pa.ChunkedArray | pa.Array,
+    column_type: ColumnType,
+    lost: Counter[str] | None = None,
+    server: str | None = None,
 ) -> pa.Array:
     """Replace NULL in a column that became NOT NULL.
 
     :param lost: receives the count of replaced values.
+    :param server: ``mysql`` or ``mariadb``, None if unknown.
     :raises DataError: ``values.conversion_unknown``: the result is not certain.
     """
     values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if not values.null_count:
         return values
-    if family(column_type) not in _WITH_IMPLICIT_DEFAULT:
+    if family(column_type) not in _WITH_IMPLICIT_DEFAULT or (server is None and column_type.name == "json"):
         raise _unknown("the database decides what NULL becomes", column_type, column_type)
-    default = constant(column_type.implicit_default, column_type, values.type)
+    if column_type.name == "enum":  # the empty text, and not the first label as in an added column
+        default = pa.scalar("", values.type)
+    else:
+        default = constant(column_type.implicit_default(server), column_type, values.type)
     if default.is_valid and lost is not None:
         lost[NULL_REPLACED] += values.null_count
     return values.fill_null(default) if default.is_valid else values  # a zero date stays NULL

@@ -27,6 +27,7 @@ from airflow_provider_cdc.core.values.shared.numbers import plain
 from airflow_provider_cdc.core.values.types import MAX_DIGITS, decimal_digits
 
 _WIDE = Context(prec=1000, rounding=ROUND_HALF_UP)
+_GREATEST_SIGNED = 2**63 - 1
 _BEYOND_BIGINT = 2.0**63
 _BEYOND_EVERY = 2.0**65
 
@@ -56,6 +57,21 @@ def to_integer(values: pa.Array, step: Step) -> pa.Array:
         ints = pc.if_else(pc.less(ints, _whole(low)), _whole(low), ints)
         ints = pc.if_else(pc.greater(ints, _whole(high)), _whole(high), ints)
     return ints.cast(pa.decimal128(20, 0)).cast(pa.int8()) if pa.types.is_boolean(step.target) else ints
+
+
+def decimal_to_integer(values: pa.Array, step: Step) -> pa.Array:
+    """Convert decimals; MySQL reads them as signed numbers for unsigned columns too, in some versions."""
+    if step.server != "mariadb" and bounds(step.new)[1] > _GREATEST_SIGNED:
+        signed = rescaled(exact(values), MAX_DIGITS, 0, replace(step, lost=Counter()))
+        demand(pc.less_equal(signed, _whole(_GREATEST_SIGNED)), "a decimal is beyond every signed BIGINT")
+    return to_integer(values, step)
+
+
+def bit_to_float(values: pa.Array, step: Step) -> pa.Array:
+    """Convert bits; MariaDB reads 64 bits as a signed number."""
+    if step.server != "mysql":
+        demand(pc.less_equal(exact(values), _whole(_GREATEST_SIGNED)), "whether 64 bits are a signed number")
+    return to_float(values, step)
 
 
 def _whole(value: int) -> pa.Scalar:
@@ -129,6 +145,8 @@ def float_to_integer(values: pa.Array, step: Step) -> pa.Array:
     doubles = values.cast(pa.float64())
     demand(pc.not_equal(pc.abs(pc.subtract(doubles, pc.trunc(doubles))), 0.5), "a floating number is a half")
     rounded = pc.round(doubles)
+    if step.old.name == "float":  # MySQL and MariaDB, and their versions, wrap around or clamp
+        demand(pc.less(pc.abs(rounded), _BEYOND_BIGINT), "a FLOAT is beyond every BIGINT")
     if step.new.name == "bigint" and step.new.unsigned:
         demand(pc.less(rounded, _BEYOND_BIGINT), "a floating number is out of the range of a signed BIGINT")
     # beyond every integer type, and exact as a decimal
@@ -191,6 +209,8 @@ def _narrowed(doubles: pa.Array, step: Step) -> pa.Array:
         greatest = 10.0 ** ((step.new.length or 0) - step.new.scale) - 1 / power
     least = 0.0 if step.new.unsigned else -greatest
     beyond = pc.or_(pc.less(doubles, least), pc.greater(doubles, greatest))
+    if (step.old.name, step.old.unsigned) == (step.new.name, step.new.unsigned):  # copied as they are, then printed
+        demand(pc.invert(beyond), "a floating number has more digits than its new type prints")
     step.lose(NUMBER_CLAMPED, beyond)
     doubles = pc.if_else(pc.less(doubles, least), least, doubles)
     return pc.if_else(pc.greater(doubles, greatest), greatest, doubles).cast(step.target)
@@ -206,6 +226,9 @@ _TO: dict[str, Callable[[pa.Array, Step], Any]] = {
 
 STEPS: dict[tuple[str, str], Callable[[pa.Array, Step], pa.Array]] = {
     **{(old, new): step for old in ("integer", "bit", "year", "decimal") for new, step in _TO.items()},
+    ("decimal", "integer"): decimal_to_integer,
+    ("decimal", "bit"): decimal_to_integer,
+    ("bit", "float"): bit_to_float,
     ("float", "integer"): float_to_integer,
     ("float", "decimal"): float_to_decimal,
     ("float", "float"): float_to_float,

@@ -65,7 +65,10 @@ def _dropped(micros: pa.Array, unit: int, step: Step) -> pa.Array:
         return truncated
     rounded = _multiple(micros, unit, unit // 2)
     if step.server is None:
-        demand(pc.equal(rounded, truncated), "MySQL rounds the fraction of a second, MariaDB truncates it")
+        otherwise = (
+            "MySQL rounds the fraction of a second, MariaDB truncates it; source.options.server states which it is"
+        )
+        demand(pc.equal(rounded, truncated), otherwise)
     return rounded
 
 

@@ -10,11 +10,9 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.values.alter import from_numbers, from_temporal, to_text
+from airflow_provider_cdc.core.values.alter import from_numbers, from_temporal, text_to_integer, to_text
 from airflow_provider_cdc.core.values.alter.type_families import Step, UncertainConversion, convert_distinct, shaped
-from airflow_provider_cdc.core.values.columnar.checked_casts import from_texts
 from airflow_provider_cdc.core.values.fields import NUMBER_PREFIX, ZERO_DATE
-from airflow_provider_cdc.core.values.types import MAX_DIGITS
 
 # the part of a text that a server reads as a number: up to the first character that does not belong to one
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:[eE]([+-]?[0-9]+))?")
@@ -31,19 +29,14 @@ def _numerals(values: pa.Array, step: Step) -> pa.Array:
         match = _NUMBER.match(text)
         if match is None:
             return "0", NUMBER_PREFIX
-        digits, exponent = match[1], int(match[2] or 0)
+        digits, power = match[1], match[2] or "0"
+        exponent = int(power) if len(power) < _LONGEST else _EXPONENTS.stop
         if len(digits) > _LONGEST or exponent not in _EXPONENTS:
             raise UncertainConversion("a text is a number of very many digits")
         whole = not text[match.end() :].strip(" ")
         return f"{Decimal(digits).scaleb(exponent):f}", None if whole else NUMBER_PREFIX
 
     return convert_distinct(values, convert, step, pa.string())
-
-
-def _integer(values: pa.Array, step: Step) -> pa.Array:
-    if pc.all(pc.match_substring_regex(values, r"\A-?[0-9]{1,37}\z")).as_py() is not False:
-        return from_numbers.to_integer(from_texts(values, pa.decimal128(MAX_DIGITS, 0)), step)
-    return from_numbers.to_integer(_numerals(values, step), step)
 
 
 def _decimal(values: pa.Array, step: Step) -> pa.Array:
@@ -124,7 +117,7 @@ _FROM_TEXT: dict[str, Callable[[pa.Array, Step], pa.Array]] = {
     "bytes": to_text.encoded,
     "enum": to_text.relabelled,
     "set": to_text.members,
-    "integer": _integer,
+    "integer": text_to_integer.to_integer,
     "decimal": _decimal,
     "float": _float,
     "year": _year,

@@ -135,19 +135,114 @@ def test_a_timestamp_is_not_null_where_nothing_is_stated() -> None:
 
 @pytest.mark.parametrize("name", format_names())
 def test_every_format_takes_the_settings(name: str) -> None:
-    settings = {"lower_case_table_names": "1", "explicit_defaults_for_timestamp": "false"}
+    settings = {
+        "lower_case_table_names": "1",
+        "explicit_defaults_for_timestamp": "false",
+        "server": "mariadb",
+        "session_time_zone": "+08:00",
+    }
     own = {"schema": '{"type": "record", "name": "r", "fields": []}'} if name == "drs-avro" else {}
     try:
         open_format(name, own)
     except ConfigurationError:
         pytest.skip("the format needs more options")
     open_format(name, {**own, **settings})
-    assert Server.of({**own, **settings}) == Server(lower_case_names=True, explicit_timestamps=False)
+    assert Server.of({**own, **settings}) == Server(True, False, "mariadb", "+08:00")
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("lower_case_table_names", "2"), ("explicit_defaults_for_timestamp", "maybe")]
+    ("option", "value"),
+    [("lower_case_table_names", "2"), ("explicit_defaults_for_timestamp", "maybe"), ("server", "MySQL")],
 )
 def test_a_value_that_the_variable_cannot_have_is_refused(option: str, value: str) -> None:
     with pytest.raises(ConfigurationError, match=rf"source\.options\.{option}: '{value}' is not one of"):
         open_format("canal-json", {option: value})
+
+
+@pytest.mark.parametrize("zone", ["SYSTEM", "CST8", "+8", "Asia/Nowhere", "../UTC"])
+def test_a_zone_that_is_none_is_refused(zone: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"source\.options\.session_time_zone: .* time zone"):
+        open_format("canal-json", {"session_time_zone": zone})
+
+
+# -- session_time_zone -------------------------------------------------------------------------------------------------
+
+CREATED = "CREATE TABLE orders (a INT)"
+
+
+@pytest.mark.parametrize(
+    ("zone", "definition", "utc"),
+    [
+        ("+08:00", "TIMESTAMP DEFAULT '2024-01-02 03:04:05'", "2024-01-01 19:04:05.000000"),
+        ("+08:00", "TIMESTAMP(3) NOT NULL DEFAULT '2024-01-02 03:04:05.678'", "2024-01-01 19:04:05.678000"),
+        ("Asia/Shanghai", "TIMESTAMP NOT NULL DEFAULT '2024-1-2'", "2024-01-01 16:00:00.000000"),
+        ("Europe/Berlin", "TIMESTAMP NULL DEFAULT 20240702030405", "2024-07-02 01:04:05.000000"),
+        ("UTC", "TIMESTAMP NULL DEFAULT TIMESTAMP'1970-01-01 00:00:01'", "1970-01-01 00:00:01.000000"),
+        ("-05:30", "TIMESTAMP NULL DEFAULT ('2038-01-18 21:44:07')", "2038-01-19 03:14:07.000000"),
+    ],
+)
+def test_a_timestamp_literal_is_of_the_sessions_zone(zone: str, definition: str, utc: str) -> None:
+    statements = (CREATED, f"ALTER TABLE orders ADD n {definition}")
+    built = table(Server(time_zone=zone, explicit_timestamps=True), *statements)
+    assert built.blocked == []
+    assert list(built.fills.values())[-1] == Default("constant", utc)
+    (block,) = table(ON, *statements).blocked
+    assert "source.options.session_time_zone" in block.reason
+
+
+@pytest.mark.parametrize(
+    "default",
+    [
+        "'2024-03-31 02:30:00'",  # the clocks showed it never
+        "'2024-10-27 02:30:00'",  # and this twice
+        "'2024-00-01'",
+        "'2024-01-01 00:00:00.5'",  # MySQL rounds, MariaDB truncates
+        "'2024-01-01 00:00:00+01:00'",
+        "(FROM_UNIXTIME(7))",
+    ],
+)
+def test_a_timestamp_default_that_the_zone_does_not_decide_parks_the_table(default: str) -> None:
+    server = Server(time_zone="Europe/Berlin", explicit_timestamps=True)
+    assert table(server, CREATED, f"ALTER TABLE orders ADD n TIMESTAMP DEFAULT {default}").blocked
+
+
+@pytest.mark.parametrize(
+    ("definition", "value"),
+    [
+        ("DATETIME DEFAULT CURRENT_TIMESTAMP", "1970-01-01 08:00:02.000000"),
+        ("TIMESTAMP DEFAULT CURRENT_TIMESTAMP", "1970-01-01 00:00:02.000000"),
+    ],
+)
+def test_the_present_time_is_local_in_a_datetime(definition: str, value: str) -> None:
+    """The second statement runs at second 2 of 1970, in UTC."""
+    statement = f"ALTER TABLE orders ADD n {definition}"
+    built = table(Server(time_zone="+08:00"), CREATED, statement)
+    assert list(built.fills.values())[-1] == Default("constant", value)
+    assert "session_time_zone" not in built.notes[-1]
+    unknown = table(None, CREATED, statement)
+    assert list(unknown.fills.values())[-1] == Default("constant", "1970-01-01 00:00:02.000000")
+    assert ("session_time_zone" in unknown.notes[-1]) == ("DATETIME" in definition)
+
+
+# -- server ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "value"), [("mysql", "null"), ("mariadb", ""), (None, "null")])
+def test_json_not_null_in_stored_rows_is_what_the_server_reads(kind: str | None, value: str) -> None:
+    built = table(Server(kind=kind), CREATED, "ALTER TABLE orders ADD n JSON NOT NULL")
+    assert built.blocked == []
+    assert list(built.fills.values())[-1] == Default("constant", value)
+
+
+def test_what_a_record_shows_counts_more_than_what_is_stated() -> None:
+    changes = [
+        SchemaChange("1", 1, "Shop", CREATED, server="mysql"),
+        SchemaChange("2", 2, "Shop", "ALTER TABLE orders ADD n JSON NOT NULL", server="mysql"),
+    ]
+    (built,) = build_timeline(changes, Server(kind="mariadb")).tables.values()
+    assert list(built.fills.values())[-1] == Default("constant", "null")
+    assert built.versions[-1].server == "mysql"
+
+
+def test_a_vector_that_is_not_null_parks_the_table() -> None:
+    assert table(None, CREATED, "ALTER TABLE orders ADD n VECTOR(3) NOT NULL").blocked
