@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
 from airflow_provider_cdc.core.documents import Maintenance, TableMaintenance, TableState
 from airflow_provider_cdc.core.errors import Transient, UnavailableError
 from airflow_provider_cdc.core.faults import may_be_caught
 from airflow_provider_cdc.core.lake.roots import located
+from airflow_provider_cdc.core.model.schema import TableSchema
 from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.delta.compaction import compact
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.tasks.parking import as_cdc_error
 
 _TRIES = 3
 _CHECKPOINT_AFTER = 10  # versions
-_SMALL = 0.75  # of the target size: a file that is nearly as large as it should be is left as it is
 
 
 def maintain_table(state: TableState, maintenance: Maintenance, options: dict[str, str], root: str) -> TableMaintenance:
@@ -25,10 +24,12 @@ def maintain_table(state: TableState, maintenance: Maintenance, options: dict[st
     reported.
     """
     report, location = TableMaintenance(state.database, state.table), located(root, state.location)
+    key = TableSchema.from_document(state.schema).key_columns if state.schema is not None else ()
+    first = key[0].name if key else None
     try:
         for left in reversed(range(_TRIES)):
             try:
-                _maintain(DeltaLocation(location, options), report, maintenance)
+                _maintain(DeltaLocation(location, options), report, maintenance, first)
                 break
             except UnavailableError as error:
                 if error.code != "sink.commit_conflict" or not left:
@@ -42,15 +43,13 @@ def maintain_table(state: TableState, maintenance: Maintenance, options: dict[st
     return report
 
 
-def _maintain(target: DeltaLocation, report: TableMaintenance, maintenance: Maintenance) -> None:
+def _maintain(target: DeltaLocation, report: TableMaintenance, maintenance: Maintenance, first: str | None) -> None:
     """Put small files together and remove files of older versions."""
+    gone, written = compact(target, maintenance.target_file_bytes, first)
+    report.compacted += gone
+    report.written += written
+    target.newest_version()
     table = target.table
-    sizes = pa.table(table.get_add_actions()).column("size_bytes").to_pylist()
-    if sum(size < _SMALL * maintenance.target_file_bytes for size in sizes) > 1:
-        with target.writing():
-            metrics = table.optimize.compact(target_size=maintenance.target_file_bytes)
-        report.compacted += metrics["numFilesRemoved"]
-        report.written += metrics["numFilesAdded"]
     with target.writing():
         old = table.vacuum(maintenance.keep_hours, dry_run=True, enforce_retention_duration=False)
         if old:

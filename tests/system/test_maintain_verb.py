@@ -94,20 +94,16 @@ def test_a_batch_that_meets_maintenance_commits_behind_it(course: Course, monkey
 
 
 def test_maintenance_that_meets_a_batch_is_done_again(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
-    from deltalake.exceptions import CommitFailedError
-    from deltalake.table import TableOptimizer
+    replace, met = DeltaLocation.replace_files, []
 
-    compact, met = TableOptimizer.compact, []
-
-    def meet(self: TableOptimizer, *rest: Any, **named: Any) -> Any:
+    def meet(self: DeltaLocation, *files: Any) -> None:
         if not met:
             met.append(True)
             course.update(500, 1, *TABLES)
             course.sync()
-            raise CommitFailedError("a file that was to be put together is gone")
-        return compact(self, *rest, **named)
+        replace(self, *files)
 
-    monkeypatch.setattr(TableOptimizer, "compact", meet)
+    monkeypatch.setattr(DeltaLocation, "replace_files", meet)
     state = course.lake.state("shop", "sick")
     assert state is not None
     report = maintain_table(state, DUE, {}, str(course.folder))

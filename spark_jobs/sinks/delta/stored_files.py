@@ -38,9 +38,12 @@ class StoredFile:
     size: int
     keys: IntArray
 
-    def removal(self) -> RemoveAction:
-        """Return what a commit states of the file where others take its place."""
-        return RemoveAction(self.path, True, int(time.time() * 1000), self.size, {})
+    def removal(self, *, changes_rows: bool = True) -> RemoveAction:
+        """Return what a commit states of the file where others take its place.
+
+        :param changes_rows: whether the others have other rows.
+        """
+        return RemoveAction(self.path, changes_rows, int(time.time() * 1000), self.size, {})
 
 
 def added_file(action: AddAction) -> StoredFile:

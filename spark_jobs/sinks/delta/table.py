@@ -7,14 +7,23 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, QueryBuilder, Schema, Transaction, write_deltalake
+from deltalake import (
+    ColumnProperties,
+    CommitProperties,
+    DeltaTable,
+    QueryBuilder,
+    Schema,
+    TableFeatures,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
@@ -23,8 +32,9 @@ from airflow_provider_cdc.core.faults import may_be_caught
 from airflow_provider_cdc.core.json_documents import json_bytes
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.data_files import DataFiles
-from spark_jobs.sinks.delta.first_commit import first_commit
+from spark_jobs.sinks.delta.file_statistics import bounded_columns
 from spark_jobs.sinks.delta.key_merge import KeyMerge
+from spark_jobs.sinks.delta.own_commits import first_commit, has_local_times, later_commit
 from spark_jobs.sinks.delta.row_removal import RowRemoval
 from spark_jobs.sinks.delta.stored_files import (
     StoredFile,
@@ -40,9 +50,11 @@ from spark_jobs.sinks.delta.stored_files import (
 )
 
 # commits that leave a table's rows as they are
-_MAINTENANCE = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "CHECKPOINT", "REORG"})
-_ADDS_COLUMNS = "1.6."  # versions of delta-rs whose overwrite of no rows is known to leave all files
-_WIDE_ROW = 16_384  # bytes in a file: delta-rs merges 8 192 rows at once, several times over, however large they are
+_MAINTENANCE = frozenset(
+    {"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "CHECKPOINT", "REORG", "ADD FEATURE"}
+)
+_COMPACTION = {"maintenance": "compaction"}  # what our own compaction states of itself; it is no batch's
+_DOUBLE_DIGITS = 15  # of decimals: delta-rs states the bounds of more as less
 _PLAIN = frozenset({"appendOnly", "invariants", "timestampNtz"})  # features of tables whose files need nothing more
 
 
@@ -179,7 +191,8 @@ class DeltaLocation:
         True also where the log no longer has such a commit.
         """
         for limit in (50, None):
-            newest = next((facts for entry in self.table.history(limit) if (facts := self._facts(entry))), None)
+            every = (facts for entry in self.table.history(limit) if (facts := self._facts(entry)))
+            newest = next((facts for facts in every if facts != _COMPACTION), None)
             if newest is not None:
                 return bool(newest.get("app") == app)
         return True
@@ -206,8 +219,12 @@ class DeltaLocation:
             return False
         behind = self.version - since
         entries = self.table.history(behind) if behind > 0 else []
-        left = [entry for entry in entries if entry.get("operation") in _MAINTENANCE and not self._facts(entry)]
-        return behind >= 0 and len(left) == behind
+        return behind >= 0 and len(list(filter(self._keeps_rows, entries))) == behind
+
+    def _keeps_rows(self, entry: dict[str, Any]) -> bool:
+        """Return whether a commit is known to leave a table's rows as they are."""
+        facts = self._facts(entry)
+        return facts == _COMPACTION or (entry.get("operation") in _MAINTENANCE and not facts)
 
     def holds_same(self, other: DeltaLocation) -> bool:
         """Return whether both stand on the same files under the same schema, whatever versions lie between."""
@@ -259,7 +276,7 @@ class DeltaLocation:
                     yield from chosen_rows(file, known, schema)
 
     def merge(self, upserts: pa.Table, deletes: pa.Table, key: Sequence[str], commit: Commit) -> None:
-        """Replace or add one row per key, remove the rows of deleted keys, one commit."""
+        """Replace or add one row per key, remove the rows of deleted keys, one commit of delta-rs."""
         flag = "_cdc_delete"
         while flag in upserts.column_names:
             flag += "_"
@@ -278,9 +295,9 @@ class DeltaLocation:
             same,
             source_alias="s",
             target_alias="t",
-            merge_schema=self.lacks_columns(upserts.schema) > 0,
             # streamed, it reads every file; else it takes the files' bounds as they are stated
             streamed_exec=not all(_states_bounds(upserts.schema.field(name).type) for name in key),
+            writer_properties=_as_delta_rs_should(upserts.schema),
             commit_properties=properties(commit),
         )
         if deletes.num_rows:
@@ -288,19 +305,17 @@ class DeltaLocation:
         merger = merger.when_matched_update(every).when_not_matched_insert(every, predicate=f"NOT s.{quoted(flag)}")
         self._guarded(merger.execute)
 
-    def write(self, rows: pa.Table, mode: str, commit: Commit, **more: Any) -> None:
-        """Add or replace all rows; creates the table where there is none."""
+    def write(self, rows: pa.Table, mode: str, commit: Commit) -> None:
+        """Add or replace all rows of a table that delta-rs has to write; an overwrite may change the columns."""
         demand_names(rows.column_names, self.location)
-        target = self._table if self._table is not None else self.location
-        options = {} if self._table is not None else {"storage_options": self._options or None}
         self._guarded(
             lambda: write_deltalake(
-                target,
+                self.table,
                 rows,
                 mode=mode,
+                schema_mode="overwrite" if mode == "overwrite" else None,
+                writer_properties=_as_delta_rs_should(rows.schema),
                 commit_properties=properties(commit),
-                **options,
-                **more,
             )
         )
 
@@ -312,31 +327,18 @@ class DeltaLocation:
         known = protocol.min_writer_version <= 2 or (protocol.min_writer_version == 7 and features <= _PLAIN)
         return known and not metadata.partition_columns
 
-    @property
-    def adds_columns(self) -> bool:
-        """Return whether columns can be added without writing files again."""
-        return bool(deltalake.__version__.startswith(_ADDS_COLUMNS))
-
-    @property
-    def has_wide_rows(self) -> bool:
-        """Return whether rows are so large that delta-rs cannot work on its number of them at once."""
-        files = self.actions
-        rows, size = (pc.sum(files.column(name)).as_py() for name in ("num_records", "size_bytes"))
-        return bool(rows) and bool(size / rows > _WIDE_ROW)
-
     def lacks_columns(self, schema: pa.Schema) -> int:
         """Return how many columns of a schema the table lacks."""
         return len(set(schema.names).difference(field.name for field in self.table.schema().fields))
 
-    def takes_columns(self, schema: pa.Schema) -> bool:
-        """Return whether the table may have these columns without a feature that it lacks."""
-        local_times = any(pa.types.is_timestamp(field.type) and field.type.tz is None for field in schema)
-        return not local_times or "timestampNtz" in (self.table.protocol().writer_features or ())
+    def new_files(self, schema: pa.Schema, file_bytes: int | None = None) -> DataFiles:
+        """Return a writer of files for :meth:`commit_files`.
 
-    def new_files(self, schema: pa.Schema) -> DataFiles:
-        """Return a writer of files for :meth:`commit_files`."""
+        :param file_bytes: size that ends a file, None for the usual one.
+        """
         demand_names(schema.names, self.location)
-        return DataFiles(self._storage, schema)
+        stated = {} if self._table is None else self._table.metadata().configuration
+        return DataFiles(self._storage, schema, bounded_columns(schema.names, stated), file_bytes)
 
     def columns_of(self, file: AddAction, schema: pa.Schema) -> pa.Table:
         """Return some columns of a file that no commit names yet."""
@@ -358,39 +360,102 @@ class DeltaLocation:
         if self._table is None:
             self._guarded(lambda: self._create(schema, added, commit))
             return
-        table, actions = self._table, [*added, *removed]
-        columns: Schema = table.schema()
-        only: list[tuple[str, str, list[str]]] | None = None
-        if mode == "overwrite" or self.lacks_columns(schema):
-            columns = Schema.from_arrow(schema)
-        if mode == "append" and self.lacks_columns(schema):
-            # delta-rs takes new columns only with an overwrite: of the rows that have a value of an empty list
-            mode, only = "overwrite", [(table.schema().fields[0].name, "in", [])]
-        self._guarded(
-            lambda: table.create_write_transaction(
-                actions, mode, columns, partition_filters=only, commit_properties=properties(commit)
-            )
-        )
+        if mode == "error":
+            raise self._conflict()
+        if (mode == "append" and self.lacks_columns(schema)) or (has_local_times(schema) and not self._has_local_times):
+            self._guarded(lambda: self._change(schema, added, removed, mode, commit))
+            return
+        self._guarded(lambda: self._commit(schema, added, removed, mode, commit))
+
+    def _commit(
+        self, schema: pa.Schema, added: list[AddAction], removed: list[RemoveAction], mode: str, commit: Commit
+    ) -> None:
+        """Commit by delta-rs."""
+        columns = Schema.from_arrow(schema) if mode == "overwrite" else self.table.schema()
+        self.table.create_write_transaction([*added, *removed], mode, columns, commit_properties=properties(commit))
+
+    def _change(
+        self, schema: pa.Schema, added: list[AddAction], removed: list[RemoveAction], mode: str, commit: Commit
+    ) -> None:
+        """Commit what gives the table other columns or features, in one commit where the store allows it."""
+        if not self.creates_itself:
+            if has_local_times(schema) and not self._has_local_times:
+                self.table.alter.add_feature(
+                    TableFeatures.TimestampWithoutTimezone,
+                    allow_protocol_versions_increase=True,
+                    commit_properties=CommitProperties(max_commit_retries=0),
+                )
+            self._commit(schema, added, removed, mode, commit)
+            return
+        if mode == "overwrite":
+            removed = [file.removal() for file in all_files(self.actions, None)]
+        mine = (custom_metadata(commit), commit.app, commit.seq)
+        self._create_commit(*later_commit(self.table, schema, (added, removed), *mine))
+
+    @property
+    def _has_local_times(self) -> bool:
+        return "timestampNtz" in (self.table.protocol().writer_features or ())
 
     @property
     def creates_itself(self) -> bool:
-        """Return whether the first commit is written without delta-rs: the store lets one writer create a file."""
+        """Return whether a commit can be written without delta-rs: the store lets one writer create a file."""
         return self._storage.creates_files
 
     def _create(self, schema: pa.Schema, added: list[AddAction], commit: Commit) -> None:
-        if not self.creates_itself:
-            create_table_with_add_actions(
-                self.location,
-                Schema.from_arrow(schema),
-                added,
-                "error",
-                storage_options=self._options or None,
-                commit_properties=properties(commit),
-            )
+        if self.creates_itself:
+            self._create_commit(*first_commit(schema, added, custom_metadata(commit), commit.app, commit.seq))
             return
-        name, content = first_commit(schema, added, custom_metadata(commit), commit.app, commit.seq)
+        create_table_with_add_actions(
+            self.location,
+            Schema.from_arrow(schema),
+            added,
+            "error",
+            storage_options=self._options or None,
+            commit_properties=properties(commit),
+        )
+
+    def _create_commit(self, name: str, content: bytes) -> None:
         if not self._storage.create(name, content, durable=False):  # as delta-rs; the rows' files do not wait either
-            raise CommitFailedError("a table was made here at the same moment")
+            raise self._conflict()
+
+    def files(self, first: str | None) -> list[StoredFile]:
+        """Return the table's files, in the order of a column where its bounds are stated."""
+        return all_files(self.actions, first)
+
+    def written_as_one(self, stored: Sequence[StoredFile], file_bytes: int) -> list[AddAction]:
+        """Write the rows of files as one, or more where they are larger than a size; for :meth:`replace_files`."""
+        schema = pa.schema(self.table.schema().to_arrow())
+        files = self.new_files(schema, file_bytes)
+        try:
+            for each in stored:
+                with self._reading(), opened(self._storage, each) as file:
+                    for rows in chosen_rows(file, None, schema):
+                        files.add(rows)
+            with self.writing():
+                return files.close()
+        except BaseException:
+            files.discard()
+            raise
+
+    def compact_by_delta_rs(self, file_bytes: int, *, small: float) -> tuple[int, int]:
+        """Put small files together where delta-rs has to write; return how many went, and how many came.
+
+        :param small: part of the size that a file may lack before it is written again.
+        """
+        if sum(size < small * file_bytes for size in self.actions.column("size_bytes").to_pylist()) <= 1:
+            return 0, 0
+        as_it_should = _as_delta_rs_should(pa.schema(self.table.schema().to_arrow()))
+        with self.writing():
+            metrics = self.table.optimize.compact(target_size=file_bytes, writer_properties=as_it_should)
+        return metrics["numFilesRemoved"], metrics["numFilesAdded"]
+
+    def replace_files(self, added: list[AddAction], removed: list[RemoveAction]) -> None:
+        """Commit files with the rows of others, in whose place they come; what others committed meanwhile may stay."""
+        actions = [*(replace(file, data_change=False) for file in added), *removed]
+        marks = CommitProperties(custom_metadata={"cdc": json_bytes(_COMPACTION).decode()})
+        self._guarded(
+            lambda: self.table.create_write_transaction(actions, "append", self.table.schema(), commit_properties=marks)
+        )
 
     def merge_into(self, files: DataFiles) -> KeyMerge:
         """Return a merge that writes to files for :meth:`commit_files`."""
@@ -450,12 +515,7 @@ class DeltaLocation:
             if not may_be_caught(error) or isinstance(error, (CdcError, MemoryError)):
                 raise
             if isinstance(error, CommitFailedError) or _MADE_MEANWHILE.search(str(error)):
-                raise UnavailableError(
-                    "sink.commit_conflict",
-                    "another writer committed to the table at the same moment",
-                    where={"location": self.location},
-                    hint="run again; keep other writers away from this table",
-                ) from error
+                raise self._conflict() from error
             if _is_missing(error):
                 raise self._missing(error) from error
             if _is_passing(error):
@@ -466,6 +526,14 @@ class DeltaLocation:
                 where={"location": self.location},
                 hint=f"nothing of it is visible; see the table's files and its columns, or {REBUILD}",
             ) from error
+
+    def _conflict(self) -> UnavailableError:
+        return UnavailableError(
+            "sink.commit_conflict",
+            "another writer committed to the table at the same moment",
+            where={"location": self.location},
+            hint="run again; keep other writers away from this table",
+        )
 
     def _missing(self, error: BaseException) -> SinkError:
         return SinkError(
@@ -511,6 +579,13 @@ def _first_line(error: BaseException) -> str:
 def _states_bounds(kind: pa.DataType) -> bool:
     """Return whether all writers state bounds of a type that are not too narrow."""
     return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_date32(kind))
+
+
+def _as_delta_rs_should(schema: pa.Schema) -> WriterProperties | None:
+    """Return how delta-rs has to write: it states bounds of decimals that are too narrow, so it states none of them."""
+    wide = [f.name for f in schema if pa.types.is_decimal(f.type) and f.type.precision > _DOUBLE_DIGITS]
+    none = ColumnProperties(statistics_enabled="NONE")
+    return WriterProperties(column_properties=dict.fromkeys(wide, none)) if wide else None
 
 
 def demand_names(names: Sequence[str], location: str) -> None:

@@ -12,36 +12,34 @@ from spark_jobs.sinks.contract import Action, WrittenRows
 from spark_jobs.sinks.delta.data_files import DataFiles
 from spark_jobs.sinks.delta.table import DeltaLocation
 
-_EXACT_DIGITS = 18  # of decimals: delta-rs states one of 2^63 or more as 2^63 - 1
-
 
 class TaskWriter:
-    """Commit through delta-rs in this process; large rows are written to files a piece at a time."""
+    """Commit in this process, with files that are written a piece at a time.
+
+    Tables with features of Delta that ask for more than files are written by delta-rs.
+    """
 
     def commit(self, target: DeltaLocation, action: Action) -> int | None:
         """Carry out one action in one commit; return the version it made."""
         before = -1 if target.version is None else target.version
-        if _in_pieces(target, action):
-            _write_pieces(target, action)
-        else:
-            _write_at_once(target, action)
-        # our commit is the next version: one that meets another fails; nothing replaced by nothing makes no commit
+        if not target.exists or target.takes_files:
+            _write_files(target, action)
+            return before + 1  # one that meets another fails
+        _write_by_delta_rs(target, action)
+        # nothing replaced by nothing makes no commit
         return before + 1 if len(action.rows) else min(before + 1, target.newest_version())
 
     def takes_parts(self, target: DeltaLocation, schema: pa.Schema) -> bool:
         """Return whether the files of several tasks can be added."""
-        return not target.exists or (target.takes_files and target.takes_columns(schema))
+        return not target.exists or target.takes_files
 
     def row_files(self, target: DeltaLocation, schema: pa.Schema, key: Sequence[str]) -> TableFiles | None:
         """Return what writes into the table's folder, None where delta-rs has to write."""
         return TableFiles(target, schema) if self.takes_parts(target, schema) else None
 
     def adds_columns(self, target: DeltaLocation, schema: pa.Schema, *, merges: bool) -> bool:
-        """Return whether the table's features allow new columns in the commit of their first rows."""
-        if not (target.adds_columns and target.takes_files and target.takes_columns(schema)):
-            return False
-        # delta-rs merges, and orders several new columns as it likes
-        return not merges or (not _misstated(schema) and target.lacks_columns(schema) == 1 and not target.has_wide_rows)
+        """Return whether a commit can have files and columns."""
+        return target.takes_files and target.creates_itself
 
     def subtracts(self, target: DeltaLocation) -> bool:
         """Return whether the table's files can be exchanged one by one."""
@@ -69,40 +67,10 @@ class TableFiles:
         self._files.discard()
 
 
-def _in_pieces(target: DeltaLocation, action: Action) -> bool:
-    """Return whether an action is carried out with files that are written a piece at a time."""
-    pieces = action.later is not None or action.remaining is not None or bool(action.parts)
-    pieces = pieces or _misstated(action.rows.schema)
-    if not target.exists:
-        return pieces or target.creates_itself
-    if not target.takes_files:
-        return False
-    pieces = pieces or target.lacks_columns(action.rows.schema) > 0
-    match action.verb:
-        case "create":
-            return False  # delta-rs says what is wrong
-        case "merge":
-            # delta-rs takes no removal of files together with new columns
-            if target.lacks_columns(action.rows.schema):
-                return not action.touches
-            return True  # reads only files that may hold the keys; delta-rs reads all
-        case "subtract":
-            return True
-        case "overwrite":
-            return pieces and target.takes_columns(action.rows.schema)
-        case _:
-            return pieces
-
-
-def _misstated(schema: pa.Schema) -> bool:
-    """Return whether delta-rs states wrong bounds of a column: readers that skip files by them would miss rows."""
-    return any(pa.types.is_decimal(field.type) and field.type.precision > _EXACT_DIGITS for field in schema)
-
-
-def _write_pieces(target: DeltaLocation, action: Action) -> None:
+def _write_files(target: DeltaLocation, action: Action) -> None:
     files = target.new_files(action.rows.schema)
     try:
-        removed = _write_files(target, action, files)
+        removed = _write_rows(target, action, files)
         with target.writing():
             added = files.close()
     except BaseException:
@@ -110,11 +78,11 @@ def _write_pieces(target: DeltaLocation, action: Action) -> None:
         raise
     # from here on the files stay: a commit that seems to fail may have gone through
     added = [*(file for part in action.parts for file in part.added), *added]
-    mode = "overwrite" if action.verb == "overwrite" else "append"
+    mode = {"create": "error", "overwrite": "overwrite"}.get(action.verb, "append")
     target.commit_files(_numbered(files.schema), added, removed, mode, action.commit)
 
 
-def _write_files(target: DeltaLocation, action: Action, files: DataFiles) -> list[RemoveAction]:
+def _write_rows(target: DeltaLocation, action: Action, files: DataFiles) -> list[RemoveAction]:
     """Write an action's rows, and for a merge what stays of the files that it touches; return those files' removal."""
     removed: list[RemoveAction] = []
     if action.verb == "subtract":
@@ -140,22 +108,16 @@ def _write_files(target: DeltaLocation, action: Action, files: DataFiles) -> lis
     return merge.without(pa.concat_tables(keys))
 
 
-def _write_at_once(target: DeltaLocation, action: Action) -> None:
+def _write_by_delta_rs(target: DeltaLocation, action: Action) -> None:
     rows = pa.concat_tables([action.rows.schema.empty_table(), *action.pieces()])
     match action.verb:
-        case "create":
-            target.write(_with_numbers(rows), "error", action.commit)
-        case "append":
-            target.write(rows, "append", action.commit)
-        case "overwrite":
-            target.write(_with_numbers(rows), "overwrite", action.commit, schema_mode="overwrite")
         case "merge":
             assert action.deletes is not None
             target.merge(rows, action.deletes, action.key, action.commit)
-
-
-def _with_numbers(rows: pa.Table) -> pa.Table:
-    return pa.Table.from_arrays(rows.columns, schema=_numbered(rows.schema))
+        case "overwrite":
+            target.write(pa.Table.from_arrays(rows.columns, schema=_numbered(rows.schema)), "overwrite", action.commit)
+        case _:
+            target.write(rows, "append" if action.verb == "append" else "error", action.commit)
 
 
 def _numbered(schema: pa.Schema) -> pa.Schema:

@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
+from airflow_provider_cdc.core.errors import UnavailableError
+from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta import data_files, key_merge
 from spark_jobs.sinks.delta.key_bounds import KeyBounds
@@ -266,24 +268,69 @@ def test_adding_a_column_without_rows_writes_no_file(tmp_path: Path) -> None:
     assert target.rows().column("n").null_count == 40
 
 
-def test_a_column_that_needs_a_feature_of_the_table_is_not_added(tmp_path: Path) -> None:
-    location = str(tmp_path)
-    _filled(location)
-    schema = _rows().schema.append(pa.field("at", pa.timestamp("us")))
-    assert not TaskWriter().adds_columns(DeltaLocation(location, {}), schema, merges=False)
+@pytest.mark.parametrize("verb", ["append", "merge", "overwrite"])
+def test_a_column_that_needs_a_feature_of_the_table_comes_with_it_in_one_commit(tmp_path: Path, verb: Any) -> None:
+    location, at = str(tmp_path), datetime(2026, 1, 2, 3, 4, 5, 6)
+    _filled(location, files=1)
+    more = _rows(3, 99).append_column("at", pa.array([at, None], pa.timestamp("us")))
+    target = DeltaLocation(location, {})
+    assert TaskWriter().adds_columns(target, more.schema, merges=verb == "merge")
+    assert TaskWriter().commit(target, Action(verb, commit(9), more, _rows().select([0]), ["id"])) == 1
+    target = DeltaLocation(location, {})
+    assert (target.version, target.applied("a"), target.table.protocol().writer_features) == (
+        1,
+        9,
+        ["appendOnly", "invariants", "timestampNtz"],
+    )
+    assert target.rows(pa.table({"at": pa.array([at], pa.timestamp("us"))})).column("id").to_pylist() == [3]
+    assert target.rows().num_rows == {"append": 12, "merge": 11, "overwrite": 2}[verb]
 
 
-def test_several_columns_are_only_added_where_their_order_is_known(tmp_path: Path) -> None:
+def test_several_columns_are_added_in_their_order(tmp_path: Path) -> None:
     location = str(tmp_path)
     _filled(location)
     none = _rows(1).slice(1)
     for name in ("n", "d", "c"):
         none = none.append_column(name, pa.array([], pa.string()))
     target = DeltaLocation(location, {})
-    assert not TaskWriter().adds_columns(target, none.schema, merges=True)
-    assert TaskWriter().adds_columns(target, none.schema, merges=False)
+    target.table.alter.set_table_properties({"delta.checkpointInterval": "7"})
+    description = target.table.metadata()
+    assert TaskWriter().adds_columns(target, none.schema, merges=True)
     TaskWriter().commit(target, Action("append", commit(9), none))
-    assert DeltaLocation(location, {}).rows().schema.names == ["id", "v", "n", "d", "c"]
+    target = DeltaLocation(location, {})
+    assert target.rows().schema.names == ["id", "v", "n", "d", "c"]
+    now = target.table.metadata()
+    assert (now.id, now.created_time, now.configuration) == (
+        description.id,
+        description.created_time,
+        {"delta.checkpointInterval": "7"},
+    )
+
+
+def test_columns_that_meet_another_commit_are_a_conflict(tmp_path: Path) -> None:
+    location = str(tmp_path)
+    _filled(location, files=1)
+    target = DeltaLocation(location, {})
+    _merge(location, _rows(4))
+    with pytest.raises(UnavailableError) as caught:
+        none = _rows(1).append_column("n", pa.array(["x"]))
+        TaskWriter().commit(target, Action("append", commit(9), none))
+    assert caught.value.code == "sink.commit_conflict"
+    assert DeltaLocation(location, {}).rows().schema.names == ["id", "v"]
+
+
+def test_columns_of_a_store_that_creates_no_files_are_written_with_the_whole_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = str(tmp_path)
+    _filled(location, files=1)
+    monkeypatch.setattr(Storage, "creates_files", False)
+    more = _rows(3).append_column("at", pa.array([datetime(2026, 1, 2)], pa.timestamp("us")))
+    target = DeltaLocation(location, {})
+    assert not TaskWriter().adds_columns(target, more.schema, merges=True)
+    TaskWriter().commit(target, Action("overwrite", commit(9), more))
+    target = DeltaLocation(location, {})
+    assert target.rows().equals(more) and target.applied("a") == 9 and target.foreign_commit(0) is None
 
 
 def test_files_that_delta_rs_merged_are_merged_and_read(tmp_path: Path) -> None:
