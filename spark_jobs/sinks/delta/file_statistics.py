@@ -70,9 +70,9 @@ def bounded_columns(names: Sequence[str], properties: Mapping[str, str | None]) 
 
     :param names: the table's columns.
     """
-    chosen = properties.get("delta.dataSkippingStatsColumns")
-    if chosen is not None:
-        listed = {name.strip().strip("`") for name in chosen.split(",")}
+    stated = properties.get("delta.dataSkippingStatsColumns")
+    if stated is not None:
+        listed = {name.strip().strip("`") for name in stated.split(",")}
         return [name for name in names if name in listed]
     try:
         count = int(properties.get("delta.dataSkippingNumIndexedCols") or _COLUMNS)
