@@ -53,7 +53,7 @@ from spark_jobs.sinks.delta.stored_files import (
 _MAINTENANCE = frozenset(
     {"OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "CHECKPOINT", "REORG", "ADD FEATURE"}
 )
-_COMPACTION = {"maintenance": "compaction"}  # what our own compaction states of itself; it is no batch's
+_COMPACTION = {"maintenance": "compaction"}  # what our own compaction states of itself; no batch made it
 _DOUBLE_DIGITS = 15  # of decimals: delta-rs states the bounds of more as less
 _PLAIN = frozenset({"appendOnly", "invariants", "timestampNtz"})  # features of tables whose files need nothing more
 
