@@ -24,9 +24,8 @@ def maintain_table(state: TableState, maintenance: Maintenance, options: dict[st
     reported.
     """
     report, location = TableMaintenance(state.database, state.table), located(root, state.location)
-    key = TableSchema.from_document(state.schema).key_columns if state.schema is not None else ()
-    first = key[0].name if key else None
     try:
+        first = _first_key_column(state)
         for left in reversed(range(_TRIES)):
             try:
                 _maintain(DeltaLocation(location, options), report, maintenance, first)
@@ -41,6 +40,11 @@ def maintain_table(state: TableState, maintenance: Maintenance, options: dict[st
         cdc_error = as_cdc_error(error, {"table": f"{state.database}.{state.table}", "location": location})
         report.error, report.transient = cdc_error.document(), isinstance(cdc_error, Transient)
     return report
+
+
+def _first_key_column(state: TableState) -> str | None:
+    key = TableSchema.from_document(state.schema).key_columns if state.schema is not None else ()
+    return key[0].name if key else None
 
 
 def _maintain(target: DeltaLocation, report: TableMaintenance, maintenance: Maintenance, first: str | None) -> None:

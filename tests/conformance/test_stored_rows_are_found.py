@@ -84,8 +84,6 @@ def test_a_table_that_delta_rs_has_to_write_states_no_bound_that_is_too_narrow(t
         "DataFusion": [],
         "polars": [],
     }
-    report = maintain_table(
-        TableState("t", "shop", "t", "t"), Maintenance(1 << 27, keep_hours=0), {}, str(tmp_path)
-    )
+    report = maintain_table(TableState("t", "shop", "t", "t"), Maintenance(1 << 27, keep_hours=0), {}, str(tmp_path))
     assert (report.error, report.compacted) == (None, 2)
     assert not_found(READERS["DataFusion"], location, rows) == []
