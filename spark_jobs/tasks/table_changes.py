@@ -17,6 +17,7 @@ from airflow_provider_cdc.core.apply.repeated_rows import SENT_COLUMNS, with_sen
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS
 from airflow_provider_cdc.core.apply.row_copies import identities
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
+from airflow_provider_cdc.core.apply.source_order import under
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Format
 from airflow_provider_cdc.core.model.clock_position import latest_unordered
 from airflow_provider_cdc.core.timeline.barriers import barriers
@@ -150,8 +151,7 @@ class TableChanges:
     def _in_keyed_version(self, rows: pa.Table) -> pa.ChunkedArray:
         keyed = pa.chunked_array([pa.repeat(bool(self._timeline.versions[0].schema.key), rows.num_rows)])
         for version in self._timeline.versions[1:]:
-            since = pc.greater_equal(rows.column("position"), version.position)
-            keyed = pc.if_else(since, bool(version.schema.key), keyed)
+            keyed = pc.if_else(pa.array(under(rows, version)), bool(version.schema.key), keyed)
         return keyed
 
     def of(

@@ -9,7 +9,7 @@ from typing import Any
 from tests.histories.records import Record
 
 TOPIC = "src"
-_TYPES = {"int": ("INT", 4, None), "varchar": ("VARCHAR", 12, 20)}
+_TYPES = {"int": ("INT", 4, None), "bigint": ("BIGINT", -5, None), "varchar": ("VARCHAR", 12, 20)}
 
 
 def _source(table: str | None, pos: int, mark: str | None, time: int, **more: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.resolve import acquired_and_released, typer_of, without_passed_over
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest, numbers_in_groups, row_digests
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
+from airflow_provider_cdc.core.apply.source_order import behind, source_order
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
@@ -65,7 +66,7 @@ def key_events(
     typer, last = typer_of(changes, timeline, wire, options), len(timeline.versions) - 1
     counts = ~changes.are("truncate") & ~typer.foreign
     if cleared is not None:
-        counts &= pc.greater_equal(changes.rows.column("position"), cleared).to_numpy()
+        counts &= behind(changes.rows, cleared)
     row_indexes = np.flatnonzero(counts)
     if timeline.versions[last].schema.key:
         keys, event_rows, fills = acquired_and_released(typer, row_indexes, last)
@@ -127,10 +128,11 @@ def newest_events(events: pa.Table, wire: Format) -> IntArray:
     """
     groups = group_numbers([events.column(name) for name in events.column_names if name.startswith(_KEY)])
     fills = events.column("fills").to_numpy()
-    order: IntArray = np.arange(events.num_rows) if _is_ordered(events) else _source_order(events)
+    is_ordered = _is_ordered(events)
+    order: IntArray = np.arange(events.num_rows) if is_ordered else source_order(events, "fills")
     groups, fills = groups[order], fills[order]
     winners = newest(groups)
-    if wire.updates_move_keys:
+    if wire.updates_move_keys or not is_ordered:
         winners = acquired_in_one_event(winners, groups, order, fills, events, wire)
     return order[winners]
 
@@ -154,19 +156,6 @@ def _is_ordered(events: pa.Table) -> bool:
     same = np.flatnonzero(pc.equal(first, second).to_numpy())
     records = events.select(["partition", "offset", "index"])
     return bool(records.take(pa.array(same)).equals(records.take(pa.array(same + 1))))
-
-
-def _source_order(events: pa.Table) -> IntArray:
-    """Return the indexes of events in the order that ``Changes`` gives rows; a row releases before it acquires."""
-    columns = {
-        "position": events.column("position"),
-        "stays": pc.not_equal(events.column("op").cast(pa.string()), "delete").cast(pa.int8()),
-        **{name: events.column(name) for name in ("partition", "offset", "index")},
-        "fills": events.column("fills").cast(pa.int8()),
-    }
-    keys = [(name, "ascending") for name in columns]
-    order: IntArray = pc.sort_indices(pa.table(columns), sort_keys=keys).to_numpy().astype(np.int64)
-    return order
 
 
 def bucket_numbers(keys: pa.Table, count: int) -> IntArray:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.row_copies import sources_of
 from airflow_provider_cdc.core.apply.row_sets import group_numbers
+from airflow_provider_cdc.core.apply.source_order import of_snapshots
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.model.position_columns import event_of
@@ -17,11 +17,12 @@ from airflow_provider_cdc.core.model.position_columns import event_of
 def acquired_in_one_event(
     winners: IntArray, groups: IntArray, event_rows: IntArray, fills: BoolArray, rows: pa.Table, wire: Format
 ) -> IntArray:
-    """Return the winners, with another one for each key that one row released and another acquired in one event.
+    """Return the winners, with another one for each key that one row released and another acquired at one time.
 
-    Each record numbers such rows from the start (docs/wire/canal.md 5.1). So their numbers do not show whether the row
-    that acquired the key (1 to 2) or the row that released it (2 to 3) came first. But a key is released before it is
-    acquired again.
+    A key is released before it is acquired again, where nothing shows the order: of an update that moves a key, in a
+    record that numbers its rows from the start (docs/wire/canal.md 5.1), the number does not show whether the row that
+    acquired the key (1 to 2) or the row that released it (2 to 3) came first. Nor do offsets, where a key's delete and
+    insert have one position and lie on two partitions.
 
     :param winners: per key the newest event, as the positions have it.
     :param groups: number of each event's key.
@@ -29,8 +30,6 @@ def acquired_in_one_event(
     :param fills: per event whether it acquires the key; otherwise it releases the key.
     """
     leaving = winners[~fills[winners]]
-    ops = rows.column("op").take(pa.array(event_rows[leaving])).cast(pa.string())
-    leaving = leaving[pc.equal(ops, "update").to_numpy(zero_copy_only=False)]
     if not len(leaving):
         return winners
     is_left_key: BoolArray = np.zeros(int(groups.max()) + 1, dtype=bool)
@@ -39,21 +38,23 @@ def acquired_in_one_event(
     order = order[np.argsort(groups[order], kind="stable")]  # by key, each key's newest last
     last = np.flatnonzero(np.r_[groups[order][1:] != groups[order][:-1], True])
     leaving, before = order[last], order[np.maximum(last - 1, 0)]
-    of_one_event = (
-        fills[before]
-        & (groups[before] == groups[leaving])
-        & _of_one_event(rows, event_rows[leaving], event_rows[before], wire)
-    )
+    pairs = fills[before] & (groups[before] == groups[leaving])
+    leaving, before = leaving[pairs], before[pairs]
+    of_one_event = _unordered(rows, event_rows[leaving], event_rows[before], wire)
     newest_events: IntArray = np.sort(
         np.concatenate([np.setdiff1d(winners, leaving[of_one_event]), before[of_one_event]])
     )
     return newest_events
 
 
-def _of_one_event(rows: pa.Table, some: IntArray, others: IntArray, wire: Format) -> BoolArray:
-    """Return for each pair of rows whether both belong to one event of the source's log and no number orders them."""
-    both = rows.select(["position", "topic", "partition", "offset"]).take(pa.array(np.concatenate([some, others])))
-    events, other_events = np.split(group_numbers([event_of(both.column("position"))]), 2)
-    sources, other_sources = np.split(sources_of(both, wire), 2)
-    flags: BoolArray = (events == other_events) & (sources != other_sources)
+def _unordered(rows: pa.Table, releasing: IntArray, acquiring: IntArray, wire: Format) -> BoolArray:
+    """Return for each pair of rows whether nothing orders them: rows of a snapshot stand before what is streamed."""
+    names = ["position", "op", "topic", "partition", "offset"]
+    both = rows.select(names).take(pa.array(np.concatenate([releasing, acquiring])))
+    events = event_of(both.column("position")) if wire.updates_move_keys else both.column("position")
+    (one, other), (source, other_source) = (
+        np.split(numbers, 2) for numbers in (group_numbers([events]), sources_of(both, wire))
+    )
+    streamed = ~of_snapshots(both)[len(releasing) :]
+    flags: BoolArray = (one == other) & (source != other_source) & streamed
     return flags

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.apply.source_order import source_order
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.values.image_structs import texts_of, with_members
 
@@ -46,6 +47,7 @@ class Changes:
 
     :ivar rows: all but the images, sorted.
     :ivar images: ``before`` and ``after``.
+    :ivar distinct: whether each row is known to have a position of its own.
     """
 
     def __init__(self, table: pa.Table, stored: Mapping[str, StoredPieces] | None = None) -> None:
@@ -55,7 +57,8 @@ class Changes:
         """
         names = _IMAGES if stored is None else [STORED_ROW, *map(has, _IMAGES)]
         rest = table.drop_columns(names)
-        order = None if ascending(table.column("position")) else _order(rest)
+        self.distinct = ascending(table.column("position"))
+        order = None if self.distinct else source_order(rest)
         self._order = order
         self.rows = rest if order is None else rest.take(pa.array(order))
         if stored is None:
@@ -306,17 +309,3 @@ def ascending(position: pa.ChunkedArray) -> bool:
         return False
     count = len(position)
     return count < 2 or bool(pc.all(pc.less(position.slice(0, count - 1), position.slice(1))).as_py())
-
-
-def _order(rows: pa.Table) -> IntArray:
-    # where one position both releases and acquires a key (a moved key), acquiring wins
-    fills = pc.not_equal(rows.column("op").cast(pa.string()), "delete").cast(pa.int8())
-    keys = pa.table(
-        {
-            "position": rows.column("position"),
-            "fills": fills,
-            **{name: rows.column(name) for name in ("partition", "offset", "index")},
-        }
-    )
-    order: IntArray = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names]).to_numpy()
-    return order.astype(np.int64)

@@ -22,6 +22,7 @@ from airflow_provider_cdc.core.apply.row_copies import without_copies
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
 from airflow_provider_cdc.core.apply.row_typing import RowTyper, TypedRows
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
+from airflow_provider_cdc.core.apply.source_order import behind, under
 from airflow_provider_cdc.core.apply.stored_rows import ReadRows, Stored
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.formats.contract import Format
@@ -73,7 +74,7 @@ def resolve(
         raise order_unknown(timeline, "a TRUNCATE and rows of other partitions")
     keep = ~changes.are("truncate") & ~typer.foreign
     if cleared is not None:
-        keep &= pc.greater_equal(rows.column("position"), cleared).to_numpy()
+        keep &= behind(rows, cleared)
     if cleared is None or cleared <= base_position:
         cleared = None  # the stored rows already went through it; only rows that arrive late have to
     row_indexes = np.flatnonzero(keep)
@@ -147,7 +148,7 @@ def versions_of(rows: pa.Table, timeline: TableTimeline) -> IntArray:
     """Return the schema version of each row."""
     versions: IntArray = np.zeros(rows.num_rows, dtype=np.int64)
     for version in timeline.versions[1:]:
-        versions += pc.greater_equal(rows.column("position"), version.position).to_numpy().astype(np.int64)
+        versions += under(rows, version).astype(np.int64)
     return versions
 
 
@@ -194,7 +195,7 @@ def _keyed(
         # applied rows are only compared with: a key that no new row acquires or releases stays as it is stored
         winners = winners[np.isin(groups[winners], groups[~applied[event_rows]])]
         winners = without_stored(typer, events, settled_without_repeats(typer, events, winners, settled))
-    elif wire.updates_move_keys:
+    elif wire.updates_move_keys or not typer.changes.distinct:
         winners = acquired_in_one_event(winners, groups, event_rows, fills, typer.changes.rows, wire)
     filled = winners[fills[winners]]
     if later:

@@ -60,7 +60,7 @@ def resolve_together(
     keys, event_rows, fills = acquired_and_released(typer, np.arange(len(owner_of)), 0)
     groups = group_numbers([pa.array(owner_of[event_rows]), *keys.columns])
     winners = newest(groups)
-    if wire.updates_move_keys:
+    if wire.updates_move_keys or not changes.distinct:
         winners = acquired_in_one_event(winners, groups, event_rows, fills, changes.rows, wire)
     upserts = typer.typed(event_rows[winners[fills[winners]]], "after", 0)
     if typer.failures or typer.lossy or typer.foreign.any() or upserts.absent:

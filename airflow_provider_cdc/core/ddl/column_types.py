@@ -103,6 +103,11 @@ def settle(column_type: ColumnType, table_charset: str | None) -> ColumnType:
     return column_type
 
 
+def takes_arguments(column_type: ColumnType) -> bool:
+    """Return whether a length, digits or labels decide what values of a type are."""
+    return column_type.name not in _BARE and column_type.name != "year"
+
+
 def read_charset(reader: TokenReader) -> str | None:
     """Read the value after CHARACTER SET: a name or a string; None for DEFAULT."""
     reader.accept("=")

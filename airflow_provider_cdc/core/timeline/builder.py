@@ -40,6 +40,7 @@ from airflow_provider_cdc.core.timeline.timeline import (
     TableTimeline,
     Timeline,
 )
+from airflow_provider_cdc.core.timeline.tool_accounts import unexplained_loss
 from airflow_provider_cdc.core.timeline.unordered import REASON, TWICE, Effect, effect_of, in_doubt, still_near
 
 # sql/table.cc of MariaDB: TABLE::delete_row, vers_insert_history_row
@@ -168,14 +169,16 @@ class TimelineBuilder:
         described, known = TableBuilder(change.position, self._server), _structure(change, name)
         described.define(item)
         if known is not None:
-            described.adopt(known)
+            described.confirm(known)
         working = self._working[table_id]
         self._refer_as_described(change, name, item.references)
         if _shape(described.schema()) == _shape(working.schema()):
             return
-        was = working.expressions
+        lost, was = unexplained_loss(working.schema(), described.schema()), working.expressions
         working.become(described, position)
         self._begin_version(replace(change, position=position, server=None), name, was)
+        if lost is not None:
+            self._block(change, name, f"a snapshot describes the table otherwise, and no statement says why: {lost}")
 
     def note_undescribed(self) -> None:
         """Add a note to tables that the newest snapshot of their database lacks: they may have been dropped."""
@@ -279,8 +282,10 @@ class TimelineBuilder:
             working.copy_structure(self._working[source])
         else:
             working.define(item)
-        if known is not None:
+        if known is not None and (item.as_select or item.unknown is not None):
             working.adopt(known)
+        elif known is not None:
+            working.confirm(known)
         self._begin(change, name, working)
         self._refer(change, name, item.references)
         if item.versioned:
@@ -431,16 +436,19 @@ class TimelineBuilder:
             self._block(change, name, "ALTER IGNORE removed rows that a key makes equal without row events")
         try:
             working.alter(item.actions, change.position, denied=[p for p in answers if answers[p] == Answer.DENY])
+            if known is not None:
+                working.confirm(known, change.position)
         except DataError as error:
             if known is None:
                 self._block_columns(change, name, str(error))
             else:
+                working.adopt(known, change.position)
                 self._block(change, name, str(error))
         if self._server.explicit_timestamps is None and is_mysql(change.dialect):
             for column in working.undecided_timestamps(item.actions, self.timeline.tables[table_id].schema):
                 reason = f"older rows' value of the TIMESTAMP {column!r} depends on explicit_defaults_for_timestamp"
                 self._block(change, name, f"{reason}: state source.options.explicit_defaults_for_timestamp")
-        self._apply_structure(change, name, known, was)
+        self._begin_version(change, name, was)
         if known is None:
             self._check_identity(change, name)
         self._alter_references(change, name, item.actions)
@@ -454,21 +462,11 @@ class TimelineBuilder:
         if target != name:
             self._rename(change, name, target)
 
-    def _apply_structure(
-        self,
-        change: SchemaChange,
-        name: TableName,
-        known: TableSchema | None,
-        was: Mapping[int, Expression] | None = None,
-    ) -> None:
-        """Begin a schema version if a table's structure changed; the tool's own account of it takes precedence.
-
-        :param was: expressions of its generated columns before the change, None if they are the same.
-        """
+    def _apply_structure(self, change: SchemaChange, name: TableName, known: TableSchema) -> None:
+        """Begin a schema version as a tool's account, or rows, have it, where no text says what changed."""
         working = self._working[self._open[name]]
-        if known is not None:
-            working.adopt(known, change.position)
-        self._begin_version(change, name, working.expressions if was is None else was)
+        working.adopt(known, change.position)
+        self._begin_version(change, name, working.expressions)
 
     def _begin_version(self, change: SchemaChange, name: TableName, was: Mapping[int, Expression]) -> None:
         table, working = self.timeline.tables[self._open[name]], self._working[self._open[name]]
@@ -483,7 +481,9 @@ class TimelineBuilder:
         if not schema.key and len(schema.columns_in_rows) < len(schema.columns):
             self._block_columns(change, name, "columns that the source dropped cannot stay in a table without a key")
         if schema != before or computed:
-            table.versions.append(SchemaVersion(change.position, schema, self._kind_of(change), tuple(computed)))
+            streamed = bool(change.statement) and change.snapshot is None
+            server = self._kind_of(change)
+            table.versions.append(SchemaVersion(change.position, schema, server, tuple(computed), streamed))
         for kind, policy in kinds_between(before, schema):
             if policy not in DENIABLE:
                 self._ask(change, table.table_id, name, policy, kind)

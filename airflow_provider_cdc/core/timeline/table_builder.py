@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import Column, Default, TableName, TableSchema
 from airflow_provider_cdc.core.timeline.asked_changes import ON_DROP_COLUMN, ON_RENAME_COLUMN
 from airflow_provider_cdc.core.timeline.timeline import Reference
+from airflow_provider_cdc.core.timeline.tool_accounts import as_stated
 
 _SERVERS_NAME = re.compile(r"_ibfk_(\d{1,9})\Z")
 
@@ -31,6 +32,8 @@ class TableBuilder:
     def __init__(self, position: str, server: Server) -> None:
         self._position = position
         self._implicit = server.explicit_timestamps is False
+        self._undecided_timestamps = server.explicit_timestamps is None
+        self._key_is_stated = False  # by a text as PRIMARY KEY; a tool's account may mean a unique key by it
         self._stated: dict[int, str] = {}  # generated columns' SQL that is not parsed yet
         self.expressions: dict[int, Expression] = {}  # of generated columns, by column id
         self._updated: set[int] = set()  # columns with ON UPDATE CURRENT_TIMESTAMP
@@ -68,6 +71,7 @@ class TableBuilder:
         ids = {column.id: self._id(column.name, self._position) for column in other.columns if not column.dropped}
         self.columns = [replace(column, id=ids[column.id]) for column in other.columns if column.id in ids]
         self.key = [ids[i] for i in other.key]
+        self._key_is_stated = other._key_is_stated
         self.unique = {name: [ids[i] for i in key] for name, key in other.unique.items()}
         self._any_scale = {ids[i] for i in other._any_scale if i in ids}
         self._stated = {ids[i]: expression.text for i, expression in other.expressions.items() if expression.text}
@@ -104,15 +108,26 @@ class TableBuilder:
         for index, column in retained:
             if column.name.lower() not in {new.name.lower() for new in columns}:
                 self.columns.insert(index, column)
-        self.key = [ids[column.name] for column in known.key_columns]
+        self.key, self._key_is_stated = [ids[column.name] for column in known.key_columns], False
         self.unique = {}  # the tool's key is the one that its messages use
+
+    def confirm(self, account: TableSchema, position: str | None = None) -> None:
+        """Adopt from a tool's account what the texts of statements leave open; where they contradict it, they count."""
+        if not self.columns:
+            self.adopt(account, position)
+            return
+        primary, unique = list(self.key), dict(self.unique)
+        is_stated = self._key_is_stated and bool(primary)
+        self.adopt(as_stated(self.schema(), account, undecided_timestamps=self._undecided_timestamps), position)
+        if is_stated:
+            self.key, self.unique, self._key_is_stated = primary, unique, True
 
     def become(self, other: TableBuilder, position: str) -> None:
         """Adopt another description of the table; a column of the same name keeps its id."""
         names = {column.id: column.name for column in other.columns}
         self.adopt(other.schema(), position)
         ids = {column.name: column.id for column in self.columns}
-        self.key = [ids[names[i]] for i in other.key]
+        self.key, self._key_is_stated = [ids[names[i]] for i in other.key], other._key_is_stated
         self.unique = {index: [ids[names[i]] for i in key] for index, key in other.unique.items()}
         expressions = {ids[names[i]]: expression.text for i, expression in other.expressions.items()}
         # the text of a known expression may be written in another way
@@ -385,7 +400,7 @@ class TableBuilder:
             self._add_unique(definition.name, (definition.name,))
 
     def _primary(self, names: Iterable[str], key_name: str | None = None) -> None:
-        self.key, self.key_name = self._ids(names), key_name
+        self.key, self.key_name, self._key_is_stated = self._ids(names), key_name, True
         self.columns = [replace(c, nullable=False) if c.id in self.key else c for c in self.columns]
 
     def _drop_constraint(self, name: str) -> None:

@@ -114,23 +114,26 @@ class SchemaVersion:
 
     :param server: ``mysql`` or ``mariadb`` if the schema change shows which of them made it.
     :param computed: generated columns that the schema change computed for stored rows, each after its operands.
+    :param streamed: whether a statement of the stream made it: rows that a snapshot read at its position are older.
     """
 
     position: str
     schema: TableSchema
     server: str | None = None
     computed: tuple[Computed, ...] = ()
+    streamed: bool = False
 
     def document(self) -> list[Any]:
         """Return plain JSON data."""
-        return [self.position, self.schema.document(), self.server, [item.document() for item in self.computed]]
+        computed = [item.document() for item in self.computed]
+        return [self.position, self.schema.document(), self.server, computed, self.streamed]
 
     @staticmethod
     def from_document(data: list[Any]) -> SchemaVersion:
         """Rebuild from :meth:`document`."""
-        position, schema, server, items = data
+        position, schema, server, items, streamed = data
         computed = tuple(Computed.from_document(item) for item in items)
-        return SchemaVersion(position, TableSchema.from_document(schema), server, computed)
+        return SchemaVersion(position, TableSchema.from_document(schema), server, computed, streamed)
 
 
 @dataclass(slots=True)

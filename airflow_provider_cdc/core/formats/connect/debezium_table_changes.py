@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from airflow_provider_cdc.core.ddl.column_types import WITH_CHARSET, takes_arguments
 from airflow_provider_cdc.core.ddl.type_text import parse_type
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, Default, TableSchema
@@ -50,23 +51,33 @@ def _column(number: int, item: Mapping[str, Any]) -> Column:
 
 
 def _column_type(item: Mapping[str, Any]) -> ColumnType:
-    """Return the type of a ``tableChanges`` column by writing it as SQL and reading that."""
-    spelling = item["typeName"].split()
-    index = next(
-        (i for i, word in enumerate(spelling) if word.lower() in ("unsigned", "zerofill", "signed")), len(spelling)
-    )
+    """Return the type of a ``tableChanges`` column by writing it as SQL and reading that.
+
+    ``typeName`` is the type without its arguments, which stand behind the type and before its attributes: ``NATIONAL
+    CHAR`` of length 8 is NATIONAL CHAR(8), ``CHAR BINARY`` is CHAR(8) BINARY (recorded).
+
+    :raises DataError: the type cannot be read with its arguments, without which it would be another one.
+    """
+    words, charset = item["typeName"].split(), item.get("charsetName")
     arguments = [str(item[part]) for part in ("length", "scale") if item.get(part) is not None]
     labels = item.get("enumValues")
     if labels:
         arguments = ["'" + _label(text).replace("\\", "\\\\").replace("'", "''") + "'" for text in labels]
-    name, more = " ".join(spelling[:index]), spelling[index:]
+    written = f"({','.join(arguments)})" if arguments else ""
+    texts = [" ".join([*words[:end], written, *words[end:]]) for end in range(len(words), 0, -1)]
+    kind = next(filter(None, (_readable(text, charset) for text in texts)), None)
+    if kind is None:  # a length with a type that takes none
+        kind = parse_type(" ".join(words), charset)
+        if takes_arguments(kind):
+            raise DataError("ddl.not_understood", "a column type cannot be read with its length")
+    return replace(kind, charset=charset or (kind.charset if kind.name in WITH_CHARSET else None))
+
+
+def _readable(text: str, charset: str | None) -> ColumnType | None:
     try:
-        kind = parse_type(
-            " ".join([name + (f"({','.join(arguments)})" if arguments else ""), *more]), item.get("charsetName")
-        )
-    except DataError:  # a length with a type that takes none
-        kind = parse_type(" ".join([name, *more]), item.get("charsetName"))
-    return replace(kind, charset=item.get("charsetName"))
+        return parse_type(text, charset)
+    except DataError:
+        return None
 
 
 def _label(text: str) -> str:

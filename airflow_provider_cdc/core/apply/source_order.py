@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Order row changes as the source made them (docs/design/positions-and-order.md, "Changes that share a position")."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_cdc.core.arrays import BoolArray, IntArray
+from airflow_provider_cdc.core.model.change import Op
+from airflow_provider_cdc.core.timeline.timeline import SchemaVersion
+
+_SNAPSHOTS = pa.array([Op.SNAPSHOT, Op.INCREMENTAL], pa.string())
+
+
+def source_order(rows: pa.Table, *after: str) -> IntArray:
+    """Return the indexes of rows by position, of one position those of snapshots first, then as they were sent.
+
+    :param after: columns that order the events of one row.
+    """
+    streamed = pc.invert(pc.is_in(rows.column("op").cast(pa.string()), value_set=_SNAPSHOTS))
+    columns = {"position": rows.column("position"), "streamed": streamed.cast(pa.int8())}
+    columns |= {name: rows.column(name) for name in ("partition", "offset", "index", *after)}
+    order: IntArray = pc.sort_indices(pa.table(columns), sort_keys=[(name, "ascending") for name in columns]).to_numpy()
+    return order.astype("int64")
+
+
+def of_snapshots(rows: pa.Table) -> BoolArray:
+    """Return which rows a snapshot read."""
+    flags: BoolArray = pc.is_in(rows.column("op").cast(pa.string()), value_set=_SNAPSHOTS).to_numpy()
+    return flags
+
+
+def behind(rows: pa.Table, position: str) -> BoolArray:
+    """Return which rows stand behind a streamed statement at a position: those at or after it.
+
+    A row of a snapshot that has the statement's position was read before it. One of an incremental snapshot was not:
+    between two of its chunks nothing but the statement may have happened.
+    """
+    positions = rows.column("position")
+    flags: BoolArray = pc.greater_equal(positions, position).to_numpy()
+    if pc.index(positions, position).as_py() < 0:
+        return flags
+    read = pc.equal(rows.column("op").cast(pa.string()), Op.SNAPSHOT)
+    before: BoolArray = pc.and_(read, pc.equal(positions, position)).to_numpy()
+    return flags & ~before
+
+
+def under(rows: pa.Table, version: SchemaVersion) -> BoolArray:
+    """Return which rows have the schema of a version, or of a later one."""
+    if version.streamed:
+        return behind(rows, version.position)
+    flags: BoolArray = pc.greater_equal(rows.column("position"), version.position).to_numpy()
+    return flags
