@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The set-ups whose outcome is not right yet; the list may only shrink."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.public_cases.case import NAMES
+
+OPEN = frozenset(
+    {
+        "bigint-unsigned-inferred",
+        "binary-hex-unstated",
+        "canal-field-filter-protobuf",
+        "charset-binary-inherited",
+        "column-exclude-list",
+        "column-swap-debezium-recovered",
+        "flashback-to-new-name",
+        "ghost-ddl-only-debezium",
+        "ghost-unknown-canal",
+        "isostring-inferred",
+        "javascript-function",
+        "json-not-null-added",
+        "keyless-json-from-snapshot",
+        "mariadb-first-change-at-snapshot-position",
+        "message-key-columns",
+        "oceanbase-show-create-shareplex",
+        "recover-table-ticdc",
+        "secondary-engine-null",
+        "stated-create-is-no-create",
+        "struct-key",
+        "text-converter-timestamp",
+        "ticdc-debezium-protocol",
+        "tombstone-left-by-compaction",
+        "truncate-as-typed-lower-case",
+        "two-connectors-one-pipeline",
+    }
+)
+
+
+def parameters() -> list[Any]:
+    """Return the names of all set-ups, those that are open as expected failures."""
+    fails = pytest.mark.xfail(strict=True, reason="open")
+    return [pytest.param(name, marks=[fails] if name in OPEN else []) for name in NAMES]
