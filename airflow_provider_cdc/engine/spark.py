@@ -82,16 +82,15 @@ def run_spark(task: EngineTask, settings: SparkSettings) -> Result:
         if (started := _APPLICATION.fullmatch(line)) is not None:
             task.on_application(started[1])
 
-    properties = None
     if cluster:
-        properties = _properties_file(task, target)
+        _demand_no_secrets(task, settings)
         environment.pop(SECRETS_VARIABLE)
     archive = None if cluster else _class_archive(task, environment)
     conf = _conf(task, settings, target, archive)
     if settings.connection is None:
         code = run_process(task, _command(task, target, conf), environment, _without_noise(forward))
     else:
-        problem = _submit(_hook(task, settings, target, properties, forward, conf), task, environment)
+        problem = _submit(_hook(task, settings, target, forward, conf), task, environment)
         code = 1 if problem else 0
         if problem and not last:
             last.append(problem)
@@ -136,6 +135,24 @@ def _check_target(target: SparkTarget) -> bool:
     if not target.master.startswith(("yarn", "k8s://")):
         raise ConfigurationError([f"deploy-mode cluster: Spark does not run Python drivers on {target.master}"])
     return True
+
+
+def _demand_no_secrets(task: EngineTask, settings: SparkSettings) -> None:
+    """Refuse secrets for a driver in the cluster: its environment is where submitters write them down.
+
+    YARN exports it in a shell script, which prints and runs what is in quotes (Hadoop's launch_container.sh);
+    Kubernetes keeps it in a ConfigMap of the driver.
+
+    :raises ConfigurationError: the batch has secrets.
+    """
+    kinds = sorted(kind for kind, secrets in task.secrets.items() if secrets)
+    if kinds:
+        raise ConfigurationError(
+            [
+                f"connection {settings.connection}: deploy-mode cluster would show secrets of this batch "
+                f"({', '.join(kinds)}) to others in the cluster: use deploy-mode client, or logins without secrets"
+            ]
+        )
 
 
 def _programs(settings: SparkSettings, target: SparkTarget) -> dict[str, str]:
@@ -235,22 +252,10 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _properties_file(task: EngineTask, target: SparkTarget) -> str:
-    """Write the secrets for a driver in the cluster to a file that only this user can read; Spark redacts its keys."""
-    prefix = "spark.yarn.appMasterEnv." if target.master.startswith("yarn") else "spark.kubernetes.driverEnv."
-    path = task.scratch / "secrets.properties"
-    text = json.dumps(task.secrets).replace("\\", "\\\\")
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(f"{prefix}{SECRETS_VARIABLE}={text}\n")
-    return str(path)
-
-
 def _hook(
     task: EngineTask,
     settings: SparkSettings,
     target: SparkTarget,
-    properties: str | None,
     forward: Callable[[str], None],
     conf: dict[str, str],
 ) -> Any:
@@ -280,7 +285,6 @@ def _hook(
         name=f"airflow-cdc {task.name}",
         application_args=[str(task.job), str(task.result)],
         spark_binary=_binary(target),
-        properties_file=properties,
         deploy_mode=target.deploy_mode,
     )
 

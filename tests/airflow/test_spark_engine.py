@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_cdc.core.config import SparkSettings
-from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.errors import ConfigurationError, UnavailableError
 from airflow_provider_cdc.core.ledger import Ledger
 from airflow_provider_cdc.engine import EngineTask, Stopper
 from airflow_provider_cdc.engine.payload import payload
-from airflow_provider_cdc.engine.spark import _conf, _properties_file, local_cores, run_spark
+from airflow_provider_cdc.engine.spark import _conf, local_cores, run_spark
 from airflow_provider_cdc.hooks.connections import SparkTarget
 
 from .shop import Shop, rows
@@ -88,10 +88,40 @@ def test_a_session_gets_the_jars_that_the_settings_lack(
     )
 
 
-def test_secrets_of_a_driver_elsewhere_lie_in_a_file_only_we_can_read(task: EngineTask) -> None:
-    path = Path(_properties_file(task, SparkTarget("yarn", "cluster", {})))
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert path.read_text().startswith("spark.yarn.appMasterEnv.AIRFLOW_CDC_SECRETS=")
+@pytest.mark.parametrize("master", ["yarn", "k8s://https://h:6443"])
+@pytest.mark.parametrize("kind", ["kafka", "storage", "spark"])
+def test_no_secret_reaches_a_submitter_that_writes_it_down(
+    master: str, kind: str, task: EngineTask, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hadoop exports the driver's environment in a shell script that prints and runs what stands there in quotes."""
+    secret = "$(id>/tmp/pwned) correct horse"
+
+    password = {"password": secret} if kind == "spark" else {}
+    connect("far", "spark", {"deploy-mode": "cluster"}, host=master, **password)
+    if kind != "spark":
+        task = replace(task, secrets={kind: {"sasl.password": secret}})
+    monkeypatch.setattr("airflow_provider_cdc.engine.spark._submit", lambda *given: pytest.fail("submitted"))
+    with pytest.raises(ConfigurationError, match="deploy-mode cluster would show secrets") as refused:
+        run_spark(task, SparkSettings(connection="far"))
+    assert "horse" not in str(refused.value)
+    assert kind in str(refused.value)
+    assert [file for file in task.scratch.rglob("*") if file.is_file() and b"horse" in file.read_bytes()] == []
+
+
+def test_a_driver_in_the_cluster_gets_no_variable_for_secrets(
+    task: EngineTask, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect("far", "spark", {"deploy-mode": "cluster"}, host="yarn")
+    seen: list[dict[str, str]] = []
+
+    def submit(hook: object, task: EngineTask, environment: dict[str, str]) -> str:
+        seen.append(environment)
+        return "ended"
+
+    monkeypatch.setattr("airflow_provider_cdc.engine.spark._submit", submit)
+    with pytest.raises(UnavailableError):
+        run_spark(replace(task, secrets={"kafka": {}}), SparkSettings(connection="far"))
+    assert [name for name in seen[0] if "SECRETS" in name] == []
 
 
 def test_python_drivers_do_not_run_on_standalone_clusters(task: EngineTask, connect: Connect) -> None:
