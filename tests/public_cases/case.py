@@ -24,7 +24,6 @@ REASONS = {
     "binary-hex-unstated": "binary.handling.mode",
     "column-exclude-list": "exclude_columns",
     "ticdc-debezium-protocol": "canal-json",
-    "struct-key": "key",
 }
 Partition = tuple[str, int]
 Ends = dict[Partition, int]
