@@ -100,7 +100,7 @@ def test_no_secret_reaches_a_submitter_that_writes_it_down(
     connect("far", "spark", {"deploy-mode": "cluster"}, host=master, **password)
     if kind != "spark":
         task = replace(task, secrets={kind: {"sasl.password": secret}})
-    monkeypatch.setattr("airflow_provider_cdc.engine.spark._submit", lambda *given: pytest.fail("submitted"))
+    monkeypatch.setattr("airflow_provider_cdc.engine.spark._submit", lambda *arguments: pytest.fail("submitted"))
     with pytest.raises(ConfigurationError, match="deploy-mode cluster would show secrets") as refused:
         run_spark(task, SparkSettings(connection="far"))
     assert "horse" not in str(refused.value)
