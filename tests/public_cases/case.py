@@ -18,7 +18,7 @@ from tests.services.capture import Record
 
 DATA = Path(__file__).parent / "data"
 NAMES = sorted(folder.name for folder in DATA.iterdir() if folder.is_dir())
-SET_ASIDE = ("parked", "waiting")
+UNSETTLED = ("parked", "waiting")
 # where the right outcome is rows, or a reason that says what to do: a word of that reason
 REASONS = {
     "binary-hex-unstated": "binary.handling.mode",
@@ -79,7 +79,7 @@ class Case:
 
 @dataclass
 class Ending:
-    """How a run of batches ended.
+    """Hold how a run of batches ended.
 
     :param refused: why nothing more was applied, empty where every batch ended.
     :param exits: exit codes of the commands.
@@ -92,10 +92,10 @@ class Ending:
 
     @property
     def kind(self) -> dict[str, str]:
-        """The outcome of each table: ``ok`` or ``set aside``."""
+        """The outcome of each table: ``ok`` or ``unsettled``."""
         if self.refused:
             return {"all": "refused"}
-        return {name: "set aside" if state in SET_ASIDE else state for name, (state, _, _) in self.tables.items()}
+        return {name: "unsettled" if state in UNSETTLED else state for name, (state, _, _) in self.tables.items()}
 
 
 def read_case(name: str) -> Case:
@@ -122,7 +122,7 @@ def problem(case: Case, ending: Ending) -> str:
     problems = []
     for table, rows in (outcome.get("parked_or_rows") or outcome["rows"]).items():
         state, reason, stored = ending.tables.get(table, ("no state", "", None))
-        if state in SET_ASIDE:
+        if state in UNSETTLED:
             if not may_park and not (hint and hint in reason):
                 problems.append(f"{table} {state}: {reason}")
         elif state != "ok" or stored != Counter(json.dumps(row) for row in rows):
