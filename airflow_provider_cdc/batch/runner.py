@@ -16,6 +16,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from airflow_provider_cdc.batch.attempts import recorded
 from airflow_provider_cdc.batch.job import JobMaker
 from airflow_provider_cdc.batch.recovery import take_over
 from airflow_provider_cdc.batch.result import (
@@ -51,6 +52,7 @@ from airflow_provider_cdc.hooks.connections import ledger_url
 Say = Callable[[str], None]
 
 
+@recorded
 def run_batch(
     pipeline: CdcPipeline,
     *,
@@ -186,6 +188,7 @@ def run_approval(pipeline: CdcPipeline, approval: AskedChange, **course: Any) ->
     return _run_order(pipeline, approval=approval, **course)
 
 
+@recorded
 def _run_order(
     pipeline: CdcPipeline,
     *,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, Select, case, func, or_, select
@@ -16,11 +16,13 @@ from sqlalchemy import Connection, Select, case, func, or_, select
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.lake.roots import place_of
 from airflow_provider_cdc.core.ledger import Batch, schema
+from airflow_provider_cdc.core.ledger.health import failed_attempts, unsettled_tables
 from airflow_provider_cdc.core.ledger.owner import TASK_COLUMNS
 from airflow_provider_cdc.core.ledger.records import time_text
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.table_locations import owners_of_locations
+from airflow_provider_cdc.observability.freshness import BATCHES, is_present
 from airflow_provider_cdc.plugins.column_changes import column_changes
 from airflow_provider_cdc.plugins.statement_text import statement_text
 
@@ -76,12 +78,14 @@ def _newest_seq() -> Any:
 def pipeline_page(
     connection: Connection, dag_ids: Collection[str], *, search: str, offset: int, limit: int
 ) -> Document:
-    """Return some of the readable pipelines: most parked tables first, then most waiting ones, then by name."""
+    """Return some of the readable pipelines: failing ones first, then by parked and by waiting tables, then by name."""
     total = connection.execute(select(func.count()).select_from(schema.pipelines)).scalar_one()
     readable = readable_pipelines(connection, dag_ids)
     matching = [name for name in readable if search.lower() in name.lower()]
     unsettled = _unsettled(connection)
-    matching.sort(key=lambda name: (*(-unsettled.get((name, str(state)), 0) for state in _UNSETTLED), name))
+    failing = {row.pipeline for row in connection.execute(failed_attempts(matching))}
+    by_state = {name: [-unsettled.get((name, str(state)), 0) for state in _UNSETTLED] for name in matching}
+    matching.sort(key=lambda name: (name not in failing, *by_state[name], name))
     shown = matching[offset : offset + limit]
     return {
         "pipelines": pipelines(connection, shown, dag_ids),
@@ -103,14 +107,21 @@ def pipelines(connection: Connection, names: Sequence[str], dag_ids: Collection[
     last = {row.name: row for row in connection.execute(_last_batches(names))}
     cuts = _cuts(connection, list(last.values()))
     lags = {row.pipeline: row for row in connection.execute(_last_samples(names))}
+    attempts = {row.pipeline: row for row in connection.execute(failed_attempts(names))}
+    unsettled = unsettled_tables(connection, names)
+    distances = _batch_times(connection, names)
     return [
         {
             "name": name,
-            "state": _pipeline_state(tables.get(name, {}), last.get(name)),
+            "state": _pipeline_state(
+                tables.get(name, {}), last.get(name), distances.get(name, []), lags.get(name), failing=name in attempts
+            ),
             "tables": {state: tables.get(name, {}).get(state, 0) for state in TableStatus},
             "batch": _batch_line(last[name], dag_ids) if name in last and last[name].seq is not None else None,
             "cut": _cut(cuts.get(name), tables.get(name, {})),
-            "lag": _sample(lags.get(name)),
+            "lag": _sample(lags.get(name), distances.get(name, [])),
+            "attempt": _attempt(attempts.get(name), dag_ids),
+            "unsettled_since": min((t.since for t in unsettled if t.pipeline == name and t.since), default=None),
         }
         for name in names
     ]
@@ -190,15 +201,41 @@ def _last_samples(names: Sequence[str]) -> Select[Any]:
     return select(*schema.progress.columns).select_from(join).where(_pipelines.name.in_(names))
 
 
-def _pipeline_state(tables: Mapping[str, int], last: Any) -> str:
+def _batch_times(connection: Connection, names: Sequence[str]) -> dict[str, list[datetime]]:
+    """Return when the newest batches of pipelines were planned, oldest first."""
+    other = schema.batches.alias()
+    newest = select(func.max(other.c.seq)).where(other.c.pipeline == _batches.pipeline).scalar_subquery()
+    query = select(_batches.pipeline, _batches.planned_at).where(
+        _batches.pipeline.in_(names), _batches.seq > newest - BATCHES
+    )
+    times: dict[str, list[datetime]] = {}
+    for row in connection.execute(query.order_by(_batches.pipeline, _batches.seq)):
+        times.setdefault(row.pipeline, []).append(datetime.fromisoformat(row.planned_at))
+    return times
+
+
+def _attempt(row: Any, dag_ids: Collection[str]) -> Document | None:
+    """Return when and why the last attempt at a batch failed, None where it did not."""
+    return None if row is None else {"at": row.at, "code": printable(row.code), "run": _run(row, dag_ids)}
+
+
+def _pipeline_state(
+    tables: Mapping[str, int], last: Any, batch_times: Sequence[datetime], sample: Any, *, failing: bool
+) -> str:
+    """Return one word for a pipeline; ``stale`` where nobody has looked or worked for longer than usual."""
     if last is not None and last.status == "planned" and last.outcome in (ResultStatus.REFUSED, ResultStatus.CRASHED):
         return str(last.outcome)
+    if failing:
+        return "failing"
     for state in _UNSETTLED:
         if tables.get(state):
             return str(state)
     if last is None or last.status is None:
         return "new"
-    return "running" if last.status == "planned" else "ok"
+    if last.status == "planned":
+        return "running"
+    seen = max([*batch_times, *([] if sample is None else [datetime.fromisoformat(sample.seen_at)])])
+    return "ok" if len(batch_times) < 2 or is_present(seen, datetime.now(UTC), batch_times) else "stale"
 
 
 def _batch_line(row: Any, dag_ids: Collection[str]) -> Document:
@@ -236,10 +273,15 @@ def _cut(document: object, tables: Mapping[str, int]) -> Document | None:
     }
 
 
-def _sample(row: Any) -> Document | None:
+def _sample(row: Any, batch_times: Sequence[datetime]) -> Document | None:
+    """Return what was seen last of a pipeline's lag.
+
+    :param batch_times: when its newest batches were planned: an older look is not ``present``.
+    """
     if row is None:
         return None
     return {
+        "present": is_present(datetime.fromisoformat(row.seen_at), datetime.now(UTC), batch_times),
         "seen_at": row.seen_at,
         "received": row.received,
         "applied": row.applied,

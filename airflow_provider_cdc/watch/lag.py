@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Hashable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.batch.planner import marks_of, observe
@@ -16,11 +16,20 @@ from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.config.checks import Checks
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.model.offsets import Offsets
-from airflow_provider_cdc.core.plan.lag import FIRST_RECORDS, Lag, PartitionLag, Verdict, iso_time, lag, unread_windows
+from airflow_provider_cdc.core.plan.lag import (
+    FIRST_RECORDS,
+    HeldTable,
+    Lag,
+    PartitionLag,
+    Verdict,
+    iso_time,
+    lag,
+    unread_windows,
+)
 from airflow_provider_cdc.watch.condition import Answer, Condition, name_some
 
 if TYPE_CHECKING:
-    from airflow_provider_cdc.core.ledger import Ledger, ProgressSample
+    from airflow_provider_cdc.core.ledger import Ledger, ProgressSample, UnsettledTable
 
 LAG_OF = ("applied", "received")
 UNKNOWN_POLICIES = ("wait", "pass", "fail")
@@ -28,13 +37,14 @@ UNKNOWN_POLICIES = ("wait", "pass", "fail")
 
 @dataclass(frozen=True)
 class Applied:
-    """Offsets that the tables have reached.
+    """Offsets that the batches have read, and the tables that did not apply all of them.
 
     :param seq: number of the batch that says so, 0 before the first.
     """
 
     seq: int
     offsets: Offsets
+    held: tuple[HeldTable, ...] = ()
 
 
 class LagCondition(Condition[Applied, Lag]):
@@ -119,7 +129,9 @@ class LagCondition(Condition[Applied, Lag]):
         if holding:
             message += f"; held back by {name_some([self._describe(part) for part in holding])}"
         document = {**seen.document(), "verdict": str(verdict)}
-        names = tuple(part.name for part in holding) or ((str(verdict),) if not passes or not settled else ())
+        held = [table.name for table in seen.held] if verdict != Verdict.BELOW and self.of == "applied" else []
+        unnamed = () if passes and settled else (str(verdict),)
+        names = (*(part.name for part in holding), *held) or unnamed
         return Answer(passes and settled, message, document, names, alarm=fails and settled)
 
     def _compare(self, seen: Lag) -> Verdict:
@@ -173,8 +185,9 @@ def describe(lag_now: Lag) -> str:
     """Return a lag in words."""
     seconds = "an unknown time" if lag_now.seconds is None else f"{lag_now.seconds:.1f} s"
     most = "" if lag_now.most_seconds is None else f", at most {lag_now.most_seconds:.1f} s behind the source"
+    held = f"; {name_some([str(table) for table in lag_now.held])}" if lag_now.held else ""
     skew = "; the source's clock is ahead of ours" if lag_now.skewed else ""
-    return f"{lag_now.records} records and {seconds} not applied{most}{skew}"
+    return f"{lag_now.records} records and {seconds} not applied{most}{held}{skew}"
 
 
 def report_lag(pipeline: CdcPipeline, lag_now: Lag) -> ProgressSample:
@@ -187,14 +200,25 @@ def report_lag(pipeline: CdcPipeline, lag_now: Lag) -> ProgressSample:
 
 
 def applied_offsets(ledger: Ledger, pipeline: str) -> Applied:
-    """Return the offsets that the tables have reached."""
+    """Return the offsets that the batches have read, and the tables that did not apply all of them."""
     from airflow_provider_cdc.core.ledger import SYNC
 
     batch = ledger.last(pipeline, SYNC)
     if batch is None:
         return Applied(0, {})
+    held = tuple(_held(table) for table in ledger.unsettled_tables(pipeline))
     # A batch that is only planned begins where the last one ended.
-    return Applied(batch.seq, batch.end) if batch.committed else Applied(-batch.seq, batch.start)
+    return Applied(batch.seq, batch.end, held) if batch.committed else Applied(-batch.seq, batch.start, held)
+
+
+def _held(table: UnsettledTable) -> HeldTable:
+    since = None if table.since is None else datetime.fromisoformat(table.since)
+    return HeldTable(
+        f"{table.database}.{table.table}",
+        str(table.state),
+        None if since is None else int(since.timestamp() * 1000),
+        None if table.source_time is None else table.source_time // 1000,
+    )
 
 
 def observe_lag(pipeline: CdcPipeline, log: SourceLog, applied: Applied) -> Lag:
@@ -207,4 +231,4 @@ def observe_lag(pipeline: CdcPipeline, log: SourceLog, applied: Applied) -> Lag:
     firsts = {}
     for tp, records in log.read(unread_windows(facts, applied.offsets), FIRST_RECORDS).items():
         firsts[tp] = [mark for mark in map(mark_of, records) if mark is not None]
-    return lag(int(time.time() * 1000), facts, beats, applied.offsets, firsts)
+    return lag(int(time.time() * 1000), facts, beats, applied.offsets, firsts, applied.held)

@@ -3,9 +3,21 @@
 
 from __future__ import annotations
 
+from airflow_provider_cdc.core.ledger.health import UnsettledTable
 from airflow_provider_cdc.core.ledger.lease import Lease
 from airflow_provider_cdc.core.ledger.owner import Owner, TaskTry
 from airflow_provider_cdc.core.ledger.records import SYNC, Batch, LakeBatch, PastBatch, ProgressSample
 from airflow_provider_cdc.core.ledger.store import Ledger
 
-__all__ = ["SYNC", "Batch", "LakeBatch", "Lease", "Ledger", "Owner", "PastBatch", "ProgressSample", "TaskTry"]
+__all__ = [
+    "SYNC",
+    "Batch",
+    "LakeBatch",
+    "Lease",
+    "Ledger",
+    "Owner",
+    "PastBatch",
+    "ProgressSample",
+    "TaskTry",
+    "UnsettledTable",
+]

@@ -21,7 +21,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-VERSION = 6
+VERSION = 7
 """Version of these tables. Older tables are upgraded; newer ones are rejected."""
 
 metadata = MetaData()
@@ -113,6 +113,16 @@ schema_changes = Table(
     Column("seq", _LONG, nullable=False),
     Column("document", _DOCUMENT, nullable=False),
     UniqueConstraint("pipeline", "number", name="cdc_schema_changes_order"),
+)
+
+# How the last attempt at a batch ended; written without a lease, since an attempt may fail before it has one.
+attempts = Table(
+    "cdc_attempts",
+    metadata,
+    Column("pipeline", _NAME, primary_key=True),
+    Column("at", _TIME, nullable=False),
+    Column("code", Text, nullable=False),  # of its error, empty where it ended well
+    *_task_columns(),
 )
 
 # What somebody saw of a pipeline's progress; written without a lease, also before the first batch.

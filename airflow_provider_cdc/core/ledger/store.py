@@ -10,8 +10,9 @@ from typing import Any
 from sqlalchemy import case, delete, func, insert, select, true, update
 
 from airflow_provider_cdc.core.errors import BusyError, ConfigurationError
-from airflow_provider_cdc.core.ledger import rows, schema
+from airflow_provider_cdc.core.ledger import health, rows, schema
 from airflow_provider_cdc.core.ledger.database import Database, now
+from airflow_provider_cdc.core.ledger.health import UnsettledTable
 from airflow_provider_cdc.core.ledger.lease import Lease
 from airflow_provider_cdc.core.ledger.owner import Owner, TaskTry
 from airflow_provider_cdc.core.ledger.records import (
@@ -502,6 +503,29 @@ class Ledger:
         behind = (c.announced_seq.is_(None)) | (c.announced_seq < seq)
         with self._database.writing() as connection:
             connection.execute(update(schema.pipelines).where(c.name == pipeline, behind).values(announced_seq=seq))
+
+    # ---- health
+
+    def record_attempt(self, pipeline: str, code: str, owner: Owner | None) -> None:
+        """Record how the last attempt at a batch ended; needs no lease.
+
+        :param code: of its error, empty where it ended well.
+        """
+        with self._database.writing() as connection:
+            health.store_attempt(connection, pipeline, code, owner)
+
+    def unsettled_tables(self, pipeline: str) -> list[UnsettledTable]:
+        """Return the parked and waiting tables, with the time since which their changes are not applied."""
+        with self._database.reading() as connection:
+            return health.unsettled_tables(connection, [pipeline])
+
+    def batch_times(self, pipeline: str, limit: int) -> list[datetime]:
+        """Return when the newest batches were planned, oldest first."""
+        c = schema.batches.c
+        query = select(c.planned_at).where(c.pipeline == pipeline).order_by(c.seq.desc()).limit(limit)
+        with self._database.reading() as connection:
+            times = [parse_time(text) for text in connection.execute(query).scalars()]
+        return [time for time in reversed(times) if time is not None]
 
     # ---- progress
 

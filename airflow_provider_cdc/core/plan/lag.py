@@ -55,17 +55,39 @@ class PartitionLag:
 
 
 @dataclass(frozen=True)
+class HeldTable:
+    """A parked or waiting table: batches read its changes and did not apply them; times in milliseconds since 1970.
+
+    :param name: ``database.table``.
+    :param state: ``parked`` or ``waiting``.
+    :param since_ms: when the first of these batches was planned: changes of it are at least that old; None if unknown.
+    :param applied_ms: source time of the newest change that it holds; None before the first.
+    """
+
+    name: str
+    state: str
+    since_ms: int | None
+    applied_ms: int | None
+
+    def __str__(self) -> str:
+        since = iso_time(self.since_ms)
+        return f"{self.name} is {self.state}" + (f" since {since}" if since else "")
+
+
+@dataclass(frozen=True)
 class Lag:
     """Lag of a pipeline at one moment.
 
     :param at_ms: the moment by our clock, milliseconds since 1970.
     :param partitions: those that can carry rows of the pipeline.
     :param heartbeats: whether heartbeats show how far the tool is when the source is idle.
+    :param held: tables whose changes were read and not applied.
     """
 
     at_ms: int
     partitions: tuple[PartitionLag, ...]
     heartbeats: bool
+    held: tuple[HeldTable, ...] = ()
 
     @property
     def records(self) -> int:
@@ -74,7 +96,10 @@ class Lag:
 
     @property
     def seconds(self) -> float | None:
-        """Return the age of the oldest change in Kafka that is not applied, 0 if all are; None while it is unknown."""
+        """Return the age of the oldest change that is not applied, 0 if all are; None while it is unknown.
+
+        Of a table that is parked or waits the age is the time since then.
+        """
         if any(part.records and part.oldest_ms is None for part in self.partitions):
             return None
         return self.least_seconds
@@ -82,7 +107,7 @@ class Lag:
     @property
     def least_seconds(self) -> float:
         """Return the seconds that the tables are behind at least."""
-        return self._age(_least(part.oldest_ms for part in self.partitions)) or 0.0
+        return self._age(_least((*(p.oldest_ms for p in self.partitions), *(t.since_ms for t in self.held)))) or 0.0
 
     @property
     def most_seconds(self) -> float | None:
@@ -97,7 +122,7 @@ class Lag:
     @property
     def applied_ms(self) -> int | None:
         """Return the source time before which all changes are applied; None while it is unknown."""
-        return _least_of_all([part.applied_ms for part in self.partitions])
+        return _least_of_all([*(part.applied_ms for part in self.partitions), *(t.applied_ms for t in self.held)])
 
     @property
     def received_ms(self) -> int | None:
@@ -155,6 +180,10 @@ class Lag:
             "applied": iso_time(self.applied_ms),
             "received": iso_time(self.received_ms),
             "skewed": self.skewed,
+            "held": [
+                {"table": table.name, "state": table.state, "since": iso_time(table.since_ms)}
+                for table in sorted(self.held, key=lambda table: (table.since_ms or 0, table.name))[:most]
+            ],
             "partitions": {part.name: part.records for part in unread[:most]},
             "unknown": {part.name: part.why for part in unknown[:most]},
         }
@@ -169,6 +198,7 @@ def lag(
     heartbeats: Sequence[PartitionFacts],
     applied: OffsetMap,
     firsts: Mapping[tuple[str, int], Sequence[Mark]],
+    held: Sequence[HeldTable] = (),
 ) -> Lag:
     """Return the lag of a pipeline.
 
@@ -177,13 +207,14 @@ def lag(
     :param heartbeats: ends of the heartbeat topic's partitions, read before ``facts``.
     :param applied: end of the last committed batch, exclusive.
     :param firsts: times of the first records behind ``applied``, of each partition that has some.
+    :param held: tables whose changes batches read and did not apply.
     """
     rows = [mark for fact in facts for mark in fact.marks if not mark.heartbeat]
     beats = [mark for fact in heartbeats for mark in fact.marks]
     common = heartbeat_progress(beats, rows, SLACK_MS)
     within = [mark for fact in facts for mark in fact.marks if mark.heartbeat]
     partitions = (_partition(fact, rows, common, applied, firsts) for fact in facts)
-    return Lag(at_ms, tuple(partitions), bool(beats or within))
+    return Lag(at_ms, tuple(partitions), bool(beats or within), tuple(held))
 
 
 def unread_windows(facts: Sequence[PartitionFacts], applied: OffsetMap) -> dict[tuple[str, int], tuple[int, int]]:

@@ -160,10 +160,21 @@ function RunLink({ run, children }) {
   return h(Link, { to, title: `${run.dag_id} / ${run.run_id} / ${run.task_id}, try ${run.try_number}` }, children ?? run.run_id);
 }
 
-function Lag({ lag }) {
+/** Show the lag of now; an old one is unknown, and says when it was seen. */
+function Lag({ lag, since }) {
   if (!lag) return h("span", { className: "cdc-muted", title: "no sensor or sync has recorded the lag" }, "unknown");
   const records = lag.records === null ? "" : `, ${plural(lag.records, "record")}`;
-  return h("span", { title: `seen ${ago(new Date(lag.seen_at))}` }, `${duration(lag.seconds)}${records}`);
+  const seen = `${duration(lag.seconds)}${records}`;
+  const age = ago(new Date(lag.seen_at));
+  if (!lag.present) return h("span", { className: "cdc-late", title: `then ${seen}` }, `unknown, last seen ${age}`);
+  const held = since ? h("span", { className: "cdc-late" }, ` tables not applied for ${duration((Date.now() - Date.parse(since)) / 1000)}`) : null;
+  return h("span", { title: `seen ${age}` }, seen, held);
+}
+
+/** Say when and why the last attempt at a batch failed, with the way to its log. */
+function Attempt({ attempt }) {
+  return h("span", { className: "cdc-attempt" }, " ", h("span", { className: "cdc-code" }, attempt.code), ` ${ago(new Date(attempt.at))} `,
+    attempt.run && h(RunLink, { run: attempt.run }));
 }
 
 // ---- list of pipelines
@@ -175,11 +186,11 @@ function LedgerPipelines({ ledger, single }) {
   const look = useCallback((text) => { setSearch(text); setOffset(0); }, []);
   const rows = (data) => data.pipelines.map((p) => ({
     key: p.name,
-    className: p.tables.parked ? "cdc-row-bad" : undefined,
+    className: p.tables.parked || p.attempt ? "cdc-row-bad" : undefined,
     cells: [
       h(Link, { to: { search: `?${query({ pipeline: p.name, ledger })}` } }, p.name),
-      h(State, { state: p.state }),
-      h(Lag, { lag: p.lag }),
+      h(Fragment, null, h(State, { state: p.state }), p.attempt && h(Attempt, { attempt: p.attempt })),
+      h(Lag, { lag: p.lag, since: p.unsettled_since }),
       h(Fragment, null, h(Time, { at: p.cut?.source_time }), p.cut && !p.cut.consistent && h("span", { className: "cdc-muted" }, " not of all tables")),
       p.tables.parked ? h("strong", { className: "cdc-bad" }, number(p.tables.parked)) : "0",
       number(p.tables.waiting),
@@ -254,7 +265,7 @@ function LagPlot({ data, member }) {
     times.map((at) => h("text", { key: at, className: "cdc-tick", x: x(at), y: PLOT.height - 8, textAnchor: "middle" }, label(at))),
     runs.map((run, n) => h("path", { key: `a${n}`, className: "cdc-area", d: `${line(run)}L${x(run.at(-1).at).toFixed(1)} ${y(0)}L${x(run[0].at).toFixed(1)} ${y(0)}Z` })),
     runs.map((run, n) => h("path", { key: n, className: "cdc-line", d: line(run) })),
-    points.map((p) => p.value !== null && h("circle", { key: p.at, className: "cdc-point", cx: x(p.at), cy: y(p.value), r: 3 },
+    points.map((p) => p.value !== null && h("circle", { key: p.at, className: runs.some((run) => run.length === 1 && run[0] === p) ? "cdc-point-alone" : "cdc-point", cx: x(p.at), cy: y(p.value), r: 3 },
       h("title", null, `${new Date(p.at).toISOString().slice(0, 19)}Z: ${spell(p.value)}`))));
 }
 
@@ -391,7 +402,9 @@ function Facts({ pipeline }) {
   const { batch, cut, lag, tables } = pipeline;
   const facts = [
     ["State", h(State, { state: pipeline.state })],
-    ["Lag", h(Lag, { lag })],
+    pipeline.attempt && ["Last attempt failed", h(Attempt, { attempt: pipeline.attempt })],
+    ["Lag", h(Lag, { lag, since: pipeline.unsettled_since })],
+    pipeline.unsettled_since && ["Not applied since (UTC)", h(Time, { at: pipeline.unsettled_since })],
     ["Cut (source time, UTC)", h(Time, { at: cut?.source_time })],
     ["Position", h("span", { className: "cdc-code" }, cut?.position ?? "–")],
     ["All tables at the cut", cut ? (cut.consistent ? "yes" : "no") : "–"],

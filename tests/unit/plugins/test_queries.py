@@ -11,10 +11,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, event, insert
+from sqlalchemy import Connection, event, insert, update
 
 from airflow_provider_cdc.core.ledger import Ledger, ProgressSample, schema
 from airflow_provider_cdc.core.ledger.database import Database
+from airflow_provider_cdc.core.ledger.records import time_text
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.plugins import queries
 from tests.airflow.page_ledger import DAG, HOSTILE, SECRET, VALUE, batch, fill, state, sync_run
@@ -89,6 +90,61 @@ def test_a_batch_without_records_does_not_hide_the_cut_before_it(url: str) -> No
     with Database(url, read_only=True).reading() as connection:
         (bank,) = queries.pipelines(connection, ["bank"], DAGS)
     assert (bank["batch"]["seq"], bank["cut"]["source_time"]) == (2, "2026-11-20T09:00:00+00:00")
+
+
+def overview(url: str, name: str) -> dict[str, Any]:  # noqa: F811
+    with Database(url, read_only=True).reading() as connection:
+        (line,) = queries.pipelines(connection, [name], DAGS)
+    return line
+
+
+def test_an_old_lag_is_not_the_present_one(url: str) -> None:  # noqa: F811
+    ledger = Ledger(url)
+    for hour in (9, 10, 11):
+        batch(ledger, "bank", sync_run(hour, "bank_hourly"))
+    now = datetime.now(UTC)
+    old, new = now - timedelta(minutes=60), now
+    ledger.record_progress("bank", ProgressSample(old, old, old, 0.0, 0))
+    assert overview(url, "bank")["lag"]["present"] is False
+    ledger.record_progress("bank", ProgressSample(new, new, new, 0.0, 0))
+    assert overview(url, "bank")["lag"]["present"] is True
+
+
+def test_a_pipeline_that_nobody_runs_is_stale(url: str) -> None:  # noqa: F811
+    ledger = Ledger(url)
+    for hour in (9, 10, 11):
+        batch(ledger, "bank", sync_run(hour, "bank_hourly"))
+    assert overview(url, "bank")["state"] == "ok"
+    with ledger._database.writing() as connection:
+        days_ago = time_text(datetime.now(UTC) - timedelta(days=1))
+        connection.execute(update(schema.batches).values(planned_at=days_ago))
+    assert overview(url, "bank")["state"] == "stale"
+
+
+def test_a_failed_attempt_is_seen_until_one_ends_well(url: str) -> None:  # noqa: F811
+    ledger = Ledger(url)
+    batch(ledger, "bank", sync_run(9, "bank_hourly"))
+    batch(ledger, "aaa", sync_run(9, "bank_hourly"))
+    task = sync_run(10, "bank_hourly")
+    ledger.record_attempt("bank", "config.invalid", task)
+    line = overview(url, "bank")
+    assert (line["state"], line["attempt"]["code"], line["attempt"]["run"]) == (
+        "failing",
+        "config.invalid",
+        task.document(),
+    )
+    with Database(url, read_only=True).reading() as connection:
+        assert names(page_of(connection, DAGS)) == ["bank", "aaa"]
+    ledger.record_attempt("bank", "", task)
+    line = overview(url, "bank")
+    assert (line["state"], line["attempt"]) == ("ok", None)
+
+
+def test_a_pipeline_with_parked_tables_says_since_when(url: str) -> None:  # noqa: F811
+    ledger = Ledger(url)
+    batch(ledger, "bank", sync_run(9, "bank_hourly"), [state("accounts")])
+    parked = batch(ledger, "bank", sync_run(10, "bank_hourly"), [state("accounts", TableStatus.PARKED)])
+    assert overview(url, "bank")["unsettled_since"] == time_text(parked.planned_at)
 
 
 # ---- parts of a pipeline

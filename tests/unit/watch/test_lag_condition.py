@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.core.plan.lag import Lag, PartitionLag
+from airflow_provider_cdc.core.plan.lag import HeldTable, Lag, PartitionLag
 from airflow_provider_cdc.watch.condition import Answer
 from airflow_provider_cdc.watch.lag import LagCondition, as_seconds
 
@@ -106,3 +106,24 @@ def test_spans_are_read_in_any_form() -> None:
     for wrong in ("five", -1, True, "inf", "nan"):
         with pytest.raises(ConfigurationError, match="max_lag"):
             as_seconds("max_lag", wrong)
+
+
+def held(minutes: int | None, applied_minutes: int | None) -> Lag:
+    """Return the lag of a pipeline whose offsets are all read, and that has a parked table."""
+    since, applied = (None if ago is None else NOW - ago * 60_000 for ago in (minutes, applied_minutes))
+    parts = (PartitionLag("t", 0, 0, None, NOW, NOW),)
+    return Lag(NOW, parts, heartbeats=True, held=(HeldTable("shop.t", "parked", since, applied),))
+
+
+def test_a_pipeline_with_a_parked_table_is_not_current() -> None:
+    lag = held(30, 45)
+    assert (lag.seconds, lag.least_seconds, lag.most_seconds) == (1800.0, 1800.0, 2700.0)
+    (answer,) = answers([lag], max_seconds=60, raise_above=True)
+    assert not answer.reached and answer.alarm
+    assert "shop.t is parked since " in answer.message and "shop.t" in answer.holds
+    assert answer.document["held"][0]["table"] == "shop.t"
+
+
+def test_where_a_table_stopped_is_not_known_nothing_is_below() -> None:
+    assert reached([held(None, None)], max_seconds=60) == [False]
+    assert held(None, None).most_seconds is None

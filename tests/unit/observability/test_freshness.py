@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tell an old look at the lag from the present one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from airflow_provider_cdc.core.ledger import Ledger, ProgressSample
+from airflow_provider_cdc.notifier import _lag
+from airflow_provider_cdc.observability.freshness import age_text, is_present, longest_age
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+def every(minutes: int, count: int = 5) -> list[datetime]:
+    return [NOW - timedelta(minutes=minutes * n) for n in range(count, 0, -1)]
+
+
+def test_a_look_is_present_for_twice_the_usual_distance_of_batches() -> None:
+    hourly = every(60)
+    assert is_present(NOW - timedelta(minutes=120), NOW, hourly)
+    assert not is_present(NOW - timedelta(minutes=121), NOW, hourly)
+    # one long pause does not make the distance longer
+    assert longest_age([NOW - timedelta(days=9), *hourly]) == timedelta(hours=2)
+
+
+def test_ten_minutes_are_never_long() -> None:
+    assert longest_age([]) == longest_age([NOW]) == longest_age(every(1)) == timedelta(minutes=10)
+
+
+def test_ages_are_told_in_minutes_or_hours() -> None:
+    assert age_text(NOW - timedelta(minutes=60), NOW) == "60 min ago"
+    assert age_text(NOW - timedelta(hours=5), NOW) == "5 h ago"
+
+
+def test_a_notification_does_not_tell_an_old_lag_as_the_present_one(tmp_path: object) -> None:
+    ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db")
+    seen = datetime.now(UTC).replace(second=0, microsecond=0)
+    ledger.record_progress("shop", ProgressSample(seen, seen, seen, 0.0, 0))
+    (line,) = _lag(ledger, "shop")
+    assert line.startswith("Lag at ")
+    old = seen - timedelta(minutes=60)
+    ledger.record_progress("bank", ProgressSample(old, old, old, 0.0, 0))
+    (line,) = _lag(ledger, "bank")
+    assert line.startswith("Lag: unknown, last seen 60 min ago")
