@@ -251,9 +251,10 @@ def _apply(
     result.asked_changes = [item.document() for item in planner.asked.news()]
     result.new_generations = landed.new_generations
     result.statements = [change.statement for change in news if change.statement]
-    failures = [failure for report in reports.values() for failure in report.failures]
-    result.quarantined = landed.changes.get("error", 0) + len(failures)
-    result.quarantine = [*landed.errors, *failures][:100]
+    # also those for which a table could not be rebuilt: an operator repairs them first
+    unfit = [row for task in plan.tasks for row in _unfit(task, reports[task.table_id])]
+    result.quarantined = landed.changes.get("error", 0) + len(unfit)
+    result.quarantine = [*landed.errors, *(row.entry() for row in unfit[:100])][:100]
     for report in reports.values():
         for reason, count in report.lossy.items():
             result.lossy[reason] = result.lossy.get(reason, 0) + count
@@ -267,8 +268,6 @@ def _apply(
         or any(s.state == TableStatus.PARKED for s in [*states, *still_parked(job, states)])
     ):
         result.status = ResultStatus.PARKED
-    # also those for which a table could not be rebuilt: an operator repairs them first
-    unfit = [row for task in plan.tasks for row in _unfit(task, reports[task.table_id])]
     return result, unfit, planner
 
 

@@ -28,6 +28,10 @@ class UnfitRow:
     reason: str
     parked: bool
 
+    def entry(self) -> dict[str, Any]:
+        """Return what a batch's result names of it: place, table, column and reason."""
+        return {name: value for name, value in shallow_document(self).items() if name not in ("table_id", "parked")}
+
 
 @dataclass(slots=True)
 class StoredResult:

@@ -61,7 +61,19 @@ def test_rows_that_an_attempt_left_out_wait_although_it_died_behind_its_commit(l
     log.arm(None)
     result = history._sync(job)
     assert ([line.status for line in result.tables], result.quarantined) == (["repeated"], 1)
+    assert [(row["database"], row["table"], row["offset"]) for row in result.quarantine] == [("shop", "t", 1)]
     assert [entry.record for entry in history._waiting(job)] == [(*where, 1)]
+
+
+def test_a_row_for_which_its_table_is_parked_is_counted_and_names_the_table(log: Log, lake: Path) -> None:
+    history, _ = _prepared(log, lake, "debezium-json")
+    (where,) = [where for where in log.partitions if where[0].endswith(".shop.t")]
+    log.partitions[where][1] = unfit(log.partitions[where][1])
+    history._limit = 0
+    result = history._sync(history._job(1, history._chunks()))
+    assert [line.status for line in result.tables] == ["parked"]
+    assert [(row["database"], row["table"], row["offset"]) for row in result.quarantine] == [("shop", "t", 1)]
+    assert result.quarantined == 1
 
 
 def test_repaired_records_with_others_between_them_are_replayed_together(log: Log, lake: Path) -> None:
