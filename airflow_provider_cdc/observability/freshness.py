@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tell whether what was seen of a pipeline's lag is the present one: after twice the usual distance nobody knows."""
+"""Decide whether what was seen of a pipeline's lag is the present one: after twice the usual distance nobody knows."""
 
 from __future__ import annotations
 

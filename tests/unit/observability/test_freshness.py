@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tell an old look at the lag from the present one."""
+"""Distinguish an old look at the lag from the present one."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def test_ten_minutes_are_never_long() -> None:
     assert longest_age([]) == longest_age([NOW]) == longest_age(every(1)) == timedelta(minutes=10)
 
 
-def test_ages_are_told_in_minutes_or_hours() -> None:
+def test_ages_are_in_minutes_or_hours() -> None:
     assert age_text(NOW - timedelta(minutes=60), NOW) == "60 min ago"
     assert age_text(NOW - timedelta(hours=5), NOW) == "5 h ago"
 
 
-def test_a_notification_does_not_tell_an_old_lag_as_the_present_one(tmp_path: object) -> None:
+def test_a_notification_does_not_show_an_old_lag_as_the_present_one(tmp_path: object) -> None:
     ledger = Ledger(f"sqlite:///{tmp_path}/ledger.db")
     seen = datetime.now(UTC).replace(second=0, microsecond=0)
     ledger.record_progress("shop", ProgressSample(seen, seen, seen, 0.0, 0))
