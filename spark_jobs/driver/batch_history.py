@@ -78,6 +78,10 @@ class History:
         """Return the schema changes that the policy of a table asked about, with what was decided."""
         return [AskedChange.from_document(one) for one in self.result(self.earlier[-1]).asked] if self.earlier else []
 
+    def log_names(self) -> dict[str, str]:
+        """Return the names of the logs that all earlier batches read, with the first record of each."""
+        return dict(self.result(self.earlier[-1]).log_names) if self.earlier else {}
+
     def newest_position(self) -> str:
         """Return the newest position of all earlier batches."""
         return self._reached(self.earlier[-1]) if self.earlier else ""

@@ -22,6 +22,7 @@ from spark_jobs.driver.batch_history import History, history_of
 from spark_jobs.driver.generations import Generations, has_times
 from spark_jobs.driver.key_buckets import apply_in_buckets, bucket_count
 from spark_jobs.driver.new_begins import new_begins
+from spark_jobs.driver.one_log import demand_one_log
 from spark_jobs.driver.parent_tables import with_tables_below
 from spark_jobs.driver.quarantine_entries import carry_out
 from spark_jobs.driver.replay import REPLAYED, with_replay
@@ -99,7 +100,9 @@ def _carry_out(
     clock = {"land": time.monotonic()}
     landed = log.manifest(job)
     if landed is None:
-        landed = log.write_manifest(job, _land(job, secrets, run, say, session))
+        landed = _land(job, secrets, run, say, session)
+        demand_one_log(job, landed.log_names, history.log_names())
+        landed = log.write_manifest(job, landed)
     landed, generations = _in_generations(job, secrets, run, say, storage, log, landed, history)
     if job.decision is not None:
         landed = carry_out(job, job.decision, landed, history, generations.after(landed), storage, secrets, say)
@@ -132,6 +135,7 @@ def _carry_out(
         [*history.settled(), *(shallow_document(one) for one in landed.settled)],
         [item.document() for item in planner.asked.every()],
         [shallow_document(item) for item in planner.quarantine.waiting],
+        {**landed.log_names, **history.log_names()},
     )
     return log.write_result(job, stored).result
 
@@ -199,6 +203,7 @@ def _manifest(job: JobDocument, reports: Sequence[LandReport]) -> Manifest:
         manifest.descriptions += report.descriptions
         manifest.stretches += report.stretches
         manifest.statements += report.statements
+        manifest.log_names = {**report.log_names, **manifest.log_names}
         manifest.unreadable = merged(manifest.unreadable, report.unreadable)
         changes.update(report.changes)
         clocks |= {(topic, partition): clock for topic, partition, *clock in report.clocks}

@@ -156,6 +156,7 @@ class LandReport:
     :param clocks: clocks of partitions at their ends, in formats without positions (topic, partition, tool time, source
         time).
     :param stretches: facts about the source's log (documents of ``Stretch``); ``statements`` its DDL records.
+    :param log_names: names of the logs that records are of -> first record (``topic/partition:offset``).
     """
 
     groups: list[RowGroup] = field(default_factory=list)
@@ -169,6 +170,7 @@ class LandReport:
     clocks: list[list[Any]] = field(default_factory=list)
     stretches: list[dict[str, Any]] = field(default_factory=list)
     statements: list[dict[str, Any]] = field(default_factory=list)
+    log_names: dict[str, str] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""

@@ -46,6 +46,7 @@ class StoredResult:
     :param asked: documents of the schema changes that this batch and all before asked about (``AskedChange``).
     :param unreadable: documents of the undecodable records of this batch and all before that no operator settled
         (``Unreadable``); None where an earlier release did not note them.
+    :param log_names: names of the logs that records of this batch and all before are of -> first record.
     """
 
     result: Result
@@ -57,6 +58,7 @@ class StoredResult:
     settled: list[dict[str, Any]] = field(default_factory=list)
     asked: list[dict[str, Any]] = field(default_factory=list)
     unreadable: list[dict[str, Any]] | None = None
+    log_names: dict[str, str] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -71,4 +73,13 @@ class StoredResult:
         return StoredResult(Result.from_document(data), unfit=unfit, **own)
 
 
-_ONLY_THE_LAKE = ("newest_source_time", "max_position", "clocks", "source_log", "settled", "asked", "unreadable")
+_ONLY_THE_LAKE = (
+    "newest_source_time",
+    "max_position",
+    "clocks",
+    "source_log",
+    "settled",
+    "asked",
+    "unreadable",
+    "log_names",
+)

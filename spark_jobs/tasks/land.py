@@ -19,6 +19,7 @@ from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import SourceError, out_of_memory
 from airflow_provider_cdc.core.formats.common.clock_positions import ClockPositions, FixedClocks
 from airflow_provider_cdc.core.formats.common.joined_partitions import decode_joined, joined_partitions
+from airflow_provider_cdc.core.formats.common.log_names import placed_names
 from airflow_provider_cdc.core.formats.common.record_faults import decode_all
 from airflow_provider_cdc.core.formats.common.record_groups import unbroken_stretches, whole_groups
 from airflow_provider_cdc.core.formats.contract import Format, Grouped, Records
@@ -188,7 +189,9 @@ def land(
         together = ([records] for records in source) if isinstance(fmt, Grouped) else joined_partitions(source)
         for parts in together:
             report.records += sum(map(len, parts))
-            changes = _without_ignored(decode_joined(decode, parts), report)
+            changes = decode_joined(decode, parts)
+            report.log_names = {**placed_names(changes, parts), **report.log_names}
+            changes = _without_ignored(changes.replace_schema_metadata(), report)
             if positions is None:
                 changes = begins.fill(changes)
                 stretches.add(changes)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.formats.common.log_names import with_names
 from airflow_provider_cdc.core.formats.common.sortable_texts import padded_texts
 from airflow_provider_cdc.core.formats.contract import CHANGE_SCHEMA, Records
 from airflow_provider_cdc.core.model.position import FIRST_GENERATION, WIDTHS
@@ -63,6 +64,8 @@ class ChangeBuilder:
         self.rest: dict[str, list[tuple[int, Any]]] = {}  # rarely used columns: (index of the change, value)
         self.texts = texts
         self.tool_batches: dict[int, int] = {}  # by index of the record
+        self.log_names: dict[str, int] = {}  # name of the source's log -> first record that is of it
+        self.log_name: str | None = None  # of the newest record
         self._ignored: list[int] = []  # indexes of records
 
     def add(self, record: int, kind: str, *, op: str | None = None, **more: Any) -> None:
@@ -72,6 +75,12 @@ class ChangeBuilder:
         self.changes.append(_EMPTY._replace(record=record, kind=kind, op=op, **known))
         for name, value in more.items():
             self.note(index, name, value)
+
+    def note_log(self, record: int, name: str | None) -> None:
+        """Note which log a record is of; to be called where another name stands there than :attr:`log_name`."""
+        self.log_name = name
+        if name:
+            self.log_names.setdefault(name, record)
 
     def ignore(self, record: int) -> None:
         """Add a change that says that a record needs nothing to be done, such as one without a value.
@@ -124,7 +133,8 @@ class ChangeBuilder:
             arrays[name] = _words(fields[name], ignored)
         for name in ("statement", "default_database", "dialect", "table_changes", "error_code", "error"):
             arrays[name] = self._sparse(name, count, pa.string())
-        return pa.RecordBatch.from_arrays([arrays[name] for name in CHANGE_SCHEMA.names], schema=CHANGE_SCHEMA)
+        batch = pa.RecordBatch.from_arrays([arrays[name] for name in CHANGE_SCHEMA.names], schema=CHANGE_SCHEMA)
+        return with_names(batch, self.log_names)
 
     def _described(self, numbers: Sequence[int | None]) -> pa.DictionaryArray:
         """Return the descriptions that these changes have: those of all other tables would go with each batch."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.faults import may_be_caught, summary
 from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilder
+from airflow_provider_cdc.core.formats.common.log_names import names_in, with_names
 from airflow_provider_cdc.core.formats.common.record_groups import SliceGroups, piece
 from airflow_provider_cdc.core.formats.contract import Format, Grouped, Records
 
@@ -33,8 +34,10 @@ def decode_all(fmt: Format, records: Records, reopen: Callable[[], Format]) -> p
     halves = _halves(reopen(), records)
     if halves is None:
         return _faulty(records, fault)
-    parts = [decode_all(reopen(), half, reopen) for half in halves]
-    return pa.Table.from_batches(parts).unify_dictionaries().combine_chunks().to_batches()[0]
+    first, second = (decode_all(reopen(), half, reopen) for half in halves)
+    names = {**{name: index + len(halves[0]) for name, index in names_in(second).items()}, **names_in(first)}
+    parts = [part.replace_schema_metadata() for part in (first, second)]
+    return with_names(pa.Table.from_batches(parts).unify_dictionaries().combine_chunks().to_batches()[0], names)
 
 
 def _halves(fmt: Format, records: Records) -> tuple[Records, Records] | None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilder
 from airflow_provider_cdc.core.formats.common.epoch_times import EpochMicros, EpochMillis
+from airflow_provider_cdc.core.formats.common.log_names import CONNECTORS, CONNECTORS_MEANING
 from airflow_provider_cdc.core.formats.common.record_decoder import decode_each
 from airflow_provider_cdc.core.formats.connect import columns as connect_columns
 from airflow_provider_cdc.core.formats.connect import debezium_columns, debezium_table_changes
@@ -42,6 +43,7 @@ class _Source(msgspec.Struct, gc=False):
     ``snapshot`` is a text, up to 0.9 a boolean (docs/wire/debezium-dtle.md B1).
     """
 
+    name: str | None = None
     ts_ms: EpochMillis | None = None
     ts_sec: EpochMillis | None = None
     snapshot: msgspec.Raw = msgspec.Raw()
@@ -97,7 +99,7 @@ class WireFormat:
     row_numbers = "event"
     snapshot_rows = "shared"
     evidence = staticmethod(of_debezium)
-    options = debezium_columns.OPTIONS
+    options: Mapping[str, str] = {**debezium_columns.OPTIONS, CONNECTORS: CONNECTORS_MEANING}
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
         problems = debezium_columns.option_problems(options or {})
@@ -126,6 +128,8 @@ class WireFormat:
             return
         columns, message = self._reader.read(value)
         op, source = _ROW_OPS.get(message.op), message.source
+        if source is not None and source.name != out.log_name:
+            out.note_log(index, source.name)
         if op is not None and source is not None:
             out.changes.append(self._row(index, message, op, source, out.records.keys[index], columns))
         elif message.op is None or source is None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilder
 from airflow_provider_cdc.core.formats.common.epoch_times import EpochSeconds
+from airflow_provider_cdc.core.formats.common.log_names import CONNECTORS, CONNECTORS_MEANING
 from airflow_provider_cdc.core.formats.common.record_decoder import UnsupportedRecord, decode_each
 from airflow_provider_cdc.core.formats.common.timezone_option import timezone_problems
 from airflow_provider_cdc.core.formats.connect import dtle_columns, dtle_statements
@@ -29,6 +30,7 @@ _RowCount = Annotated[int, msgspec.Meta(ge=0, le=9_999_999_999)]
 OPTIONS: dict[str, str] = {
     "timezone": "DateTimeZone of the dtle job, in which it takes DATETIME: a name or an offset (default UTC)",
     "text_as_base64": "true | false (default false): whether TEXT and JSON of binlog rows are base64 (dtle issue 775)",
+    CONNECTORS: CONNECTORS_MEANING,
     "default_database": "database of DDL that names none: dtle leaves the session's out, and such DDL is refused",
 }
 
@@ -38,6 +40,7 @@ _ROW_OPS: Mapping[str | None, str] = {"c": "insert", "u": "update", "d": "delete
 class _Source(msgspec.Struct, gc=False):
     """Members needed of ``source``, in dtle's order; its times are dtle's clock, not the database's (#956)."""
 
+    name: str | None = None
     gtid: str | None = None
     file: str | None = None
     pos: _Count | None = None
@@ -122,6 +125,8 @@ class WireFormat:
         if message.ddl is not None:
             self._statement(out, index, message)
         else:
+            if message.source is not None and message.source.name != out.log_name:
+                out.note_log(index, message.source.name)
             out.changes.append(self._row(index, message, message.source, out.records.keys[index], columns))
 
     def _row(
