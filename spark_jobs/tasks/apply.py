@@ -30,6 +30,7 @@ from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import ApplyStatus
 from airflow_provider_cdc.core.printable import printable
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
+from airflow_provider_cdc.core.values.fields import REMEDIES, REMEDY
 from airflow_provider_cdc.core.values.types import TypeOptions
 from spark_jobs.lake import pending_deletes
 from spark_jobs.lake.layout import begun_file, staged_folder
@@ -263,7 +264,7 @@ class TableApply:
                 "apply.quarantine_exceeded",
                 f"{len(failures)} rows do not fit their columns, policy.quarantine_limit is {budget}",
                 where=asdict(first),
-                hint="correct the column's type or raise the limit; the table goes on from its present version",
+                hint=f"{REMEDIES.get(first.reason, REMEDY)}; the table goes on from its present version",
             )
 
     def _state(self, *, committed: bool) -> TableState:

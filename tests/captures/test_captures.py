@@ -71,6 +71,13 @@ def schema_topic(name: str) -> str:
     return "shopdb" if name == "shop" else name.replace("-", "_")
 
 
+def stated(name: str) -> dict[str, str]:
+    """Return the connector's setting that no record shows: how it writes bytes as text."""
+    meta = folder(name) / "meta.json"
+    settings = json.loads(meta.read_text()).get("connector", {}) if meta.exists() else {}
+    return {key: settings[key] for key in ("binary.handling.mode",) if key in settings}
+
+
 @pytest.fixture(scope="module")
 def captured(broker: Broker):
     """Put a capture into the broker once."""
@@ -142,7 +149,7 @@ def _lost_at_the_time(name: str, problem: str) -> bool:
 def test_capture_in_batches_cut_anywhere_gives_the_final_content(
     name: str, batches: int, captured, tmp_path: Path
 ) -> None:
-    lake = Lake(tmp_path, captured(name).bootstrap, schema_topic(name))
+    lake = Lake(tmp_path, captured(name).bootstrap, schema_topic(name), options=stated(name))
     for ends in random_cuts(full_ends(records(name)), batches, seed=batches):
         lake.sync_to(ends)
     compare(name, lake, folder(name) / "source_final.jsonl.xz")
@@ -154,7 +161,7 @@ def test_capture_in_batches_cut_anywhere_gives_the_final_content(
 def test_capture_stopped_at_recorded_points_gives_the_content_of_that_moment(
     name: str, captured, tmp_path: Path
 ) -> None:
-    lake = Lake(tmp_path, captured(name).bootstrap, schema_topic(name))
+    lake = Lake(tmp_path, captured(name).bootstrap, schema_topic(name), options=stated(name))
     for truth in sorted((folder(name) / "source_at").iterdir()):
         with lzma.open(truth, "rt") as lines:
             binlog = json.loads(next(lines))
@@ -164,7 +171,7 @@ def test_capture_stopped_at_recorded_points_gives_the_content_of_that_moment(
 
 @pytest.mark.parametrize("name", CAPTURES)
 def test_changes_that_row_events_do_not_show_park_their_table(name: str, captured, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, captured(name).bootstrap, schema_topic(name))
+    lake = Lake(tmp_path, captured(name).bootstrap, schema_topic(name), options=stated(name))
     lake.sync_to(full_ends(records(name)))
     reasons = {state.reason for state in lake.states.values() if state.database == "opaque" and state.state == "parked"}
     assert any("TRUNCATE PARTITION" in reason for reason in reasons)

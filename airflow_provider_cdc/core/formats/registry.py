@@ -39,6 +39,7 @@ _IN_TIME_ZONES = frozenset(
     {
         "canal-json",
         "canal-protobuf",
+        "debezium-json",
         "drs-json-c",
         "dtle-json",
         "oms-canal",

@@ -41,11 +41,21 @@ class Reason(StrEnum):
     GEOMETRY = "geometry_invalid"  # neither WKB nor MySQL's own form of it
     CHARSET = "charset_unknown"
     ZONE = "zone_invalid"  # not a time zone, or a local time that its clocks never show
+    ZONE_UNKNOWN = "zone_unknown"  # a text of a TIMESTAMP without an offset, and no zone is stated
     LABELS = "labels_unknown"  # a number for an ENUM or SET whose labels are unknown
     DATE = "date_invalid"
     TIME = "time_invalid"
     LENGTH = "too_long"
     TARGET = "target_unsupported"  # this encoding has no meaning for the column's Arrow type
+
+
+REMEDY = "correct the column's type or raise the limit"
+"""What frees a table whose rows do not fit, for most reasons."""
+REMEDIES: dict[str, str] = {
+    Reason.ZONE_UNKNOWN: "state source.options.timezone, the zone in which the tool, or a converter in it, writes "
+    "TIMESTAMP as text without an offset",
+}
+"""What frees it for others."""
 
 
 class ConversionError(Exception):

@@ -266,7 +266,25 @@ _INFERRED_LOGICAL = {
     "io.debezium.time.NanoTime": ColumnType("time", 6),
     "io.debezium.time.ZonedTimestamp": ColumnType("timestamp", 6),
     "io.debezium.time.Year": ColumnType("year"),
+    "io.debezium.time.IsoDate": ColumnType("date"),
+    "io.debezium.time.IsoTimestamp": ColumnType("datetime", 6),
+    # the texts have as many digits as a value needs: a column that has some needs its declared type
+    "io.debezium.time.IsoTime": ColumnType("time"),
     "io.debezium.data.Json": ColumnType("json"),
+    "io.debezium.data.FloatVector": ColumnType("vector"),
+    "io.debezium.data.DoubleVector": ColumnType("vector"),
+}
+# what the column's own type says, where the connector is told to send it (column.propagate.source.type), and Connect's
+# type does not: Connect's type and the source's -> type
+_SOURCE_TYPE, _SOURCE_LENGTH = "__debezium.source.column.type", "__debezium.source.column.length"
+_PROPAGATED = {
+    ("int64", "BIGINT UNSIGNED"): ColumnType("bigint", unsigned=True),
+    ("int64", "BIGINT UNSIGNED ZEROFILL"): ColumnType("bigint", unsigned=True),
+    ("string", "TIMESTAMP"): ColumnType("timestamp", 6),
+    **{
+        ("string", name): ColumnType("longblob")
+        for name in ("BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB")
+    },
 }
 
 
@@ -285,7 +303,12 @@ def inferred_schema(description: Description) -> TableSchema | None:
 def _inferred_type(detail: Mapping[str, Any]) -> ColumnType:
     logical, parameters = detail.get("name") or "", detail.get("parameters") or {}
     if logical in _INFERRED_LOGICAL:
-        return _INFERRED_LOGICAL[logical]
+        digits = parameters.get(_SOURCE_LENGTH, "")
+        exact = logical == "io.debezium.time.IsoTime" and digits in ("1", "2", "3", "4", "5", "6")
+        return ColumnType("time", int(digits)) if exact else _INFERRED_LOGICAL[logical]
+    propagated = _PROPAGATED.get((detail.get("type", ""), parameters.get(_SOURCE_TYPE, "").upper()))
+    if propagated is not None and not logical:
+        return propagated
     if logical == "org.apache.kafka.connect.data.Decimal":
         return ColumnType(
             "decimal", int(parameters.get("connect.decimal.precision", 38)), int(parameters.get("scale", 0))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.encoding import Encoded, Encoding
 from airflow_provider_cdc.core.model.schema import ColumnType
 from airflow_provider_cdc.core.values.types import BINARIES, GEOMETRIES
@@ -44,6 +45,8 @@ _LOGICAL: dict[str, Encoding] = {
     "io.debezium.data.Bits": Encoding.BITS_LE,
     "org.apache.kafka.connect.data.Decimal": Encoding.DECIMAL_BASE64,
 }
+TIMEZONE = "timezone"
+TIMEZONE_MEANING = "zone of TIMESTAMPs that a converter of your own writes as text without one: a name or an offset"
 _NUMBER_TYPES = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "year"})
 _BINARY_MODES = {
     "bytes": Encoding.BASE64,
@@ -79,11 +82,35 @@ def described_encoding(name: str, column: ColumnType, detail: Mapping[str, Any],
     if kind == "bytes":
         return Encoded(name, Encoding.BASE64)
     if kind == "string":
-        # without a logical name only the source's type distinguishes text from binary text
-        return Encoded(name, _binary_text(modes) if column.name in BINARIES else Encoding.TEXT)
+        # without a logical name only the source's type says what a text is
+        if column.name in BINARIES:
+            return Encoded(name, _stated_binary_text(name, modes))
+        if column.name == "timestamp":
+            return _instant(name, modes)
+        return Encoded(name, Encoding.TEXT)
     if kind == "int64" and column.name == "bigint" and column.unsigned:
         return Encoded(name, Encoding.WRAPPED_UNSIGNED)
     return Encoded(name, Encoding.NUMBER)
+
+
+def _instant(name: str, modes: Mapping[str, str]) -> Encoded:
+    """Return the encoding of a TIMESTAMP's text, which has an offset or is of the stated zone."""
+    return Encoded(name, Encoding.ZONED_TEXT, zone=modes.get(TIMEZONE))
+
+
+def _stated_binary_text(name: str, modes: Mapping[str, str]) -> Encoding:
+    """Return the encoding of bytes that the embedded schema says are a text.
+
+    :raises DataError: ``format.option_contradicted``, in the mode that is stated they are none.
+    """
+    if modes["binary.handling.mode"] == "bytes":
+        raise DataError(
+            "format.option_contradicted",
+            "the record has a binary column as text, which binary.handling.mode bytes never writes",
+            where={"column": name},
+            hint="state the connector's binary.handling.mode in source.options: base64, base64-url-safe or hex",
+        )
+    return _binary_text(modes)
 
 
 def _binary_text(modes: Mapping[str, str]) -> Encoding:
@@ -111,7 +138,7 @@ def assumed_encoding(name: str, column: ColumnType, modes: Mapping[str, str]) ->
         return Encoded(name, Encoding.GEOMETRY)
     if kind in ("date", "datetime", "time"):
         return Encoded(name, _temporal(column, modes["time.precision.mode"]))
-    return Encoded(name, Encoding.ZONED_TEXT if kind == "timestamp" else Encoding.TEXT)
+    return _instant(name, modes) if kind == "timestamp" else Encoded(name, Encoding.TEXT)
 
 
 def _temporal(column: ColumnType, mode: str) -> Encoding:

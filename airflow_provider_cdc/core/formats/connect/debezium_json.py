@@ -17,6 +17,7 @@ from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilde
 from airflow_provider_cdc.core.formats.common.epoch_times import EpochMicros, EpochMillis
 from airflow_provider_cdc.core.formats.common.log_names import CONNECTORS, CONNECTORS_MEANING
 from airflow_provider_cdc.core.formats.common.record_decoder import decode_each
+from airflow_provider_cdc.core.formats.common.timezone_option import timezone_problems
 from airflow_provider_cdc.core.formats.connect import columns as connect_columns
 from airflow_provider_cdc.core.formats.connect import debezium_columns, debezium_table_changes
 from airflow_provider_cdc.core.formats.connect.binlog_files import FileNumbers
@@ -99,10 +100,14 @@ class WireFormat:
     row_numbers = "event"
     snapshot_rows = "shared"
     evidence = staticmethod(of_debezium)
-    options: Mapping[str, str] = {**debezium_columns.OPTIONS, CONNECTORS: CONNECTORS_MEANING}
+    options: Mapping[str, str] = {
+        **debezium_columns.OPTIONS,
+        debezium_columns.TIMEZONE: debezium_columns.TIMEZONE_MEANING,
+        CONNECTORS: CONNECTORS_MEANING,
+    }
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
-        problems = debezium_columns.option_problems(options or {})
+        problems = debezium_columns.option_problems(options or {}) + timezone_problems(options or {})
         if problems:
             raise ConfigurationError(problems)
         self._modes = {**{name: default for name, (default, _) in debezium_columns.MODES.items()}, **(options or {})}

@@ -224,7 +224,7 @@ _CONVERTERS: dict[Encoding, _Converter] = {
     Encoding.TIME_MICROS_UNSCALED: _lossless(temporal.unscaled_time),
     Encoding.YEAR_SINCE_1900: _lossless(temporal.year),
     Encoding.ISO_TEXT: temporal.iso,
-    Encoding.ZONED_TEXT: _lossless(temporal.zoned),
+    Encoding.ZONED_TEXT: temporal.zoned,
     Encoding.DECIMAL_BASE64: _lossless(decimals.decimal_base64),
     Encoding.BITS_LE: _lossless(decimals.bits),
     Encoding.BITS_BE: _lossless(decimals.bits),

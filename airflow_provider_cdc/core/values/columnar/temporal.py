@@ -104,9 +104,15 @@ def iso(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
     return datetime_of(texts, field, lost)
 
 
-def zoned(values: Sequence[Any], field: Field) -> pa.Array:
-    """Convert ISO 8601 texts with an offset; Arrow requires one."""
-    instants = pa.array(values, pa.string()).cast(pa.timestamp("us", "UTC"))
+def zoned(values: Sequence[Any], field: Field, lost: Counter[str]) -> pa.Array:
+    """Convert ISO 8601 texts with an offset, or all without one where their zone is stated."""
+    texts = pa.array(values, pa.string())
+    try:
+        instants = texts.cast(pa.timestamp("us", "UTC"))  # Arrow requires an offset
+    except pa.ArrowInvalid:
+        if not time_zones.zone_of_texts(field):
+            raise
+        return datetime_of(texts, field, lost)
     micros = _within_years(instants.view(pa.int64()))
     if field.type.name == "timestamp" and pc.min(micros).as_py() == calendar.GO_ZERO:
         raise ConversionError(Reason.DATE)  # there is a zero date among them

@@ -95,11 +95,23 @@ def iso(datum: Any, field: Field) -> Any:
 def zoned(datum: Any, field: Field) -> Any:
     """Read ISO 8601 with an offset."""
     text, nanos = calendar.without_nanos(string_of(datum))
-    micros = calendar.parse_datetime(text, zone=True)
+    try:
+        micros = calendar.parse_datetime(text, zone=True)
+    except ConversionError:
+        if field.type.name != "timestamp":
+            raise
+        return _in_stated_zone(string_of(datum), field)
     if micros == calendar.GO_ZERO and field.type.name == "timestamp":
         digits = calendar.fraction_digits(field.type)
         return "0000-00-00 00:00:00" + ("." + "0" * digits if digits else "")
     return DateTime(micros, nanos=nanos)
+
+
+def _in_stated_zone(text: str, field: Field) -> DateTime:
+    instant = datetime_of(text, field)
+    if not time_zones.zone_of_texts(field):
+        raise ConversionError(Reason.ZONE_UNKNOWN)
+    return instant
 
 
 def datetime_of(text: str, field: Field, local_z: bool = False) -> DateTime:
