@@ -100,8 +100,8 @@ def test_dtle_names_its_job_in_rows(log: Log, lake: Path) -> None:
 def _dtle(name: str, pos: int) -> Record:
     fields = [{"type": "int32", "optional": False, "field": "id"}]
     after = {"type": "struct", "field": "after", "optional": True, "fields": fields}
-    place = {"gtid": None, "file": "bin.000001", "pos": pos, "row": 0, "snapshot": False, "db": "shop", "table": "t"}
-    source = {"version": "0.0.1", "name": name, **place}
+    binlog = {"gtid": None, "file": "bin.000001", "pos": pos, "row": 0, "snapshot": False, "db": "shop", "table": "t"}
+    source = {"version": "0.0.1", "name": name, **binlog}
     payload = {"before": None, "after": {"id": pos}, "source": source, "op": "c", "ts_ms": 1}
     value = {"schema": {"type": "struct", "fields": [after]}, "payload": payload}
     key = {"schema": {"type": "struct", "fields": fields}, "payload": {"id": pos}}

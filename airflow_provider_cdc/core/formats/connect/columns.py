@@ -274,7 +274,7 @@ _INFERRED_LOGICAL = {
     "io.debezium.data.FloatVector": ColumnType("vector"),
     "io.debezium.data.DoubleVector": ColumnType("vector"),
 }
-# what the column's own type says, where the connector is told to send it (column.propagate.source.type), and Connect's
+# what the column's own type says, where the connector is set to send it (column.propagate.source.type), and Connect's
 # type does not: Connect's type and the source's -> type
 _SOURCE_TYPE, _SOURCE_LENGTH = "__debezium.source.column.type", "__debezium.source.column.length"
 _PROPAGATED = {
