@@ -90,8 +90,7 @@ def run_batch(
     parts: list[BatchResult] = []
     stopper = kill or Stopper()
     ledger = Ledger(ledger_url(pipeline.ledger))
-    fingerprint, seconds = pipeline.fingerprint(), pipeline.policy.lease_seconds
-    with ledger.lease(pipeline.name, owner or this_process(), seconds, fingerprint=fingerprint) as lease:
+    with ledger.lease(pipeline.name, owner or this_process(), pipeline.policy.lease_seconds) as lease:
         log = open_log(pipeline, right=held(lease, stopper.check))
         while True:
             stopper.check()
@@ -106,8 +105,8 @@ def run_batch(
                     batch = plan_batch(pipeline, ledger, lease, log, until, again=True)
                 if not batch.committed:
                     say("a table waits for a schema change, and the log has more records: reading them")
-                elif unsettled.may_continue():
-                    say("nothing new, but a parked table may continue: retrying it")
+                elif reason := unsettled.why_continue():
+                    say(f"nothing new, but {reason}")
                     batch = plan_settling(ledger, lease, pipeline.name)
                 else:
                     return joined(parts) if parts else _already_done(ledger, batch, started)
@@ -206,8 +205,7 @@ def _run_order(
     started = time.monotonic()
     stopper = kill or Stopper()
     ledger = Ledger(ledger_url(pipeline.ledger))
-    seconds = pipeline.policy.lease_seconds
-    with ledger.lease(pipeline.name, owner or this_process(), seconds, fingerprint=pipeline.fingerprint()) as lease:
+    with ledger.lease(pipeline.name, owner or this_process(), pipeline.policy.lease_seconds) as lease:
         log = open_log(pipeline, right=held(lease, stopper.check))
         while True:
             stopper.check()
@@ -320,7 +318,8 @@ class _Run:
         if result.error is None:
             states = {state.table_id: state.document() for state in result.states}
             changes = [{**change, "id": schema_change_id(change)} for change in result.new_schema_changes]
-            self._ledger.commit(self._lease, self._batch.seq, small.document(), states, changes)
+            document, fingerprint = small.document(), result.fingerprint
+            self._ledger.commit(self._lease, self._batch.seq, document, states, changes, fingerprint=fingerprint)
         elif result.error.code == NEW_GENERATION:
             self._ledger.refused(self._lease, self._batch.seq, result.error.document())
         return small

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Handle waiting and parked tables when the log has nothing new: end the grace period, decide about a retry."""
+"""Handle a request when the log has nothing new: end grace periods, decide whether tables are to be tried anyway."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class Unsettled:
     def __init__(self, pipeline: CdcPipeline, ledger: Ledger, lease: Lease) -> None:
         self._pipeline, self._ledger, self._lease = pipeline, ledger, lease
         self._states = table_states(ledger, pipeline.name)
+        self._tried_with = ledger.fingerprint(pipeline.name)
 
     @property
     def waiting(self) -> bool:
@@ -39,7 +40,7 @@ class Unsettled:
 
         grace = timedelta(seconds=self._pipeline.policy.ddl_grace_seconds)
         expired = {
-            table_id: replace(state, state=TableStatus.PARKED, tried_with=self._pipeline.fingerprint())
+            table_id: replace(state, state=TableStatus.PARKED, tried_with=self._tried_with or "")
             for table_id, state in self._states.items()
             if state.state == TableStatus.WAITING
             and state.waiting_since is not None
@@ -54,9 +55,16 @@ class Unsettled:
         self._states |= expired
         say(f"{len(expired)} tables waited longer than policy.ddl_grace_seconds and are parked")
 
-    def may_continue(self) -> bool:
-        """Return whether a retry of a parked table may succeed: its cause is outside of the log and has changed."""
-        return any(state.state == TableStatus.PARKED and self._has_changed(state) for state in self._states.values())
+    def why_continue(self) -> str:
+        """Return why tables are to be tried although nothing is new, empty where nothing speaks for it."""
+        if self._states and self._tried_with is None:
+            return "it is not known what the tables were last tried with: trying them"  # the ledger was made again
+        if self._tried_with not in (None, self._pipeline.fingerprint()):
+            return "the configuration has changed: applying it"
+        parked = (state for state in self._states.values() if state.state == TableStatus.PARKED)
+        if any(self._has_changed(state) for state in parked):
+            return "a parked table may continue: retrying it"
+        return ""
 
     def _has_changed(self, state: TableState) -> bool:
         if state.tried_with != self._pipeline.fingerprint():

@@ -55,6 +55,8 @@ class TableState:
     :param rebuilt_seq: batch that last rebuilt the table, 0 for none: versions of the table before it mean nothing now.
     :param provided: state (document) of the copy of the files that an operator provided and the rows begin with, None
         if they begin with the table or a snapshot. In the state of the copy itself: ``path`` and ``since`` as stated.
+    :param made_with: options that the rows were made with (``stored_layout.MadeWith``), None in states of earlier
+        versions.
     :param spark_may_write: a merge into the table may be large enough for the Spark writer (``writer: auto``): batches
         start Spark with it.
     """
@@ -83,6 +85,7 @@ class TableState:
     rebuilt_seq: int = 0
     provided: dict[str, Any] | None = None
     spark_may_write: bool = False
+    made_with: dict[str, str] | None = None
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -484,6 +487,7 @@ class Result:
     :param asked_changes: schema changes that the batch asks about or decides (documents of ``AskedChange``).
     :param replayed: the batch took the rows again that its job names, rebuilt its tables, or carried out its decision
         or approval.
+    :param fingerprint: digest of the configuration that the batch was carried out with.
     :param row_changes: of a preview the row changes by ``database.table`` and operation.
     :param unfit: of a preview the rows that do not fit: table, topic, partition, offset, column, reason.
     :param maintained: of a job that only maintains the tables: each of them.
@@ -518,6 +522,7 @@ class Result:
     unfit: list[dict[str, Any]] = field(default_factory=list)
     maintained: list[TableMaintenance] = field(default_factory=list)
     expired: ExpiredLog = field(default_factory=ExpiredLog)
+    fingerprint: str = ""
     version: int = DOCUMENT_VERSION
 
     def document(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.apply.stored_layout import StoredLayouts
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import DataError, SinkError
 from airflow_provider_cdc.core.model.clock_position import (
@@ -62,6 +63,7 @@ class BaseStates:
     :param seq: the batch's number.
     :param groups: what the batch holds, by table.
     :param announced: whether a topic carries DDL, with that of snapshots.
+    :param layouts: options that rows are made with now.
     """
 
     def __init__(
@@ -72,9 +74,10 @@ class BaseStates:
         groups: dict[TableName, list[RowGroup]],
         history: History,
         announced: bool,
+        layouts: StoredLayouts,
     ) -> None:
         self._was, self._now, self._seq, self._groups, self._history = was, now, seq, groups, history
-        self._announced = announced
+        self._announced, self._layouts = announced, layouts
         self._earlier_groups: dict[int, dict[TableName, list[RowGroup]]] = {}  # by batch
 
     def spans(self, timeline: TableTimeline) -> list[Span]:
@@ -204,7 +207,7 @@ class BaseStates:
                 )
                 times = rows.column("source_time").cast(pa.int64()).to_pylist()
                 if any(time is None or not is_dated_before(time, since) for time in times):
-                    raise _outdated(timeline, files, "rows that the table was rebuilt without")
+                    raise outdated(timeline, files, "rows that the table was rebuilt without")
 
     def _with_older(self, span: Span, applied_seq: int | None = None) -> Span:
         """Return a span with the other groups of its name, of this batch and earlier ones, that its rows may repeat.
@@ -275,7 +278,12 @@ class BaseStates:
         return self._history.state_before(timeline, back_to, seqs, partial(self._is_whole, timeline))
 
     def _is_whole(self, timeline: TableTimeline, state: TableState) -> bool:
-        """Return whether a state holds all rows of its batches: some may have come before the DDL that names them."""
+        """Return whether a state holds all rows of its batches, as they are made now.
+
+        Some may have come before the DDL that names them.
+        """
+        if self._layouts.change(timeline, state.made_with) is not None:
+            return False
         for seq in self._history.since(state.applied_position):
             if seq <= state.applied_seq:
                 for span in self._spans(timeline, self._groups_of(seq)):
@@ -458,10 +466,15 @@ def demand_same_changes(timeline: TableTimeline, files: TableState) -> None:
     :raises DataError: ``rebuild.files_outdated``.
     """
     if timeline.mark(files.applied_position) != files.timeline_mark:
-        raise _outdated(timeline, files, "a schema change")
+        raise outdated(timeline, files, "a schema change")
 
 
-def _outdated(timeline: TableTimeline, files: TableState, what: str) -> DataError:
+def outdated(timeline: TableTimeline, files: TableState, what: str) -> DataError:
+    """Return why a table cannot start from an operator's files: something came after they were taken over.
+
+    :param files: state of the files.
+    :param what: what came, a noun.
+    """
     return DataError(
         "rebuild.files_outdated",
         f"{what} from before the position of the files that the table was rebuilt from came only after that",

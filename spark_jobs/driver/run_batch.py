@@ -248,7 +248,7 @@ def _apply(
     for left in plan.never_reached:
         states = _emptied(job, left, storage, states)
     result = Result(job.pipeline, job.seq, ResultStatus.DONE)
-    result.records = landed.records
+    result.records, result.fingerprint = landed.records, job.fingerprint
     result.changes = {name[4:]: count for name, count in sorted(landed.changes.items()) if name.startswith("row.")}
     result.schema_changes = len(news)
     result.new_schema_changes = [change.document() for change in planner.fresh]

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from airflow_provider_cdc.core.apply.stored_layout import LayoutChange, StoredLayouts
 from airflow_provider_cdc.core.config import RunPolicy
+from airflow_provider_cdc.core.config.option_kinds import OptionKind
 from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.documents import JobDocument, RebuildSource, TableLine, TableState
 from airflow_provider_cdc.core.errors import DataError, Transient
@@ -26,7 +28,7 @@ from airflow_provider_cdc.core.timeline.stated import stated_changes
 from airflow_provider_cdc.core.timeline.timeline import Block, SchemaChange, TableTimeline
 from spark_jobs.driver.ad_hoc_snapshots import demand_ad_hoc_snapshots, first_row
 from spark_jobs.driver.asked_changes import approval_required, asked_changes
-from spark_jobs.driver.base_states import BaseStates, groups_by_name, snapshot_of
+from spark_jobs.driver.base_states import BaseStates, groups_by_name, outdated, snapshot_of
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.parent_tables import parents, rows_changed, waits_above
 from spark_jobs.driver.provided_files import ProvidedFiles
@@ -109,6 +111,7 @@ class ApplyPlanner:
         self._rules = job.tables
         known = [*stated_changes(self._rules), *(SchemaChange.from_document(item) for item in job.schema_changes)]
         server = Server.of(job.format_options)
+        self._layouts = StoredLayouts(job.tables, job.policy, job.format, job.format_options)
         self._exact = open_format(job.format, job.format_options).order == "exact"
         self.fresh = new_changes(known, read, observed, exact=self._exact, server=server)
         self._was = build_timeline(known, server, AskedChanges(history.asked()))
@@ -122,7 +125,7 @@ class ApplyPlanner:
             self._ids_at.setdefault(state.location, set()).add(state.table_id)
         self._history = history
         announced = job.schema_topic is not None
-        self._starts = BaseStates(self._was, self.now, job.seq, self._by_name, history, announced)
+        self._starts = BaseStates(self._was, self.now, job.seq, self._by_name, history, announced, self._layouts)
         self.quarantine = Quarantine(job, self._rules, self.now, [*known, *self.fresh], manifest, history)
         self._unclear = unclear
 
@@ -188,9 +191,9 @@ class ApplyPlanner:
         touched = touched or (state is not None and state.code == EXCEEDED)
         touched = touched or (timeline.dropped_at is None and bool(self._starts.applied_repeats(timeline, state)))
         behind = state is not None and state.applied_seq < self._job.seq and may_go_on(self._job, state)
-        if not touched and not behind:
-            if state is not None and state.state == TableStatus.OK and state.notes != timeline.notes:
-                plan.settled.append(replace(state, notes=timeline.notes))
+        made_otherwise = self._made_otherwise(timeline, state)
+        if not touched and not behind and made_otherwise is None:
+            plan.settled += self._unchanged(timeline, state)
             return
         if timeline.asked:
             error = approval_required(timeline, self.asked)
@@ -205,6 +208,8 @@ class ApplyPlanner:
             plan.settled.append(nameless)
             return
         begins, provided = self._rebuilt_from(timeline, state)
+        if made_otherwise is not None and not self._is_made_again(made_otherwise, rebuilds=begins is not None):
+            raise made_otherwise.error(str(timeline.last_name))
         unknown = self._unknown(timeline, state, spans, changed_at, begins, files=self._rebuilds_from_files(timeline))
         if unknown is not None and self._rebuilds_from_files(timeline):
             raise DataError(
@@ -223,6 +228,25 @@ class ApplyPlanner:
             plan.settled.append(self._parked(timeline, state, str(aside), getattr(aside, "code", "")))
             return
         plan.tasks.append(self._task(timeline, state, spans, changed_at, begins, provided))
+
+    def _unchanged(self, timeline: TableTimeline, state: TableState | None) -> list[TableState]:
+        """Return the state of a table that nothing concerns, where it has another text or other options now."""
+        if state is None or state.state != TableStatus.OK:
+            return []
+        made_with = state.made_with and self._layouts.of(timeline)  # states of earlier versions do not say it
+        after = replace(state, notes=timeline.notes, made_with=made_with)
+        return [] if after == state else [after]
+
+    def _made_otherwise(self, timeline: TableTimeline, state: TableState | None) -> LayoutChange | None:
+        """Return the option that a table's rows were made with and that is another one now, None without."""
+        if state is None or state.version is None or timeline.dropped_at is not None:
+            return None
+        return self._layouts.change(timeline, state.made_with)
+
+    @staticmethod
+    def _is_made_again(change: LayoutChange, *, rebuilds: bool) -> bool:
+        """Return whether a table is made again from the change log for an option that changed."""
+        return change.kind == OptionKind.LAYOUT or (rebuilds and change.kind != OptionKind.LOG)
 
     def _drop(self, plan: ApplyPlan, timeline: TableTimeline, state: TableState | None) -> None:
         """Settle a dropped table, and have its location emptied where the policy says so."""
@@ -341,10 +365,17 @@ class ApplyPlanner:
         :param provided: of such a table the state (document) of the operator's files that it begins with.
         """
         name = timeline.last_name
-        known = self.states.get(timeline.table_id)
+        known, rebuilds = self.states.get(timeline.table_id), begins is not None
+        applied_seq = 0 if state is None else state.applied_seq
+        if not rebuilds and state is not None and self._made_otherwise(timeline, state) is not None:
+            begins, provided = snapshot_of(state), state.provided  # all of it is made again
         if begins is not None:
             state = changed_at = None
         start = self._starts.start(timeline, state, spans, changed_at, begins, provided)
+        if start.begins_with_files and start.base is not None:
+            change = self._layouts.change(timeline, start.base.made_with)
+            if change is not None:
+                raise outdated(timeline, start.base, f"another value of {change.option}, which concerns rows")
         late_from: str | None = None
         context: list[Span] = []
         if not start.begins_with_files:  # every change from theirs on is taken again
@@ -363,11 +394,12 @@ class ApplyPlanner:
             late_from,
             start.back_to,
             self._starts.parents(timeline, start) if self._checks_references(timeline) else [],
-            0 if state is None else state.applied_seq,
+            applied_seq,
             *start.snapshot,
             self.quarantine.settled,
-            self._job.seq if begins is not None else 0 if known is None else known.rebuilt_seq,
+            self._job.seq if rebuilds else 0 if known is None else known.rebuilt_seq,
             provided=start.provided,
+            made_with=self._layouts.of(timeline),
         )
 
     def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:
@@ -425,6 +457,7 @@ class ApplyPlanner:
             assert asked.since is not None, "files come with their time"
             files = ProvidedFiles(self._job, self._storage, timeline, asked.path, asked.since)
             provided = files.taken_over(self._starts, self._history, state)
+            provided.made_with = self._layouts.of(timeline)
             return snapshot_of(provided), provided.document()
         return snapshot_of(state), None if state is None else state.provided
 

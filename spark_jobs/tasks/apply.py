@@ -15,7 +15,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.apply.foreign_key_actions import RowsUnknown
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan, MergeStep, RowFailure
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
-from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
+from airflow_provider_cdc.core.apply.partial_images import RewindNeeded, rewind_needed
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
 from airflow_provider_cdc.core.apply.row_sets import multiset_sum
 from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
@@ -173,6 +173,7 @@ class TableApply:
             return target
         task = self.task
         base_schema = TableSchema.from_document(task.base.schema) if task.base and task.base.schema else None
+        self._demand_present_types(target, base_schema)
         try:
             return self._resolved(target, base_schema, in_pieces=self._is_large())
         except ImagesLack:
@@ -194,6 +195,18 @@ class TableApply:
             return self._held(target, done)
         self._guard(target)
         return target
+
+    def _demand_present_types(self, target: DeltaLocation, base_schema: TableSchema | None) -> None:
+        """Demand that the stored rows lie under the types of now: states of earlier versions do not say under which.
+
+        :raises RewindNeeded: they do not; the table is made again.
+        """
+        base = self.task.base
+        if base is None or base_schema is None or base.made_with is not None or base.location != self.task.location:
+            return
+        if target.exists and not target.has_types(arrow_schema(base_schema, self._types)):
+            what = "the table has other types than the options of now give"
+            raise rewind_needed(f"{base.database}.{base.table}", what, self._timeline.versions[0].position)
 
     def _is_large(self) -> bool:
         """Return whether the images of the changes are left in the change log until rows are made of them.

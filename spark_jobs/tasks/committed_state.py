@@ -37,4 +37,5 @@ def committed_state(task: ApplyTask, timeline: TableTimeline, seq: int, pending_
         notes=timeline.notes,
         rebuilt_seq=task.rebuilt_seq,
         provided=task.provided,
+        made_with=task.made_with,
     )

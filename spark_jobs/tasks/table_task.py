@@ -66,6 +66,7 @@ class ApplyTask:
     :param applied_seq: newest batch that the table holds as far as the driver knows; the table itself knows better.
     :param whole: whether the table cannot be split by key.
     :param provided: state (document) of the operator's files that the content begins with, None without.
+    :param made_with: options that rows are made with now (``stored_layout.MadeWith``).
     """
 
     table_id: str
@@ -87,6 +88,7 @@ class ApplyTask:
     rebuilt_seq: int = 0
     whole: bool = False
     provided: dict[str, Any] | None = None
+    made_with: dict[str, str] | None = None
 
     @property
     def begins_with_files(self) -> bool:

@@ -87,6 +87,7 @@ class Script:
             list(self.seqs),
             self.schema_changes,
             list(self.states.values()),
+            fingerprint=json.dumps([self.format, self.options, self.policy, self.tables], sort_keys=True),
             new_generation=new_generation,
             rebuild=rebuild,
             approval=None if approval is None else approval.document(),

@@ -7,25 +7,8 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from airflow_provider_cdc.core.config.checks import Checks
+from airflow_provider_cdc.core.config.option_kinds import DECIDING
 
-# Fields that change the content of tables, or which of them wait; the others only change how fast or where the work is
-# done.
-DECIDING = (
-    "on_add_column",
-    "on_cascade",
-    "on_convert_column",
-    "on_create_table",
-    "on_drop_column",
-    "on_drop_table",
-    "on_key_change",
-    "on_missing_create",
-    "on_rename_column",
-    "on_rename_table",
-    "on_truncate",
-    "on_widen_column",
-    "tinyint1_as_boolean",
-    "zero_dates",
-)
 _POSITIVE = (
     "apply_bytes", "bucket_rows", "chunk_records", "land_deadline_seconds", "lease_seconds", "log_retention",
     "spark_writer_bytes", "target_file_bytes",

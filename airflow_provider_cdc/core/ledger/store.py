@@ -54,12 +54,11 @@ class Ledger:
 
     # ---- lease
 
-    def lease(self, pipeline: str, owner: Owner, seconds: float = 60, *, fingerprint: str | None = None) -> Lease:
+    def lease(self, pipeline: str, owner: Owner, seconds: float = 60) -> Lease:
         """Take the lease of a pipeline, atomically; a task's later try takes over that of its earlier one.
 
         :param owner: the new holder; a text in words that an operator understands (user, host, process).
         :param seconds: time that the pipeline stays leased after the holder died.
-        :param fingerprint: of the pipeline's configuration; remembered for :meth:`fingerprint`.
         :raises BusyError: code ``ledger.busy``; names the holder, and since and until when.
         """
         with self._database.writing() as connection:
@@ -79,7 +78,6 @@ class Ledger:
                     **TaskTry.columns_of(owner, "lease_"),
                     "lease_since": time_text(since),
                     "lease_until": time_text(until),
-                    "fingerprint": fingerprint or row.fingerprint,
                 }
                 free = connection.execute(update(schema.pipelines).where(*mine).values(**values)).rowcount == 1
             elif row.lease_since > str(time_text(since)):
@@ -122,7 +120,7 @@ class Ledger:
             return {"owner": row.lease_owner, "since": row.lease_since, "until": row.lease_until}
 
     def fingerprint(self, pipeline: str) -> str | None:
-        """Return the fingerprint of the configuration last leased with, if any."""
+        """Return the fingerprint of the configuration that tables were last tried with, if it is known."""
         with self._database.reading() as connection:
             query = select(schema.pipelines.c.fingerprint).where(schema.pipelines.c.name == pipeline)
             return connection.execute(query).scalar()
@@ -286,11 +284,14 @@ class Ledger:
         result: Document,
         tables: Mapping[str, Document | None] | None = None,
         schema_changes: Sequence[Document] = (),
+        *,
+        fingerprint: str = "",
     ) -> Batch:
         """Record what came of a batch, in one transaction; repeating it changes nothing.
 
         :param tables: new state document by table id; None forgets the table.
         :param schema_changes: documents with a text member ``id``; a known id keeps its place, its document is new.
+        :param fingerprint: of the configuration that an engine carried the batch out with; empty without an engine.
         :raises BusyError: the lease is lost.
         """
         lease.check()
@@ -312,6 +313,9 @@ class Ledger:
                     "result": dict(result),
                 }
                 connection.execute(update(schema.batches).where(*mine).values(**done))
+                if fingerprint:
+                    named = schema.pipelines.c.name == lease.pipeline
+                    connection.execute(update(schema.pipelines).where(named).values(fingerprint=fingerprint))
                 row = connection.execute(select(schema.batches).where(*mine)).one()
             return rows.as_batch(row)
 

@@ -89,6 +89,8 @@ class StageWriter:
 
     def commit(self, target: DeltaLocation, action: Action) -> int | None:
         """Leave the action for :class:`SparkWriter`; its document appears last, so a half staged table is none."""
+        if action.verb in ("append", "merge"):
+            target.demand_types(action.rows.schema)
         ranges = KeyRanges(action.key)
         for part in action.parts:
             ranges.add_document(part.ranges)

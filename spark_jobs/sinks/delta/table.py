@@ -31,6 +31,7 @@ from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, Unava
 from airflow_provider_cdc.core.faults import may_be_caught
 from airflow_provider_cdc.core.json_documents import json_bytes
 from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.delta.column_types import demand_types, other_types
 from spark_jobs.sinks.delta.data_files import DataFiles
 from spark_jobs.sinks.delta.file_statistics import bounded_columns
 from spark_jobs.sinks.delta.key_merge import KeyMerge
@@ -277,6 +278,7 @@ class DeltaLocation:
 
     def merge(self, upserts: pa.Table, deletes: pa.Table, key: Sequence[str], commit: Commit) -> None:
         """Replace or add one row per key, remove the rows of deleted keys, one commit of delta-rs."""
+        self.demand_types(upserts.schema)
         flag = "_cdc_delete"
         while flag in upserts.column_names:
             flag += "_"
@@ -308,6 +310,8 @@ class DeltaLocation:
     def write(self, rows: pa.Table, mode: str, commit: Commit) -> None:
         """Add or replace all rows of a table that delta-rs has to write; an overwrite may change the columns."""
         demand_names(rows.column_names, self.location)
+        if mode == "append":
+            self.demand_types(rows.schema)
         self._guarded(
             lambda: write_deltalake(
                 self.table,
@@ -330,6 +334,18 @@ class DeltaLocation:
     def lacks_columns(self, schema: pa.Schema) -> int:
         """Return how many columns of a schema the table lacks."""
         return len(set(schema.names).difference(field.name for field in self.table.schema().fields))
+
+    def has_types(self, schema: pa.Schema) -> bool:
+        """Return whether the table has exactly the columns of a schema under the same types, in any order."""
+        return not self.lacks_columns(schema) and not other_types(self.table.schema(), schema)
+
+    def demand_types(self, schema: pa.Schema) -> None:
+        """Demand that rows of a schema may be added to the table, if there is one.
+
+        :raises SinkError: ``sink.types_differ``.
+        """
+        if self._table is not None:
+            demand_types(self._table.schema(), schema, self.location)
 
     def new_files(self, schema: pa.Schema, file_bytes: int | None = None) -> DataFiles:
         """Return a writer of files for :meth:`commit_files`.
@@ -356,12 +372,15 @@ class DeltaLocation:
         """Commit files that were written; creates the table where there is none.
 
         :param mode: ``error`` for a new table, ``append``, or ``overwrite``: all other files go.
+        :raises SinkError: files of other types would stand next to those that stay.
         """
         if self._table is None:
             self._guarded(lambda: self._create(schema, added, commit))
             return
         if mode == "error":
             raise self._conflict()
+        if mode != "overwrite":
+            self.demand_types(schema)
         if (mode == "append" and self.lacks_columns(schema)) or (has_local_times(schema) and not self._has_local_times):
             self._guarded(lambda: self._change(schema, added, removed, mode, commit))
             return

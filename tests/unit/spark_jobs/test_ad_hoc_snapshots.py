@@ -9,6 +9,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from airflow_provider_cdc.core.apply.stored_layout import StoredLayouts
+from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import DataError, SinkError
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
@@ -27,6 +29,8 @@ from tests.unit.spark_jobs.batches import (
     table_of,
     timelines,
 )
+
+LAYOUTS = StoredLayouts(TableRules(), RunPolicy(), "debezium-json", {})
 
 CREATE = statement(100, "CREATE TABLE t (id INT PRIMARY KEY, v INT)")
 KEYLESS = statement(100, "CREATE TABLE t (id INT, v INT)")
@@ -52,7 +56,7 @@ def _content(batch: Rows) -> pa.Table:
 
 def _starts(known: Sequence[SchemaChange], history: History) -> BaseStates:
     now, _ = timelines(known)
-    return BaseStates(now, now, 9, {}, history, True)
+    return BaseStates(now, now, 9, {}, history, True, LAYOUTS)
 
 
 def test_all_rows_count_that_came_after_the_rows_became_unknown() -> None:

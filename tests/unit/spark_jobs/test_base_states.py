@@ -12,6 +12,8 @@ from dataclasses import replace
 
 import pytest
 
+from airflow_provider_cdc.core.apply.stored_layout import StoredLayouts
+from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange
 from spark_jobs.driver.base_states import BaseStates, Start, groups_by_name
@@ -32,6 +34,8 @@ from tests.unit.spark_jobs.batches import (
 CREATE = statement(100, "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20) NOT NULL)")
 ADD = "ALTER TABLE t ADD COLUMN w INT"
 NEW_KEY = "ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (v)"
+
+LAYOUTS = StoredLayouts(TableRules(), RunPolicy(), "debezium-json", {})
 
 
 class Planned:
@@ -61,7 +65,7 @@ class Planned:
         was, now = timelines(known, read)
         seq = len(earlier) + 1
         by_name = groups_by_name(Manifest(list(groups), seq=seq))
-        points = BaseStates(was, now, seq, by_name, history_of(earlier), True)
+        points = BaseStates(was, now, seq, by_name, history_of(earlier), True, LAYOUTS)
         timeline = now.tables[table_of([*known, *read], table).table_id]
         spans = points.spans(timeline)
         self.changed_at = points.first_difference(timeline.table_id, state)
@@ -251,7 +255,7 @@ def test_rows_of_a_name_that_was_created_again_belong_to_the_table_of_their_posi
     was, now = timelines([CREATE], statements[1:])
     history = history_of([])
     group = rows("t", 250, 350)
-    points = BaseStates(was, now, 1, groups_by_name(Manifest([group], seq=1)), history, True)
+    points = BaseStates(was, now, 1, groups_by_name(Manifest([group], seq=1)), history, True, LAYOUTS)
     ids = {"old": table_of([CREATE], "t").table_id, "new": table_of(statements, "t").table_id}
     assert points.spans(now.tables[ids[table]]) == [Span([group], *span)]
 

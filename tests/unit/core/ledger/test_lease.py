@@ -202,12 +202,14 @@ def test_no_thread_stays_behind(ledger: Ledger) -> None:
     assert threading.active_count() == before
 
 
-def test_the_fingerprint_of_the_last_lease_is_remembered(ledger: Ledger) -> None:
+def test_the_fingerprint_of_the_last_batch_with_an_engine_is_remembered(ledger: Ledger) -> None:
     assert ledger.fingerprint("shop") is None
-    with ledger.lease("shop", "a", 30, fingerprint="abc"):
-        assert ledger.fingerprint("shop") == "abc"
-    with ledger.lease("shop", "a", 30):
-        assert ledger.fingerprint("shop") == "abc"
+    with ledger.lease("shop", "a", 30) as lease:
+        assert ledger.fingerprint("shop") is None
+        for fingerprint, known in (("abc", "abc"), ("", "abc"), ("def", "def")):
+            batch = ledger.plan(lease, {}, {}, None)
+            ledger.commit(lease, batch.seq, {}, fingerprint=fingerprint)
+            assert ledger.fingerprint("shop") == known
 
 
 def test_a_dead_holder_loses_it_within_its_seconds_although_the_clock_was_set_back(url: str, ledger: Ledger) -> None:

@@ -74,7 +74,7 @@ def test_what_the_earlier_version_recorded_is_kept(old: str, version: int) -> No
 def test_an_upgraded_ledger_is_worked_with_as_a_new_one(old: str) -> None:
     ledger = Ledger(old)
     owner = TaskTry("shop", "r", "sync")
-    with ledger.lease("shop", owner, 30, fingerprint=None) as lease:
+    with ledger.lease("shop", owner, 30) as lease:
         assert lease.token == 8
         ledger.abandon(lease, 2)
         batch = ledger.plan(lease, {"t": {0: 7}}, {"t": {0: 9}}, None, topics={"t": "AbC"})
