@@ -92,7 +92,6 @@ class Script:
             rebuild=rebuild,
             approval=None if approval is None else approval.document(),
             decision=decision,
-            fingerprint=json.dumps([self.options, self.policy, self.tables], sort_keys=True),
         )
         result = sync(JobDocument.from_document(json.loads(json.dumps(job.document()))), {}, inline, lambda line: None)
         self.ends.update(ends)
