@@ -59,6 +59,8 @@ class TableState:
         versions.
     :param spark_may_write: a merge into the table may be large enough for the Spark writer (``writer: auto``): batches
         start Spark with it.
+    :param resolved_since: batch whose rows the newest commit went on from, 0 where it began with nothing, None where an
+        earlier release committed: rows of later batches that did not fit then, and do now, are in the table.
     """
 
     table_id: str
@@ -86,6 +88,7 @@ class TableState:
     provided: dict[str, Any] | None = None
     spark_may_write: bool = False
     made_with: dict[str, str] | None = None
+    resolved_since: int | None = None
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""

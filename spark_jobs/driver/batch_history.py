@@ -21,7 +21,7 @@ from spark_jobs.lake.layout import batch_document
 from spark_jobs.lake.manifest import Manifest, RowGroup, Unreadable
 from spark_jobs.lake.row_groups import read_groups
 from spark_jobs.lake.storage import Storage
-from spark_jobs.lake.stored_result import StoredResult
+from spark_jobs.lake.stored_result import StoredResult, UnfitRow
 
 
 def _no_rows(groups: Sequence[RowGroup], columns: Sequence[str]) -> pa.Table:
@@ -67,6 +67,10 @@ class History:
             return [Unreadable(**one) for one in noted]
         # an earlier release let go on what names no table
         return [item for seq in self.earlier for item in self._unreadable_of(seq) if item.table]
+
+    def left_out(self) -> list[tuple[int, UnfitRow]]:
+        """Return batch and row of the rows that tables lack because they do not fit."""
+        return self.result(self.earlier[-1]).left_out if self.earlier else []
 
     def _unreadable_of(self, seq: int) -> list[Unreadable]:
         try:

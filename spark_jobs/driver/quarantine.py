@@ -9,11 +9,12 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_provider_cdc.core.config import TableRules
-from airflow_provider_cdc.core.documents import JobDocument
+from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
 from spark_jobs.driver.batch_history import History
+from spark_jobs.driver.left_out_rows import unsettled
 from spark_jobs.driver.record_owners import RecordOwners
 from spark_jobs.lake.manifest import Manifest, Settled, Unreadable
 
@@ -49,6 +50,7 @@ class Quarantine:
         self._job, self._rules, self._manifest = job, rules, manifest
         self.settled = [*(Settled(**one) for one in history.settled()), *manifest.settled]
         self.waiting = without_settled([*history.unreadable(), *read_now(manifest)], self.settled)
+        self._left_out = unsettled(history.left_out(), self.settled)
         self._owners = RecordOwners(now, changes)
         self._of_table: dict[str, list[Unreadable]] = {}
         self._of_name: dict[TableName, list[Unreadable]] = {}
@@ -62,21 +64,19 @@ class Quarantine:
             if not owners:
                 self._of_name.setdefault(name, []).append(item)
 
-    def demand_known(self) -> None:
-        """Refuse a batch while more records wait whose table is unknown than may: each may be of any table.
-
-        :raises DataError: ``land.quarantine_exceeded``.
-        """
+    def unknown(self) -> DataError | None:
+        """Return why no table can go on: more records wait of which each may be of any table; None where they can."""
         items = [item for item in self.waiting if not item.table]
         count, limit = sum(item.count for item in items), self._job.policy.quarantine_limit
-        if count > limit:
-            raise DataError(
-                "land.quarantine_exceeded",
-                f"{count} records of an unknown table could not be decoded "
-                f"({items[0].error_code}: {items[0].error}), policy.quarantine_limit is {limit}",
-                where=_where(items[0]),
-                hint=f"{_WAYS_OUT}; or raise the limit; nothing was applied",
-            )
+        if count <= limit:
+            return None
+        return DataError(
+            "land.quarantine_exceeded",
+            f"{count} records of an unknown table could not be decoded "
+            f"({items[0].error_code}: {items[0].error}), policy.quarantine_limit is {limit}",
+            where=_where(items[0]),
+            hint=f"{_WAYS_OUT}; or raise the limit; nothing was applied",
+        )
 
     def exceeded(self, timeline: TableTimeline) -> DataError | None:
         """Return why a table cannot go on, None where it can."""
@@ -85,6 +85,12 @@ class Quarantine:
     def exceeded_by_name(self, name: TableName) -> DataError | None:
         """Return the same for a name that no table is known to have had when its records were read."""
         return self._error(name, self._of_name.get(name, []))
+
+    def left_out(self, table_id: str, base: TableState | None) -> int:
+        """Return how many rows a table's state lacks because they do not fit, and wait for a decision."""
+        if base is None:
+            return 0
+        return sum(row.table_id == table_id and seq <= base.applied_seq for seq, row in self._left_out)
 
     def settles(self, timeline: TableTimeline) -> bool:
         """Return whether operators settle records of a table in this batch: it may go on then."""

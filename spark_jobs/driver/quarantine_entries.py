@@ -18,6 +18,7 @@ from airflow_provider_cdc.core.model.status import ResultStatus
 from airflow_provider_cdc.core.values.row_before import row_before
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.generations import Generations
+from spark_jobs.driver.left_out_rows import still_left_out
 from spark_jobs.driver.repaired_generations import RepairedBegins, demand_one_log
 from spark_jobs.lake.folded_batches import folded_through
 from spark_jobs.lake.layout import batch_document, batch_of, expired_file
@@ -45,11 +46,13 @@ def read_entries(job: JobDocument, storage: Storage, *, contents: bool = False) 
     """Return all that is or was in the quarantine, in the order of the batches ``job.earlier``.
 
     Of a table that is parked for its rows only those of the last attempt count: the next one sees all of them again.
+    Rows that a table took in when it went back are there no more.
 
     :param contents: whether bytes and row images are read, too.
     """
     entries: list[QuarantineEntry] = []
     past: list[QuarantineEntry] = []
+    left_out: list[tuple[int, UnfitRow]] = []
     refused: dict[str, list[QuarantineEntry]] = {}  # by table
     settled: list[Settled] = []
     groups: dict[int, list[RowGroup]] = {}
@@ -70,8 +73,14 @@ def read_entries(job: JobDocument, storage: Storage, *, contents: bool = False) 
         stored = StoredResult.from_document(ended)
         for state in stored.result.states:
             past += refused.pop(state.table_id, [])
+        before, left_out = left_out, still_left_out(left_out, stored.result, stored.unfit)
+        past += [_unfit(*row) for row in before if row not in left_out]
         for row in stored.unfit:
-            (refused.setdefault(row.table_id, []) if row.parked else entries).append(_unfit(seq, row))
+            if row.parked:
+                refused.setdefault(row.table_id, []).append(_unfit(seq, row))
+            else:
+                left_out.append((seq, row))
+    entries += [_unfit(*row) for row in left_out]
     entries += [entry for rows in refused.values() for entry in rows]
     for entry in (*entries, *past):
         entry.decision = _decision(entry, settled)
@@ -175,6 +184,8 @@ def carry_out(
         repaired one cannot be decoded either; ``quarantine.generation_unclear``, it does not show of which log it is.
         Nothing is changed.
     """
+    if _is_carried_out(decision, landed, job.seq):
+        return landed
     every = read_entries(
         replace(job, earlier=sorted({*job.earlier, job.seq})),
         storage,
@@ -211,8 +222,18 @@ def carry_out(
     )
 
 
+def _is_carried_out(decision: Decision, landed: Manifest, seq: int) -> bool:
+    """Return whether an attempt before carried a decision out in this batch."""
+    done = {one.record for one in landed.settled if one.seq == seq and one.action == decision.action}
+    return {(topic, partition, offset) for topic, partition, offset in decision.records} <= done
+
+
 def _demand(every: Sequence[QuarantineEntry], decision: Decision) -> list[QuarantineEntry]:
-    """Return the entries of the decision's records: one record may have several."""
+    """Return the entries of the decision's records: one record may have several.
+
+    What was replayed is decided, and so is what was discarded, unless it is replayed all the same.
+    """
+    every = [entry for entry in every if entry.decision is None or _may_follow(decision, entry.decision)]
     known = {entry.record for entry in every}
     asked = [(topic, partition, offset) for topic, partition, offset in decision.records]
     for topic, partition, offset in asked:
@@ -224,6 +245,10 @@ def _demand(every: Sequence[QuarantineEntry], decision: Decision) -> list[Quaran
                 hint="`airflow-cdc quarantine PIPELINE.yaml list` names the records",
             )
     return [entry for entry in every if entry.record in set(asked)]
+
+
+def _may_follow(decision: Decision, before: dict[str, Any]) -> bool:
+    return decision.action == DecisionAction.REPLAY and before["action"] == DecisionAction.DISCARD
 
 
 def _decode(

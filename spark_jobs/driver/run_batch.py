@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.core.documents import JobDocument, Result, TableLine, TableState, shallow_document
-from airflow_provider_cdc.core.errors import CdcError, Transient, UnavailableError
+from airflow_provider_cdc.core.errors import CdcError, DataError, Transient, UnavailableError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.model.status import ApplyStatus, ResultStatus, TableStatus
@@ -21,10 +21,12 @@ from spark_jobs.driver.approval import demand_approval, refuse_unclear
 from spark_jobs.driver.batch_history import History, history_of
 from spark_jobs.driver.generations import Generations, has_times
 from spark_jobs.driver.key_buckets import apply_in_buckets, bucket_count
+from spark_jobs.driver.left_out_rows import left_out_after
 from spark_jobs.driver.new_begins import new_begins
 from spark_jobs.driver.one_log import demand_one_log
 from spark_jobs.driver.parent_tables import with_tables_below
 from spark_jobs.driver.quarantine_entries import carry_out
+from spark_jobs.driver.refused_batches import decoding_of, demand_known, is_outdated
 from spark_jobs.driver.replay import REPLAYED, with_replay
 from spark_jobs.driver.schema_changes import due, observed
 from spark_jobs.driver.table_planning import ApplyPlan, ApplyPlanner
@@ -99,10 +101,16 @@ def _carry_out(
     job = replace(job, begins=[list(begin) for begin in history.generations().begins()])
     clock = {"land": time.monotonic()}
     landed = log.manifest(job)
-    if landed is None:
+    if landed is None or is_outdated(job, landed):
+        again = landed is not None
         landed = _land(job, secrets, run, say, session)
         demand_one_log(job, landed.log_names, history.log_names())
-        landed = log.write_manifest(job, landed)
+        if again:
+            # what operators decided about records of the batch was about those that could not be decoded then
+            job = replace(job, decision=None)
+            log.replace_manifest(job, landed)
+        else:
+            landed = log.write_manifest(job, landed)
     landed, generations = _in_generations(job, secrets, run, say, storage, log, landed, history)
     if job.decision is not None:
         landed = carry_out(job, job.decision, landed, history, generations.after(landed), storage, secrets, say)
@@ -116,7 +124,12 @@ def _carry_out(
         log.replace_manifest(job, landed)
         say(f"replay: {landed.changes.get(REPLAYED, 0)} rows of the change log")
     clock["apply"] = time.monotonic()
-    result, unfit, planner = _apply(job, secrets, run, say, storage, landed, session, history)
+    try:
+        result, unfit, planner = _apply(job, secrets, run, say, storage, landed, session, history)
+    except DataError:
+        if not is_outdated(job, landed):
+            raise
+        return _carry_out(job, secrets, run, say, session, storage, log)  # an earlier release landed it
     if job.scratch:
         result.row_changes = changes_by_table(storage, landed)
         result.unfit = [shallow_document(row) for row in unfit]
@@ -136,6 +149,7 @@ def _carry_out(
         [item.document() for item in planner.asked.every()],
         [shallow_document(item) for item in planner.quarantine.waiting],
         {**landed.log_names, **history.log_names()},
+        left_out=left_out_after(history.left_out(), result, unfit, planner.quarantine.settled),
     )
     return log.write_result(job, stored).result
 
@@ -192,7 +206,7 @@ def _land(
 
 def _manifest(job: JobDocument, reports: Sequence[LandReport]) -> Manifest:
     """Return the manifest of a batch that was landed by some tasks."""
-    manifest = Manifest(seq=job.seq, records=sum(report.records for report in reports))
+    manifest = Manifest(seq=job.seq, records=sum(report.records for report in reports), landed_with=decoding_of(job))
     manifest.progress = max((report.progress for report in reports if report.progress is not None), default=None)
     changes: Counter[str] = Counter()
     clocks = {(topic, partition): clock for topic, partition, *clock in job.clocks}
@@ -231,7 +245,7 @@ def _apply(
     fresh, later = due(job, read)
     seen, unclear = observed(job, landed)
     planner = ApplyPlanner(job, landed, fresh, seen, history, unclear, storage)
-    planner.quarantine.demand_known()
+    demand_known(job, landed, planner.quarantine, BatchLog(storage, job.pipeline))
     plan = planner.plan()
     news = [change for change in planner.fresh if change.copy_of is None]
     say(f"apply: {len(plan.tasks)} tables, {len(news)} new schema changes")

@@ -34,7 +34,7 @@ from spark_jobs.driver.parent_tables import parents, rows_changed, waits_above
 from spark_jobs.driver.provided_files import ProvidedFiles
 from spark_jobs.driver.quarantine import EXCEEDED, Quarantine
 from spark_jobs.driver.refused_changes import demand_allowed, demand_created
-from spark_jobs.driver.unsettled import may_go_on, set_aside, waiting
+from spark_jobs.driver.unsettled import REPLACED, may_go_on, set_aside, waiting
 from spark_jobs.lake.manifest import Manifest, RowGroup
 from spark_jobs.lake.storage import Storage, table_place
 from spark_jobs.tasks.parking import as_cdc_error
@@ -171,7 +171,7 @@ class ApplyPlanner:
         if state.version is not None and empties and state.location not in self._live():
             plan.to_empty.append(state)
             state = replace(state, version=None)  # else a later batch looks again
-        return replace(state, state=TableStatus.DROPPED, reason="replaced by a table of a late schema change", code="")
+        return replace(state, state=TableStatus.DROPPED, reason=REPLACED, code="")
 
     def _table(self, plan: ApplyPlan, table_id: str, timeline: TableTimeline) -> None:
         state = self.states.get(table_id)
@@ -400,6 +400,7 @@ class ApplyPlanner:
             self._job.seq if rebuilds else 0 if known is None else known.rebuilt_seq,
             provided=start.provided,
             made_with=self._layouts.of(timeline),
+            left_out=self.quarantine.left_out(timeline.table_id, start.base),
         )
 
     def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:
@@ -568,10 +569,9 @@ class ApplyPlanner:
                 first = min((group.min_position for group in late), default=_NEWEST)
                 plan.unowned.append(Unowned(name, first, self._alike(name), reason))
             elif state is not None and state.state != TableStatus.DROPPED:
-                reason = "replaced by a table of a late schema change"
                 plan.settled.append(
                     replace(
-                        state, state=TableStatus.DROPPED, reason=reason, code="", waiting_since=None, rewind_to=None
+                        state, state=TableStatus.DROPPED, reason=REPLACED, code="", waiting_since=None, rewind_to=None
                     )
                 )
 

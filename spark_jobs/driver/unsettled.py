@@ -9,6 +9,9 @@ from datetime import datetime
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.model.status import TableStatus
 
+REPLACED = "replaced by a table of a late schema change"
+"""Reason of a table that a late schema change showed to be another one."""
+
 _OUTSIDE_THE_LOG = ("sink.", "log.", "apply.memory", "apply.fault")
 
 

@@ -194,6 +194,8 @@ class Manifest(LandReport):
     :param new_generations: ``topic/partition:offset`` of the first record of each generation that was approved.
     :param settled: quarantined records that the batch replays or discards.
     :param approvals: what operators decided with the batch about schema changes (documents of ``AskedChange``).
+    :param landed_with: digest of what decides how records are decoded; empty where an earlier release landed.
+    :param course: of a batch with records of unknown tables: ``refused``, nothing of it was applied yet, or ``begun``.
     """
 
     seq: int = 0
@@ -202,6 +204,8 @@ class Manifest(LandReport):
     new_generations: list[str] = field(default_factory=list)
     settled: list[Settled] = field(default_factory=list)
     approvals: list[dict[str, Any]] = field(default_factory=list)
+    landed_with: str = ""
+    course: str = ""
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""

@@ -32,6 +32,11 @@ class UnfitRow:
         """Return what a batch's result names of it: place, table, column and reason."""
         return {name: value for name, value in shallow_document(self).items() if name not in ("table_id", "parked")}
 
+    @property
+    def record(self) -> tuple[str, int, int]:
+        """Topic, partition and offset."""
+        return self.topic, self.partition, self.offset
+
 
 @dataclass(slots=True)
 class StoredResult:
@@ -47,6 +52,8 @@ class StoredResult:
     :param unreadable: documents of the undecodable records of this batch and all before that no operator settled
         (``Unreadable``); None where an earlier release did not note them.
     :param log_names: names of the logs that records of this batch and all before are of -> first record.
+    :param left_out: batch and row of the rows that tables lack because they do not fit, without those that an operator
+        settled.
     """
 
     result: Result
@@ -59,18 +66,22 @@ class StoredResult:
     asked: list[dict[str, Any]] = field(default_factory=list)
     unreadable: list[dict[str, Any]] | None = None
     log_names: dict[str, str] = field(default_factory=dict)
+    left_out: list[tuple[int, UnfitRow]] = field(default_factory=list)
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
         own = {name: getattr(self, name) for name in _ONLY_THE_LAKE}
-        return {**self.result.document(), **own, "unfit": [shallow_document(row) for row in self.unfit]}
+        left_out = [[seq, shallow_document(row)] for seq, row in self.left_out]
+        unfit = [shallow_document(row) for row in self.unfit]
+        return {**self.result.document(), **own, "unfit": unfit, "left_out": left_out}
 
     @staticmethod
     def from_document(data: Mapping[str, Any]) -> StoredResult:
         """Rebuild from :meth:`document`, also of earlier versions, which lack members."""
         unfit = [UnfitRow(**row) for row in data.get("unfit", ())]
         own = {name: data[name] for name in _ONLY_THE_LAKE if name in data}
-        return StoredResult(Result.from_document(data), unfit=unfit, **own)
+        left_out = [(seq, UnfitRow(**row)) for seq, row in data.get("left_out", ())]
+        return StoredResult(Result.from_document(data), unfit=unfit, left_out=left_out, **own)
 
 
 _ONLY_THE_LAKE = (

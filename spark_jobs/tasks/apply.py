@@ -269,13 +269,13 @@ class TableApply:
 
     def _demand_fit(self, failures: Sequence[RowFailure]) -> None:
         """Refuse a table of which too many rows do not fit."""
-        budget = self._policy.quarantine_limit
-        if len(failures) > budget:
+        budget, count = self._policy.quarantine_limit, self.task.left_out + len(failures)
+        if failures and count > budget:
             first = failures[0]
             self.refused = [asdict(failure) for failure in failures[:_REFUSED]]
             raise SinkError(
                 "apply.quarantine_exceeded",
-                f"{len(failures)} rows do not fit their columns, policy.quarantine_limit is {budget}",
+                f"{count} rows do not fit their columns, policy.quarantine_limit is {budget}",
                 where=asdict(first),
                 hint=f"{REMEDIES.get(first.reason, REMEDY)}; the table goes on from its present version",
             )

@@ -38,4 +38,5 @@ def committed_state(task: ApplyTask, timeline: TableTimeline, seq: int, pending_
         rebuilt_seq=task.rebuilt_seq,
         provided=task.provided,
         made_with=task.made_with,
+        resolved_since=0 if task.base is None else task.base.applied_seq,
     )

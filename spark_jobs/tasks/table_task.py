@@ -62,6 +62,7 @@ class ApplyTask:
     :param rewind_to: position that the table had to go back behind, None without a late schema change.
     :param parents: tables whose deletes may have changed rows of this one without row events.
     :param settled: records of which operators decided that what was landed of them counts no more.
+    :param left_out: rows that the base lacks because they do not fit.
     :param rebuilt_seq: batch that last rebuilt the table, this one included, 0 for none.
     :param applied_seq: newest batch that the table holds as far as the driver knows; the table itself knows better.
     :param whole: whether the table cannot be split by key.
@@ -89,6 +90,7 @@ class ApplyTask:
     whole: bool = False
     provided: dict[str, Any] | None = None
     made_with: dict[str, str] | None = None
+    left_out: int = 0
 
     @property
     def begins_with_files(self) -> bool:

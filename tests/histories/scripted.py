@@ -12,9 +12,18 @@ from typing import Any
 from deltalake import DeltaTable
 
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
-from airflow_provider_cdc.core.documents import Decision, JobDocument, Rebuild, Result, TableState
+from airflow_provider_cdc.core.documents import (
+    Decision,
+    JobDocument,
+    Look,
+    QuarantineEntry,
+    Rebuild,
+    Result,
+    TableState,
+)  # fmt: skip
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.timeline.asked_changes import Answer, AskedChange, newest_answers
+from spark_jobs.driver.quarantine_entries import look
 from spark_jobs.driver.run_batch import sync
 from spark_jobs.lake.storage import table_location
 from tests.histories.log import Log
@@ -31,6 +40,7 @@ class Script:
     :param policy: what differs from the default policy.
     :param tables: ``tables`` of the pipeline.
     :ivar held: partitions that the next batches do not read further.
+    :ivar refused: up to where a batch reads that was not carried out.
     """
 
     log: Log
@@ -47,6 +57,7 @@ class Script:
     seqs: list[int] = field(default_factory=list)
     minutes: int = 0
     asked: list[dict[str, Any]] = field(default_factory=list)
+    refused: dict[Partition, int] = field(default_factory=dict)
 
     def send(self, *records: Record) -> None:
         """Append records to their partitions."""
@@ -67,12 +78,28 @@ class Script:
         A rebuild and a decision, about a schema change or quarantined records, read nothing new.
         """
         if rebuild is not None or approval is not None or decision is not None:
-            ends = self.ends
+            ends = self.refused or self.ends
         if ends is None:
             ends = {where: len(records) for where, records in self.log.partitions.items() if where not in self.held}
-        chunks = [OffsetRange(*where, self.ends.get(where, 0), end) for where, end in ends.items()]
         self.minutes += 1
-        job = JobDocument(
+        job = replace(
+            self._job(ends), new_generation=new_generation, rebuild=rebuild, decision=decision,
+            approval=None if approval is None else approval.document(),
+        )  # fmt: skip
+        self.refused = ends  # until it is carried out
+        result = sync(JobDocument.from_document(json.loads(json.dumps(job.document()))), {}, inline, lambda line: None)
+        self.refused = {}
+        self.ends.update(ends)
+        self.seqs.append(result.seq)
+        self.schema_changes = self.schema_changes + result.new_schema_changes
+        self.states.update({state.table_id: state for state in result.states})
+        self.asked += result.asked_changes
+        return result
+
+    def _job(self, ends: dict[Partition, int]) -> JobDocument:
+        """Return the job of the next batch, which reads up to these offsets."""
+        chunks = [OffsetRange(*where, self.ends.get(where, 0), end) for where, end in ends.items()]
+        return JobDocument(
             "scripted",
             (self.seqs or [0])[-1] + 1,
             f"2026-01-01T00:{self.minutes:02d}:00+00:00",
@@ -88,18 +115,13 @@ class Script:
             self.schema_changes,
             list(self.states.values()),
             fingerprint=json.dumps([self.format, self.options, self.policy, self.tables], sort_keys=True),
-            new_generation=new_generation,
-            rebuild=rebuild,
-            approval=None if approval is None else approval.document(),
-            decision=decision,
         )
-        result = sync(JobDocument.from_document(json.loads(json.dumps(job.document()))), {}, inline, lambda line: None)
-        self.ends.update(ends)
-        self.seqs.append(result.seq)
-        self.schema_changes = self.schema_changes + result.new_schema_changes
-        self.states.update({state.table_id: state for state in result.states})
-        self.asked += result.asked_changes
-        return result
+
+    def open_records(self) -> list[QuarantineEntry]:
+        """Return what waits in the quarantine, also of a batch that was refused."""
+        earlier = self.seqs + ([(self.seqs or [0])[-1] + 1] if self.refused else [])
+        entries = look(replace(self._job(self.ends), earlier=earlier, look=Look()), {}).entries
+        return [entry for entry in entries if entry.decision is None]
 
     def waiting(self, table: str) -> list[AskedChange]:
         """Return the schema changes of a table of ``shop`` that wait for a decision, by position."""

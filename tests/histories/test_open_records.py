@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_cdc.core.documents import Decision, DecisionAction, Rebuild
 from airflow_provider_cdc.core.errors import DataError
 from tests.histories.debezium_records import TOPIC, ddl, row
-from tests.histories.log import Log
+from tests.histories.log import Crash, CrashError, Log
+from tests.histories.quarantined import cut_off, record_line, unfit
 from tests.histories.records import Record
 from tests.histories.scripted import Script
 
@@ -123,6 +126,13 @@ ABOVE_THE_LIMIT = Story(
     {"shop.t": {"quarantine_limit": 1}},
 )
 
+ROWS_ABOVE_THE_LIMIT = Story(
+    [create("t", 100), unfit(insert("t", 1, 200)), insert("t", 2, 300), unfit(insert("t", 3, 400))],
+    {"t": PARKED},
+    {"shop.t": {"quarantine_limit": 1}},
+)
+ROWS_WITHIN_THE_LIMIT = replace(ROWS_ABOVE_THE_LIMIT, ends={"t": OK}, tables={"shop.t": {"quarantine_limit": 2}})
+
 STORIES = {name.lower(): story for name, story in list(globals().items()) if isinstance(story, Story)}
 CUTS: dict[str, Callable[[int], Iterable[int]]] = {
     "one": lambda count: [count],
@@ -157,3 +167,145 @@ def test_the_outcome_does_not_depend_on_where_batches_end(name: str, cut: str, l
         assert (error.code, story.ends) == ("land.quarantine_exceeded", {REFUSED: REFUSED}), error
         return
     assert outcome(script) == story.ends
+
+
+def _wrong_format(log: Log, lake: Path, format_name: str) -> Script:
+    """Return a pipeline of seven rows that was run once with another format than that of its records."""
+    script = Script(log, lake, format_name, TOPIC)
+    script.send(create("t", 100), *(insert("t", number, 100 + 10 * number) for number in range(1, 8)))
+    return script
+
+
+def test_a_batch_of_which_nothing_was_applied_is_landed_again_with_the_corrected_format(log: Log, lake: Path) -> None:
+    script = _wrong_format(log, lake, "canal-json")
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"land\.quarantine_exceeded.*quarantine PIPELINE\.yaml"):
+            script.sync()
+    script.format = "debezium-json"
+    assert script.sync().status == "done"
+    assert script.states_of("shop", "t") == [OK]
+    assert script.rows("shop", "t") == {(number, f"v{number}"): 1 for number in range(1, 8)}
+    assert script.open_records() == []
+
+
+def test_a_batch_that_an_earlier_release_refused_is_landed_again(log: Log, lake: Path) -> None:
+    script = _wrong_format(log, lake, "canal-json")
+    with pytest.raises(DataError):
+        script.sync()
+    (manifest,) = lake.glob("_cdc/*/log/00000001/manifest.json")
+    document = json.loads(manifest.read_text())
+    del document["course"], document["landed_with"]
+    manifest.write_text(json.dumps(document))
+    script.format = "debezium-json"
+    script.sync()
+    assert script.rows("shop", "t") == {(number, f"v{number}"): 1 for number in range(1, 8)}
+
+
+def test_a_batch_that_began_to_apply_is_never_landed_again(log: Log, lake: Path) -> None:
+    script = Script(log, lake, schema_topic=TOPIC)
+    script.send(create("t", 100), insert("t", 1, 110), replace(cut_off(insert("t", 2, 120)), topic="src.other"))
+    with pytest.raises(DataError):
+        script.sync()
+    script.policy = {"quarantine_limit": 1}
+    log.arm(Crash("commit", after=True))
+    with pytest.raises(CrashError):
+        script.sync()
+    log.arm(None)
+    (manifest,) = lake.glob("_cdc/*/log/00000001/manifest.json")
+    landed = json.loads(manifest.read_text())
+    script.format, script.policy = "canal-json", {}
+    with pytest.raises(DataError):
+        script.sync()
+    assert json.loads(manifest.read_text())["groups"] == landed["groups"]
+
+
+def test_a_table_of_a_wrong_format_that_names_it_waits_for_a_replay(log: Log, lake: Path) -> None:
+    script = _wrong_format(log, lake, "dtle-json")
+    script.policy = {"quarantine_limit": 1}
+    assert script.sync().status == "parked"
+    script.format = "debezium-json"
+    script.send(insert("t", 8, 200))
+    assert script.sync().status == "parked"
+    waiting = script.open_records()
+    lines = [record_line(e.record, log.partitions[e.topic, e.partition][e.offset]) for e in waiting]
+    script.sync(decision=Decision(DecisionAction.REPLAY, [list(entry.record) for entry in waiting], lines))
+    assert script.rows("shop", "t") == {(number, f"v{number}"): 1 for number in range(1, 9)}
+    assert (outcome(script), script.open_records()) == ({"t": OK}, [])
+
+
+def _healed(log: Log, lake: Path) -> Script:
+    """Return a pipeline that left rows out until the statement came that widens their column."""
+    script = Script(log, lake, policy={"quarantine_limit": 3}, schema_topic=TOPIC)
+    columns = {"id": "int", "v": "int"}
+    make = "CREATE TABLE `t` (`id` int, `v` int, PRIMARY KEY (`id`))"
+    script.send(ddl(make, 100, table="t", columns=columns, key=("id",)), _valued(1, 5, 110))
+    script.send(_valued(2, "seven", 210), _valued(3, "abc", 220))
+    assert script.sync().quarantined == 2
+    text = "ALTER TABLE `t` MODIFY `v` varchar(20)"
+    script.send(ddl(text, 200, table="t", columns={"id": "int", "v": "varchar"}, key=("id",)))
+    script.sync()
+    assert script.rows("shop", "t") == HEALED
+    return script
+
+
+HEALED = {(1, "5"): 1, (2, "seven"): 1, (3, "abc"): 1}
+
+
+def _valued(number: int, value: Any, pos: int) -> Record:
+    return row("c", "t", pos, {"id": number, "v": value}, key=("id",), time=pos)
+
+
+def test_rows_that_fit_after_a_late_statement_wait_no_more(log: Log, lake: Path) -> None:
+    script = _healed(log, lake)
+    assert script.open_records() == []
+    name = ["src.shop.t", 0, 1]
+    with pytest.raises(DataError, match=r"quarantine\.not_there"):
+        script.sync(decision=Decision(DecisionAction.DISCARD, [name], why="an old list"))
+    script.sync(rebuild=Rebuild(["shop.t"]))
+    assert script.rows("shop", "t") == HEALED
+
+
+def test_a_row_that_does_not_fit_after_a_late_statement_either_still_waits(log: Log, lake: Path) -> None:
+    script = Script(log, lake, policy={"quarantine_limit": 3}, schema_topic=TOPIC)
+    columns = {"id": "int", "v": "int"}
+    make = "CREATE TABLE `t` (`id` int, `v` int, PRIMARY KEY (`id`))"
+    script.send(ddl(make, 100, table="t", columns=columns, key=("id",)))
+    script.send(_valued(1, "one", 210), _valued(2, 1 << 40, 220))
+    script.sync()
+    text = "ALTER TABLE `t` MODIFY `v` bigint"
+    late = ddl(text, 200, table="t", columns=columns, key=("id",))
+    script.send(replace(late, value=(late.value or b"").replace(b'"INT"', b'"BIGINT"')))
+    script.sync()
+    assert script.rows("shop", "t") == {(2, 1 << 40): 1}
+    assert [(entry.seq, entry.record) for entry in script.open_records()] == [(1, ("src.shop.t", 0, 0))]
+
+
+def test_a_replayed_record_is_not_discarded_by_an_old_list(log: Log, lake: Path) -> None:
+    script = Script(log, lake, schema_topic=TOPIC)
+    broken = insert("t", 1, 110)
+    script.send(create("t", 100), damaged(broken))
+    script.sync()
+    (entry,) = script.open_records()
+    names = [list(entry.record)]
+    script.sync(decision=Decision(DecisionAction.REPLAY, names, [record_line(entry.record, broken)]))
+    with pytest.raises(DataError, match=r"quarantine\.not_there"):
+        script.sync(decision=Decision(DecisionAction.DISCARD, names, why="an old list"))
+    script.refused = {}
+    script.sync(rebuild=Rebuild(["shop.t"]))
+    assert script.rows("shop", "t") == {(1, "v1"): 1}
+
+
+def test_a_decision_that_died_is_carried_out_once(log: Log, lake: Path) -> None:
+    script = Script(log, lake, schema_topic=TOPIC)
+    broken = insert("t", 1, 110)
+    script.send(create("t", 100), damaged(broken))
+    script.sync()
+    (entry,) = script.open_records()
+    decision = Decision(DecisionAction.REPLAY, [list(entry.record)], [record_line(entry.record, broken)])
+    log.arm(Crash("commit"))
+    with pytest.raises(CrashError):
+        script.sync(decision=decision)
+    log.arm(None)
+    script.sync(decision=decision)
+    assert script.rows("shop", "t") == {(1, "v1"): 1}
+    assert script.open_records() == []
