@@ -58,5 +58,13 @@ def observed(job: JobDocument, landed: LandReport) -> tuple[list[SchemaChange], 
         if schema is not None:
             structure = ((item["database"], item["table"], schema),)
             identity = (item["position"], number, item["database"], "")
-            changes.append(SchemaChange(*identity, structure, time=item.get("time"), fallback=wire.ddl_among_rows))
+            changes.append(
+                SchemaChange(
+                    *identity,
+                    structure,
+                    time=item.get("time"),
+                    fallback=wire.ddl_among_rows,
+                    chosen_key=wire.chosen_keys,
+                )
+            )
     return changes, unclear

@@ -18,9 +18,12 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.key_buckets import key_events, keys_of, net_events, newest_events
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, LaterRows, MergePlan, MergeStep, RowFailure
+from airflow_provider_cdc.core.apply.record_keys import contradicted_within, firsts_unlike_stored, is_unproven
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, ordered, typer_of
+from airflow_provider_cdc.core.apply.row_sets import group_numbers, having_keys
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.schema_mapping import arrow_schema
+from airflow_provider_cdc.core.apply.source_order import source_order
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.documents import JobDocument
 from airflow_provider_cdc.core.errors import CdcError, SinkError
@@ -133,6 +136,8 @@ class _Part(TableApply):
         batches = [read_batch(self._storage, name, bucket) for name in events]
         every = pa.Table.from_batches(batches[:0], batches[0].schema)
         every = pa.concat_tables([every, *map(_table, batches)]).unify_dictionaries()
+        if self._key and is_unproven(self._timeline, self._format) and self._contradicted(every):
+            return ApplyReport(self.task.table_id, ApplyStatus.WHOLE)
         newest, cancelled = (newest_events(every, self._format), 0) if self._key else net_events(every, self._format)
         fills = every.column("fills").to_numpy()[newest]
         starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
@@ -151,6 +156,24 @@ class _Part(TableApply):
         report = self._done(result)
         report.deletes = gone.num_rows
         return report
+
+    def _contradicted(self, events: pa.Table) -> bool:
+        """Return whether keys may be other than the table's: a look at all rows decides."""
+        events = events.take(pa.array(source_order(events, "fills")))
+        keys, fills = keys_of(events, self._key), events.column("fills").to_numpy()
+        groups = group_numbers(keys.columns)
+        if len(contradicted_within(groups, fills, events)[0]):
+            return True
+        base = self.task.base
+        if base is None or base.version is None:
+            return False
+        begun = self._timeline.versions[0].position
+        first = firsts_unlike_stored(groups, fills, events, base.applied_position, begun)
+        if not len(first):
+            return False
+        keys = keys.take(pa.array(first))
+        stored = self._stored(keys).select(keys.column_names)
+        return bool(having_keys(stored, keys, keys.column_names).any())
 
     def write_rows(self, part: TablePart, newest: Sequence[str], released: Sequence[str]) -> ApplyReport:
         """Write the rows of these numbers; those that the changes ``released`` take away are for the commit."""

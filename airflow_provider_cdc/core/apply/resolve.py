@@ -17,6 +17,7 @@ from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, LaterRows, MergePlan, MergeStep
 from airflow_provider_cdc.core.apply.ordered_changes import KEY, Changes, StoredPieces
 from airflow_provider_cdc.core.apply.partial_images import Completion, StoredRows, key_events, laid_over
+from airflow_provider_cdc.core.apply.record_keys import KeyEvents, demand_table_key, is_unproven
 from airflow_provider_cdc.core.apply.repeated_rows import KeyedRows, settled_without_repeats, without_stored
 from airflow_provider_cdc.core.apply.row_copies import without_copies
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
@@ -89,7 +90,7 @@ def resolve(
         clear = clear_version is not None and not plan.steps
         if timeline.versions[last].schema.key:
             before = partial(stored.before, tuple(plan.steps), clear, last)
-            step = _keyed(typer, of_step, last, clear, before, later)
+            step = _keyed(typer, of_step, last, clear, before, later, base_position)
         else:
             of_step = without_passed_over(typer, of_step, snapshot_position or timeline.versions[0].position)
             step = _multiset(typer, of_step, last, clear, later)
@@ -172,6 +173,7 @@ def _keyed(
     clear: bool,
     stored_rows: StoredRows,
     later: bool,
+    base_position: str,
 ) -> MergeStep:
     schema, wire = typer.timeline.versions[last].schema, typer.wire
     applied = typer.flags("applied")
@@ -182,6 +184,8 @@ def _keyed(
     if not keys.num_rows:
         return MergeStep(last, schema, clear, typer.mapper.rows({}, 0, last, last), keys)
     groups = group_numbers(keys.columns)
+    if is_unproven(typer.timeline, wire):
+        demand_table_key(typer, KeyEvents(keys, groups, event_rows, fills), last, applied, base_position, stored_rows)
     winners = newest(groups)
     if wire.order == "clock":
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan, MergeStep
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
+from airflow_provider_cdc.core.apply.record_keys import is_unproven
 from airflow_provider_cdc.core.apply.resolve import acquired_and_released, typer_of
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
 from airflow_provider_cdc.core.arrays import IntArray
@@ -31,6 +32,8 @@ def layout_of(timeline: TableTimeline, wire: Format) -> Hashable | None:
     version = timeline.versions[0]
     plain = len(timeline.versions) == 1 and not timeline.clears and not version.computed
     if not plain or not version.schema.key or wire.order == "clock" or wire.partial_images:
+        return None
+    if is_unproven(timeline, wire):  # stored rows may contradict it
         return None
     columns = version.schema.columns
     if any(column.dropped for column in columns):

@@ -402,7 +402,11 @@ class TimelineBuilder:
                 continue
             if name not in self._open:
                 self._discover(change, name)
-            elif known is not None and not change.fallback and self._may_lose_columns(change, name, known):
+                continue
+            table_id = self._open[name]
+            if known is not None and change.chosen_key and not self.timeline.tables[table_id].from_rows:
+                known = self._working[table_id].with_own_key(known)  # a statement knows it
+            if known is not None and not change.fallback and self._may_lose_columns(change, name, known):
                 self._apply_structure(change, name, known)
 
     def _may_lose_columns(self, change: SchemaChange, name: TableName, known: TableSchema) -> bool:

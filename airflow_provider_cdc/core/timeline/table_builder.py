@@ -111,6 +111,13 @@ class TableBuilder:
         self.key, self._key_is_stated = [ids[column.name] for column in known.key_columns], False
         self.unique = {}  # the tool's key is the one that its messages use
 
+    def with_own_key(self, account: TableSchema) -> TableSchema:
+        """Return a tool's account with the key of this table instead of its own, where it has the key's columns."""
+        own, ids = self.schema().key_columns, {column.name: column.id for column in account.columns}
+        if any(column.name not in ids for column in own):
+            return account
+        return TableSchema(account.columns, tuple(ids[column.name] for column in own))
+
     def confirm(self, account: TableSchema, position: str | None = None) -> None:
         """Adopt from a tool's account what the texts of statements leave open; where they contradict it, they count."""
         if not self.columns:

@@ -34,6 +34,7 @@ class SchemaChange:
     :param stale: the tool built the record before others that precede it on its partition, so it was sent before.
     :param sent: Kafka's time in milliseconds, for formats that are ordered by clock.
     :param copy_of: position of the same statement on another partition, if a tool writes each to every partition.
+    :param chosen_key: the key of the structure may be one that the tool was set to write, not the table's.
     """
 
     position: str
@@ -50,6 +51,7 @@ class SchemaChange:
     stale: bool = False
     sent: int | None = None
     copy_of: str | None = None
+    chosen_key: bool = False
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -81,6 +83,7 @@ class SchemaChange:
             **({"stale": True} if self.stale else {}),
             **({} if self.sent is None else {"sent": self.sent}),
             **({} if self.copy_of is None else {"copy_of": self.copy_of}),
+            **({"chosen_key": True} if self.chosen_key else {}),
         }
 
     @staticmethod

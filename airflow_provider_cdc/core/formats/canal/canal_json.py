@@ -98,6 +98,7 @@ class WireFormat(canal_columns.CanalFormat):
     splits_partitions = False
     partial_images = False  # an image that lacks unchanged columns looks like one older than a column
     inserts_lack_defaults = False
+    chosen_keys = False
     row_numbers = "record"
     snapshot_rows = "unnumbered"
     options: Mapping[str, str] = {

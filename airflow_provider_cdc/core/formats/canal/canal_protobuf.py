@@ -38,6 +38,7 @@ class WireFormat(canal_columns.CanalFormat):
     splits_partitions = True
     partial_images = True  # row images MINIMAL and NOBLOB (docs/wire/canal.md 4.3)
     inserts_lack_defaults = True
+    chosen_keys = False
     row_numbers = "record"
     snapshot_rows = "unnumbered"
     options: Mapping[str, str] = {

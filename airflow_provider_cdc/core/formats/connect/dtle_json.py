@@ -84,6 +84,7 @@ class WireFormat:
     splits_partitions = True
     partial_images = False
     inserts_lack_defaults = False
+    chosen_keys = True
     row_numbers = "event"
     snapshot_rows = "shared"
     evidence = staticmethod(of_dtle)

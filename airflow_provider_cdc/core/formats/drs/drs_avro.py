@@ -79,6 +79,7 @@ class WireFormat:
     splits_partitions = True
     partial_images = True
     inserts_lack_defaults = False
+    chosen_keys = False
     row_numbers = "event"
     snapshot_rows = "numbered"
     options: Mapping[str, str] = {

@@ -106,6 +106,7 @@ class DrsFormat(ABC):
     splits_partitions = True
     partial_images = True  # Oracle: a column that is absent was not updated (docs/wire/huawei-drs.md 3.1)
     inserts_lack_defaults = False
+    chosen_keys = False
     row_numbers = "record"
     snapshot_rows = "numbered"
 

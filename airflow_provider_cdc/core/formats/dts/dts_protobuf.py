@@ -53,6 +53,7 @@ class WireFormat:
     splits_partitions = False  # slices of a group, and numbers that are to follow each other
     partial_images = True  # NA: the row event lacks the column, it did not change (docs/wire/tencent-dts.md 3)
     inserts_lack_defaults = True
+    chosen_keys = False
     row_numbers = "record"
     snapshot_rows = "unnumbered"
     options: Mapping[str, str] = {

@@ -111,6 +111,7 @@ class WireFormat(oms_images.OmsFormat):
     splits_partitions = False
     partial_images = False
     inserts_lack_defaults = False
+    chosen_keys = False
     row_numbers = "event"
     snapshot_rows = "unnumbered"
     options: Mapping[str, str] = {"dbType": DB_TYPE, "timezone": TIMEZONE, "null_in_both": NULL_IN_BOTH}

@@ -125,6 +125,7 @@ class WireFormat(oms_images.OmsFormat):
     splits_partitions = True
     partial_images = False
     inserts_lack_defaults = False
+    chosen_keys = False
     row_numbers = "event"
     snapshot_rows = "unnumbered"
     options: Mapping[str, str] = {

@@ -98,6 +98,7 @@ class WireFormat(oms_images.OmsFormat):
     splits_partitions = True
     partial_images = False
     inserts_lack_defaults = False
+    chosen_keys = False
     row_numbers = "event"
     snapshot_rows = "unnumbered"
     light_types = False  # whether images hold the types of their columns

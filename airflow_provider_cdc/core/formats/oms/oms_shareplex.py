@@ -113,6 +113,7 @@ class WireFormat(oms_images.OmsFormat):
     ddl_among_rows = False
     partial_images = True
     inserts_lack_defaults = False
+    chosen_keys = False
     row_numbers = "event"
     snapshot_rows = "unnumbered"
     options: Mapping[str, str] = {
