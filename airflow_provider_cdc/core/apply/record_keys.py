@@ -26,7 +26,7 @@ from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 
 
 def is_unproven(timeline: TableTimeline, wire: Format) -> bool:
-    """Return whether a table's key is only known from keys that the tool may have been told to write."""
+    """Return whether a table's key is only known from keys that the tool may have been set to write."""
     return timeline.from_rows and wire.chosen_keys and any(version.schema.key for version in timeline.versions)
 
 

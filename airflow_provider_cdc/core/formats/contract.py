@@ -136,7 +136,7 @@ class Format(Protocol):
     splits_partitions: bool  # whether pieces of one partition may be read apart; never where ``order`` is ``clock``
     partial_images: bool  # whether a column that an update's after image lacks is unchanged; else such a row fails
     inserts_lack_defaults: bool  # whether a column that an insert's image lacks has its default; else such a row fails
-    chosen_keys: bool  # whether the tool can be told which columns a record's key has: then it may not be the table's
+    chosen_keys: bool  # whether the columns of a record's key may be chosen: then they need not be the table's key
     # what positions number the rows of one event in: ``event`` as the source does, or each ``record`` again
     row_numbers: Literal["event", "record"]
     # positions of snapshot rows: ``shared`` by all rows of one snapshot, ``numbered`` each with its own, so that a
