@@ -25,9 +25,9 @@ def maintain(job: JobDocument, maintenance: Maintenance, secrets: dict[str, dict
     count = Counter(state.location for state in live)
     # a table that waits may go on from older files of a location that another one has taken
     tables = [state for state in live if count[state.location] == 1]
-    reports = run(partial(_task, job.sink_root, maintenance, options), tables)
+    reports = run(partial(_task, job.for_tasks(), maintenance, options), tables)
     return Result(job.pipeline, job.seq, ResultStatus.DONE, maintained=reports)
 
 
-def _task(root: str, maintenance: Maintenance, options: dict[str, str], state: TableState) -> TableMaintenance:
-    return maintain_table(state, maintenance, options, root)
+def _task(job: JobDocument, maintenance: Maintenance, options: dict[str, str], state: TableState) -> TableMaintenance:
+    return maintain_table(state, maintenance, options, job.sink_root, job.pipeline)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -260,7 +260,7 @@ def _apply(
         if report is None or report.status not in (ApplyStatus.WAITING, ApplyStatus.PARKED):
             states = _emptied(job, left, storage, states)
     for left in plan.never_reached:
-        states = _emptied(job, left, storage, states)
+        states = _emptied(job, left, storage, states, planner.states)
     result = Result(job.pipeline, job.seq, ResultStatus.DONE)
     result.records, result.fingerprint = landed.records, job.fingerprint
     result.changes = {name[4:]: count for name, count in sorted(landed.changes.items()) if name.startswith("row.")}
@@ -299,12 +299,21 @@ def _unfit(task: ApplyTask, report: ApplyReport) -> list[UnfitRow]:
     ]
 
 
-def _emptied(job: JobDocument, left: TableState, storage: Storage, states: list[TableState]) -> list[TableState]:
-    """Empty a location that no table has any more; return the states, with the table parked where that fails."""
+def _emptied(
+    job: JobDocument,
+    left: TableState,
+    storage: Storage,
+    states: list[TableState],
+    table_ids: Collection[str] = (),
+) -> list[TableState]:
+    """Empty a location that no table has any more; return the states, with the table parked where that fails.
+
+    :param table_ids: further tables that may have left rows there.
+    """
     if job.scratch:
         return states
     try:
-        empty_location(job, left, storage.options)
+        empty_location(job, left, storage.options, table_ids)
         return states
     except Exception as error:
         cdc_error = as_cdc_error(error, {"table": f"{left.database}.{left.table}", "location": job.at(left.location)})

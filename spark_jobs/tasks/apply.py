@@ -38,6 +38,7 @@ from spark_jobs.lake.row_groups import StoredImages
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.chosen_writer import ChosenWriter
+from spark_jobs.sinks.delta.ownership import demand_target
 from spark_jobs.sinks.delta.preview_writer import PreviewWriter
 from spark_jobs.sinks.delta.spark_writer import StageWriter
 from spark_jobs.sinks.delta.table import Commit, DeltaLocation
@@ -193,7 +194,7 @@ class TableApply:
         # a location that another table had since, or that was emptied, holds nothing of an earlier batch
         if done is not None and done >= held_from and (done >= self.job.seq or target.is_written_by(self._app)):
             return self._held(target, done)
-        self._guard(target)
+        self._guard(target, done)
         return target
 
     def _demand_present_types(self, target: DeltaLocation, base_schema: TableSchema | None) -> None:
@@ -333,8 +334,11 @@ class TableApply:
         report.choice = Choice.from_document(facts.get("writer"))
         return report
 
-    def _guard(self, target: DeltaLocation) -> None:
-        """Refuse a location that is not what the ledger remembers."""
+    def _guard(self, target: DeltaLocation, done: int | None) -> None:
+        """Refuse a location that is not what the ledger remembers.
+
+        :param done: newest batch that this table committed there, None for none.
+        """
         task = self.task
         where = {"table": f"{task.database}.{task.table}", "location": self._location}
         if not target.exists:
@@ -349,29 +353,14 @@ class TableApply:
                     hint="empty it or choose another root",
                 )
             return
-        if task.expected is None:
-            if not target.is_ours(f"cdc/{self.job.pipeline}/"):
-                raise self._not_ours(where)
-            return
-        if self._rebuilds:
-            if target.applied(self._app) is None and not target.is_ours(f"cdc/{self.job.pipeline}/"):
-                raise self._not_ours(where)
-            return
-        other = target.foreign_commit(task.expected)
-        if other is not None and target.holds_same(DeltaLocation(self._location, self._options, task.expected)):
-            other = None  # it was restored since
-        if other is not None or (target.version or 0) < task.expected:
-            raise SinkError(
-                "sink.changed_by_other",
-                f"another writer changed the table ({other or 'older version'})",
-                where={**where, "expected_version": task.expected, "found_version": target.version},
-                hint="restore the table to the expected version, then run again",
-            )
-
-    @staticmethod
-    def _not_ours(where: dict[str, Any]) -> SinkError:
-        text = "a Delta table that this pipeline did not make lies there"
-        return SinkError("sink.not_ours", text, where=where, hint="move it away")
+        demand_target(
+            target,
+            self._app,
+            has_own_commit=done is not None,
+            expected=task.expected,
+            rebuilds=self._rebuilds,
+            where=where,
+        )
 
     def _commit(
         self, target: DeltaLocation, base_schema: TableSchema | None, plan: MergePlan

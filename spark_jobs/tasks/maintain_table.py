@@ -10,6 +10,7 @@ from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.model.schema import TableSchema
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.compaction import compact
+from spark_jobs.sinks.delta.ownership import Owner, demand_ours
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.tasks.parking import as_cdc_error
 
@@ -17,18 +18,23 @@ _TRIES = 3
 _CHECKPOINT_AFTER = 10  # versions
 
 
-def maintain_table(state: TableState, maintenance: Maintenance, options: dict[str, str], root: str) -> TableMaintenance:
+def maintain_table(
+    state: TableState, maintenance: Maintenance, options: dict[str, str], root: str, pipeline: str
+) -> TableMaintenance:
     """Do to a table what is due; doing it again does nothing.
 
     A batch may commit at the same time: its commit comes first then, and what met it is done again. Errors are
     reported.
     """
     report, location = TableMaintenance(state.database, state.table), located(root, state.location)
+    owner = Owner(f"cdc/{pipeline}/", {state.table_id})
     try:
         first = _first_key_column(state)
         for left in reversed(range(_TRIES)):
             try:
-                _maintain(DeltaLocation(location, options), report, maintenance, first)
+                target = DeltaLocation(location, options)
+                demand_ours(target, owner)
+                _maintain(target, report, maintenance, first)
                 break
             except UnavailableError as error:
                 if error.code != "sink.commit_conflict" or not left:

@@ -188,7 +188,7 @@ def _new_layout(location: str, rows: pa.Table) -> None:
 def _maintained(location: str, rows: pa.Table) -> None:
     _appends(location, rows)
     root, _, name = location.rpartition("/")
-    report = maintain_table(TableState("t", "shop", "t", name), Maintenance(1 << 27, keep_hours=0), {}, root)
+    report = maintain_table(TableState("t", "shop", "t", name), Maintenance(1 << 27, keep_hours=0), {}, root, "p")
     assert (report.error, report.written, report.checkpoint) == (None, 1, True)
 
 

@@ -78,12 +78,12 @@ def test_a_table_that_delta_rs_has_to_write_states_no_bound_that_is_too_narrow(t
     DeltaTable(location).alter.set_table_properties({"delta.enableChangeDataFeed": "true"})
     none = rows.slice(0, 0).select(["id"])
     for seq, piece in enumerate((rows.slice(0, 6), rows.slice(6)), 2):
-        action = Action("merge", Commit("a", seq, {"app": "a"}), piece, none, ["id"])
+        action = Action("merge", Commit("cdc/p/t/0", seq, {"app": "cdc/p/t/0"}), piece, none, ["id"])
         TaskWriter().commit(DeltaLocation(location, {}), action)
     assert {name: not_found(READERS[name], location, rows) for name in ("DataFusion", "polars")} == {
         "DataFusion": [],
         "polars": [],
     }
-    report = maintain_table(TableState("t", "shop", "t", "t"), Maintenance(1 << 27, keep_hours=0), {}, str(tmp_path))
+    report = maintain_table(TableState("t", "shop", "t", "t"), Maintenance(1 << 27, keep_hours=0), {}, str(tmp_path), "p")
     assert (report.error, report.compacted) == (None, 2)
     assert not_found(READERS["DataFusion"], location, rows) == []

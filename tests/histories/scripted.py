@@ -45,6 +45,7 @@ class Script:
 
     log: Log
     root: Path
+    name: str = field(default="scripted", kw_only=True)
     format: str = "debezium-json"
     schema_topic: str | None = "src"
     options: dict[str, str] = field(default_factory=dict)
@@ -100,7 +101,7 @@ class Script:
         """Return the job of the next batch, which reads up to these offsets."""
         chunks = [OffsetRange(*where, self.ends.get(where, 0), end) for where, end in ends.items()]
         return JobDocument(
-            "scripted",
+            self.name,
             (self.seqs or [0])[-1] + 1,
             f"2026-01-01T00:{self.minutes:02d}:00+00:00",
             str(self.root),

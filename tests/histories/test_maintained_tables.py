@@ -30,7 +30,7 @@ def test_a_table_is_written_again_from_the_files_that_maintenance_made(name: str
     script.send(row("c", "t", 120, {"id": 2, "v": 2}, key=KEY))
     script.sync()
     (state,) = script.states.values()
-    report = maintain_table(state, Maintenance(1 << 20, keep_hours=0), {}, str(lake))
+    report = maintain_table(state, Maintenance(1 << 20, keep_hours=0), {}, str(lake), script.name)
     assert (report.error, report.compacted, report.vacuumed) == (None, 2, 2)
     if name != "t":
         script.send(ddl(f"RENAME TABLE t TO {name}", 200, table=name))

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from airflow_provider_cdc.core.errors import CdcError, UnavailableError
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.contract import Action, WrittenRows
+from spark_jobs.sinks.delta.ownership import Owner
 from spark_jobs.sinks.delta.table import Commit
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ class StageWriter:
             rows = [self._staged("rows", action.rows.schema, action.pieces(), ranges)]
         document = {
             "location": target.location,
+            "version": target.version,
             "verb": action.verb,
             "key": list(action.key),
             "commit": asdict(action.commit),
@@ -188,8 +190,9 @@ class SparkWriter:
         document = self._storage.read_json(f"{folder}/{ACTION}")
         if document is None:
             return
-        session = self._own_session()
         commit = Commit(**document["commit"])
+        self._demand_unchanged(document, commit)
+        session = self._own_session()
         for name, value in {
             "spark.sql.session.timeZone": "UTC",
             # Delta's default of 50 tasks for a table's log costs more than the merge of a small table
@@ -214,6 +217,26 @@ class SparkWriter:
             ) from None
         finally:
             self._discard(document)
+
+    def _demand_unchanged(self, document: Mapping[str, Any], commit: Commit) -> None:
+        """Refuse a table that somebody else changed since the task looked whose it is.
+
+        :raises UnavailableError: ``sink.commit_conflict``; the task looks again.
+        """
+        from spark_jobs.sinks.delta.table import DeltaLocation
+
+        target = DeltaLocation(document["location"], self._storage.options)
+        staged = document["version"]
+        if staged is None and not target.exists:
+            return
+        if staged is not None and target.exists and target.foreign_commit(staged, Owner.of(commit.app)) is None:
+            return
+        raise UnavailableError(
+            "sink.commit_conflict",
+            "another writer committed to the table at the same moment",
+            where={"location": document["location"]},
+            hint="run again; keep other writers away from this table",
+        )
 
     def _discard(self, document: Mapping[str, Any]) -> None:
         """Remove the files at a table's location that no version has; where the store fails they stay."""

@@ -36,6 +36,7 @@ from spark_jobs.sinks.delta.data_files import DataFiles
 from spark_jobs.sinks.delta.file_statistics import bounded_columns
 from spark_jobs.sinks.delta.key_merge import KeyMerge
 from spark_jobs.sinks.delta.own_commits import first_commit, has_local_times, later_commit
+from spark_jobs.sinks.delta.ownership import Owner, demand_ours
 from spark_jobs.sinks.delta.row_removal import RowRemoval
 from spark_jobs.sinks.delta.stored_files import (
     StoredFile,
@@ -93,12 +94,16 @@ def properties(commit: Commit) -> CommitProperties:
 
 
 class DeltaLocation:
-    """A Delta table by path, present or not."""
+    """A Delta table by path, present or not.
+
+    :ivar is_checked: the table is known to be ours to change; else each commit looks.
+    """
 
     def __init__(self, location: str, options: dict[str, str], version: int | None = None) -> None:
         self.location = location
         self._options = options
         self._actions: pa.Table | None = None
+        self.is_checked = False
         try:
             self._table: DeltaTable | None = DeltaTable(location, version=version, storage_options=options or None)
         except TableNotFoundError:
@@ -173,9 +178,27 @@ class DeltaLocation:
         """Return the newest batch that this application committed, None when it never did."""
         return None if self._table is None else self._table.transaction_version(app)
 
+    def at_version(self, version: int) -> DeltaLocation:
+        """Open another version of the table."""
+        return DeltaLocation(self.location, self._options, version)
+
     def is_ours(self, prefix: str) -> bool:
-        """Return whether the newest commits carry our metadata (``prefix`` starts the application id)."""
-        return any(self._facts(entry).get("app", "").startswith(prefix) for entry in self.table.history(50))
+        """Return whether the newest commit that may have changed rows is of a pipeline (``cdc/<pipeline>/``)."""
+        return Owner(prefix).owns(self)
+
+    def newest_app(self, *, of_anybody: bool = True) -> str | None:
+        """Return the application of the newest commit that may have changed rows.
+
+        Empty where that names none, so it is not of a pipeline; None where the log no longer has such a commit.
+
+        :param of_anybody: whether it may name none; else the newest that names one.
+        """
+        for limit in (1, 50, None):
+            for entry in self.table.history(limit):
+                app = str(self._facts(entry).get("app", ""))
+                if app or (of_anybody and not self._keeps_rows(entry)):
+                    return app
+        return None
 
     def facts(self, app: str) -> dict[str, Any] | None:
         """Return the facts of an application's newest commit, None where the log no longer has it."""
@@ -206,11 +229,16 @@ class DeltaLocation:
             return {}
         return content if isinstance(content, dict) else {}
 
-    def foreign_commit(self, since: int) -> str | None:
-        """Return the operation of a commit after version ``since`` that may have changed rows and is not ours."""
+    def foreign_commit(self, since: int, owner: Owner | None = None) -> str | None:
+        """Return the operation of a commit after version ``since`` that may have changed rows and is not ours.
+
+        :param owner: whose commits are ours, None for those of any pipeline.
+        """
         behind = (self.version or 0) - since
         for entry in self.table.history(behind) if behind > 0 else ():
-            if entry.get("operation") not in _MAINTENANCE and not self._facts(entry):
+            facts = self._facts(entry)
+            ours = bool(facts) if owner is None else owner.wrote(facts.get("app"))
+            if not ours and not self._keeps_rows(entry):
                 return str(entry.get("operation"))
         return None
 
@@ -305,11 +333,13 @@ class DeltaLocation:
         if deletes.num_rows:
             merger = merger.when_matched_delete(f"s.{quoted(flag)}")
         merger = merger.when_matched_update(every).when_not_matched_insert(every, predicate=f"NOT s.{quoted(flag)}")
+        self._demand_ours(commit)
         self._guarded(merger.execute)
 
     def write(self, rows: pa.Table, mode: str, commit: Commit) -> None:
         """Add or replace all rows of a table that delta-rs has to write; an overwrite may change the columns."""
         demand_names(rows.column_names, self.location)
+        self._demand_ours(commit)
         if mode == "append":
             self.demand_types(rows.schema)
         self._guarded(
@@ -379,6 +409,7 @@ class DeltaLocation:
             return
         if mode == "error":
             raise self._conflict()
+        self._demand_ours(commit)
         if mode != "overwrite":
             self.demand_types(schema)
         if (mode == "append" and self.lacks_columns(schema)) or (has_local_times(schema) and not self._has_local_times):
@@ -515,6 +546,11 @@ class DeltaLocation:
                 where={"location": self.location, "version": self.version},
                 hint=f"restore the damaged file, or {REBUILD}",
             ) from error
+
+    def _demand_ours(self, commit: Commit) -> None:
+        """Refuse to commit to a table of somebody else."""
+        if self.exists and not self.is_checked:
+            demand_ours(self, Owner.of(commit.app))
 
     def _guarded(self, action: Callable[[], Any]) -> None:
         """Make a commit; nothing of it is visible where this raises."""
