@@ -32,7 +32,7 @@ class Owner:
     @staticmethod
     def of(app: str) -> Owner:
         """Return the pipeline whose application this is."""
-        return Owner(app.rsplit("/", 2)[0] + "/" if app.count("/") > 1 else app)
+        return Owner(app.rsplit("/", 2)[0] + "/")
 
     def wrote(self, app: str | None) -> bool:
         """Return whether an application, None for an unknown one, is of this owner."""

@@ -548,8 +548,8 @@ class DeltaLocation:
             ) from error
 
     def _demand_ours(self, commit: Commit) -> None:
-        """Refuse to commit to a table of somebody else."""
-        if self.exists and not self.is_checked:
+        """Refuse to commit for a pipeline to a table of somebody else."""
+        if self.exists and not self.is_checked and commit.app.startswith("cdc/"):
             demand_ours(self, Owner.of(commit.app))
 
     def _guarded(self, action: Callable[[], Any]) -> None:
