@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What another pipeline or a person wrote stays as it is, whatever happens to the table of ours that has its name."""
+"""Tables that another pipeline or a person wrote stay as they are, whatever happens to the table of ours of that name."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def demand_target(
     :param app: application of the table that is to be written.
     :param has_own_commit: whether the table's log has a commit of that application.
     :param expected: version that the pipeline's newest commit made there, None where it is not known to have made one.
-    :param rebuilds: whether the rows are made anew: of a table of ours also where somebody else changed them.
+    :param rebuilds: whether the rows are made again: of a table of ours also where somebody else changed them.
     :param where: table and location, for errors.
     :raises SinkError: ``sink.not_ours``, ``sink.changed_by_other``.
     """
