@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables that another pipeline or a person wrote stay as they are, whatever happens to the table of ours of that name."""
+"""Tables of another pipeline or a person stay as they are, whatever happens to the table of ours of that name."""
 
 from __future__ import annotations
 
