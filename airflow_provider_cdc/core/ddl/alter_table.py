@@ -9,7 +9,7 @@ from airflow_provider_cdc.core.ddl.column_types import accept_charset, read_char
 from airflow_provider_cdc.core.ddl.columns import read_column, read_position
 from airflow_provider_cdc.core.ddl.defaults import read_default_text
 from airflow_provider_cdc.core.ddl.keys import Constraint, Unbinding, at_constraint, read_constraint
-from airflow_provider_cdc.core.ddl.options import accept_partitioning, accept_table_options
+from airflow_provider_cdc.core.ddl.options import accept_distribution, accept_partitioning, accept_table_options
 from airflow_provider_cdc.core.ddl.partitions import at_partition_clause, read_partition_clause
 from airflow_provider_cdc.core.ddl.reader import TokenReader
 from airflow_provider_cdc.core.ddl.statement import (
@@ -40,12 +40,18 @@ _PLAIN = (
     ("WITHOUT", "VALIDATION"),
     ("REMOVE", "PARTITIONING"),
     ("UPGRADE", "PARTITIONING"),
-    ("SECONDARY_LOAD",),
-    ("SECONDARY_UNLOAD",),
     ("REMOVE", "TTL"),  # this and the following: TiDB
     ("CACHE",),
     ("NOCACHE",),
+    ("COMPACT", "TIFLASH", "REPLICA"),
+    ("READ", "ONLY"),  # this and the following: OceanBase
+    ("READ", "WRITE"),
+    ("ENABLE", "ALL", "TRIGGERS"),
+    ("DISABLE", "ALL", "TRIGGERS"),
+    ("ENABLE", "ROW", "MOVEMENT"),
+    ("DISABLE", "ROW", "MOVEMENT"),
 )
+_STATISTICS = ("CORRELATION", "DEPENDENCY", "CARDINALITY")
 # clauses that may follow another one without a comma
 _WITHOUT_COMMA = (("PARTITION", "BY"), ("REMOVE", "PARTITIONING"), ("RENAME",), ("AUTO_INCREMENT",))
 
@@ -96,8 +102,13 @@ def _clause(reader: TokenReader) -> list[AlterAction]:
 
 def _add(reader: TokenReader) -> list[AlterAction]:
     column = reader.accept("COLUMN")
+    if column and reader.accept("GROUP"):  # OceanBase
+        reader.group()
+        return [NoEffect("ADD COLUMN GROUP")]
     if not column and reader.accept("SYSTEM", "VERSIONING"):
         return [Versioning(added=True)]
+    if not column and _accept_statistics(reader):
+        return [NoEffect("ADD STATS_EXTENDED")]
     if not column and at_constraint(reader):
         return [_action(read_constraint(reader))]
     if_not_exists = reader.accept("IF", "NOT", "EXISTS")
@@ -142,8 +153,17 @@ def _drop(reader: TokenReader) -> list[AlterAction]:
     if reader.accept("PERIOD", "FOR"):
         reader.name("a period name")
         return [NoEffect("DROP PERIOD")]
+    if reader.at("STATS_EXTENDED") and (reader.peek(1).word == "IF" or reader.at_name(1)):  # TiDB
+        reader.take()
+        reader.accept("IF", "EXISTS")
+        reader.name("a name of statistics")
+        return [NoEffect("DROP STATS_EXTENDED")]
+    if reader.accept("COLUMN", "GROUP"):  # OceanBase
+        reader.group()
+        return [NoEffect("DROP COLUMN GROUP")]
+    tablegroup = reader.at("TABLEGROUP")  # in OceanBase no column, unless the table has one of that name
     reader.accept("COLUMN")
-    if_exists = reader.accept("IF", "EXISTS")
+    if_exists = reader.accept("IF", "EXISTS") or tablegroup
     name = reader.column_name()
     reader.accept_any(("RESTRICT", "CASCADE"))
     return [DropColumn(name, if_exists)]
@@ -204,6 +224,11 @@ def _rename(reader: TokenReader) -> list[AlterAction]:
         return [RenameColumn(old_name, reader.column_name())]
     if reader.accept_any(_INDEX):
         return _rename_index(reader)
+    if reader.accept_any(("PARTITION", "SUBPARTITION")):  # OceanBase
+        reader.name("a partition name")
+        reader.expect("TO")
+        reader.name("a partition name")
+        return [NoEffect("RENAME PARTITION")]
     reader.accept_any(("TO", "AS", "="))
     return [RenameTo(reader.table_name())]
 
@@ -231,8 +256,10 @@ def _without_effect(reader: TokenReader) -> AlterAction:
     for words in _PLAIN:
         if reader.accept(*words):
             return NoEffect(" ".join(words))
-    if _accept_tiflash(reader) or _accept_partition_option(reader):
-        return NoEffect("where TiDB stores the table")
+    if accept_tiflash(reader) or _accept_partition_option(reader) or accept_distribution(reader):
+        return NoEffect("where a distributed database stores the table")
+    if _accept_secondary_load(reader):
+        return NoEffect("SECONDARY_LOAD or SECONDARY_UNLOAD")
     if reader.accept("ORDER", "BY"):
         _read_order(reader)
         return NoEffect("ORDER BY")
@@ -240,14 +267,42 @@ def _without_effect(reader: TokenReader) -> AlterAction:
         return NoEffect("ALGORITHM or LOCK")
     if accept_partitioning(reader):
         return NoEffect("PARTITION BY")
+    reader.accept("SET")  # OceanBase
     has_options, _ = accept_table_options(reader)
     if not has_options:
         raise reader.error("a clause of ALTER TABLE")
     return NoEffect("table options")
 
 
-def _accept_tiflash(reader: TokenReader) -> bool:
-    """Skip SET TIFLASH REPLICA 2 LOCATION LABELS "rack"."""
+def _accept_statistics(reader: TokenReader) -> bool:
+    """Skip TiDB's STATS_EXTENDED [IF NOT EXISTS] name correlation(a, b); a column has no such type."""
+    ahead = 4 if reader.at("STATS_EXTENDED", "IF", "NOT", "EXISTS") else 1
+    if not reader.at("STATS_EXTENDED") or reader.peek(ahead + 1).word not in _STATISTICS:
+        return False
+    for _ in range(ahead):
+        reader.take()
+    reader.name("a name of statistics")
+    reader.take()
+    reader.group()
+    return True
+
+
+def _accept_secondary_load(reader: TokenReader) -> bool:
+    """Skip HeatWave's SECONDARY_LOAD and SECONDARY_UNLOAD: the rows are copied, and stay as they are."""
+    if not reader.accept_any(("SECONDARY_LOAD", "SECONDARY_UNLOAD")):
+        return False
+    if reader.accept("PARTITION"):
+        reader.group()
+    if reader.accept("GUIDED") and not reader.accept("ON"):
+        reader.expect("OFF")
+    return True
+
+
+def accept_tiflash(reader: TokenReader) -> bool:
+    """Skip TiDB's SET TIFLASH REPLICA 2 LOCATION LABELS "rack", or SET TIFLASH MODE FAST."""
+    if reader.accept("SET", "TIFLASH", "MODE"):
+        reader.name("a mode")
+        return True
     if not (reader.accept("SET", "TIFLASH", "REPLICA") or reader.accept("SET", "HYPO", "TIFLASH", "REPLICA")):
         return False
     reader.integer()

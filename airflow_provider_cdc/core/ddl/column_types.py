@@ -31,6 +31,7 @@ _SYNONYMS = {
     "nvarchar": "varchar",
     "raw": "varbinary",
     "clob": "longtext",
+    "xmltype": "longtext",
     "geomcollection": "geometrycollection",
 }
 ORACLE_NAMES = frozenset({"number", "varchar2", "raw", "clob"})

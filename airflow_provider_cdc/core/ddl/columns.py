@@ -185,6 +185,12 @@ def _number(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
     return column
 
 
+def _auto_increment(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
+    if reader.accept("BY") and not reader.accept("GROUP"):  # PolarDB-X: by which kind of sequence
+        reader.name("a kind of sequence")
+    return replace(column, auto_increment=True)
+
+
 def _auto_random(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
     if reader.at("("):  # TiDB: the number of random bits
         reader.group()
@@ -202,7 +208,7 @@ _ATTRIBUTES: dict[tuple[str, ...], Callable[[TokenReader, ColumnDefinition], Col
     ("NULL",): lambda _, column: replace(column, nullable=True),
     ("DEFAULT",): _default,
     ("ON", "UPDATE"): _on_update,
-    ("AUTO_INCREMENT",): lambda _, column: replace(column, auto_increment=True),
+    ("AUTO_INCREMENT",): _auto_increment,
     ("SERIAL", "DEFAULT", "VALUE"): _serial,
     ("PRIMARY", "KEY"): lambda _, column: replace(column, primary_key=True),
     ("PRIMARY",): lambda _, column: replace(column, primary_key=True),
@@ -216,6 +222,7 @@ _ATTRIBUTES: dict[tuple[str, ...], Callable[[TokenReader, ColumnDefinition], Col
     ("CHECK",): _check,
     ("REFERENCES",): _references,
     ("COLUMN_FORMAT",): _word,
+    ("WITH", "COMPRESSION_DICTIONARY"): _word,  # Percona Server
     ("STORAGE",): _word,
     ("ENGINE_ATTRIBUTE",): _text,
     ("SECONDARY_ENGINE_ATTRIBUTE",): _text,

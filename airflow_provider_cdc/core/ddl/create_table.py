@@ -7,7 +7,12 @@ from dataclasses import dataclass, field
 
 from airflow_provider_cdc.core.ddl.columns import read_raw_column, settled
 from airflow_provider_cdc.core.ddl.keys import at_constraint, read_constraint
-from airflow_provider_cdc.core.ddl.options import accept_partitioning, accept_table_options
+from airflow_provider_cdc.core.ddl.options import (
+    accept_column_groups,
+    accept_distribution,
+    accept_partitioning,
+    accept_table_options,
+)
 from airflow_provider_cdc.core.ddl.reader import TokenReader
 from airflow_provider_cdc.core.ddl.statement import (
     AddForeignKey,
@@ -45,7 +50,8 @@ def read_create_table(reader: TokenReader, *, or_replace: bool) -> CreateTable:
         body = _read_body(reader)
     _, charset = accept_table_options(reader, commas=True)
     versioned = reader.accept("WITH", "SYSTEM", "VERSIONING")
-    accept_partitioning(reader)
+    while accept_partitioning(reader) or accept_distribution(reader) or accept_column_groups(reader):
+        charset = charset or accept_table_options(reader)[1]
     as_select = _query(reader)
     reader.expect_end()
     if not body.columns and not as_select:

@@ -3,10 +3,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from airflow_provider_cdc.core.ddl.columns import read_check, read_references
-from airflow_provider_cdc.core.ddl.options import accept_setting, skip_item
+from airflow_provider_cdc.core.ddl.options import (
+    accept_column_groups,
+    accept_distribution,
+    accept_partitioning,
+    accept_setting,
+    skip_item,
+)
 from airflow_provider_cdc.core.ddl.reader import TokenReader
 from airflow_provider_cdc.core.ddl.statement import AddForeignKey, AddPrimaryKey, AddUnique
 from airflow_provider_cdc.core.ddl.tokens import Kind
@@ -23,16 +30,28 @@ class Unbinding:
 Constraint = AddPrimaryKey | AddUnique | AddForeignKey | Unbinding
 
 _STARTS = frozenset({"CONSTRAINT", "PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"})
-_SPECIAL = frozenset({"FULLTEXT", "SPATIAL", "VECTOR"})
+_SPECIAL = frozenset({"FULLTEXT", "SPATIAL"})
+# before INDEX or KEY: MySQL, TokuDB, TiDB, PolarDB-X
+_KINDS = frozenset({"VECTOR", "CLUSTERING", "CLUSTERED", "COLUMNAR", "GLOBAL", "LOCAL"})
 _INDEX_WORDS = frozenset({"VISIBLE", "INVISIBLE", "IGNORED", "CLUSTERED", "NONCLUSTERED", "GLOBAL", "LOCAL"})
-_INDEX_VALUES = frozenset({"USING", "TYPE", "KEY_BLOCK_SIZE", "CLUSTERING", "COMMENT"} | {"M", "DISTANCE"})
+_INDEX_VALUES = frozenset(
+    {"USING", "TYPE", "KEY_BLOCK_SIZE", "CLUSTERING", "COMMENT"} | {"M", "DISTANCE"} | {"BLOCK_SIZE"}
+)
+
+
+_INDEX_OPTIONS: tuple[Callable[[TokenReader], object], ...] = (
+    lambda reader: reader.accept("NOT", "IGNORED"),
+    lambda reader: reader.accept_any(_INDEX_WORDS),
+    accept_setting,
+    accept_partitioning,
+    accept_distribution,
+    accept_column_groups,
+)
 
 
 def at_constraint(reader: TokenReader) -> bool:
     """Return whether a key, an index or a constraint comes next, not a column."""
-    if reader.at("PERIOD", "FOR") or reader.at("VECTOR", "INDEX") or reader.at("VECTOR", "KEY"):
-        return True
-    return reader.at_any(_STARTS)
+    return reader.at_any(_STARTS) or reader.at("PERIOD", "FOR") or _words_before_index(reader) > 0
 
 
 def read_constraint(reader: TokenReader) -> Constraint:
@@ -46,6 +65,7 @@ def read_constraint(reader: TokenReader) -> Constraint:
     if reader.accept("PRIMARY"):
         return _primary_key(reader)
     if reader.accept("UNIQUE"):
+        _skip_kinds(reader)
         reader.accept_any(("INDEX", "KEY"))
         return _unique(reader, symbol)
     if reader.accept("FOREIGN", "KEY"):
@@ -57,6 +77,7 @@ def read_constraint(reader: TokenReader) -> Constraint:
         reader.name("a period name")
         reader.group()
         return Unbinding("ADD PERIOD")
+    _skip_kinds(reader)
     if reader.accept_any(_SPECIAL):
         reader.accept_any(("INDEX", "KEY"))
     elif not reader.accept_any(("INDEX", "KEY")):
@@ -66,8 +87,21 @@ def read_constraint(reader: TokenReader) -> Constraint:
     return Unbinding("ADD INDEX", name or (columns[0] if columns else None))
 
 
+def _words_before_index(reader: TokenReader) -> int:
+    """Return how many words of a kind of index stand before INDEX or KEY, 0 if there is no such index."""
+    ahead = 0
+    while reader.peek(ahead).word in _KINDS:
+        ahead += 1
+    return ahead if reader.peek(ahead).word in ("INDEX", "KEY") else 0
+
+
+def _skip_kinds(reader: TokenReader) -> None:
+    for _ in range(_words_before_index(reader)):
+        reader.take()
+
+
 def read_index_parts(reader: TokenReader) -> tuple[str, ...] | None:
-    """Read the parts of an index: its columns, None if one of them is an expression."""
+    """Read the parts of an index: its columns, None if one of them is an expression or a period."""
     columns: list[str] = []
     expressions = False
     reader.expect("(")
@@ -80,6 +114,8 @@ def read_index_parts(reader: TokenReader) -> tuple[str, ...] | None:
             if reader.accept("("):
                 reader.integer()
                 reader.expect(")")
+        if reader.accept("WITHOUT", "OVERLAPS"):  # MariaDB: a period, no column
+            expressions = True
         reader.accept_any(("ASC", "DESC"))
         if not reader.accept(","):
             reader.expect(")")
@@ -94,9 +130,9 @@ def read_index_options(reader: TokenReader) -> None:
         elif reader.accept_any(_INDEX_VALUES):
             reader.accept("=")
             _value(reader)
-        elif reader.accept("NOT", "IGNORED") or reader.accept_any(_INDEX_WORDS) or accept_setting(reader):
-            continue
-        else:
+        elif reader.accept_any(("COVERING", "STORING")):  # columns that the index has a copy of
+            reader.group()
+        elif not any(skip(reader) for skip in _INDEX_OPTIONS):
             return
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from airflow_provider_cdc.core.ddl.tokens import DdlError, Kind, Token, tokenize
@@ -17,7 +17,8 @@ _BETWEEN = frozenset({"IF", "NOT", "EXISTS"})
 _NO_TABLE = frozenset({"COLUMN", "INDEX", "KEY"})  # RENAME COLUMN a TO b
 _NAMES = (Kind.NAME, Kind.QUOTED, Kind.DOUBLE_QUOTED)
 _WORD = re.compile(r"`(?:[^`]|``)+`|[\w$]+")
-_ORACLE_WORD = re.compile(r'"[^"]+"|[\w$#]+')
+_ORACLE_WORD = re.compile(r'"[^"]+"|[\w$#]+|\.')
+_ORACLE_BLOCK = re.compile(r"\s*(?:BEGIN|DECLARE)\b", re.IGNORECASE)  # names tables within its strings too
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,8 @@ def _known(
 @lru_cache(maxsize=1_000)
 def _mentions(statement: str, upper_case: bool) -> tuple[_Mention, ...]:
     # a batch builds several timelines of the same statements
+    if upper_case and _ORACLE_BLOCK.match(statement):
+        return tuple(replace(mention, marked=True) for mention in _read_mentions(_oracle_words(statement)))
     return tuple(_read_mentions(_tokens(statement, upper_case)))
 
 
@@ -83,7 +86,7 @@ def _tokens(statement: str, upper_case: bool) -> list[Token]:
         return tokenize_oracle(statement)
     except DdlError:  # for example a quoted text without an end: the tokens before it still count
         if upper_case:
-            return [_oracle_token(match) for match in _ORACLE_WORD.finditer(statement)]
+            return _oracle_words(statement)
         return [_token(match) for match in _WORD.finditer(statement)]
 
 
@@ -119,8 +122,14 @@ def _token(match: re.Match[str]) -> Token:
     return Token(Kind.NAME, word.upper(), word, match.start(), match.end())
 
 
+def _oracle_words(statement: str) -> list[Token]:
+    return [_oracle_token(match) for match in _ORACLE_WORD.finditer(statement)]
+
+
 def _oracle_token(match: re.Match[str]) -> Token:
     word = match.group()
+    if word == ".":
+        return Token(Kind.OPERATOR, word, word, match.start(), match.end())
     if word.startswith('"'):
         return Token(Kind.QUOTED, "", word[1:-1], match.start(), match.end())
     return Token(Kind.NAME, word.upper(), word.upper(), match.start(), match.end())

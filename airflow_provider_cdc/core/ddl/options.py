@@ -13,8 +13,12 @@ _WITH_VALUE = words(
     COMPRESSION CONNECTION DELAY_KEY_WRITE ENCRYPTION ENGINE_ATTRIBUTE SECONDARY_ENGINE SECONDARY_ENGINE_ATTRIBUTE
     INSERT_METHOD KEY_BLOCK_SIZE MAX_ROWS MIN_ROWS PACK_KEYS PASSWORD ROW_FORMAT STATS_AUTO_RECALC STATS_PERSISTENT
     STATS_SAMPLE_PAGES TABLESPACE TRANSACTIONAL STORAGE NODEGROUP SEQUENCE ATTRIBUTES AUTO_ID_CACHE AUTO_RANDOM_BASE
-    PRE_SPLIT_REGIONS SHARD_ROW_ID_BITS TTL_ENABLE TTL_JOB_INTERVAL"""
+    PRE_SPLIT_REGIONS SHARD_ROW_ID_BITS TTL_ENABLE TTL_JOB_INTERVAL
+    TABLEGROUP REPLICA_NUM BLOCK_SIZE USE_BLOOM_FILTER TABLET_SIZE PCTFREE LOCALITY PRIMARY_ZONE DUPLICATE_SCOPE
+    PROGRESSIVE_MERGE_NUM"""
 )
+# where a distributed database of the MySQL family keeps the rows: PolarDB-X, TDSQL
+_DISTRIBUTION = words("DBPARTITION TBPARTITION TDSQL_DISTRIBUTED DISTRIBUTED")
 _SELECT = frozenset({"SELECT", "AS", "IGNORE", "REPLACE", "WITH", "VALUES", "TABLE"})
 
 
@@ -57,6 +61,32 @@ def accept_partitioning(reader: TokenReader) -> bool:
         raise reader.error("a partitioning method")
     while not reader.at_end and not reader.at_any(_SELECT) and not reader.at_any((",", ")")):
         skip_item(reader)
+    return True
+
+
+def accept_distribution(reader: TokenReader) -> bool:
+    """Skip how PolarDB-X or TDSQL distributes the rows of a table over its nodes, if that comes next."""
+    if reader.peek(1).word not in ("=", "BY") and reader.accept_any(("BROADCAST", "SINGLE")):
+        return True
+    any_read = False
+    while reader.at_any(_DISTRIBUTION) and reader.peek(1).word == "BY":
+        any_read = True
+        reader.take()
+        reader.expect("BY")
+        reader.name("a function that distributes rows")
+        reader.group()
+        if reader.at("("):  # TDSQL: the ranges of each node
+            reader.group()
+        while reader.accept_any(("TBPARTITIONS", "DBPARTITIONS", "STARTWITH", "ENDWITH")):
+            reader.integer()
+    return any_read
+
+
+def accept_column_groups(reader: TokenReader) -> bool:
+    """Skip WITH COLUMN GROUP (all columns, each column), in which order OceanBase stores columns, if it comes next."""
+    if not reader.accept("WITH", "COLUMN", "GROUP"):
+        return False
+    reader.group()
     return True
 
 
@@ -108,5 +138,5 @@ def _value(reader: TokenReader) -> None:
         reader.string()
     elif reader.peek().kind is Kind.NUMBER:
         reader.take()
-    elif not reader.accept("DEFAULT"):
+    elif not reader.accept_any(("DEFAULT", "NULL", "TRUE", "FALSE")):
         reader.name("a value")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from airflow_provider_cdc.core.ddl.alter_table import (
+    accept_tiflash,
     read_alter_table,
     read_drop_index,
     skip_algorithm_or_lock,
@@ -16,7 +17,7 @@ from airflow_provider_cdc.core.ddl.alter_table import (
 from airflow_provider_cdc.core.ddl.column_types import ORACLE_NAMES, accept_charset, read_charset, read_collation
 from airflow_provider_cdc.core.ddl.create_table import read_create_table
 from airflow_provider_cdc.core.ddl.keys import accept_index_condition, read_index_options, read_index_parts
-from airflow_provider_cdc.core.ddl.options import skip_item
+from airflow_provider_cdc.core.ddl.options import accept_setting, skip_item
 from airflow_provider_cdc.core.ddl.reader import TokenReader, words
 from airflow_provider_cdc.core.ddl.splitting import split
 from airflow_provider_cdc.core.ddl.statement import (
@@ -47,10 +48,10 @@ _HARMLESS = words(
     CHECKSUM CACHE SHOW SELECT DESCRIBE DESC EXPLAIN HELP KILL PURGE RESET STOP INSTALL UNINSTALL SHUTDOWN
     RESTART DO DEALLOCATE"""
 )
-_HARMLESS_OBJECTS = words(
-    """VIEW TRIGGER PROCEDURE FUNCTION EVENT USER ROLE SERVER TABLESPACE LOGFILE SEQUENCE PACKAGE INSTANCE RESOURCE
-    LIBRARY PREPARE PLACEMENT"""
-)
+# Statements about anything else than these have no effect on rows: views, stored programs, users, policies, ...
+_HOLDS_ROWS = words("TABLE TABLES DATABASE SCHEMA INDEX CATALOG")
+_KIND = 3  # words in which a statement says what it is about: CREATE JSON RELATIONAL DUALITY VIEW
+_INDEX_WORDS = words("FULLTEXT SPATIAL VECTOR GLOBAL LOCAL CLUSTERED CLUSTERING COLUMNAR")
 _DATABASE_OPTIONS = frozenset({"CHARSET", "CHAR", "ENCRYPTION", "COMMENT", "READ", "PLACEMENT"})
 _OLD_ENCODING = "#mysql50#"  # prefix in names of folders that MySQL 5.0 made
 
@@ -138,20 +139,25 @@ def _analyzes_tables(reader: TokenReader) -> bool:
 
 def _create(reader: TokenReader) -> list[Statement]:
     or_replace = reader.accept("OR", "REPLACE")
-    if reader.at("TEMPORARY") or reader.at("GLOBAL", "TEMPORARY"):
+    if reader.at("TEMPORARY") or reader.at("GLOBAL", "TEMPORARY") or reader.at("EXTERNAL", "TABLE"):
         return _other(reader)
+    if reader.at("PARTITION", "TABLE"):  # PolarDB-X
+        reader.take()
     if reader.accept("TABLE"):
         return [read_create_table(reader, or_replace=or_replace)]
     if reader.accept_any(_DATABASE):
         return _create_database(reader, or_replace)
     while reader.accept_any(("ONLINE", "OFFLINE")):
         continue
-    if reader.accept("UNIQUE", "INDEX"):
-        return _create_unique_index(reader)
-    reader.accept_any(("FULLTEXT", "SPATIAL", "VECTOR"))
-    if reader.at("INDEX") or reader.at("REFERENCE", "SYSTEM"):
+    unique = reader.accept("UNIQUE")
+    if reader.at("SPATIAL", "REFERENCE", "SYSTEM"):
         return _other(reader)
-    return _harmless_object(reader)
+    while reader.at_any(_INDEX_WORDS) and reader.peek(1).word in (*_INDEX_WORDS, "INDEX"):
+        reader.take()
+    if unique:
+        reader.expect("INDEX")
+        return _create_unique_index(reader)
+    return _other(reader) if reader.at("INDEX") else _harmless_object(reader)
 
 
 def _create_database(reader: TokenReader, or_replace: bool) -> list[Statement]:
@@ -186,6 +192,8 @@ def _alter(reader: TokenReader) -> list[Statement]:
         ignore = ignore or word == "IGNORE"
     if reader.accept("TABLE"):
         return [replace(read_alter_table(reader), ignore=ignore)]
+    if reader.at("EXTERNAL", "TABLE"):
+        return _other(reader)
     return _harmless_object(reader)
 
 
@@ -198,7 +206,7 @@ def _alter_database(reader: TokenReader) -> Statement:
 
 
 def _drop(reader: TokenReader) -> list[Statement]:
-    if reader.at("TEMPORARY"):
+    if reader.at("TEMPORARY") or reader.at("EXTERNAL", "TABLE"):
         return _other(reader)
     if reader.accept_any(_TABLES):
         return [_drop_tables(reader)]
@@ -209,8 +217,6 @@ def _drop(reader: TokenReader) -> list[Statement]:
         continue
     if reader.accept("INDEX"):
         return [_drop_index(reader)]
-    if reader.at("SPATIAL", "REFERENCE", "SYSTEM"):
-        return _other(reader)
     return _harmless_object(reader)
 
 
@@ -270,7 +276,10 @@ def _other(reader: TokenReader) -> list[Statement]:
 
 
 def _harmless_object(reader: TokenReader) -> list[Statement]:
-    """Return a statement about a view, a stored program, a user or the like, after CREATE, ALTER or DROP."""
+    """Return a statement about a view, a stored program, a user or the like, after CREATE, ALTER or DROP.
+
+    What these may not be is a statement about something that holds rows in a manner that is not known here.
+    """
     while True:
         if reader.accept("DEFINER", "="):
             _skip_account(reader)
@@ -278,7 +287,8 @@ def _harmless_object(reader: TokenReader) -> list[Statement]:
             reader.take()
         elif not reader.accept_any(("AGGREGATE", "UNDO")):
             break
-    if not reader.at_any(_HARMLESS_OBJECTS):
+    named = reader.peek().kind is Kind.NAME
+    if not named or any(reader.peek(ahead).word in _HOLDS_ROWS for ahead in range(_KIND)):
         raise reader.error("a kind of object")
     return _other(reader)
 
@@ -315,7 +325,7 @@ def _database_options(reader: TokenReader) -> str | None:
         elif reader.accept("PLACEMENT", "POLICY") or reader.accept("READ", "ONLY"):
             reader.accept("=")
             reader.take()
-        else:
+        elif not accept_tiflash(reader) and not accept_setting(reader):
             raise reader.error("a database option")
     return charset or collation
 

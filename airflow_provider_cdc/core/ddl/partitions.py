@@ -15,13 +15,28 @@ _VERBS = words(
 _MAINTENANCE = frozenset({"QUICK", "EXTENDED", "FAST", "MEDIUM", "CHANGED", "USE_FRM"})
 
 
+# clauses of TiDB's partitions by interval, and whether they remove rows
+_INTERVALS = {
+    ("FIRST", "PARTITION"): True,
+    ("LAST", "PARTITION"): False,
+    ("MERGE", "FIRST", "PARTITION"): False,
+    ("SPLIT", "MAXVALUE", "PARTITION"): False,
+}
+
+
 def at_partition_clause(reader: TokenReader) -> bool:
     """Return whether a clause about partitions or the tablespace comes next."""
-    return reader.at_any(_VERBS) and reader.peek(1).word in ("PARTITION", "TABLE", "TABLESPACE")
+    if any(reader.at(*words, "LESS", "THAN") for words in _INTERVALS):
+        return True
+    return reader.at_any(_VERBS) and reader.peek(1).word in ("PARTITION", "SUBPARTITION", "TABLE", "TABLESPACE")
 
 
 def read_partition_clause(reader: TokenReader) -> AlterAction:
     """Read a clause about partitions; clauses that remove or add rows write no row events."""
+    for parts, removes in _INTERVALS.items():
+        if reader.accept(*parts, "LESS", "THAN"):
+            reader.group()
+            return PartitionRows("drop") if removes else NoEffect(" ".join(parts))
     verb = reader.take().word
     if verb == "CONVERT":
         return _convert(reader)
@@ -31,7 +46,8 @@ def read_partition_clause(reader: TokenReader) -> AlterAction:
             _names(reader)
             reader.expect("TABLESPACE")
         return PartitionRows(verb.lower())
-    reader.expect("PARTITION")
+    if not (verb in ("DROP", "TRUNCATE") and reader.accept("SUBPARTITION")):  # OceanBase
+        reader.expect("PARTITION")
     reader.accept_any(("NO_WRITE_TO_BINLOG", "LOCAL"))
     if verb == "EXCHANGE":
         reader.name("a partition name")
@@ -43,6 +59,7 @@ def read_partition_clause(reader: TokenReader) -> AlterAction:
     if verb in ("DROP", "TRUNCATE"):
         reader.accept("IF", "EXISTS")
         _names(reader)
+        reader.accept("UPDATE", "GLOBAL", "INDEXES")
         return PartitionRows(verb.lower())
     _without_effect(reader, verb)
     return NoEffect(f"{verb} PARTITION")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from airflow_provider_cdc.core.ddl.tokens import Token
 
-_PROGRAMS = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"})
+_PROGRAMS = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE"})
 _NO_PROGRAM = frozenset({"TABLE", "DATABASE", "SCHEMA", "VIEW", "INDEX", "USER", "ROLE", "SERVER", "SEQUENCE"})
 _OPENING = frozenset({"BEGIN", "CASE", "LOOP", "WHILE"})
 # IF and REPEAT open a block where a statement may begin; elsewhere they are functions.
@@ -26,6 +26,7 @@ def split(tokens: list[Token]) -> Iterator[list[Token]]:
             depth = max(0, depth + _change(token, before))
         elif token.word in _PROGRAMS and statement[0].word in ("CREATE", "ALTER"):
             program = not any(earlier.word in _NO_PROGRAM for earlier in statement[:12])
+            depth = int(program and token.word == "PACKAGE")  # MariaDB: END closes it, also without BEGIN
         if token.word != ";" or depth:
             statement.append(token)
         elif statement:

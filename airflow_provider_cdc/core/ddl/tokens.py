@@ -78,6 +78,8 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
+# the program of a stored function in another language: AS $$ ... $$, AS $js$ ... $js$ (MySQL 9)
+_PROGRAM = re.compile(rf"{_SPACE}(?P<string>\$(?P<tag>[0-9A-Za-z_\u0080-\U0010ffff]*)\$.*?\$(?P=tag)\$)", re.DOTALL)
 _MEMBER = re.compile(rf"(?P<name>{_NAME_CHARACTER}+)")
 _ESCAPE = re.compile(r"\\(.)|''|\"\"", re.DOTALL)
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
@@ -104,9 +106,12 @@ def tokenize(text: str) -> list[Token]:
     while offset < len(text):
         if len(tokens) > MOST_TOKENS:
             raise DdlError(f"a statement text of more than {MOST_TOKENS} tokens is not read", text, offset)
-        dot = bool(tokens) and tokens[-1].word == "."  # seldom: spares most tokens a call
-        match = _MEMBER.match(text, offset) if dot and _after_dot(tokens, offset) else None
-        group = "name"
+        before = tokens[-1].word if tokens else ""
+        match, group = None, "name"
+        if before == "." and _after_dot(tokens, offset):
+            match = _MEMBER.match(text, offset)
+        elif before == "AS" and (match := _PROGRAM.match(text, offset)) is not None:
+            group = "string"
         if match is None:
             match = _TOKEN.match(text, offset)
             group = (match.lastgroup or "") if match else "unfinished"
@@ -142,6 +147,9 @@ def _token(group: str, raw: str, start: int, end: int) -> Token:
         return Token(kind, raw.upper() if raw.isascii() else raw, raw, start, end)
     if kind is Kind.QUOTED:
         return Token(kind, "", raw[1:-1].replace("``", "`"), start, end)
+    if kind is Kind.STRING and raw.startswith("$"):
+        tag = raw.index("$", 1) + 1
+        return Token(kind, "", raw[tag:-tag], start, end)
     if kind is Kind.STRING:
         return Token(kind, "", unescape(raw[raw.index("'") + 1 : -1], "'"), start, end)
     return Token(kind, "", raw, start, end)

@@ -13,6 +13,7 @@ from airflow_provider_cdc.core.ddl.oracle.columns import (
     read_constraint,
     read_modified_column,
     skip_supplemental_log,
+    unnamed,
 )
 from airflow_provider_cdc.core.ddl.reader import TokenReader, words
 from airflow_provider_cdc.core.ddl.statement import (
@@ -191,6 +192,42 @@ def _rename(reader: TokenReader) -> list[AlterAction]:
     return [RenameColumn(old_name, reader.name("a column name"))]
 
 
+def _enable(reader: TokenReader) -> list[AlterAction]:
+    """Read ENABLE of a constraint: a table that did without its key stays so, which is right for every table."""
+    _constraint(reader)
+    return [NoEffect("ENABLE CONSTRAINT")]
+
+
+def _disable(reader: TokenReader) -> list[AlterAction]:
+    """Read DISABLE of a constraint: a key that is not enforced tells no rows apart."""
+    return [_constraint(reader)]
+
+
+def _constraint(reader: TokenReader) -> AlterAction:
+    """Read a constraint with its state; return the clause that drops it."""
+    reader.accept_any(("VALIDATE", "NOVALIDATE"))
+    action: AlterAction
+    if reader.accept("PRIMARY", "KEY"):
+        action = DropPrimaryKey()
+    elif reader.accept("UNIQUE"):
+        reader.expect("(")
+        names = [reader.name("a column name")]
+        while reader.accept(","):
+            names.append(reader.name("a column name"))
+        reader.expect(")")
+        action = DropConstraint(unnamed(tuple(names)))
+    else:
+        reader.expect("CONSTRAINT")
+        action = DropConstraint(reader.name("a constraint name"))
+    if reader.accept("USING", "INDEX"):
+        while not reader.at_end and not reader.at_any(_CLAUSES) and not reader.at("EXCEPTIONS"):
+            skip_item(reader)
+    if reader.accept("EXCEPTIONS", "INTO"):
+        reader.table_name()
+    _skip_cascade(reader)
+    return action
+
+
 def _truncate(reader: TokenReader) -> list[AlterAction]:
     if not reader.at_any(_PARTITION):
         raise reader.error("PARTITION")
@@ -217,4 +254,6 @@ _CLAUSES: dict[str, Callable[[TokenReader], list[AlterAction]]] = {
     "RENAME": _rename,
     "TRUNCATE": _truncate,
     "EXCHANGE": _exchange,
+    "ENABLE": _enable,
+    "DISABLE": _disable,
 }

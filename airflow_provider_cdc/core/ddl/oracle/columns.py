@@ -44,6 +44,8 @@ class OracleColumn:
 def read_column(reader: TokenReader) -> OracleColumn:
     """Read a column's name, type and attributes."""
     name = reader.name("a column name")
+    if reader.at("AS") or reader.at("GENERATED"):
+        raise reader.error(f"the type of the virtual column {name[:20]!r}, which its expression alone gives,")
     declared = read_type(reader)
     definition = ColumnDefinition(name, declared.type, any_scale=declared.any_scale)
     return _attributes(reader, OracleColumn(definition, declared))

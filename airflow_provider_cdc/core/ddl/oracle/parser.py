@@ -18,13 +18,15 @@ from airflow_provider_cdc.core.ddl.statement import (
     Statement,
     TruncateTable,
 )
-from airflow_provider_cdc.core.ddl.tokens import Token
+from airflow_provider_cdc.core.ddl.tokens import Kind, Token
 
 # Statements that change no table's columns, key or name, and rows only by row events of their own.
 _HARMLESS = words(
     """COMMENT GRANT REVOKE AUDIT NOAUDIT ANALYZE ASSOCIATE DISASSOCIATE COMMIT ROLLBACK SAVEPOINT SET LOCK EXPLAIN CALL
-    EXEC EXECUTE BEGIN DECLARE SELECT INSERT UPDATE DELETE MERGE PURGE"""
+    EXEC EXECUTE SELECT INSERT UPDATE DELETE MERGE PURGE"""
 )
+BLOCKS = words("BEGIN DECLARE")
+_DYNAMIC = words("DBMS_SQL DBMS_UTILITY DBMS_REDEFINITION")
 _HARMLESS_OBJECTS = words(
     """INDEX UNIQUE BITMAP VIEW MATERIALIZED SNAPSHOT SEQUENCE SYNONYM TRIGGER PROCEDURE FUNCTION PACKAGE TYPE LIBRARY
     ROLE PROFILE DIRECTORY CONTEXT OUTLINE INDEXTYPE OPERATOR DIMENSION JAVA EDITION SESSION SYSTEM TABLEGROUP RESOURCE
@@ -68,10 +70,12 @@ def _is_program(statement: list[Token]) -> bool:
         skipped = _ADJECTIVES | {"OR", "REPLACE", "IF", "NOT", "EXISTS"}
         kind = next((token.word for token in islice(statement, 1, _HEAD) if token.word not in skipped), "")
         return kind in _PROGRAMS
-    return first in ("BEGIN", "DECLARE")
+    return first in BLOCKS
 
 
 def _statement(reader: TokenReader) -> list[Statement]:
+    if reader.at_any(BLOCKS):
+        return _block(reader)
     if reader.at_any(_HARMLESS):
         return _other(reader)
     read = _STATEMENTS.get(reader.peek().word)
@@ -81,6 +85,31 @@ def _statement(reader: TokenReader) -> list[Statement]:
     statements = read(reader)
     reader.expect_end()
     return statements
+
+
+def _block(reader: TokenReader) -> list[Statement]:
+    """Read an anonymous block: what it does to rows is in the log, what it does to tables by dynamic SQL may not be.
+
+    A block of nothing but ``EXECUTE IMMEDIATE 'text';`` is read as these texts.
+    """
+    texts, ahead = [], 1
+    while _executes_text(reader, ahead):
+        texts.append(reader.peek(ahead + 2).value)
+        ahead += 4
+    ends = [reader.peek(ahead + number).word for number in range(3)]
+    if texts and reader.at("BEGIN") and ends in (["END", ";", ""], ["END", "", ""]):
+        reader.rest()
+        return [statement for text in texts for statement in read_statements(text)]
+    while not reader.at_end:
+        if reader.at("EXECUTE", "IMMEDIATE") or reader.at_any(_DYNAMIC):
+            raise reader.error("a block without dynamic SQL, which may change tables,")
+        reader.take()
+    return [Other(reader.statement)]
+
+
+def _executes_text(reader: TokenReader, ahead: int) -> bool:
+    words_ahead = [reader.peek(ahead + number).word for number in (0, 1, 3)]
+    return words_ahead == ["EXECUTE", "IMMEDIATE", ";"] and reader.peek(ahead + 2).kind is Kind.STRING
 
 
 def _other(reader: TokenReader) -> list[Statement]:

@@ -85,7 +85,7 @@ def test_or_replace() -> None:
         "CREATE TABLE t (a INT,)",
         "CREATE TABLE t (a INT PRIMARY KEY, PRIMARY KEY (a))",
         "CREATE TABLE t (PRIMARY KEY ((a + 1)))",
-        "CREATE TABLE t (id INT, UNIQUE (id, p WITHOUT OVERLAPS))",
+        "CREATE TABLE t (id INT, PRIMARY KEY (id, p WITHOUT OVERLAPS))",
         "CREATE TABLE t (a INT) FOO",
         "CREATE TABLE select (a INT)",
         "CREATE TABLE `` (a INT)",

@@ -436,9 +436,6 @@ def test_rows_get_the_default_of_an_added_column() -> None:
     [
         "MODIFY a CHAR(20)",  # pads stored rows
         "MODIFY CONSTRAINT pk DISABLE",
-        "DISABLE CONSTRAINT pk",
-        "DISABLE PRIMARY KEY",
-        "NOLOGGING DISABLE PRIMARY KEY",
         "ADD c address_typ",
         "CHANGE a b INT",
         "ADD c INT FIRST",
@@ -608,3 +605,73 @@ def lines_run(text: str) -> int:
     finally:
         sys.settrace(before)
     return lines
+
+
+# -- states of constraints, blocks -------------------------------------------------------------------------------------
+
+KEYED = "CREATE TABLE S.T (A NUMBER(9), B NUMBER(9) NOT NULL, CONSTRAINT PK PRIMARY KEY (A), CONSTRAINT U UNIQUE (B))"
+
+
+def oracle_table(*texts: str) -> TableTimeline:
+    """Return the only table after statements at positions 1, 2, ..."""
+    changes = [SchemaChange(str(n), n, "S", text, dialect="oracle") for n, text in enumerate((KEYED, *texts), 1)]
+    (table,) = build_timeline(changes).tables.values()
+    return table
+
+
+@pytest.mark.parametrize(
+    ("statement", "key"),
+    [
+        ("ALTER TABLE S.T ENABLE CONSTRAINT PK", ("A",)),
+        ("ALTER TABLE S.T ENABLE NOVALIDATE CONSTRAINT C EXCEPTIONS INTO S.E", ("A",)),
+        ("ALTER TABLE S.T ENABLE PRIMARY KEY USING INDEX TABLESPACE X", ("A",)),
+        ("ALTER TABLE S.T DISABLE CONSTRAINT U", ("A",)),
+        ("ALTER TABLE S.T DISABLE CONSTRAINT FK", ("A",)),
+        ("ALTER TABLE S.T DISABLE VALIDATE CONSTRAINT PK CASCADE KEEP INDEX", ("B",)),
+        ("ALTER TABLE S.T DISABLE PRIMARY KEY CASCADE", ("B",)),
+        ("ALTER TABLE S.T DISABLE CONSTRAINT PK DISABLE CONSTRAINT U ADD C DATE", ()),
+    ],
+)
+def test_a_constraint_that_is_not_enforced_is_no_key(statement: str, key: tuple[str, ...]) -> None:
+    table = oracle_table(statement)
+    assert table.blocked == []
+    assert tuple(column.name for column in table.schema.key_columns) == key
+
+
+def test_a_virtual_column_without_a_type_parks_the_table_and_says_so() -> None:
+    (block,) = oracle_table("ALTER TABLE S.T ADD C GENERATED ALWAYS AS (A + B) VIRTUAL").blocked
+    assert "type of the virtual column 'C'" in block.reason
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "BEGIN EXECUTE IMMEDIATE 'DROP TABLE T'; END;",
+        "BEGIN EXECUTE IMMEDIATE 'TRUNCATE TABLE S.X'; EXECUTE IMMEDIATE 'DROP TABLE S.T PURGE'; END;",
+        "BEGIN EXECUTE IMMEDIATE q'[DROP TABLE S.T]'; END",
+    ],
+)
+def test_a_block_of_plain_texts_is_what_they_are(block: str) -> None:
+    assert oracle_table(block).name is None
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "BEGIN EXECUTE IMMEDIATE 'DROP TABLE T'; EXCEPTION WHEN OTHERS THEN NULL; END;",
+        "BEGIN IF 1 = 2 THEN EXECUTE IMMEDIATE 'DROP TABLE S.T'; END IF; END;",
+        "DECLARE N VARCHAR2(9) := 'T'; BEGIN EXECUTE IMMEDIATE 'TRUNCATE TABLE ' || N; END;",
+        "begin execute immediate 'alter table s.t drop column b'; update other set x = 1; end;",
+        "BEGIN DBMS_UTILITY.EXEC_DDL_STATEMENT('DROP TABLE T'); END;",
+        'BEGIN DBMS_SQL.PARSE(C, \'DROP TABLE "S"."T"\', 1); END;',
+    ],
+)
+def test_a_block_of_dynamic_sql_parks_the_tables_that_it_names(block: str) -> None:
+    table = oracle_table(block)
+    assert table.name is not None
+    assert len(table.blocked) == 1
+    assert oracle_table(block.replace("T'", "X'").replace("s.t ", "s.x ").replace('"T"', '"X"')).blocked == []
+
+
+def test_a_block_without_dynamic_sql_changes_rows_only_by_row_events() -> None:
+    assert oracle_table("BEGIN DELETE FROM T WHERE A = 1; COMMIT; END;").blocked == []
