@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -57,14 +58,18 @@ def observed(job: JobDocument, landed: LandReport) -> tuple[list[SchemaChange], 
             continue
         if schema is not None:
             structure = ((item["database"], item["table"], schema),)
-            identity = (item["position"], number, item["database"], "")
-            changes.append(
-                SchemaChange(
-                    *identity,
-                    structure,
-                    time=item.get("time"),
-                    fallback=wire.ddl_among_rows,
-                    chosen_key=wire.chosen_keys,
-                )
+            change = SchemaChange(
+                item["position"],
+                number,
+                item["database"],
+                "",
+                structure,
+                time=item.get("time"),
+                fallback=wire.ddl_among_rows,
+                chosen_key=wire.chosen_keys,
             )
+            changes.append(change)
+            # a name may be free, or another table's, at the last row and not at the first
+            if wire.ddl_among_rows and item.get("last", "") > item["position"]:
+                changes.append(replace(change, position=item["last"]))
     return changes, unclear

@@ -8,7 +8,6 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from airflow_provider_cdc.core.apply.stored_layout import LayoutChange, StoredLayouts
@@ -33,6 +32,7 @@ from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.parent_tables import parents, rows_changed, waits_above
 from spark_jobs.driver.provided_files import ProvidedFiles
 from spark_jobs.driver.quarantine import EXCEEDED, Quarantine
+from spark_jobs.driver.read_rows import ReadRows
 from spark_jobs.driver.refused_changes import demand_allowed, demand_created
 from spark_jobs.driver.unsettled import REPLACED, may_go_on, set_aside, waiting
 from spark_jobs.lake.manifest import Manifest, RowGroup
@@ -126,6 +126,8 @@ class ApplyPlanner:
         self._history = history
         announced = job.schema_topic is not None
         self._starts = BaseStates(self._was, self.now, job.seq, self._by_name, history, announced, self._layouts)
+        self._read = ReadRows(self._was, self.now, self._by_name, self.states, self._starts, history)
+        self._tables = {i: timeline for i, timeline in self.now.tables.items() if self._read.shows(timeline)}
         self.quarantine = Quarantine(job, self._rules, self.now, [*known, *self.fresh], manifest, history)
         self._unclear = unclear
 
@@ -136,7 +138,7 @@ class ApplyPlanner:
         """
         demand_allowed(self._was, self.now, self._starts, self._policy_of, self.asked)
         plan = ApplyPlan()
-        for table_id, timeline in self.now.tables.items():
+        for table_id, timeline in self._tables.items():
             if self._is_selected(timeline.last_name) or self._waits_to_leave(timeline):
                 with self._parking(plan, timeline):
                     self._table(plan, table_id, timeline)
@@ -145,7 +147,7 @@ class ApplyPlanner:
         doubtful = self._doubtful()
         plan.settled += doubtful.values()
         for state in self.states.values():
-            named = state.table_id in self.now.tables or is_waiting_name(state) or state.table_id in doubtful
+            named = state.table_id in self._tables or is_waiting_name(state) or state.table_id in doubtful
             if not named and (state.state != TableStatus.DROPPED or state.version is not None):
                 plan.settled.append(self._replaced(plan, state))
         self._unowned(plan, doubtful)
@@ -166,7 +168,7 @@ class ApplyPlanner:
     def _replaced(self, plan: ApplyPlan, state: TableState) -> TableState:
         """Settle a table that a late schema change showed to be another one: what lies at its name was never there."""
         name = TableName(state.database, state.table)
-        of_that_name = [timeline for timeline in self.now.tables.values() if timeline.last_name == name]
+        of_that_name = [timeline for timeline in self._tables.values() if timeline.last_name == name]
         empties = all(self._empties(timeline) for timeline in of_that_name)
         if state.version is not None and empties and state.location not in self._live():
             plan.to_empty.append(state)
@@ -190,6 +192,7 @@ class ApplyPlanner:
         touched = touched or aside is not None or self.quarantine.settles(timeline) or self._rebuilds(timeline)
         touched = touched or (state is not None and state.code == EXCEEDED)
         touched = touched or (timeline.dropped_at is None and bool(self._starts.applied_repeats(timeline, state)))
+        touched = touched or self._read.concern(timeline)
         behind = state is not None and state.applied_seq < self._job.seq and may_go_on(self._job, state)
         made_otherwise = self._made_otherwise(timeline, state)
         if not touched and not behind and made_otherwise is None:
@@ -271,7 +274,7 @@ class ApplyPlanner:
 
     def referring(self) -> list[str]:
         """Return the ids of the tables that are parked where a foreign key changed rows."""
-        return [i for i, timeline in self.now.tables.items() if self._checks_references(timeline)]
+        return [i for i, timeline in self._tables.items() if self._checks_references(timeline)]
 
     def _unknown(
         self,
@@ -290,8 +293,10 @@ class ApplyPlanner:
         :param begins: of a table that is rebuilt the snapshot that its content begins with.
         :param files: whether that stands for files of an operator, from before or after what the table holds.
         """
-        if not timeline.blocked:
+        by_rows = self._read.blocks(timeline, is_ok=state is not None and state.state == TableStatus.OK)
+        if not timeline.blocked and not by_rows:
             return None
+        timeline = replace(timeline, blocked=[*timeline.blocked, *by_rows])
         policy = self._rules.policy(timeline.last_name, self._job.policy)
         was = self._was.tables.get(timeline.table_id)
         # a table that is well although the change was known before had its TRUNCATE in an earlier batch
@@ -511,7 +516,7 @@ class ApplyPlanner:
 
     def _doubtful(self) -> dict[str, TableState]:
         """Return states for names that a table of the source may have and none of the pipeline's is known to have."""
-        known = {timeline.name for timeline in self.now.tables.values()}
+        known = {timeline.name for timeline in self._tables.values()}
         states = {}
         for name, reason in self.now.doubtful.items():
             if name not in known and self._is_selected(name):
@@ -548,7 +553,7 @@ class ApplyPlanner:
         """Return the locations whose name a table has now."""
         return {
             table_place(name.database, name.table)
-            for timeline in self.now.tables.values()
+            for timeline in self._tables.values()
             if (name := timeline.name) is not None and self._is_selected(name)
         }
 
@@ -582,24 +587,23 @@ class ApplyPlanner:
 
     def _unreadable(self, name: TableName) -> str | None:
         """Return why a name that no table has ever had is parked, None where it is not."""
-        unclear = self._unclear.get(name) if name not in self.now.names else None
+        unclear = self._unclear.get(name) if not any(owner for _, owner in self.now.spans(name)) else None
         error = self.quarantine.exceeded_by_name(name)
         return unclear or (None if error is None else str(error))
 
     def _without_table(self, name: TableName, groups: list[RowGroup]) -> list[RowGroup]:
-        """Return the groups that begin or, where positions are exact, end where no table has the name.
+        """Return the groups that begin or end where no table has the name.
 
         By a tool's clock, rows that are sent again after a DROP seem to come after it.
         """
-        if self._exact:
-            owned = partial(self._owned, name)
-            return [group for group in groups if not owned(group.min_position) or not owned(group.max_position)]
         return [
             group
             for group in groups
-            if not self._owned(name, group.min_position)
-            and not self.now.sent_again(name, group.min_position, group.max_source_time)
+            if any(self._is_free(name, p, group.max_source_time) for p in (group.min_position, group.max_position))
         ]
+
+    def _is_free(self, name: TableName, position: str, source_time: int | None) -> bool:
+        return not self._owned(name, position) and not self.now.sent_again(name, position, source_time)
 
     def _alike(self, name: TableName) -> str:
         """Return the name of a known table that differs only in case, empty without one."""

@@ -175,16 +175,17 @@ class LogWriter:
         )
 
     def _describe(self, names: Sequence[tuple[str, str]], rows: pa.Table, lengths: Sequence[int]) -> None:
-        """Note each distinct description of a table's columns with the first position that has it."""
+        """Note each distinct description of a table's columns with the first and the last position that has it."""
         times = rows.select(["columns", "position"]).append_column("time", rows.column("source_time").cast(pa.int64()))
         times = times.append_column("number", _numbers(lengths))
         described = times.group_by(["number", "columns"], use_threads=False)
-        for row in described.aggregate([("position", "min"), ("time", "max")]).to_pylist():
+        for row in described.aggregate([("position", "min"), ("position", "max"), ("time", "max")]).to_pylist():
             database, table = names[row["number"]]
             if row["columns"] is not None and database:
                 description = {
                     "columns": row["columns"],
                     "position": row["position_min"] or "",
+                    "last": row["position_max"] or "",
                     "time": row["time_max"],
                 }
                 self.descriptions.append({"database": database, "table": table, **description})

@@ -151,8 +151,8 @@ class LandReport:
     :param schema_changes: documents of the DDL records.
     :param progress: newest progress mark, microseconds since the epoch.
     :param errors: code, table and offset of the first undecodable records.
-    :param descriptions: column descriptions that rows carry, with the first position of each, if nothing else gives the
-        tables' structure.
+    :param descriptions: column descriptions that rows carry, with the first and last position of each, if nothing else
+        gives the tables' structure.
     :param clocks: clocks of partitions at their ends, in formats without positions (topic, partition, tool time, source
         time).
     :param stretches: facts about the source's log (documents of ``Stretch``); ``statements`` its DDL records.

@@ -35,7 +35,7 @@ from tests.histories.log import Crash, CrashError, Log, Partitions
 from tests.histories.neutral import Writer, creates
 from tests.histories.redelivery import sent
 from tests.histories.source import Content, Name, Picture, Statement
-from tests.histories.tools import PREFIX, TOOLS, Style
+from tests.histories.tools import PREFIX, TOOLS, UNREAD, Style
 from tests.histories.wire import DebeziumWriter
 
 _UNCLEAR = "source.generation_unclear"
@@ -336,7 +336,7 @@ class Replay:
     def _differences(self, picture: Picture) -> list[str]:
         problems, excused = [], set()
         for state in self.states.values():
-            code = next((code for code in self._tool.parks if code in state.reason), None)
+            code = next((code for code in (*self._tool.parks, *UNREAD) if code in state.reason), None)
             if state.state == "parked" and code is not None:
                 self.parked[state.table_id] = code
                 excused.add((state.database, state.table))

@@ -149,6 +149,8 @@ OMS = replace(
     columns=("a", "b", "v", "Order", "select", "x_y", "_cdc_delete", "before", "s_t", "w"),
 )
 ROWS_ONLY = ("alter", "create", "rename", "swap", "ghost", "recreate", "drop")
+# a table of which no row was read takes the name of one that had rows: nothing shows that its rows are captured
+UNREAD = ("is not captured: capture", "the log has no row of it: capture")
 # what a clock leaves open (docs/formats/README.md, Order)
 BY_CLOCK = frozenset({"apply.order_unknown", "apply.schema_missing"})
 

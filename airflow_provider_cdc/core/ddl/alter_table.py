@@ -58,7 +58,7 @@ _WITHOUT_COMMA = (("PARTITION", "BY"), ("REMOVE", "PARTITIONING"), ("RENAME",), 
 
 def read_alter_table(reader: TokenReader) -> AlterTable:
     """Read what follows ALTER TABLE."""
-    reader.accept("IF", "EXISTS")
+    if_exists = reader.accept("IF", "EXISTS")
     name = reader.table_name()
     skip_wait(reader)
     actions: list[AlterAction] = []
@@ -69,7 +69,7 @@ def read_alter_table(reader: TokenReader) -> AlterTable:
                 raise reader.error("a clause")
         elif not reader.at_end and not any(reader.at(*words) for words in _WITHOUT_COMMA):
             raise reader.error("a comma or the end of the statement")
-    return AlterTable(name, tuple(actions))
+    return AlterTable(name, tuple(actions), if_exists=if_exists)
 
 
 def skip_wait(reader: TokenReader) -> None:

@@ -31,7 +31,13 @@ def describe(statement: ddl.Statement, database: str) -> list[dict[str, Any]]:
             return [{"type": "truncate_table", **_table(statement.name, database)}]
         case ddl.RenameTable():
             return [_rename(old, new, database) for old, new in statement.pairs]
-        case ddl.CreateDatabase() | ddl.DropDatabase() | ddl.UseDatabase():
+        case ddl.RestoreTable():
+            stated = (("old_table", statement.name), ("new_table", statement.new_name or statement.name))
+            tables = {key: _full_name(name, database) for key, name in stated if name is not None}
+            return [{"type": "restore_table", **tables}]
+        case ddl.RevertRows():
+            return [{"type": "revert_rows", **_table(name, database)} for name in statement.names]
+        case ddl.CreateDatabase() | ddl.DropDatabase() | ddl.RestoreDatabase() | ddl.UseDatabase():
             return [{"type": _words(statement), "database": statement.database}]
         case ddl.RenameDatabase():
             names = {"old_name": statement.database, "new_name": statement.new_name}

@@ -57,6 +57,16 @@ def named_tables(
     return list(dict.fromkeys(known_names[True] if head else known_names[False]))
 
 
+def mentioned_tables(statement: str, database: str, *, upper_case: bool, lower_case: bool) -> list[TableName]:
+    """Return all names, known or not, that stand where a table's name is expected; without a database none.
+
+    The parameters are those of :func:`named_tables`.
+    """
+    mentions = _mentions(statement.lower() if lower_case else statement, upper_case)
+    names = [TableName(mention.database or database, mention.table) for mention in mentions if mention.marked]
+    return list(dict.fromkeys(name for name in names if name.database))
+
+
 def _known(
     mentions: Sequence[_Mention], marked: bool, by_table: dict[str, list[TableName]], database: str
 ) -> list[TableName]:

@@ -16,6 +16,7 @@ from airflow_provider_cdc.core.ddl.alter_table import (
 )
 from airflow_provider_cdc.core.ddl.column_types import ORACLE_NAMES, accept_charset, read_charset, read_collation
 from airflow_provider_cdc.core.ddl.create_table import read_create_table
+from airflow_provider_cdc.core.ddl.flashback import read_flashback, read_recover
 from airflow_provider_cdc.core.ddl.keys import accept_index_condition, read_index_options, read_index_parts
 from airflow_provider_cdc.core.ddl.options import accept_setting, skip_item
 from airflow_provider_cdc.core.ddl.reader import TokenReader, words
@@ -245,11 +246,11 @@ def _rename(reader: TokenReader) -> list[Statement]:
         return _other(reader)
     if not reader.accept_any(_TABLES):
         raise reader.error("TABLE")
-    reader.accept("IF", "EXISTS")
+    if_exists = reader.accept("IF", "EXISTS")
     pairs = [_rename_pair(reader)]
     while reader.accept(","):
         pairs.append(_rename_pair(reader))
-    return [RenameTable(tuple(pairs))]
+    return [RenameTable(tuple(pairs), if_exists)]
 
 
 def _rename_pair(reader: TokenReader) -> tuple[Name, Name]:
@@ -336,5 +337,7 @@ _STATEMENTS: dict[str, Callable[[TokenReader], list[Statement]]] = {
     "DROP": _drop,
     "RENAME": _rename,
     "TRUNCATE": _truncate,
+    "FLASHBACK": read_flashback,
+    "RECOVER": read_recover,
     "USE": _use,
 }

@@ -279,11 +279,13 @@ class AlterTable:
     """ALTER TABLE with its clauses in order.
 
     :param ignore: ALTER IGNORE: of rows that a new key makes equal all but one are removed.
+    :param if_exists: without the table the statement has no effect.
     """
 
     name: Name
     actions: tuple[AlterAction, ...]
     ignore: bool = False
+    if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,9 +310,47 @@ class TruncateTable:
 
 @dataclass(frozen=True, slots=True)
 class RenameTable:
-    """RENAME TABLE pairs, applied one after the other in one atomic step."""
+    """RENAME TABLE pairs, applied one after the other in one atomic step.
+
+    :param if_exists: pairs without their table have no effect.
+    """
 
     pairs: tuple[tuple[Name, Name], ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreTable:
+    """FLASHBACK TABLE or RECOVER TABLE: the rows of a dropped or truncated table come back without row events.
+
+    :param name: the table that had them, None where the statement does not say (BY JOB).
+    :param new_name: name of the table that has them now, None for the same.
+    """
+
+    name: Name | None
+    new_name: Name | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreDatabase:
+    """FLASHBACK DATABASE: the tables of a dropped database come back without row events.
+
+    :param new_name: name that the database gets, None for its own.
+    """
+
+    database: str
+    new_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RevertRows:
+    """FLASHBACK to a point in time: rows become what they were then.
+
+    :param names: the tables; empty for those of the database, or without one for all.
+    """
+
+    names: tuple[Name, ...] = ()
+    database: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,6 +396,9 @@ Statement = (
     | DropTable
     | TruncateTable
     | RenameTable
+    | RestoreTable
+    | RestoreDatabase
+    | RevertRows
     | CreateDatabase
     | DropDatabase
     | RenameDatabase

@@ -10,7 +10,7 @@ from typing import Any
 
 from airflow_provider_cdc.core.ddl import statement as ddl
 from airflow_provider_cdc.core.ddl.generated import Expression, recomputed
-from airflow_provider_cdc.core.ddl.named_tables import named_tables
+from airflow_provider_cdc.core.ddl.named_tables import mentioned_tables, named_tables
 from airflow_provider_cdc.core.ddl.parser import is_mysql, parse
 from airflow_provider_cdc.core.ddl.server import Server
 from airflow_provider_cdc.core.errors import DataError
@@ -31,6 +31,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
 )
 from airflow_provider_cdc.core.timeline.change_kinds import ROWS_WITHOUT_CREATE, kinds_between
 from airflow_provider_cdc.core.timeline.change_order import copies_of, in_source_order
+from airflow_provider_cdc.core.timeline.provenance import ANOTHER_TABLE, UnknownTables
 from airflow_provider_cdc.core.timeline.table_builder import TableBuilder, policies_of
 from airflow_provider_cdc.core.timeline.timeline import (
     Block,
@@ -49,12 +50,13 @@ _VERSIONED = (
 )
 
 
-class TimelineBuilder:
+class TimelineBuilder(UnknownTables):
     """Apply schema changes one after the other, and hold the state of all tables after them."""
 
     def __init__(
         self, server: Server, copies: dict[str, list[str]] | None = None, asked: AskedChanges | None = None
     ) -> None:
+        super().__init__()
         self._server, self._asked = server, asked or AskedChanges()
         self.timeline = Timeline(copies=copies or {})
         self._open: dict[TableName, str] = {}  # name -> id of the table that has it now
@@ -223,13 +225,20 @@ class TimelineBuilder:
                         self._block_emptied(change, self._full(item.name, change))
             case ddl.RenameTable():
                 for old, new in item.pairs:
-                    self._rename(change, self._full(old, change), self._full(new, change))
+                    names = self._full(old, change), self._full(new, change)
+                    self._rename(change, *names, if_exists=item.if_exists)
             case ddl.RenameDatabase():
                 for full in [full for full in self._open if full.database == self._case(item.database)]:
                     self._rename(change, full, TableName(self._case(item.new_name), full.table))
             case ddl.DropDatabase():
                 for full in [full for full in self._open if full.database == self._case(item.database)]:
                     self._drop_if_approved(change, full)
+            case ddl.RestoreTable():
+                self._restore(change, item)
+            case ddl.RestoreDatabase():
+                self._restore_database(change, item)
+            case ddl.RevertRows():
+                self._revert(change, item)
             case _:
                 pass
 
@@ -274,11 +283,14 @@ class TimelineBuilder:
     def _create(self, change: SchemaChange, item: ddl.CreateTable) -> None:
         name = self._full(item.name, change)
         stays = item.if_not_exists or not item.or_replace
+        if not item.if_not_exists:
+            self._end_supposed(change, name)
         if name in self._open and (stays or not self._drop_if_approved(change, name)):
             return
         known = _structure(change, name)
         working = TableBuilder(change.position, self._server)
-        if item.like is not None and (source := self._open.get(self._full(item.like, change))):
+        source = None if item.like is None else self._open.get(self._full(item.like, change))
+        if source is not None:
             working.copy_structure(self._working[source])
         else:
             working.define(item)
@@ -286,7 +298,9 @@ class TimelineBuilder:
             working.adopt(known)
         elif known is not None:
             working.confirm(known)
-        self._begin(change, name, working)
+        table_id = self._begin(change, name, working)
+        if source is not None:
+            self._copied[table_id] = source
         self._refer(change, name, item.references)
         if item.versioned:
             self._block_columns(change, name, _VERSIONED)
@@ -304,7 +318,11 @@ class TimelineBuilder:
             reason = f"the NUMBER {unfit!r} without a scale cannot tell rows apart"
             self._block_columns(change, name, f"{reason}: state its columns under tables.<name>.create")
 
-    def _begin(self, change: SchemaChange, name: TableName, working: TableBuilder) -> None:
+    def _new_structure(self, position: str) -> TableBuilder:
+        return TableBuilder(position, self._server)
+
+    def _begin(self, change: SchemaChange, name: TableName, working: TableBuilder, *, supposed: bool = False) -> str:
+        self._end_supposed(change, name)
         text = f"{change.position}|{change.order}|{name.database}|{name.table}"
         table_id = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
         self.timeline.tables[table_id] = TableTimeline(
@@ -312,13 +330,15 @@ class TimelineBuilder:
             [SchemaVersion(change.position, working.schema())],
             names=[(change.position, name)],
             from_rows=not change.statement,
+            supposed=supposed,
         )
         self._working[table_id] = working
         self._own(change, name, table_id)
-        if change.position:  # else the pipeline's own rules state it
+        if change.position and not supposed:  # else the pipeline's own rules state it
             self._ask(change, table_id, name, ON_CREATE_TABLE, "CREATE TABLE")
         if not change.statement:
             self._ask(change, table_id, name, ON_MISSING_CREATE, ROWS_WITHOUT_CREATE)
+        return table_id
 
     def _own(self, change: SchemaChange, name: TableName, table_id: str | None) -> None:
         spans = self.timeline.names.setdefault(name, [])
@@ -342,6 +362,7 @@ class TimelineBuilder:
 
     def _drop_if_approved(self, change: SchemaChange, name: TableName) -> bool:
         """Drop a table unless nobody has approved that; return whether no table has the name any more."""
+        self._end_supposed(change, name)
         if name in self._open and not self._approved(change, name, ON_DROP_TABLE):
             self._not_dropped.add(name)
             return False
@@ -362,18 +383,18 @@ class TimelineBuilder:
         if answer == Answer.OPEN:
             self.timeline.tables[table_id].asked.append(change.position)
 
-    def _rename(self, change: SchemaChange, old: TableName, new: TableName) -> None:
+    def _rename(self, change: SchemaChange, old: TableName, new: TableName, *, if_exists: bool = False) -> None:
         table_id = self._named(change, old)
         if table_id is None:
-            self._discover(change, new)
+            self._bring_in(change, old, new, if_exists=if_exists)
             return
         if new in self._open and new in self._not_dropped:
             # the rows at that name stay there, so this table's rows have nowhere to go
             self._block_columns(change, old, f"it took the name of {new}, whose DROP TABLE is not approved")
+        self._end_supposed(change, new)
         if new in self._open and new != old:
-            self._block_columns(
-                change, new, "apply.schema_missing: another table took its name, and no statement says why"
-            )
+            self._block_columns(change, new, ANOTHER_TABLE)
+        self._note_taken(change, self.timeline.tables[table_id], old, new)
         self.timeline.tables[table_id].names.append((change.position, new))
         self._ask(change, table_id, old, ON_RENAME_TABLE, "RENAME TABLE")
         # with foreign_key_checks the references follow the table, without them they stay with the name
@@ -391,7 +412,7 @@ class TimelineBuilder:
             return False
         working = TableBuilder(change.position, self._server)
         working.adopt(known)
-        self._begin(change, name, working)
+        self._older.add(self._begin(change, name, working))
         return True
 
     def _apply_observed(self, change: SchemaChange) -> None:
@@ -400,13 +421,21 @@ class TimelineBuilder:
             name = TableName(database, table)
             if name in self.timeline.doubtful or self.timeline.sent_again(name, change.position, change.time):
                 continue
-            if name not in self._open:
+            if name not in self.timeline.names:
                 self._discover(change, name)
                 continue
-            table_id = self._open[name]
-            if known is not None and change.chosen_key and not self.timeline.tables[table_id].from_rows:
+            if known is not None and name not in self._open:
+                self._go_on_without_create(change, name, known)
+                continue
+            table_id = self._open.get(name)
+            if known is None or table_id is None:
+                continue
+            if table_id in self._columnless:
+                self._describe_unknown(table_id, known)
+                continue
+            if change.chosen_key and not self.timeline.tables[table_id].from_rows:
                 known = self._working[table_id].with_own_key(known)  # a statement knows it
-            if known is not None and not change.fallback and self._may_lose_columns(change, name, known):
+            if not change.fallback and self._may_lose_columns(change, name, known):
                 self._apply_structure(change, name, known)
 
     def _may_lose_columns(self, change: SchemaChange, name: TableName, known: TableSchema) -> bool:
@@ -427,8 +456,19 @@ class TimelineBuilder:
         name = self._full(item.name, change)
         target = next((self._full(a.name, change) for a in item.actions if isinstance(a, ddl.RenameTo)), name)
         table_id = self._named(change, name)
-        if table_id is None:
+        if table_id is None and target != name:
+            self._bring_in(change, name, target, if_exists=item.if_exists)
+        elif table_id is None and name not in self.timeline.names:
             self._discover(change, target)
+        elif table_id is None and not item.if_exists:
+            self._alter_unknown(change, name)
+        if table_id is None:
+            return
+        if table_id in self._columnless:
+            if (stated := _structure(change, target)) is not None:
+                self._describe_unknown(table_id, stated)
+            if target != name:
+                self._rename(change, name, target)
             return
         concerned = policies_of(item.actions)
         answers = {p: self._asked.answer(change.position, name, p, change.statement) for p in concerned}
@@ -456,6 +496,7 @@ class TimelineBuilder:
         if known is None:
             self._check_identity(change, name)
         self._alter_references(change, name, item.actions)
+        self._note_altered(table_id, item.actions)
         for action in item.actions:
             if isinstance(action, ddl.PartitionRows):
                 self._partition_rows(change, name, action)
@@ -595,6 +636,8 @@ class TimelineBuilder:
             if name in self._open and known is not None:
                 self._apply_structure(change, name, known)
                 self._block(change, name, reason)
+            elif known is not None:
+                self._suppose(change, name, reason)
             else:
                 self._block_columns(change, name, reason)
         if not change.structure:
@@ -604,6 +647,8 @@ class TimelineBuilder:
             }
             for name in named_tables(change.statement, change.database, self._open, **cases):
                 self._block_columns(change, name, reason)
+            for name in mentioned_tables(change.statement, change.database, **cases):
+                self._suppose(change, name, reason)
 
 
 def build_timeline(

@@ -48,7 +48,7 @@ class TableChange(NamedTuple):
 def changes_of(table: TableTimeline) -> Iterator[TableChange]:
     """Yield what a table's schema changes did: begin and renames under the name then, the rest under its last."""
     begin, first_name = table.versions[0].position, next(name for _, name in table.names if name is not None)
-    if begin:  # else the pipeline's own rules state it
+    if begin and not table.supposed:  # else the pipeline's own rules state it
         yield TableChange(begin, first_name, "CREATE TABLE", ON_CREATE_TABLE)
     if table.from_rows:
         yield TableChange(begin, first_name, ROWS_WITHOUT_CREATE, ON_MISSING_CREATE)

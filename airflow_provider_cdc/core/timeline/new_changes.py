@@ -181,9 +181,15 @@ def _new_structures(
         # also for a known table: late rows may be older than the change that made it known
         if name in timeline.doubtful or timeline.sent_again(name, change.position, change.time):
             continue
-        unknown = timeline.owner(name, change.position) is None and name not in discovered
+        unknown = _lacks_columns(timeline, name, change.position) and name not in discovered
         if unknown or (not change.fallback and latest.get(name) != schema):
             discovered.add(name)
             latest[name] = schema
             fresh.append(change)
     return fresh
+
+
+def _lacks_columns(timeline: Timeline, name: TableName, position: str) -> bool:
+    """Return whether no table has a name at a position, or one whose columns no statement shows."""
+    owner = timeline.owner(name, position)
+    return owner is None or not timeline.tables[owner].schema.columns

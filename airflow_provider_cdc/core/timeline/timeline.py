@@ -182,6 +182,20 @@ class Block(NamedTuple):
         return f"{self.reason} -> {ends} at the source makes the table known again"
 
 
+class TakenName(NamedTuple):
+    """Hold that a table took the name of another one: its rows are known if rows of it were read before.
+
+    :param former: the names that it had before.
+    :param displaced: id of the table that had the name before, None if it existed before the log.
+    :param reason: what to say where no row of it was read.
+    """
+
+    position: str
+    former: tuple[TableName, ...]
+    displaced: str | None
+    reason: str
+
+
 @dataclass(slots=True)
 class TableTimeline:
     """Hold the history of one table from its creation on, under all its names.
@@ -199,6 +213,8 @@ class TableTimeline:
     :param asked: positions of changes that wait for a decision.
     :param denied: positions of changes that were denied: they are left out.
     :param from_rows: whether only rows show that the table exists, and its structure.
+    :param taken: the names of other tables that it took, where nothing else shows that its rows are known.
+    :param supposed: whether no statement that is understood shows that the table exists; without rows it counts not.
     """
 
     table_id: str
@@ -214,6 +230,8 @@ class TableTimeline:
     asked: list[str] = field(default_factory=list)
     denied: list[str] = field(default_factory=list)
     from_rows: bool = False
+    taken: list[TakenName] = field(default_factory=list)
+    supposed: bool = False
 
     @property
     def name(self) -> TableName | None:

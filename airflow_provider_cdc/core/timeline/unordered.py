@@ -62,7 +62,12 @@ def effect_of(
                 changed.add(item.name)
             case ddl.RenameTable():
                 changed.update(name for pair in item.pairs for name in pair)
-            case ddl.DropDatabase():
+            case ddl.RestoreTable() if item.name is not None:
+                changed.add(item.new_name or item.name)
+                read.add(item.name)
+            case ddl.RevertRows():
+                changed.update(item.names)
+            case ddl.DropDatabase() | ddl.RestoreDatabase():
                 whole.update(name for name in known if name.database == folded(item.database))
     sets = [
         frozenset(TableName(folded(name.database or change.database), folded(name.table)) for name in names)

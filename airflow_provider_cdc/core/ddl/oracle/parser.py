@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 
+from airflow_provider_cdc.core.ddl.flashback import read_flashback
 from airflow_provider_cdc.core.ddl.oracle.alter_table import read_alter_table
 from airflow_provider_cdc.core.ddl.oracle.create_table import read_create_table
 from airflow_provider_cdc.core.ddl.oracle.tokens import RESERVED, tokenize
@@ -208,4 +209,5 @@ _STATEMENTS: dict[str, Callable[[TokenReader], list[Statement]]] = {
     "DROP": _drop,
     "RENAME": _rename,
     "TRUNCATE": _truncate,
+    "FLASHBACK": read_flashback,
 }

@@ -146,7 +146,9 @@ def test_alter_table_clauses_without_effect(clause: str) -> None:
 
 @pytest.mark.parametrize("head", ["ALTER ONLINE TABLE", "ALTER IGNORE TABLE", "alter /* c */ table if exists"])
 def test_alter_table_heads(head: str) -> None:
-    assert one(f"{head} s.t DROP a") == AlterTable(Name("s", "t"), (DropColumn("a"),), ignore="IGNORE" in head)
+    assert one(f"{head} s.t DROP a") == AlterTable(
+        Name("s", "t"), (DropColumn("a"),), ignore="IGNORE" in head, if_exists="exists" in head.lower()
+    )
 
 
 def test_alter_table_without_a_clause_does_nothing() -> None:

@@ -37,7 +37,7 @@ T = Name(None, "t")
         ("RENAME TABLE t TO b.u", [RenameTable(((T, Name("b", "u")),))]),
         (
             "RENAME TABLES IF EXISTS a TO x, b WAIT 3 TO a",
-            [RenameTable(((Name(None, "a"), Name(None, "x")), (Name(None, "b"), Name(None, "a"))))],
+            [RenameTable(((Name(None, "a"), Name(None, "x")), (Name(None, "b"), Name(None, "a"))), if_exists=True)],
         ),
         ("CREATE DATABASE d", [CreateDatabase("d")]),
         (

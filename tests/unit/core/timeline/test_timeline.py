@@ -202,7 +202,8 @@ def test_without_a_session_database_a_name_that_several_tables_have_blocks_them(
     created = [SchemaChange(name, 0, name, "CREATE TABLE rb (id INT PRIMARY KEY)") for name in "ab"]
     timeline = build_timeline([*created, SchemaChange("c", 0, "", "RENAME TABLE rb TO c.moved")])
     assert all(table.blocked for table in timeline.tables.values())
-    assert len(timeline.tables) == 2
+    assert [str(table.last_name) for table in timeline.tables.values()] == ["a.rb", "b.rb", "c.moved"]
+    assert [table.supposed for table in timeline.tables.values()] == [False, False, True]
 
 
 # ---- changes that a policy asks about

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A table is well only if all of its rows came from records, wherever batches end, in each format that carries DDL.
+
+What is expected is what the source holds: rows that came without records (a helper table that is not captured, a table
+that was brought back) are in no log, so the table is parked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.histories.log import Log
+from tests.histories.stories import Outcome, Put, Said, Story, outcomes
+
+FORMATS = (
+    "debezium-json",
+    "canal-json",
+    "canal-protobuf",
+    "dts-protobuf",
+    "drs-json",
+    "drs-json-c",
+    "drs-avro",
+    "oms-default",
+    "oms-default-extended",
+    "oms-dataworks",
+    "dtle-json",
+)
+T = "(id INT NOT NULL PRIMARY KEY, v VARCHAR(20))"
+W = "(id INT NOT NULL PRIMARY KEY, v VARCHAR(20), w INT)"
+
+
+def create(table: str, columns: str = T) -> Said:
+    text = f"CREATE TABLE {table} {columns}"
+    return Said(f"CREATE TABLE shop.{table} {columns}", table, text)
+
+
+def put(table: str, key: int, columns: str = T, **more: Any) -> Put:
+    return Put(table, f"CREATE TABLE {table} {columns}", {"id": key, "v": "x", **more})
+
+
+def said(statement: str, table: str, columns: str = "") -> Said:
+    kind = "CREATE" if statement.startswith(("FLASHBACK", "RECOVER")) else None  # so TiCDC calls them
+    return Said(statement, table, f"CREATE TABLE {table} {columns}" if columns else "", kind)
+
+
+def run(format: str, story: Story, log: Log, lake: Path, **pipeline: Any) -> Outcome:
+    """Return how a story ends, which must be the same at each cut; reasons may differ."""
+    every = outcomes(format, story, log, lake, **pipeline)
+    whole = next(iter(every.values()))
+    plain = {cut: {name: (state, rows) for name, (state, _, rows) in one.items()} for cut, one in every.items()}
+    states = {cut: {name: state for name, (state, _) in one.items()} for cut, one in plain.items()}
+    different = {cut: one for cut, one in states.items() if one != {name: end[0] for name, end in whole.items()}}
+    assert not different, f"{different} not {whole}"
+    for one in plain.values():
+        for name, (state, rows) in one.items():
+            assert state != "ok" or rows == whole[name][2], (name, plain)
+    return whole
+
+
+def demand_parked(outcome: Outcome, table: str, *words: str) -> None:
+    state, reason, _ = outcome.get(table, ("in no list", "", None))
+    assert state == "parked", outcome
+    assert reason.startswith("needs rebuild: ")
+    for word in words:
+        assert word in reason
+
+
+FILLED = (create("orders"), put("orders", 1), put("orders", 2))
+SWAP = "RENAME TABLE shop.orders TO shop.{old}, shop.{new} TO shop.orders"
+GHOST = SWAP.format(old="_orders_del", new="_orders_gho")
+
+
+def swap(old: str, new: str, columns: str = W) -> list[Said]:
+    return [said(SWAP.format(old=old, new=new), "orders", columns)]
+
+
+def halves(old: str, new: str, columns: str = W) -> list[Said]:
+    """Return a RENAME as Debezium writes it, and as some do it: one statement for each pair."""
+    return [
+        said(f"RENAME TABLE shop.orders TO shop.{old}", old, T),
+        said(f"RENAME TABLE shop.{new} TO shop.orders", "orders", columns),
+    ]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("way", [swap, halves])
+def test_a_helper_that_the_log_never_showed(format: str, way: Any, log: Log, lake: Path) -> None:
+    outcome = run(format, [*FILLED, *way("_orders_del", "_orders_gho"), put("orders", 3, W, w=5)], log, lake)
+    demand_parked(outcome, "orders", "the helper table of gh-ost is not captured: capture `_orders_gho`, then rebuild")
+    state, _, rows = outcome["_orders_del"]
+    assert (state, rows) == ("ok", Counter([(1, "x"), (2, "x")]))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_only_the_second_half_of_a_rename_arrives(format: str, log: Log, lake: Path) -> None:
+    half = halves("_orders_del", "_orders_gho")[1]
+    outcome = run(format, [*FILLED, half, put("orders", 3, W, w=5)], log, lake)
+    assert outcome["orders"][0] in ("parked", "waiting")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("way", [swap, halves])
+@pytest.mark.parametrize(
+    ("old", "new", "tool"),
+    [
+        ("_orders_del", "_orders_gho", "gh-ost"),
+        ("_orders_old", "_orders_new", "pt-online-schema-change"),
+        ("orders_2024", "orders_copy", "capture `orders_copy`"),
+    ],
+)
+def test_a_helper_whose_statements_alone_are_in_the_log(
+    format: str, way: Any, old: str, new: str, tool: str, log: Log, lake: Path
+) -> None:
+    """Debezium writes the statements of all tables of a database, and rows of those that it captures."""
+    made = said(f"CREATE TABLE shop.{new} LIKE shop.orders", new, T), said(f"ALTER TABLE shop.{new} ADD w INT", new, W)
+    outcome = run(format, [*FILLED, *made, *way(old, new), put("orders", 3, W, w=5)], log, lake)
+    demand_parked(outcome, "orders", tool)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("way", [swap, halves])
+def test_a_helper_that_is_captured(format: str, way: Any, log: Log, lake: Path) -> None:
+    gho = "_orders_gho"
+    made = said(f"CREATE TABLE shop.{gho} LIKE shop.orders", gho, T), said(f"ALTER TABLE shop.{gho} ADD w INT", gho, W)
+    copied = put(gho, 1, W, w=None), put(gho, 2, W, w=None)
+    story = [*FILLED, *made, *copied, *way("_orders_del", gho), put("orders", 3, W, w=5)]
+    outcome = run(format, story, log, lake)
+    state, _, rows = outcome["orders"]
+    assert (state, rows) == ("ok", Counter([(1, "x", None), (2, "x", None), (3, "x", 5)])), outcome
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("way", [swap, halves])
+def test_a_log_is_rotated(format: str, way: Any, log: Log, lake: Path) -> None:
+    made = said("CREATE TABLE shop.orders_new LIKE shop.orders", "orders_new", T)
+    story = [*FILLED, made, *way("orders_old", "orders_new", T), put("orders", 3)]
+    outcome = run(format, story, log, lake)
+    assert [outcome[name][0] for name in ("orders", "orders_old")] == ["ok", "ok"], outcome
+    assert outcome["orders"][2] == Counter([(3, "x")])
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(
+    "freed", [said("DROP TABLE shop.orders", "orders"), said("RENAME TABLE shop.orders TO shop.o2", "o2", T)]
+)
+def test_rows_of_a_freed_name_go_on(format: str, freed: Said, log: Log, lake: Path) -> None:
+    outcome = run(format, [*FILLED, freed, put("orders", 3), put("orders", 4)], log, lake)
+    assert outcome["orders"][0] in ("parked", "waiting"), outcome
+    assert "CREATE TABLE" in outcome["orders"][1]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(
+    "back",
+    [
+        "RECOVER TABLE shop.orders",
+        "RECOVER TABLE BY JOB 53",
+        "FLASHBACK TABLE shop.orders",
+        "FLASHBACK DATABASE shop",
+        "FLASHBACK TABLE shop.orders TO BEFORE DROP",
+        "CREATE TABLE shop.orders FROBNICATE (id INT)",
+    ],
+)
+def test_a_dropped_table_that_is_brought_back(format: str, back: str, log: Log, lake: Path) -> None:
+    drop = "DROP DATABASE shop" if "DATABASE" in back else "DROP TABLE shop.orders"
+    story = [*FILLED, said(drop, "orders"), said(back, "orders", T), put("orders", 3)]
+    demand_parked(run(format, story, log, lake), "orders")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("back", ["FLASHBACK TABLE shop.orders TO o2", "FLASHBACK TABLE shop.orders TO o2;"])
+def test_a_truncated_table_that_comes_back_beside_itself(format: str, back: str, log: Log, lake: Path) -> None:
+    story = [*FILLED, said("TRUNCATE TABLE shop.orders", "orders", T), said(back, "o2", T), put("o2", 2)]
+    outcome = run(format, story, log, lake)
+    assert outcome["orders"][0] == "ok", outcome
+    assert not outcome["orders"][2]
+    demand_parked(outcome, "o2", "FLASHBACK TABLE brings rows back without row events")
