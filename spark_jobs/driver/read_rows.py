@@ -14,7 +14,7 @@ from spark_jobs.lake.manifest import RowGroup
 
 
 class ReadRows:
-    """Tells which rows all batches so far have read, as far as tables that took names depend on it.
+    """State which rows all batches so far have read, as far as tables that took names depend on it.
 
     :param was: the tables as they were known before the batch.
     :param now: the same with the batch's schema changes.

@@ -173,7 +173,7 @@ def test_a_dropped_table_that_is_brought_back(format: str, back: str, log: Log, 
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("back", ["FLASHBACK TABLE shop.orders TO o2", "FLASHBACK TABLE shop.orders TO o2;"])
-def test_a_truncated_table_that_comes_back_beside_itself(format: str, back: str, log: Log, lake: Path) -> None:
+def test_a_truncated_table_that_comes_back_next_to_itself(format: str, back: str, log: Log, lake: Path) -> None:
     story = [*FILLED, said("TRUNCATE TABLE shop.orders", "orders", T), said(back, "o2", T), put("o2", 2)]
     outcome = run(format, story, log, lake)
     assert outcome["orders"][0] == "ok", outcome

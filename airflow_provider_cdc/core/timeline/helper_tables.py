@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recognise the tables that tools for schema changes fill beside a table, and that take its name at the end."""
+"""Recognise the tables that tools for schema changes fill next to a table, and that take its name at the end."""
 
 from __future__ import annotations
 
