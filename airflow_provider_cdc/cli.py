@@ -201,6 +201,10 @@ _APPROVE = (
             "help": "carry out the oldest schema change that this table waits for; default: show what waits",
         },
     ),
+    Argument(
+        ("--change",),
+        {"metavar": "ID", "help": "the change of the table, also one that was denied; default: the oldest that waits"},
+    ),
     Argument(("--deny",), {"action": "store_true", "help": "leave the change of the table out"}),
     Argument(("--by",), {"metavar": "NAME", "help": "who decides; default: user and host"}),
     _NEW_GENERATION,

@@ -64,13 +64,14 @@ def _demand_one_purpose(args: Namespace) -> None:
     """
     if args.table is not None and args.new_generation is not None:
         raise ConfigurationError(["approve: name either a table or --new-generation"])
-    if args.table is None and (args.deny or args.by):
-        raise ConfigurationError(["approve: --deny and --by need the table, as database.table"])
+    if args.table is None and (args.deny or args.by or args.change):
+        raise ConfigurationError(["approve: --change, --deny and --by need the table, as database.table"])
 
 
 def _decide(args: Namespace, pipeline: CdcPipeline) -> int:
     """Approve or deny what a table waits for, and print the batch that carries it out."""
-    return run_batch_and_print(args, partial(decide, pipeline, args.table, deny=args.deny, by=args.by or ""))
+    named = {"change": args.change or "", "by": args.by or ""}
+    return run_batch_and_print(args, partial(decide, pipeline, args.table, deny=args.deny, **named))
 
 
 def _approved_with(ledger: Ledger, name: str) -> dict[str, int]:
@@ -103,7 +104,7 @@ def _show(
     """
     record, records = question
     if args.json:
-        changes = [item.document() for item in waiting]
+        changes = [{"id": item.id, **item.document()} for item in waiting]
         print_json(
             {"pipeline": name, "new_generation": record or None, "first_records": records, "asked_changes": changes}
         )
@@ -111,15 +112,15 @@ def _show(
     if not records and not waiting:
         print(f"{name}: nothing waits for an approval")
     if waiting:
-        lines = [(str(item.name), item.position, item.policy, item.statement) for item in waiting]
-        print_table(("table", "position", "policy", "statement"), lines)
+        lines = [(str(item.name), item.id, item.position, item.policy, item.statement) for item in waiting]
+        print_table(("table", "change", "position", "policy", "statement"), lines)
         print()
         oldest: dict[str, AskedChange] = {}
         for item in waiting:
             oldest.setdefault(str(item.name), item)
         for table, item in oldest.items():
             deny = "    # with --deny it is left out" if item.policy in DENIABLE else ""
-            print(printable(f"airflow-cdc approve {args.pipeline} {table}{deny}"))
+            print(printable(f"airflow-cdc approve {args.pipeline} {table} --change {item.id}{deny}"))
     if records:
         print(f"{name}: the source's log began again\n")
         heads = ("topic", "partition", "offset", "source time", "position", "seen before", "GTID")

@@ -76,7 +76,7 @@ def approval_required(timeline: TableTimeline, asked: AskedChanges) -> DataError
     item = next(
         one for one in asked.every() if one.position == position and one.name in names and one.answer == Answer.OPEN
     )
-    command = f"airflow-cdc approve PIPELINE.yaml {item.name}"
+    command = f"airflow-cdc approve PIPELINE.yaml {item.name} --change {item.id}"
     deny = ", with --deny it is left out" if item.policy in DENIABLE else ""
     if item.policy == ON_MISSING_CREATE:
         deny = " as its rows describe it; or state tables.<database.table>.create"

@@ -70,10 +70,12 @@ def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(
     assert (waiting.code, [item["table"] for item in waiting.json["asked_changes"]]) == (0, ["t", "u", "v", "x"])
     people = site.run("approve")
     lines = people.out.splitlines()
-    assert f"airflow-cdc approve {site.file()} shop.t    # with --deny it is left out" in lines
-    assert f"airflow-cdc approve {site.file()} shop.x" in lines
+    named = {item["table"]: item["id"] for item in waiting.json["asked_changes"]}
+    assert f"airflow-cdc approve {site.file()} shop.t --change {named['t']}    # with --deny it is left out" in lines
+    assert f"airflow-cdc approve {site.file()} shop.x --change {named['x']}" in lines
     for table in parked.json["parked"]:
-        assert f"`airflow-cdc approve PIPELINE.yaml shop.{table['table']}`" in table["reason"]
+        name = table["table"]
+        assert f"`airflow-cdc approve PIPELINE.yaml shop.{name} --change {named[name]}`" in table["reason"]
 
     approved = site.launch("approve", "shop.t", "--by", "ann").answer()
     assert (approved.code, approved.json["asked_changes"][0]["by"]) == (3, "ann"), approved.err  # others still wait
@@ -93,8 +95,12 @@ def test_a_change_waits_is_decided_and_stays_decided_without_the_ledger(
     assert ids(site, "x") == [1, 2]
     task = CdcApproveOperator(task_id="approve", pipeline=str(site.file()), table="shop.v", by="a DAG")
     assert task.execute({})["status"] == "done"
-    with pytest.raises(AirflowFailException, match=r"approve\.nothing_waits"):
-        task.execute({})
+    repeated = task.execute({})
+    assert (repeated["status"], repeated["repeated"]) == ("done", True)
+    for again in ("shop.u",), ("shop.v", "--deny"):  # nothing waits, and the newest decision is another one
+        answer = site.launch("approve", *again).answer()
+        assert (answer.code, answer.json["error"]["code"]) == (3, "approve.nothing_waits"), again
+    assert ids(site, "u") == [1, 2]
     assert ids(site, "v") == []
     assert site.launch("approve", "--deny").answer().code == 2
 

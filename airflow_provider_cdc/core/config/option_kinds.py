@@ -98,6 +98,7 @@ FORMAT_OPTIONS: Mapping[str, OptionKind] = {
     **dict.fromkeys(
         (
             "absent_symbols",
+            "connectors",
             "dbType",
             "dialect",
             "field.*",

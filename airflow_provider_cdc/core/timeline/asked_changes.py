@@ -7,6 +7,7 @@ whatever the policy is later.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
@@ -52,6 +53,7 @@ class AskedChange:
     :param statement: its text, or the kind of the change where rows show it.
     :param by: who decided; empty while the change waits.
     :param at: when, ISO time.
+    :param order: identifies what asked for the decision, where that may be repeated, as by a retry of a task.
     """
 
     position: str
@@ -62,6 +64,12 @@ class AskedChange:
     answer: Answer = Answer.OPEN
     by: str = ""
     at: str = ""
+    order: str = ""
+
+    @property
+    def id(self) -> str:
+        """Name the change in commands: a digest of :attr:`key`."""
+        return hashlib.blake2b(repr(self.key).encode(), digest_size=4).hexdigest()
 
     @property
     def name(self) -> TableName:
@@ -142,7 +150,8 @@ class AskedChanges:
         """Take a decision about a known change: about one that waits, or the approval of one that was denied."""
         item = self._items.get(decision.key)
         if item is not None and item.answer != Answer.APPLY:
-            self._items[item.key] = replace(item, answer=decision.answer, by=decision.by, at=decision.at)
+            decided = {name: getattr(decision, name) for name in ("answer", "by", "at", "order")}
+            self._items[item.key] = replace(item, **decided)
 
     def settle(self) -> None:
         """Let changes that wait be decided by policies that do not ask about them any more, except ``fail``."""
