@@ -170,6 +170,21 @@ def test_every_type_comes_back_as_it_was(do: Do, tmp_path: Path) -> None:
     assert DeltaLocation(location, {}).rows().sort_by("id").equals(first)
 
 
+def test_both_zeros_are_one_key(do: Do, tmp_path: Path) -> None:
+    """Change the zero's sign in a key, remove by the other one: MySQL takes them for one value."""
+
+    def keyed(*pairs: tuple[float, str]) -> pa.Table:
+        return pa.table(
+            {"k": pa.array([key for key, _ in pairs], pa.float64()), "v": pa.array([v for _, v in pairs], pa.string())}
+        )
+
+    location = created(do, tmp_path, keyed((-0.0, "a"), (1.5, "b")))
+    do(location, Action("merge", commit(2), keyed((0.0, "c")), keyed((-0.0, "")).select(["k"]), ["k"]))
+    assert sorted(row["v"] for row in DeltaLocation(location, {}).rows().to_pylist()) == ["b", "c"]
+    do(location, Action("merge", commit(3), keyed(), keyed((-0.0, ""), (0.0, "")).select(["k"]), ["k"]))
+    assert [row["v"] for row in DeltaLocation(location, {}).rows().to_pylist()] == ["b"]
+
+
 def test_names_from_outside_are_quoted(do: Do, tmp_path: Path) -> None:
     names = ["id", "select", "back`tick", 'quo"te', "it's", "Ünï", "a.b", "semi-colon"]
     first = pa.table({name: pa.array([1, 2], pa.int64()) for name in names})

@@ -99,6 +99,7 @@ class DataFiles:
                 compression="snappy",
                 use_dictionary=not last or rows.num_rows >= _DICTIONARY_ROWS,
                 store_schema=False,
+                write_page_checksum=True,
             )
         self._file.write_table(rows, row_group_size=rows.num_rows)
         self._size += size

@@ -15,10 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from airflow_provider_cdc.core.errors import CdcError, UnavailableError
+from airflow_provider_cdc.core.errors import CdcError
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.contract import Action, WrittenRows
 from spark_jobs.sinks.delta.ownership import Owner
+from spark_jobs.sinks.delta.sink_errors import spark_error
 from spark_jobs.sinks.delta.table import Commit
 
 if TYPE_CHECKING:
@@ -76,6 +77,13 @@ class KeyRanges:
             for name, bounds in self._bounds.items()
             if bounds
         }
+
+
+def _distinct(deletes: DataFrame, rows: DataFrame) -> DataFrame:
+    """Return keys to remove that differ from each other and from those of rows as MERGE compares: -0.0 equals 0.0."""
+    if not any(kind in ("float", "double") for _, kind in deletes.dtypes):
+        return deletes
+    return deletes.dropDuplicates().join(rows.select(*map(quoted, deletes.columns)), deletes.columns, "left_anti")
 
 
 def _has_range(kind: pa.DataType) -> bool:
@@ -186,6 +194,7 @@ class SparkWriter:
         Files with rows at the table's location are removed then: Spark has written the rows into others.
 
         :raises UnavailableError: Spark or the store failed; nothing of it is visible.
+        :raises SinkError: the table or the rows forbid the commit.
         """
         document = self._storage.read_json(f"{folder}/{ACTION}")
         if document is None:
@@ -208,13 +217,8 @@ class SparkWriter:
             session.conf.set(name, value)
         try:
             self._commit(session, document)
-        except Exception as error:  # Delta's errors reach Python as bare Py4J errors
-            raise UnavailableError(
-                "sink.write_failed",
-                f"Spark's commit did not go through: {type(error).__name__}: {str(error)[:300]}",
-                where={"location": document["location"]},
-                hint="nothing of it is visible; run again",
-            ) from None
+        except Exception as error:
+            raise spark_error(error, document["location"]) from None
         finally:
             self._discard(document)
 
@@ -260,7 +264,7 @@ class SparkWriter:
             deletes = session.read.parquet(*map(self._url, document["deletes"])).select(
                 *(quoted(name) for name in document["key"])
             )
-            self._merge(session, rows, deletes, location, document)
+            self._merge(session, rows, _distinct(deletes, rows), location, document)
             return
         writer = rows.write.format("delta")
         if document["verb"] == "overwrite":

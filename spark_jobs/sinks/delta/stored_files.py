@@ -15,12 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.transaction import AddAction, RemoveAction
+from pyarrow import fs
 
 from airflow_provider_cdc.core.apply.row_sets import having_keys
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.data_files import PIECE_BYTES
 from spark_jobs.sinks.delta.key_bounds import KeyBounds, bounds_of
+from spark_jobs.sinks.delta.sink_errors import DamagedFileError
 
 Guard = Callable[[], AbstractContextManager[None]]
 
@@ -90,12 +92,52 @@ def _in_order(files: list[tuple[StoredFile, dict[str, tuple[Any, Any]]]], first:
 
 @contextmanager
 def opened(storage: Storage, file: StoredFile) -> Iterator[pq.ParquetFile]:
-    """Open a data file."""
-    with storage.filesystem.open_input_file(storage.path(unquote(file.path))) as stream:
-        if not stream.size():  # no data file is empty: pyarrow takes a cut answer of S3 for one
-            raise OSError("an answer was cut off")
-        # Spark writes times as INT96, which would be nanoseconds: too few years
-        yield pq.ParquetFile(stream, buffer_size=1 << 20, coerce_int96_timestamp_unit="us")
+    """Open a data file.
+
+    :raises DamagedFileError: what lies there is not what was written.
+    """
+    path = storage.path(unquote(file.path))
+    try:
+        with storage.filesystem.open_input_file(path) as stream:
+            if stream.size() < file.size:  # pyarrow takes a cut answer of S3 for the end of the file
+                raise OSError("an answer was cut off")
+            # Spark writes times as INT96, which would be nanoseconds: too few years
+            yield pq.ParquetFile(
+                stream, buffer_size=1 << 20, coerce_int96_timestamp_unit="us", page_checksum_verification=True
+            )
+    except FileNotFoundError:
+        raise
+    except OSError as error:  # pyarrow's for a store that fails, and for bytes that it cannot read
+        problem = _damage(storage.filesystem, path, file.size)
+        if problem is None:
+            raise
+        raise DamagedFileError(f"{file.path} {problem}") from error
+
+
+def _damage(store: fs.FileSystem, path: str, size: int) -> str | None:
+    """Return what is wrong with a file, None where the store holds it as it was written, or does not say.
+
+    :param size: bytes, as the table's log states it.
+    """
+    try:
+        info = store.get_file_info(path)
+        if info.type == fs.FileType.Directory:
+            return "is a folder"
+        if info.size != size:
+            return f"has {info.size} bytes, and was written with {size}"
+        with store.open_input_file(path) as stream:
+            content = stream.read_buffer()
+    except OSError:
+        return None
+    if len(content) != size:
+        return None
+    try:
+        whole = pq.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+        for number in range(whole.metadata.num_row_groups):
+            whole.read_row_group(number, use_threads=False)
+    except (OSError, pa.ArrowException) as error:
+        return f"holds other bytes than were written: {(str(error).splitlines() or [''])[0][:200]}"
+    return None
 
 
 def holding(file: pq.ParquetFile, keys: pa.Table) -> BoolArray:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from deltalake import (
     WriterProperties,
     write_deltalake,
 )
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError
@@ -38,6 +37,7 @@ from spark_jobs.sinks.delta.key_merge import KeyMerge
 from spark_jobs.sinks.delta.own_commits import first_commit, has_local_times, later_commit
 from spark_jobs.sinks.delta.ownership import Owner, demand_ours
 from spark_jobs.sinks.delta.row_removal import RowRemoval
+from spark_jobs.sinks.delta.sink_errors import Cause, cause_of, conflict, reading_error, refused, writing_error
 from spark_jobs.sinks.delta.stored_files import (
     StoredFile,
     added_file,
@@ -109,7 +109,7 @@ class DeltaLocation:
         except TableNotFoundError:
             self._table = None
         except (DeltaError, OSError) as error:
-            if _is_passing(error):
+            if cause_of(error) in (Cause.PASSING, Cause.MISSING):
                 raise self._unavailable(error) from error
             raise SinkError(
                 "sink.unreadable",
@@ -383,8 +383,7 @@ class DeltaLocation:
         :param file_bytes: size that ends a file, None for the usual one.
         """
         demand_names(schema.names, self.location)
-        stated = {} if self._table is None else self._table.metadata().configuration
-        return DataFiles(self._storage, schema, bounded_columns(schema.names, stated), file_bytes)
+        return DataFiles(self._storage, schema, bounded_columns(schema.names, self._properties), file_bytes)
 
     def columns_of(self, file: AddAction, schema: pa.Schema) -> pa.Table:
         """Return some columns of a file that no commit names yet."""
@@ -408,10 +407,12 @@ class DeltaLocation:
             self._guarded(lambda: self._create(schema, added, commit))
             return
         if mode == "error":
-            raise self._conflict()
+            raise conflict(self.location)
         self._demand_ours(commit)
         if mode != "overwrite":
             self.demand_types(schema)
+        if (self._properties.get("delta.appendOnly") or "").lower() == "true" and (removed or mode == "overwrite"):
+            raise refused("it may only be appended to", self.location, self._properties)
         if (mode == "append" and self.lacks_columns(schema)) or (has_local_times(schema) and not self._has_local_times):
             self._guarded(lambda: self._change(schema, added, removed, mode, commit))
             return
@@ -466,7 +467,7 @@ class DeltaLocation:
 
     def _create_commit(self, name: str, content: bytes) -> None:
         if not self._storage.create(name, content, durable=False):  # as delta-rs; the rows' files do not wait either
-            raise self._conflict()
+            raise conflict(self.location)
 
     def files(self, first: str | None) -> list[StoredFile]:
         """Return the table's files, in the order of a column where its bounds are stated."""
@@ -536,16 +537,7 @@ class DeltaLocation:
         except BaseException as error:
             if not may_be_caught(error) or isinstance(error, (CdcError, MemoryError)):
                 raise
-            if _is_missing(error):
-                raise self._missing(error) from error
-            if _is_passing(error):
-                raise self._failed("sink.unavailable", "the table could not be read", error) from error
-            raise SinkError(
-                "sink.unreadable",
-                f"the table's rows cannot be read: {_first_line(error)}",
-                where={"location": self.location, "version": self.version},
-                hint=f"restore the damaged file, or {REBUILD}",
-            ) from error
+            raise reading_error(error, self.location, self.version) from error
 
     def _demand_ours(self, commit: Commit) -> None:
         """Refuse to commit for a pipeline to a table of somebody else."""
@@ -569,66 +561,12 @@ class DeltaLocation:
         except BaseException as error:
             if not may_be_caught(error) or isinstance(error, (CdcError, MemoryError)):
                 raise
-            if isinstance(error, CommitFailedError) or _MADE_MEANWHILE.search(str(error)):
-                raise self._conflict() from error
-            if _is_missing(error):
-                raise self._missing(error) from error
-            if _is_passing(error):
-                raise self._failed("sink.write_failed", "the commit did not go through", error) from error
-            raise SinkError(
-                "sink.refused",
-                f"Delta refuses the commit: {_first_line(error)}",
-                where={"location": self.location},
-                hint=f"nothing of it is visible; see the table's files and its columns, or {REBUILD}",
-            ) from error
+            raise writing_error(error, self.location, self._properties) from error
 
-    def _conflict(self) -> UnavailableError:
-        return UnavailableError(
-            "sink.commit_conflict",
-            "another writer committed to the table at the same moment",
-            where={"location": self.location},
-            hint="run again; keep other writers away from this table",
-        )
-
-    def _missing(self, error: BaseException) -> SinkError:
-        return SinkError(
-            "sink.file_missing",
-            f"a file of the table is missing: {_first_line(error)}",
-            where={"location": self.location, "version": self.version},
-            hint=f"restore the file and run again, or {REBUILD}",
-        )
-
-    def _failed(self, code: str, text: str, error: BaseException) -> UnavailableError:
-        return UnavailableError(
-            code,
-            f"{text}: {_first_line(error)}",
-            where={"location": self.location},
-            hint="nothing of it is visible; run again when the store answers",
-        )
-
-
-# How delta-rs says in an error's text what it or object_store met: it gives few errors a class of their own.
-_MADE_MEANWHILE = re.compile(r"A (Delta Lake )?table already exists")
-_MISSING = re.compile(r"Object at location .* not found|No such file|NoSuchKey", re.IGNORECASE | re.DOTALL)
-_CUT_OFF = re.compile(r"Requested range was invalid", re.IGNORECASE)
-_STORE = re.compile(r"Object Store error|Generic \w+ error:|HTTP error|error sending request|os error \d+")
-
-
-def _is_missing(error: BaseException) -> bool:
-    """Say whether an error is that a file is not there."""
-    return isinstance(error, FileNotFoundError) or _MISSING.search(str(error)) is not None
-
-
-def _is_passing(error: BaseException) -> bool:
-    """Say whether an error comes from a store that may answer later, not from what lies in it."""
-    text = str(error)
-    if _CUT_OFF.search(text):
-        return False
-    return isinstance(error, OSError) or _STORE.search(text) is not None
-
-
-def _first_line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:300]}"
+    @property
+    def _properties(self) -> dict[str, str | None]:
+        """The table's properties; none for a table that is not there."""
+        return {} if self._table is None else dict(self._table.metadata().configuration)
 
 
 def _states_bounds(kind: pa.DataType) -> bool:

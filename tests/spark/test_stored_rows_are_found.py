@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spark finds each row that the task writer stored; other readers find what Spark wrote, merged and maintained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.contract import Action
+from spark_jobs.sinks.delta.spark_writer import SparkWriter, StageWriter
+from spark_jobs.sinks.delta.table import Commit, DeltaLocation
+from tests.conformance.edge_tables import GROUPS, READERS, WRITERS, edge_rows, not_found
+
+
+def _literal(value: Any, kind: pa.DataType) -> str:
+    types = pa.types
+    if types.is_binary(kind) or types.is_string(kind):
+        content = value.encode() if isinstance(value, str) else value
+        return f"CAST(X'{content.hex()}' AS {'STRING' if types.is_string(kind) else 'BINARY'})"
+    if types.is_boolean(kind):
+        return str(value).lower()
+    if types.is_date32(kind):
+        return f"DATE'{value.isoformat()}'"
+    if types.is_timestamp(kind):
+        name = "TIMESTAMP_NTZ" if kind.tz is None else "TIMESTAMP"
+        return f"CAST('{value.isoformat()}' AS {name})"
+    if types.is_decimal(kind):
+        return f"CAST('{value:f}' AS DECIMAL({kind.precision}, {kind.scale}))"
+    named = {pa.float32(): "FLOAT", pa.float64(): "DOUBLE"}.get(kind, "BIGINT")
+    return f"CAST('{str(value).replace('inf', 'Infinity')}' AS {named})"
+
+
+def _is(name: str, value: Any, kind: pa.DataType) -> str:
+    return f"`{name}` IS NULL" if value is None else f"`{name}` = {_literal(value, kind)}"
+
+
+def rows_not_found(session: Any, location: Path, rows: pa.Table) -> list[int]:
+    """Look for each row by all of its columns at once; return the ids of those that Spark does not find."""
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    fields = [field for field in rows.schema if not pa.types.is_list(field.type)]
+    queries = [
+        f"SELECT {row['id']} AS id, count(*) AS n FROM delta.`{location}` WHERE "
+        + " AND ".join(_is(field.name, row[field.name], field.type) for field in fields)
+        for row in rows.to_pylist()
+    ]
+    answers = session.sql(" UNION ALL ".join(queries)).collect()
+    assert len(answers) == rows.num_rows
+    return sorted(row.id for row in answers if row.n != 1)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("writer", ["appends", "maintained"])
+def test_spark_finds_each_row_that_was_stored(session: Any, writer: str, group: str, tmp_path: Path) -> None:
+    rows = edge_rows(group)
+    WRITERS[writer](str(tmp_path / "t"), rows)
+    assert rows_not_found(session, tmp_path / "t", rows) == []
+
+
+def _by_spark(session: Any, folder: Path, rows: pa.Table) -> None:
+    """Make a table and merge half of its rows into it, both by the Spark writer."""
+    storage, none = Storage(str(folder / "stage")), rows.slice(0, 0).select(["id"])
+    for seq, (verb, piece) in enumerate((("create", rows.slice(0, 9)), ("merge", rows.slice(9))), 1):
+        staged, commit = f"_cdc/staged/{seq}", Commit("cdc/p/t/0", seq, {"app": "cdc/p/t/0", "seq": seq})
+        target = DeltaLocation(str(folder / "t"), {})
+        StageWriter(storage, staged).commit(target, Action(verb, commit, piece, none, ["id"]))  # type: ignore[arg-type]
+        SparkWriter(session, storage).commit_staged(staged)
+
+
+# delta-rs' dataset for pyarrow takes columns of which Spark states no bounds for such that equal nothing
+_WITHOUT_BOUNDS_BY_SPARK = (pa.types.is_boolean,)
+
+
+def _missed(location: Path, rows: pa.Table) -> dict[str, list[str]]:
+    unbounded = [field.name for field in rows.schema if any(known(field.type) for known in _WITHOUT_BOUNDS_BY_SPARK)]
+    missed = {name: not_found(read, location, rows) for name, read in READERS.items()}
+    missed["dataset"] = [text for text in missed["dataset"] if text.split(" = ")[0] not in unbounded]
+    return missed
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_readers_find_each_row_that_spark_wrote(session: Any, group: str, tmp_path: Path) -> None:
+    rows = edge_rows(group)
+    _by_spark(session, tmp_path, rows)
+    assert rows_not_found(session, tmp_path / "t", rows) == []
+    assert _missed(tmp_path / "t", rows) == {name: [] for name in READERS}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_readers_find_each_row_after_spark_maintained_the_table(session: Any, group: str, tmp_path: Path) -> None:
+    rows, location = edge_rows(group), tmp_path / "t"
+    WRITERS["appends"](str(location), rows)
+    session.sql(f"OPTIMIZE delta.`{location}`").collect()
+    session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    session.sql(f"VACUUM delta.`{location}` RETAIN 0 HOURS").collect()
+    assert len(DeltaTable(str(location)).file_uris()) == len(list(location.glob("*.parquet"))) == 1
+    assert rows_not_found(session, location, rows) == []
+    assert _missed(location, rows) == {name: [] for name in READERS}
