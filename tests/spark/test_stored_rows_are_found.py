@@ -41,16 +41,20 @@ def _is(name: str, value: Any, kind: pa.DataType) -> str:
 
 def rows_not_found(session: Any, location: Path, rows: pa.Table) -> list[int]:
     """Look for each row by all of its columns at once; return the ids of those that Spark does not find."""
-    session.conf.set("spark.sql.session.timeZone", "UTC")
     fields = [field for field in rows.schema if not pa.types.is_list(field.type)]
-    queries = [
-        f"SELECT {row['id']} AS id, count(*) AS n FROM delta.`{location}` WHERE "
-        + " AND ".join(_is(field.name, row[field.name], field.type) for field in fields)
+    table = session.read.format("delta").load(str(location))
+    conditions = {
+        row["id"]: " AND ".join(_is(field.name, row[field.name], field.type) for field in fields)
         for row in rows.to_pylist()
-    ]
-    answers = session.sql(" UNION ALL ".join(queries)).collect()
-    assert len(answers) == rows.num_rows
-    return sorted(row.id for row in answers if row.n != 1)
+    }
+    return [number for number, condition in conditions.items() if table.where(condition).count() != 1]
+
+
+@pytest.fixture(autouse=True)
+def settings(session: Any) -> None:
+    """Read times as UTC, and the log of a small table in few tasks."""
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    session.conf.set("spark.databricks.delta.snapshotPartitions", "1")
 
 
 @pytest.mark.parametrize("group", GROUPS)

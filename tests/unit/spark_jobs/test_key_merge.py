@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from deltalake.transaction import AddAction
 
 from airflow_provider_cdc.core.errors import UnavailableError
 from spark_jobs.lake.storage import Storage
@@ -207,10 +208,11 @@ def test_times_that_spark_wrote_are_read_over_all_years(tmp_path: Path) -> None:
     location = str(tmp_path)
     late = datetime(9999, 12, 31, tzinfo=UTC)
     rows = pa.table({"id": pa.array([1, 2], pa.int64()), "at": pa.array([late, late], pa.timestamp("us", "UTC"))})
-    write_deltalake(location, rows)
-    (path,) = DeltaLocation(location, {}).table.file_uris()
-    name = path.removeprefix("file://")
-    pq.write_table(rows, name, use_deprecated_int96_timestamps=True)
+    write_deltalake(location, rows.slice(0, 0))
+    pq.write_table(rows, tmp_path / "theirs.parquet", use_deprecated_int96_timestamps=True)
+    theirs = AddAction("theirs.parquet", (tmp_path / "theirs.parquet").stat().st_size, {}, 1, True, "{}")
+    table = DeltaTable(location)
+    table.create_write_transaction([theirs], "append", table.schema())
     action = Action("merge", commit(1), rows.slice(0, 1), rows.slice(0, 0).select(["id"]), ["id"])
     TaskWriter().commit(DeltaLocation(location, {}), action)
     assert DeltaLocation(location, {}).rows().sort_by("id").equals(rows)
