@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody does to one table, or a disk to one of its files, stops that table alone, with a reason."""
+"""Stop one table alone, with a reason, whatever somebody does to it, or a disk to one of its files."""
 
 from __future__ import annotations
 

@@ -13,6 +13,8 @@ from typing import Any
 
 from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError
 
+_AGAIN = "nothing of it is visible; run again when the store answers"
+
 
 class Cause(Enum):
     """Why a table cannot be read or written."""
@@ -75,7 +77,8 @@ def reading_error(error: BaseException, location: str, version: int | None) -> C
         case Cause.MISSING:
             return _missing(error, where)
         case Cause.PASSING:
-            return _passing("sink.unavailable", "the table could not be read", error, where)
+            text = f"the table could not be read: {first_line(error)}"
+            return UnavailableError("sink.unavailable", text, where=where, hint=_AGAIN)
         case _:
             return SinkError(
                 "sink.unreadable",
@@ -97,7 +100,7 @@ def writing_error(error: BaseException, location: str, properties: Mapping[str, 
         case Cause.MISSING:
             return _missing(error, where)
         case Cause.PASSING:
-            return _passing("sink.write_failed", "the commit did not go through", error, where)
+            return _not_committed("the commit", error, where)
         case Cause.DAMAGED:
             return reading_error(error, location, None)
         case Cause.REFUSED:
@@ -114,7 +117,7 @@ def spark_error(error: BaseException, location: str) -> CdcError:
     """
     if cause_of(error) in (Cause.REFUSED, Cause.UNFIT, Cause.CONFLICT):
         return writing_error(error, location, {})
-    return _passing("sink.write_failed", "Spark's commit did not go through", error, {"location": location})
+    return _not_committed("Spark's commit", error, {"location": location})
 
 
 def refused(reason: str, location: str, properties: Mapping[str, str | None]) -> SinkError:
@@ -161,6 +164,6 @@ def _missing(error: BaseException, where: dict[str, Any]) -> SinkError:
     )
 
 
-def _passing(code: str, text: str, error: BaseException, where: dict[str, Any]) -> UnavailableError:
-    hint = "nothing of it is visible; run again when the store answers"
-    return UnavailableError(code, f"{text}: {first_line(error)}", where=where, hint=hint)
+def _not_committed(what: str, error: BaseException, where: dict[str, Any]) -> UnavailableError:
+    text = f"{what} did not go through: {first_line(error)}"
+    return UnavailableError("sink.write_failed", text, where=where, hint=_AGAIN)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from airflow_provider_cdc.core.errors import CdcError
+from airflow_provider_cdc.core.errors import CdcError, UnavailableError
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.contract import Action, WrittenRows
 from spark_jobs.sinks.delta.ownership import Owner
