@@ -68,19 +68,33 @@ def open_records(pipeline: CdcPipeline, ledger: Ledger) -> int:
 def _was_used(pipeline: CdcPipeline, ledger: Ledger) -> bool:
     """Return whether a batch put anything into the quarantine, or a table had too much of it."""
     results = map(stored_result, ledger.batches(pipeline.name))
-    parked = any(state.code == "apply.quarantine_exceeded" for state in table_states(ledger, pipeline.name).values())
+    parked = any(state.code.endswith(".quarantine_exceeded") for state in table_states(ledger, pipeline.name).values())
     return parked or any(result is not None and result.quarantined for result in results)
 
 
 def stale_rows(pipeline: CdcPipeline, ledger: Ledger) -> dict[str, int]:
-    """Return how many rows of each table, by ``database.table``, may be stale: records of it are in the quarantine.
+    """Return how many rows of each table, by ``database.table``, may be stale: the table lacks what records of it say.
 
+    They are in the quarantine, or discarded, and the table was not rebuilt from a snapshot or files since.
     Reads the lake only if a batch reported such records.
     """
     if not _was_used(pipeline, ledger):
         return {}
-    waiting = {(entry.record, entry.database, entry.table) for entry in open_entries(pipeline)}
-    return dict(Counter(f"{database}.{table}" for _, database, table in waiting if table))
+    begun = {
+        (state.database, state.table): state.rebuilt_seq
+        for state in table_states(ledger, pipeline.name).values()
+        if state.snapshot_position or state.provided is not None
+    }
+    stale = {
+        (entry.record, entry.database, entry.table)
+        for entry in entries(pipeline)
+        if entry.decision is None
+        or (
+            entry.decision["action"] == DecisionAction.DISCARD
+            and entry.decision["seq"] > begun.get((entry.database, entry.table), 0)
+        )
+    }
+    return dict(Counter(f"{database}.{table}" for _, database, table in stale if table))
 
 
 def record_lines(pipeline: CdcPipeline, selected: Sequence[QuarantineEntry]) -> list[dict[str, Any]]:

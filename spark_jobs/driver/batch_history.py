@@ -68,6 +68,10 @@ class History:
         # an earlier release let go on what names no table
         return [item for seq in self.earlier for item in self._unreadable_of(seq) if item.table]
 
+    def topics(self) -> dict[str, list[list[str]]] | None:
+        """Return the tables whose rows each partition had (``StoredResult.topics``)."""
+        return self.result(self.earlier[-1]).topics if self.earlier else {}
+
     def left_out(self) -> list[tuple[int, UnfitRow]]:
         """Return batch and row of the rows that tables lack because they do not fit."""
         return self.result(self.earlier[-1]).left_out if self.earlier else []

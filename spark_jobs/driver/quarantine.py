@@ -11,11 +11,13 @@ from typing import Any
 from airflow_provider_cdc.core.config import TableRules
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline, Timeline
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.left_out_rows import unsettled
 from spark_jobs.driver.record_owners import RecordOwners
+from spark_jobs.driver.topic_tables import TopicTables
 from spark_jobs.lake.manifest import Manifest, Settled, Unreadable
 
 EXCEEDED = "land.quarantine_exceeded"
@@ -49,25 +51,28 @@ class Quarantine:
         """
         self._job, self._rules, self._manifest = job, rules, manifest
         self.settled = [*(Settled(**one) for one in history.settled()), *manifest.settled]
-        self.waiting = without_settled([*history.unreadable(), *read_now(manifest)], self.settled)
+        self.topics = TopicTables(history.topics(), open_format(job.format, job.format_options), job.schema_topic)
+        self.waiting = without_settled([*history.unreadable(), *read_now(manifest, self.topics)], self.settled)
+        self.topics.add(manifest)
         self._left_out = unsettled(history.left_out(), self.settled)
         self._owners = RecordOwners(now, changes)
         self._of_table: dict[str, list[Unreadable]] = {}
         self._of_name: dict[TableName, list[Unreadable]] = {}
+        self._unknown: list[Unreadable] = []
         for item in self.waiting:
-            if not item.table:
-                continue
-            name = TableName(item.database, item.table)
-            owners = self._owners.of(name, item)
+            names = [TableName(item.database, item.table)] if item.table else self.topics.names_of(item)
+            owners = self._owners.of(names[0], item) if len(names) == 1 else self._owners.single(names)
             for table_id in owners:
                 self._of_table.setdefault(table_id, []).append(item)
-            if not owners:
-                self._of_name.setdefault(name, []).append(item)
+            if not owners and len(names) == 1:
+                self._of_name.setdefault(names[0], []).append(item)
+            elif not owners:
+                self._unknown.append(item)
 
     def unknown(self) -> DataError | None:
         """Return why no table can go on: more records wait of which each may be of any table; None where they can."""
-        items = [item for item in self.waiting if not item.table]
-        count, limit = sum(item.count for item in items), self._job.policy.quarantine_limit
+        items, limit = self._unknown, self._job.policy.quarantine_limit
+        count = sum(item.count for item in items)
         if count <= limit:
             return None
         return DataError(
@@ -115,12 +120,23 @@ class Quarantine:
         )
 
 
-def read_now(manifest: Manifest) -> list[Unreadable]:
-    """Return the undecodable records of a batch, each with what the batch's statements show of its place."""
+def read_now(manifest: Manifest, topics: TopicTables) -> list[Unreadable]:
+    """Return the undecodable records of a batch, with what it shows of the position and the partition of each.
+
+    :param topics: of the batches before.
+    """
     # in formats without positions the statements themselves have Kafka's time
     timed = [one for one in (*manifest.statements, *manifest.schema_changes) if one.get("sent") is not None]
     sent = [(one["sent"], one["position"]) for one in timed if one["position"] is not None]
-    return [replace(item, seq=manifest.seq, between=_between(item, sent)) for item in manifest.unreadable]
+    return [
+        replace(
+            item,
+            seq=manifest.seq,
+            between=_between(item, sent),
+            behind_rows=topics.stands_behind_rows(item, manifest),
+        )
+        for item in manifest.unreadable
+    ]
 
 
 def _between(item: Unreadable, statements: Sequence[tuple[int, str]]) -> list[str]:

@@ -20,9 +20,10 @@ from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.generations import Generations
 from spark_jobs.driver.left_out_rows import still_left_out
 from spark_jobs.driver.repaired_generations import RepairedBegins, demand_one_log
+from spark_jobs.driver.topic_tables import TopicTables
 from spark_jobs.lake.folded_batches import folded_through
 from spark_jobs.lake.layout import batch_document, batch_of, expired_file
-from spark_jobs.lake.manifest import LandReport, Manifest, RowGroup, Settled
+from spark_jobs.lake.manifest import LandReport, Manifest, RowGroup, Settled, Unreadable
 from spark_jobs.lake.row_groups import read_groups
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.storage import Storage
@@ -38,23 +39,28 @@ _ROW_COLUMNS = ["topic", "partition", "offset", "position", "op", "before", "aft
 def look(job: JobDocument, secrets: Secrets) -> Result:
     """Return the quarantine of the job's batches, with the records that operators decided about."""
     storage = lake_of(job, secrets)
-    entries = read_entries(job, storage, contents=job.look is not None and job.look.contents)
+    entries = read_entries(job, storage, contents=job.look is not None and job.look.contents, named=True)
     return Result(job.pipeline, job.seq, ResultStatus.DONE, entries=entries)
 
 
-def read_entries(job: JobDocument, storage: Storage, *, contents: bool = False) -> list[QuarantineEntry]:
+def read_entries(
+    job: JobDocument, storage: Storage, *, contents: bool = False, named: bool = False
+) -> list[QuarantineEntry]:
     """Return all that is or was in the quarantine, in the order of the batches ``job.earlier``.
 
     Of a table that is parked for its rows only those of the last attempt count: the next one sees all of them again.
     Rows that a table took in when it went back are there no more.
 
     :param contents: whether bytes and row images are read, too.
+    :param named: whether records without a name get that of the one table whose topic they are in.
     """
     entries: list[QuarantineEntry] = []
     past: list[QuarantineEntry] = []
     left_out: list[tuple[int, UnfitRow]] = []
     refused: dict[str, list[QuarantineEntry]] = {}  # by table
     settled: list[Settled] = []
+    topics = TopicTables({}, open_format(job.format, job.format_options), job.schema_topic)
+    unnamed: dict[tuple[int, str, int], Unreadable] = {}  # by batch and partition
     groups: dict[int, list[RowGroup]] = {}
     through = folded_through(storage, job.pipeline)  # of folded batches nothing waits, and no bytes are left
     for seq in (seq for seq in job.earlier if seq > through):
@@ -67,10 +73,16 @@ def read_entries(job: JobDocument, storage: Storage, *, contents: bool = False) 
         if storage.read_unfinished(expired_file(job.pipeline, seq)) is not None:
             groups[seq] = []  # nothing of it waits for a decision
         entries += _unreadable(storage, seq, groups[seq], contents)
+        for item in manifest.unreadable:
+            if not item.table:
+                behind_rows = topics.stands_behind_rows(item, manifest)
+                unnamed[seq, item.topic, item.partition] = replace(item, behind_rows=behind_rows)
         ended = storage.read_unfinished(batch_document(job.pipeline, seq, "result"))
         if ended is None:
+            topics.add(manifest)
             continue
         stored = StoredResult.from_document(ended)
+        topics = TopicTables(stored.topics, open_format(job.format, job.format_options), job.schema_topic)
         for state in stored.result.states:
             past += refused.pop(state.table_id, [])
         before, left_out = left_out, still_left_out(left_out, stored.result, stored.unfit)
@@ -85,6 +97,8 @@ def read_entries(job: JobDocument, storage: Storage, *, contents: bool = False) 
     for entry in (*entries, *past):
         entry.decision = _decision(entry, settled)
     entries = _each_once([*entries, *(entry for entry in past if entry.decision is not None)])
+    if named:
+        _name(entries, unnamed, topics)
     if contents:
         _fill_images(storage, open_format(job.format, job.format_options), groups, entries)
     return entries
@@ -100,6 +114,21 @@ def _each_once(entries: Sequence[QuarantineEntry]) -> list[QuarantineEntry]:
         decided = 0 if entry.decision is None else entry.decision["seq"]
         first.setdefault((entry.kind, entry.record, entry.seq if entry.kind == "record" else decided), entry)
     return list(first.values())
+
+
+def _name(
+    entries: Sequence[QuarantineEntry], unnamed: Mapping[tuple[int, str, int], Unreadable], topics: TopicTables
+) -> None:
+    """Name the tables of records whose topic shows them.
+
+    :param unnamed: records without a name, by batch and partition.
+    """
+    for entry in entries:
+        item = unnamed.get((entry.seq, entry.topic, entry.partition))
+        if entry.kind == "record" and not entry.table and item is not None:
+            names = topics.names_of(item)
+            if len(names) == 1:
+                entry.database, entry.table = names[0]
 
 
 def _unreadable(storage: Storage, seq: int, groups: Sequence[RowGroup], contents: bool) -> Iterable[QuarantineEntry]:

@@ -48,6 +48,11 @@ class RecordOwners:
             then = {next(later, None)} - {None}
         return {table_id for table_id in then if table_id is not None}
 
+    def single(self, names: Iterable[TableName]) -> set[str]:
+        """Return the id of the one table that had all of some names; empty where several tables had them."""
+        owners = {table_id for name in names for _, table_id in self._now.spans(name) if table_id is not None}
+        return owners if len(owners) == 1 else set()
+
     def _holdings(self, name: TableName) -> Iterator[_Holding]:
         spans = self._now.spans(name)
         known = list[int]()

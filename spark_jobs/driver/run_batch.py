@@ -40,6 +40,7 @@ from spark_jobs.lake.row_groups import changes_by_table, forget_row_groups
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.storage import Storage
 from spark_jobs.lake.stored_result import StoredResult, UnfitRow
+from spark_jobs.lake.tables_of_topics import joined_topics
 from spark_jobs.readers.spark_reader import read_with_spark
 from spark_jobs.sinks.delta.spark_writer import SparkWriter
 from spark_jobs.sinks.delta.table import DeltaLocation
@@ -150,6 +151,7 @@ def _carry_out(
         [shallow_document(item) for item in planner.quarantine.waiting],
         {**landed.log_names, **history.log_names()},
         left_out=left_out_after(history.left_out(), result, unfit, planner.quarantine.settled),
+        topics=planner.quarantine.topics.names,
     )
     return log.write_result(job, stored).result
 
@@ -219,6 +221,7 @@ def _manifest(job: JobDocument, reports: Sequence[LandReport]) -> Manifest:
         manifest.statements += report.statements
         manifest.log_names = {**report.log_names, **manifest.log_names}
         manifest.unreadable = merged(manifest.unreadable, report.unreadable)
+        manifest.topics = joined_topics(manifest.topics, report.topics)
         changes.update(report.changes)
         clocks |= {(topic, partition): clock for topic, partition, *clock in report.clocks}
     manifest.changes = dict(changes)

@@ -52,6 +52,7 @@ class Unreadable:
     :param seq: batch that has them; 0 in that batch's own manifest.
     :param sent: Kafka's times of the first and the last one, in milliseconds; empty where that is not known.
     :param between: positions that they stand between; empty in that manifest, and where nothing shows that.
+    :param behind_rows: whether a row stands before them in their partition; False in that manifest.
     """
 
     database: str
@@ -65,6 +66,7 @@ class Unreadable:
     seq: int = 0
     sent: list[int] = field(default_factory=list)
     between: list[str] = field(default_factory=list)
+    behind_rows: bool = False
 
     @property
     def counted_with(self) -> tuple[Any, ...]:
@@ -157,6 +159,8 @@ class LandReport:
         time).
     :param stretches: facts about the source's log (documents of ``Stretch``); ``statements`` its DDL records.
     :param log_names: names of the logs that records are of -> first record (``topic/partition:offset``).
+    :param topics: by ``topic/partition`` database and table of the first tables whose rows it had, and the offset of
+        the first row of each.
     """
 
     groups: list[RowGroup] = field(default_factory=list)
@@ -171,6 +175,7 @@ class LandReport:
     stretches: list[dict[str, Any]] = field(default_factory=list)
     statements: list[dict[str, Any]] = field(default_factory=list)
     log_names: dict[str, str] = field(default_factory=dict)
+    topics: dict[str, list[tuple[str, str, int]]] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""

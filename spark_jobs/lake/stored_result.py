@@ -54,6 +54,8 @@ class StoredResult:
     :param log_names: names of the logs that records of this batch and all before are of -> first record.
     :param left_out: batch and row of the rows that tables lack because they do not fit, without those that an operator
         settled.
+    :param topics: database and table of the tables whose rows this batch and all before had, by ``topic/partition``;
+        None where an earlier release did not note them.
     """
 
     result: Result
@@ -67,6 +69,7 @@ class StoredResult:
     unreadable: list[dict[str, Any]] | None = None
     log_names: dict[str, str] = field(default_factory=dict)
     left_out: list[tuple[int, UnfitRow]] = field(default_factory=list)
+    topics: dict[str, list[list[str]]] | None = None
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -93,4 +96,5 @@ _ONLY_THE_LAKE = (
     "asked",
     "unreadable",
     "log_names",
+    "topics",
 )

@@ -35,6 +35,7 @@ from spark_jobs.lake.layout import log_folder
 from spark_jobs.lake.manifest import LandReport, Unreadable, merged
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.stretches import Stretches
+from spark_jobs.lake.tables_of_topics import joined_topics, tables_of
 from spark_jobs.readers.segment_reader import read_segments
 from spark_jobs.readers.task_reader import read_chunks
 from spark_jobs.workers.malloc import keep_memory, release_memory
@@ -243,6 +244,7 @@ def _take(fmt: Format, batch: pa.RecordBatch, writer: LogWriter, report: LandRep
         report.changes[name] = report.changes.get(name, 0) + count
     if "row" in counts:
         writer.add(rows)
+        report.topics = joined_topics(report.topics, tables_of(rows))
     if "schema" in counts:
         report.schema_changes += schema_changes(fmt, batch.filter(pa.array(is_word(kinds, "schema"))), seq)
     if "progress" in counts:

@@ -55,6 +55,13 @@ def damaged(record: Record) -> Record:
     return replace(record, value=changed)
 
 
+def _on(topic: str, record: Record) -> Record:
+    return replace(record, topic=topic)
+
+
+TABLE = "CREATE TABLE `t` (`id` int, `v` varchar(20), PRIMARY KEY (`id`))"
+REFUSED_ALL = {REFUSED: REFUSED}
+
 FIRST = Story([create("t", 100), damaged(insert("t", 1, 200)), insert("t", 2, 300), insert("t", 3, 400)], {"t": PARKED})
 OTHERS_GO_ON = Story(
     [create("t", 100), create("u", 110), insert("u", 1, 150), damaged(insert("t", 1, 200)), insert("u", 2, 300)],
@@ -133,6 +140,33 @@ ROWS_ABOVE_THE_LIMIT = Story(
 )
 ROWS_WITHIN_THE_LIMIT = replace(ROWS_ABOVE_THE_LIMIT, ends={"t": OK}, tables={"shop.t": {"quarantine_limit": 2}})
 
+UNREADABLE = Story(
+    [create("t", 100), create("u", 110), insert("t", 1, 150), insert("u", 1, 160), cut_off(insert("t", 2, 200)),
+     insert("t", 3, 300), insert("u", 2, 310)],
+    {"t": PARKED, "u": OK},
+)  # fmt: skip
+UNREADABLE_FIRST = Story(
+    [create("t", 100), create("u", 110), cut_off(insert("t", 1, 150)), insert("u", 1, 160), insert("t", 3, 300)],
+    {"t": PARKED, "u": OK},
+)
+UNREADABLE_BEFORE_CREATE = Story([cut_off(insert("t", 1, 150)), create("t", 100), insert("t", 3, 300)], {"t": PARKED})
+UNREADABLE_STATEMENT = Story([create("t", 100), insert("t", 1, 150), cut_off(create("u", 160))], REFUSED_ALL)
+ON_A_TOPIC_OF_SEVERAL = Story(
+    [_on("all", record) for record in (insert("t", 1, 150), cut_off(insert("t", 2, 160)), insert("u", 1, 170))],
+    REFUSED_ALL, {"shop.t": {"create": TABLE}, "shop.u": {"create": TABLE.replace("`t`", "`u`")}},
+)  # fmt: skip
+ON_A_TOPIC_OF_ITS_OWN = Story(
+    [_on("mine", record) for record in (insert("t", 1, 150), cut_off(insert("t", 2, 160)), insert("t", 3, 170))]
+    + [_on("yours", insert("u", 1, 170))],
+    {"t": PARKED, "u": OK}, {"shop.t": {"create": TABLE}, "shop.u": {"create": TABLE.replace("`t`", "`u`")}},
+)  # fmt: skip
+FIRST_ON_ITS_TOPIC = replace(ON_A_TOPIC_OF_ITS_OWN, records=ON_A_TOPIC_OF_ITS_OWN.records[1:], ends=REFUSED_ALL)
+RENAMED_ON_ITS_TOPIC = Story(
+    [create("t", 100), _on("mine", insert("t", 1, 150)), ddl("RENAME TABLE `t` TO `u`", 200, time=200),
+     _on("mine", insert("u", 2, 250)), _on("mine", cut_off(insert("u", 3, 300))), _on("mine", insert("u", 4, 310))],
+    {"u": PARKED},
+)  # fmt: skip
+
 STORIES = {name.lower(): story for name, story in list(globals().items()) if isinstance(story, Story)}
 CUTS: dict[str, Callable[[int], Iterable[int]]] = {
     "one": lambda count: [count],
@@ -164,7 +198,7 @@ def test_the_outcome_does_not_depend_on_where_batches_end(name: str, cut: str, l
     try:
         script = carried_out(story, CUTS[cut](len(story.records)), log, lake)
     except DataError as error:
-        assert (error.code, story.ends) == ("land.quarantine_exceeded", {REFUSED: REFUSED}), error
+        assert (error.code, story.ends) == ("land.quarantine_exceeded", REFUSED_ALL), error
         return
     assert outcome(script) == story.ends
 
@@ -309,3 +343,33 @@ def test_a_decision_that_died_is_carried_out_once(log: Log, lake: Path) -> None:
     script.sync(decision=decision)
     assert script.rows("shop", "t") == {(1, "v1"): 1}
     assert script.open_records() == []
+
+
+def test_a_record_is_listed_under_the_table_of_its_topic_and_a_decision_about_it_frees_the_table(
+    log: Log, lake: Path
+) -> None:
+    script = carried_out(UNREADABLE, [len(UNREADABLE.records)], log, lake)
+    (entry,) = script.open_records()
+    assert (entry.database, entry.table, entry.record) == ("shop", "t", ("src.shop.t", 0, 1))
+    script.sync(decision=Decision(DecisionAction.DISCARD, [list(entry.record)], why="a test"))
+    assert (outcome(script), script.open_records()) == ({"t": OK, "u": OK}, [])
+    assert script.rows("shop", "t") == {(1, "v1"): 1, (3, "v3"): 1}
+
+
+def test_a_canal_record_is_of_the_one_table_of_its_topic(log: Log, lake: Path) -> None:
+    value = {"id": "1", "v": "one"}
+    script = Script(log, lake, "canal-json", None)
+    good = [
+        Record("canal", 0, number, None, json.dumps(_canal(number, value)).encode()) for number in (1_000, 2_000, 3_000)
+    ]
+    script.send(good[0], cut_off(good[1]), good[2])
+    script.sync()
+    assert outcome(script) == {"t": PARKED}
+
+
+def _canal(time: int, row: dict[str, str]) -> dict[str, Any]:
+    return {
+        "data": [row], "database": "shop", "es": time, "id": time, "isDdl": False, "pkNames": ["id"], "sql": "",
+        "mysqlType": {"id": "int", "v": "varchar(20)"}, "sqlType": {"id": 4, "v": 12}, "old": None, "table": "t",
+        "ts": time, "type": "INSERT",
+    }  # fmt: skip

@@ -175,6 +175,15 @@ class Format(Protocol):
 
 
 @runtime_checkable
+class NamesTopics(Protocol):
+    """Extend a format whose tool names topics after their tables."""
+
+    def table_of_topic(self, topic: str, schema_topic: str | None) -> tuple[str, str] | None:
+        """Return database and table of a topic, None if it is not named so."""
+        ...
+
+
+@runtime_checkable
 class Grouped(Protocol):
     """Extend a format some of whose records only make sense together.
 

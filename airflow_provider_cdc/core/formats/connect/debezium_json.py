@@ -120,6 +120,14 @@ class WireFormat:
         """Return the changes of these records, in their order; bytes that are no message become ``error`` changes."""
         return decode_each(records, self._columns.texts, self._record, "a Debezium message", self._table_of)
 
+    def table_of_topic(self, topic: str, schema_topic: str | None) -> tuple[str, str] | None:
+        """Return database and table of ``<topic.prefix>.<database>.<table>``; the schema topic's name is the prefix."""
+        prefix = f"{schema_topic}."
+        database, _, table = topic.removeprefix(prefix).partition(".")
+        if schema_topic is None or not topic.startswith(prefix) or not database or not table or "." in table:
+            return None
+        return database, table
+
     def _table_of(self, value: bytes) -> tuple[str | None, str | None]:
         """Return the table of a row change."""
         message = table_of(value)
