@@ -34,6 +34,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import (
     AskedChanges,
 )
 from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.left_out_columns import without_left_out
 from airflow_provider_cdc.core.timeline.stated import stated_changes
 from airflow_provider_cdc.core.timeline.timeline import SchemaChange, TableTimeline
 
@@ -69,6 +70,7 @@ def table_history(pipeline: CdcPipeline, ledger: Ledger) -> list[dict[str, Any]]
     batches = {batch.seq: batch for batch in ledger.batches(pipeline.name)}
     asked = asked_changes(list(batches.values()))
     timeline = build_timeline(changes, Server.of(pipeline.source.options), AskedChanges(asked))
+    timeline = without_left_out(timeline, pipeline.tables)
     emptied = {i for i, state in table_states(ledger, pipeline.name).items() if state.version is None}
     tables = []
     for table_id, table in timeline.tables.items():

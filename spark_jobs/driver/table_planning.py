@@ -22,6 +22,7 @@ from airflow_provider_cdc.core.model.schema import TableName
 from airflow_provider_cdc.core.model.status import ApplyStatus, TableStatus
 from airflow_provider_cdc.core.timeline.asked_changes import ON_DROP_TABLE, AskedChanges
 from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.left_out_columns import without_left_out
 from airflow_provider_cdc.core.timeline.new_changes import new_changes
 from airflow_provider_cdc.core.timeline.stated import stated_changes
 from airflow_provider_cdc.core.timeline.timeline import Block, SchemaChange, TableTimeline
@@ -114,11 +115,13 @@ class ApplyPlanner:
         self._layouts = StoredLayouts(job.tables, job.policy, job.format, job.format_options)
         self._exact = open_format(job.format, job.format_options).order == "exact"
         self.fresh = new_changes(known, read, observed, exact=self._exact, server=server)
-        self._was = build_timeline(known, server, AskedChanges(history.asked()))
+        self._was = without_left_out(build_timeline(known, server, AskedChanges(history.asked())), job.tables)
         self._by_name = groups_by_name(manifest)
         self.asked = asked_changes(job, self._by_name, self.fresh, manifest.approvals, history, self._was)
         new = self.fresh or self.asked.news()
-        self.now = build_timeline([*known, *self.fresh], server, self.asked) if new else self._was
+        self.now = self._was
+        if new:
+            self.now = without_left_out(build_timeline([*known, *self.fresh], server, self.asked), job.tables)
         self.states = {state.table_id: state for state in job.states}  # as known before the batch
         self._ids_at: dict[str, set[str]] = {}  # ids of the tables that are, or were, at a location
         for state in job.states:

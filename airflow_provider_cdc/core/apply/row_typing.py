@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.apply.clock_versions import version_of_row, versions_in_doubt
 from airflow_provider_cdc.core.apply.merge_plan import RowFailure
 from airflow_provider_cdc.core.apply.ordered_changes import RESTORED, AnyImages, Changes, Picked
+from airflow_provider_cdc.core.apply.row_images import LEFT_OUT, are_whole, columns_of_no_row, is_in_any
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.errors import DataError
@@ -69,6 +70,7 @@ class RowTyper:
     foreign: np.ndarray = field(init=False)
     _descriptions: dict[str, Description] = field(default_factory=dict)
     _texts: tuple[list[str | None], IntArray] | None = None
+    _whole_images: list[bool | None] | None = None
 
     def __post_init__(self) -> None:
         self.foreign = np.zeros(len(self.versions), dtype=bool)
@@ -103,12 +105,24 @@ class RowTyper:
                 if sent_before.all():
                     continue
                 row_index = int(row_indexes[~sent_before][0])
-                raise SchemaMissing(
-                    "apply.schema_missing",
-                    "a row has other columns than the schema known for its position: a schema change is still missing",
-                    where={"table": str(self.timeline.last_name), **self._record_of(row_index)},
-                    hint="it is applied as soon as the schema change arrives; check that source.schema_topic is read",
-                )
+                raise self._schema_missing(version, row_index)
+
+    def _schema_missing(self, version: int, row_index: int) -> SchemaMissing:
+        """Return the error of a row with other columns than its schema version has."""
+        text = "a row has other columns than the schema known for its position"
+        hint = "it is applied as soon as the schema change arrives; check that source.schema_topic is read"
+        known = [column.name for column in self.timeline.versions[version].schema.columns_in_rows]
+        if lacking := columns_of_no_row(known, [self._names(said, known) for said in self._descriptions_of_rows()]):
+            text += f": no row has the columns {', '.join(lacking)}, or a schema change is still missing"
+            hint = f"{LEFT_OUT}; if the source dropped them, {hint}"
+        else:
+            text += ": a schema change is still missing"
+        where = {"table": str(self.timeline.last_name), **self._record_of(row_index)}
+        return SchemaMissing("apply.schema_missing", text, where=where, hint=hint)
+
+    def _descriptions_of_rows(self) -> list[Description]:
+        texts, codes = self._texts_and_codes()
+        return [self._description(text) for code in np.unique(codes) if (text := texts[code]) is not None]
 
     def flags(self, name: str) -> np.ndarray:
         """Return a column of flags of all rows that only formats ordered by clock have; where it lacks, none is set."""
@@ -139,8 +153,18 @@ class RowTyper:
 
     def _fits(self, said: Description, version: int) -> bool:
         schema = self.timeline.versions[version].schema
-        names, known = set(said.names), {column.name for column in schema.columns_in_rows}
+        known = {column.name for column in schema.columns_in_rows}
+        names = self._names(said, known)
         return names == known if said.complete else names <= known
+
+    def _names(self, said: Description, known: Collection[str]) -> set[str]:
+        """Return the columns that rows have, without those that the table is to be without.
+
+        :param known: columns of the table.
+        """
+        if not self.timeline.left_out:
+            return set(said.names)
+        return {name for name in said.names if name in known or not self.timeline.leaves_out(name)}
 
     def _has_earlier_key(self, said: Description, version: int) -> bool:
         """Return whether rows state a key that the table had earlier; with all columns and no names they state none."""
@@ -286,12 +310,32 @@ class RowTyper:
         inserts = self.changes.are("insert", rows=row_indexes)
         for column_id, lacks in absent.items():
             default = _certain_default(schema, column_id) if (lacks & inserts).any() else None
-            if default is not None:
+            if default is not None and not self._is_left_out(schema, column_id):
                 values, column = arrays[column_id], schema.column(column_id)
                 assert column is not None  # it has a default
                 value = constant(default.text, column.type, values.type)
                 arrays[column_id] = pc.if_else(pa.array(lacks & inserts), value, values)
                 absent[column_id] = lacks & ~inserts
+
+    def _is_left_out(self, schema: TableSchema, column_id: int) -> bool:
+        """Return whether a column that inserts lack is one that the tool leaves out, so that its value is not known.
+
+        Where images before changes have more than the key, row images are whole (``binlog_row_image=FULL``), and a
+        column that no row has is left out. A NOT NULL column without DEFAULT is in every INSERT in strict mode: it
+        counts as left out unless images have only what changed (``MINIMAL``).
+        """
+        column = schema.column(column_id)
+        assert column is not None  # it has a default
+        if self._whole_images is None:
+            beyond_key = (other for other in schema.columns_in_rows if other.id not in schema.key)
+            self._whole_images = [are_whole(self.changes, [self._mark(other) for other in beyond_key])]
+        whole = self._whole_images[0]
+        if column.default is None and not column.nullable:
+            return whole is not False
+        return whole is True and not is_in_any(self.changes, self._mark(column))
+
+    def _mark(self, column: Column) -> str:
+        return member_mark(self._field(column, None).encoded.name)
 
     def _lacking(
         self, row_indexes: np.ndarray, columns: Sequence[Column], absent: Mapping[int, np.ndarray], partial: bool

@@ -12,6 +12,7 @@ from airflow_provider_cdc.core.config.checks import Checks, kind_of
 from airflow_provider_cdc.core.config.policy import CHOICES, RunPolicy
 
 PATTERNS = ("include", "exclude")
+_OF_STRUCTURE = ("create", "exclude_columns")  # keys of a rule that override nothing of the policy
 
 
 @dataclass(frozen=True)
@@ -20,9 +21,11 @@ class TableRule:
 
     :param create: CREATE TABLE statement, for logs that begin after the table was created, or that carry no types.
     :param quarantine_limit: limit for the table's own records and rows.
+    :param exclude_columns: shell patterns of columns that the tool leaves out of its rows, in any case.
     """
 
     create: str | None = None
+    exclude_columns: str | list[str] | None = None
     writer: str | None = None
     quarantine_limit: int | None = None
     on_add_column: str | None = None
@@ -43,6 +46,8 @@ class TableRule:
     def check(self, checks: Checks) -> None:
         """Note the problems of this rule."""
         checks.text("create", self.create, optional=True)
+        if self.exclude_columns is not None:
+            checks.texts("exclude_columns", self.column_patterns, least=1)
         checks.integer("quarantine_limit", self.quarantine_limit, optional=True)
         if self.tinyint1_as_boolean is not None:
             checks.flag("tinyint1_as_boolean", self.tinyint1_as_boolean)
@@ -50,6 +55,12 @@ class TableRule:
             value = getattr(self, name, None)
             if value is not None:
                 checks.choice(name, value, known)
+
+    @property
+    def column_patterns(self) -> list[str]:
+        """The patterns of ``exclude_columns``; none where it is not set."""
+        stated = self.exclude_columns
+        return [stated] if isinstance(stated, str) else [] if stated is None else stated
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data: only what is set."""
@@ -124,7 +135,13 @@ class TableRules:
         rule = self.tables.get(str(table))
         if rule is None:  # of most tables, and asked several times for each
             return policy
-        return replace(policy, **{name: value for name, value in rule.document().items() if name != "create"})
+        overrides = {name: value for name, value in rule.document().items() if name not in _OF_STRUCTURE}
+        return replace(policy, **overrides)
+
+    @property
+    def leave_columns_out(self) -> bool:
+        """Return whether a rule names columns that are in no row."""
+        return any(rule.exclude_columns for rule in self.tables.values())
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data, in the shape of the YAML section."""

@@ -114,7 +114,7 @@ class TableBuilder:
     def with_own_key(self, account: TableSchema) -> TableSchema:
         """Return a tool's account with the key of this table instead of its own, where it has the key's columns."""
         own, ids = self.schema().key_columns, {column.name: column.id for column in account.columns}
-        if any(column.name not in ids for column in own):
+        if not self.columns or any(column.name not in ids for column in own):
             return account
         return TableSchema(account.columns, tuple(ids[column.name] for column in own))
 

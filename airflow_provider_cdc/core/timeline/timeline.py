@@ -7,6 +7,7 @@ import hashlib
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from airflow_provider_cdc.core.model import clock_position
@@ -215,6 +216,7 @@ class TableTimeline:
     :param from_rows: whether only rows show that the table exists, and its structure.
     :param taken: the names of other tables that it took, where nothing else shows that its rows are known.
     :param supposed: whether no statement that is understood shows that the table exists; without rows it counts not.
+    :param left_out: patterns of columns that are in no row, as the pipeline states them, in lower case.
     """
 
     table_id: str
@@ -232,6 +234,7 @@ class TableTimeline:
     from_rows: bool = False
     taken: list[TakenName] = field(default_factory=list)
     supposed: bool = False
+    left_out: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> TableName | None:
@@ -272,6 +275,10 @@ class TableTimeline:
         unsettled = (b for b in self.blocked if b not in settled and not (snapshot and b.position <= snapshot))
         return next((block for block in unsettled if block.columns or block.position >= cleared), None)
 
+    def leaves_out(self, column: str) -> bool:
+        """Return whether a column is one of those that the pipeline says are in no row."""
+        return any(fnmatchcase(column.lower(), pattern) for pattern in self.left_out)
+
     def version_at(self, position: str) -> int:
         """Return the index of the schema version valid at a position (0 also before the first)."""
         return max(0, bisect_right([version.position for version in self.versions], position) - 1)
@@ -310,6 +317,7 @@ class TableTimeline:
             "asked": self.asked,
             "denied": self.denied,
             "from_rows": self.from_rows,
+            **({"left_out": self.left_out} if self.left_out else {}),
         }
 
     @staticmethod
@@ -329,6 +337,7 @@ class TableTimeline:
             list(data["asked"]),
             list(data["denied"]),
             data["from_rows"],
+            left_out=list(data.get("left_out", ())),
         )
 
 

@@ -54,6 +54,8 @@ REMEDY = "correct the column's type or raise the limit"
 REMEDIES: dict[str, str] = {
     Reason.ZONE_UNKNOWN: "state source.options.timezone, the zone in which the tool, or a converter in it, writes "
     "TIMESTAMP as text without an offset",
+    "column_absent": "if the tool leaves the column out (column.exclude.list, canal.instance.filter.field, "
+    "column-selectors, the columns of a task), state tables.<name>.exclude_columns; else set binlog_row_image=FULL",
 }
 """What frees it for others."""
 

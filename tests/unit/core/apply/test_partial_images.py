@@ -342,19 +342,39 @@ DEFAULTS = """CREATE TABLE t (id INT PRIMARY KEY, a INT DEFAULT 5, b VARCHAR(9),
 WHOLE = {"a": "1", "b": "x", "c": "1.00", "d": "u", "e": "2020-01-01 00:00:00", "f": "x", "g": "{}"}
 
 
-def inserted(lacking: set[str], wire: Any = None, create: str = DEFAULTS) -> MergePlan:
+def inserted(lacking: set[str], wire: Any = None, create: str = DEFAULTS, *later: Row) -> MergePlan:
     image = {"id": "1", **{name: value for name, value in WHOLE.items() if name not in lacking}}
-    rows = table_of([change(1, "insert", None, image)])
+    rows = table_of([change(1, "insert", None, image), *later])
     return resolve(ordered(rows), timeline_of(create), None, wire or open_format("canal-protobuf"), TypeOptions())
 
 
-@pytest.mark.parametrize(("column", "value"), [("a", 5), ("b", None), ("c", Decimal("0.00"))])
+@pytest.mark.parametrize(("column", "value"), [("a", 5), ("b", None)])
 def test_a_column_that_an_insert_does_not_name_has_its_default(column: str, value: Any) -> None:
-    """The server writes no such column under binlog_row_image MINIMAL; NOT NULL ones have the implicit default."""
+    """The server writes no such column under binlog_row_image MINIMAL."""
     (step,) = inserted({column}).steps
     (row,) = step.upserts.to_pylist()
     assert row[column] == value
     assert row["id"] == 1
+
+
+MINIMAL = change(2, "delete", {"id": "2"}, None)
+FULL = change(2, "delete", {"id": "2", "d": "u"}, None)
+
+
+def test_a_not_null_column_without_default_has_its_implicit_one_where_images_are_minimal() -> None:
+    """Strict mode names it in every INSERT; images that have only what changed show that none was filtered."""
+    (step,) = inserted({"c"}, None, DEFAULTS, MINIMAL).steps
+    (row,) = step.upserts.to_pylist()
+    assert row["c"] == Decimal("0.00")
+    assert failures(inserted({"c"})) == [(1, "c", "column_absent")]
+    assert failures(inserted({"c"}, None, DEFAULTS, FULL)) == [(1, "c", "column_absent")]
+
+
+@pytest.mark.parametrize("column", ["a", "b"])
+def test_a_column_that_no_row_has_is_left_out_where_images_are_whole(column: str) -> None:
+    assert failures(inserted({column}, None, DEFAULTS, FULL)) == [(1, column, "column_absent")]
+    seen = change(3, "insert", None, {"id": "3", **WHOLE})
+    assert failures(inserted({column}, None, DEFAULTS, FULL, seen)) == []
 
 
 @pytest.mark.parametrize("column", ["d", "e", "f", "g"], ids=["expression", "session time zone", "generated", "json"])
