@@ -26,6 +26,7 @@ from airflow_provider_cdc.core.ddl.statement import (
     RenameColumn,
     RenameIndex,
     RenameTo,
+    SetCharset,
     SetDefault,
     Versioning,
 )
@@ -268,10 +269,10 @@ def _without_effect(reader: TokenReader) -> AlterAction:
     if accept_partitioning(reader):
         return NoEffect("PARTITION BY")
     reader.accept("SET")  # OceanBase
-    has_options, _ = accept_table_options(reader)
+    has_options, charset = accept_table_options(reader)
     if not has_options:
         raise reader.error("a clause of ALTER TABLE")
-    return NoEffect("table options")
+    return NoEffect("table options") if charset is None else SetCharset(charset)
 
 
 def _accept_statistics(reader: TokenReader) -> bool:

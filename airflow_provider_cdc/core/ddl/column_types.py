@@ -60,6 +60,8 @@ _OF_CHARSET_BINARY = {
     "mediumtext": "mediumblob",
     "longtext": "longblob",
 }
+BYTES = frozenset(_OF_CHARSET_BINARY.values())
+"""Types of bytes that a text column becomes with the character set binary."""
 _BYTES_PER_CHARACTER = {
     **dict.fromkeys(("utf8mb4", "utf16", "utf16le", "utf32", "gb18030"), 4),
     **dict.fromkeys(("utf8", "utf8mb3", "ujis", "eucjpms"), 3),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from airflow_provider_cdc.core.ddl.column_types import (
+    BYTES,
     WITH_CHARSET,
     accept_charset,
     read_charset,
@@ -18,6 +19,7 @@ from airflow_provider_cdc.core.ddl.defaults import accept_now, read_default
 from airflow_provider_cdc.core.ddl.options import accept_setting
 from airflow_provider_cdc.core.ddl.reader import TokenReader
 from airflow_provider_cdc.core.ddl.statement import ColumnDefinition, ForeignKey
+from airflow_provider_cdc.core.model.schema import Default
 
 # actions of a foreign key on the rows of its table, and whether they change them
 _REFERENCE_ACTIONS = {
@@ -61,6 +63,15 @@ def settled(column: ColumnDefinition, table_charset: str | None) -> ColumnDefini
     """Complete the column's type with the table's character set."""
     settled_type = settle(column.type, table_charset)
     return column if settled_type is column.type else replace(column, type=settled_type)
+
+
+def in_table_of_bytes(column: ColumnDefinition) -> ColumnDefinition:
+    """Return a column as a table has it whose character set is binary: text without a character set is bytes."""
+    column = settled(column, "binary")
+    default = column.default
+    if default is None or default.kind != "constant" or column.type.name not in BYTES or (default.text or "").isascii():
+        return column
+    return replace(column, default=Default("expression", default.text))  # its bytes are of the session's character set
 
 
 def read_position(reader: TokenReader) -> Position:

@@ -39,6 +39,10 @@ def describe(statement: ddl.Statement, database: str) -> list[dict[str, Any]]:
             return [{"type": "revert_rows", **_table(name, database)} for name in statement.names]
         case ddl.CreateDatabase() | ddl.DropDatabase() | ddl.RestoreDatabase() | ddl.UseDatabase():
             return [{"type": _words(statement), "database": statement.database}]
+        case ddl.AlterDatabase():
+            return [
+                {"type": "alter_database", "database": statement.database or database, "charset": statement.charset}
+            ]
         case ddl.RenameDatabase():
             names = {"old_name": statement.database, "new_name": statement.new_name}
             return [{"type": "rename_database", "database": statement.database, **names}]
@@ -118,7 +122,7 @@ def _details(action: ddl.AlterAction, database: str) -> Iterator[tuple[str, Any]
         case ddl.AddForeignKey(key=key):
             yield "key", list(key.columns)
             yield "references", _full_name(key.parent, database)
-        case ddl.ConvertCharset():
+        case ddl.ConvertCharset() | ddl.SetCharset():
             yield "charset", action.charset
         case ddl.PartitionRows():
             yield "type", f"{action.kind}_partition"

@@ -83,7 +83,7 @@ def _known(
 def _mentions(statement: str, upper_case: bool) -> tuple[_Mention, ...]:
     # a batch builds several timelines of the same statements
     if upper_case and _ORACLE_BLOCK.match(statement):
-        return tuple(replace(mention, marked=True) for mention in _read_mentions(_oracle_words(statement)))
+        return tuple(replace(mention, marked=False) for mention in _read_mentions(_oracle_words(statement)))
     return tuple(_read_mentions(_tokens(statement, upper_case)))
 
 

@@ -23,6 +23,7 @@ from airflow_provider_cdc.core.ddl.reader import TokenReader, words
 from airflow_provider_cdc.core.ddl.splitting import split
 from airflow_provider_cdc.core.ddl.statement import (
     AddUnique,
+    AlterDatabase,
     AlterTable,
     CreateDatabase,
     CreateTable,
@@ -162,11 +163,11 @@ def _create(reader: TokenReader) -> list[Statement]:
 
 
 def _create_database(reader: TokenReader, or_replace: bool) -> list[Statement]:
-    reader.accept("IF", "NOT", "EXISTS")
+    if_not_exists = reader.accept("IF", "NOT", "EXISTS")
     database = reader.name("a database name")
     charset = _database_options(reader)
     dropped: list[Statement] = [DropDatabase(database)] if or_replace else []
-    return [*dropped, CreateDatabase(database, charset)]
+    return [*dropped, CreateDatabase(database, charset, if_not_exists)]
 
 
 def _create_unique_index(reader: TokenReader) -> list[Statement]:
@@ -202,8 +203,8 @@ def _alter_database(reader: TokenReader) -> Statement:
     database = reader.name() if reader.at_name() and not reader.at_any(_DATABASE_OPTIONS) else ""
     if reader.accept("UPGRADE", "DATA", "DIRECTORY", "NAME"):
         return RenameDatabase(database, database.removeprefix(_OLD_ENCODING))
-    _database_options(reader)
-    return Other(reader.statement)
+    charset = _database_options(reader)
+    return Other(reader.statement) if charset is None else AlterDatabase(database, charset)
 
 
 def _drop(reader: TokenReader) -> list[Statement]:

@@ -200,6 +200,13 @@ class ConvertCharset:
 
 
 @dataclass(frozen=True, slots=True)
+class SetCharset:
+    """[DEFAULT] CHARACTER SET or COLLATE: of the columns that are defined without one from now on."""
+
+    charset: str
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionRows:
     """Hold a partition or tablespace clause that changes rows without row events.
 
@@ -242,6 +249,7 @@ AlterAction = (
     | RenameIndex
     | RenameTo
     | ConvertCharset
+    | SetCharset
     | PartitionRows
     | Versioning
     | NoEffect
@@ -359,6 +367,18 @@ class CreateDatabase:
 
     database: str
     charset: str | None = None
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterDatabase:
+    """ALTER DATABASE or SCHEMA with a character set, of the tables that are created in it from now on.
+
+    ``database`` is empty for that of the session.
+    """
+
+    database: str
+    charset: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,6 +420,7 @@ Statement = (
     | RestoreDatabase
     | RevertRows
     | CreateDatabase
+    | AlterDatabase
     | DropDatabase
     | RenameDatabase
     | UseDatabase

@@ -68,6 +68,7 @@ class TimelineBuilder(UnknownTables):
         self._rows_only: list[SchemaChange] = []  # structures observed in rows, until the next statement is known
         self._doubtful_since: dict[TableName, str] = {}
         self._not_dropped: set[TableName] = set()  # names whose DROP TABLE is left out
+        self._charsets: dict[str, str | None] = {}  # of databases: default of the tables that are created in them
         self._near: list[Effect] = []  # the last statements that the clock may not order with the next one
 
     def apply(self, change: SchemaChange) -> None:
@@ -168,7 +169,7 @@ class TimelineBuilder(UnknownTables):
             return
         if name.database in self._undescribed:
             self._undescribed[name.database][1].pop(name, None)
-        described, known = TableBuilder(change.position, self._server), _structure(change, name)
+        described, known = self._new_table(change, name), _structure(change, name)
         described.define(item)
         if known is not None:
             described.confirm(known)
@@ -227,10 +228,16 @@ class TimelineBuilder(UnknownTables):
                 for old, new in item.pairs:
                     names = self._full(old, change), self._full(new, change)
                     self._rename(change, *names, if_exists=item.if_exists)
+            case ddl.CreateDatabase():
+                if not (item.if_not_exists and self._is_known(self._case(item.database))):
+                    self._charsets[self._case(item.database)] = item.charset
+            case ddl.AlterDatabase():
+                self._charsets[self._case(item.database) or change.database] = item.charset
             case ddl.RenameDatabase():
                 for full in [full for full in self._open if full.database == self._case(item.database)]:
                     self._rename(change, full, TableName(self._case(item.new_name), full.table))
             case ddl.DropDatabase():
+                self._charsets.pop(self._case(item.database), None)
                 for full in [full for full in self._open if full.database == self._case(item.database)]:
                     self._drop_if_approved(change, full)
             case ddl.RestoreTable():
@@ -288,7 +295,7 @@ class TimelineBuilder(UnknownTables):
         if name in self._open and (stays or not self._drop_if_approved(change, name)):
             return
         known = _structure(change, name)
-        working = TableBuilder(change.position, self._server)
+        working = self._new_table(change, name)
         source = None if item.like is None else self._open.get(self._full(item.like, change))
         if source is not None:
             working.copy_structure(self._working[source])
@@ -310,6 +317,12 @@ class TimelineBuilder(UnknownTables):
             self._block_columns(change, name, item.unknown)
         if known is None:
             self._check_identity(change, name)
+
+    def _new_table(self, change: SchemaChange, name: TableName) -> TableBuilder:
+        return TableBuilder(change.position, self._server, self._charsets.get(name.database))
+
+    def _is_known(self, database: str) -> bool:
+        return database in self._charsets or any(name.database == database for name in self._open)
 
     def _check_identity(self, change: SchemaChange, name: TableName) -> None:
         """Block a table whose rows cannot be told apart."""

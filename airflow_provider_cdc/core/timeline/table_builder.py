@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from airflow_provider_cdc.core.ddl import statement as ddl
+from airflow_provider_cdc.core.ddl.column_types import settle
+from airflow_provider_cdc.core.ddl.columns import in_table_of_bytes
 from airflow_provider_cdc.core.ddl.defaults import default_of
 from airflow_provider_cdc.core.ddl.generated import Expression, read_expression
 from airflow_provider_cdc.core.ddl.server import Server
@@ -20,6 +22,7 @@ from airflow_provider_cdc.core.timeline.asked_changes import ON_DROP_COLUMN, ON_
 from airflow_provider_cdc.core.timeline.timeline import Reference
 from airflow_provider_cdc.core.timeline.tool_accounts import as_stated
 
+BINARY = "binary"
 _SERVERS_NAME = re.compile(r"_ibfk_(\d{1,9})\Z")
 
 
@@ -27,9 +30,11 @@ class TableBuilder:
     """Hold a table's structure while statements change it.
 
     The id of a column is derived from the position of the statement that added it.
+
+    :param charset: default character set of the database.
     """
 
-    def __init__(self, position: str, server: Server) -> None:
+    def __init__(self, position: str, server: Server, charset: str | None = None) -> None:
         self._position = position
         self._implicit = server.explicit_timestamps is False
         self._undecided_timestamps = server.explicit_timestamps is None
@@ -37,6 +42,7 @@ class TableBuilder:
         self._stated: dict[int, str] = {}  # generated columns' SQL that is not parsed yet
         self.expressions: dict[int, Expression] = {}  # of generated columns, by column id
         self._updated: set[int] = set()  # columns with ON UPDATE CURRENT_TIMESTAMP
+        self.charset = charset  # of columns that are defined without one
         self.columns: list[Column] = []
         self.key: list[int] = []
         self.key_name: str | None = None
@@ -57,6 +63,7 @@ class TableBuilder:
 
     def define(self, item: ddl.CreateTable) -> None:
         """Apply the columns and keys of a CREATE TABLE."""
+        self.charset = item.charset or self.charset
         for definition in item.columns:
             self.columns.append(self._new(definition, self._position))
         if item.key:
@@ -70,6 +77,7 @@ class TableBuilder:
         """Copy the structure of another table (CREATE TABLE ... LIKE) under new ids."""
         ids = {column.id: self._id(column.name, self._position) for column in other.columns if not column.dropped}
         self.columns = [replace(column, id=ids[column.id]) for column in other.columns if column.id in ids]
+        self.charset = other.charset
         self.key = [ids[i] for i in other.key]
         self._key_is_stated = other._key_is_stated
         self.unique = {name: [ids[i] for i in key] for name, key in other.unique.items()}
@@ -131,6 +139,7 @@ class TableBuilder:
 
     def become(self, other: TableBuilder, position: str) -> None:
         """Adopt another description of the table; a column of the same name keeps its id."""
+        self.charset = other.charset
         names = {column.id: column.name for column in other.columns}
         self.adopt(other.schema(), position)
         ids = {column.name: column.id for column in self.columns}
@@ -150,11 +159,12 @@ class TableBuilder:
         :param denied: policies of clauses that are denied: columns that these drop or rename stay in the target.
         :raises DataError: a clause names a column that does not exist, or a key cannot do without a column.
         """
-        before = list(self.columns), list(self.key), dict(self.unique), self.expressions
+        before = list(self.columns), list(self.key), dict(self.unique), self.expressions, self.charset
         old_schema = TableSchema(TableSchema(tuple(self.columns)).columns_in_rows)
         actions = [action for action in actions if not _skipped(action, old_schema)]
         try:
             self._make_room(actions)
+            self._set_charset(actions)
             self._alter_columns(old_schema, actions, denied)
             if ON_RENAME_COLUMN in denied:
                 self._separate_renamed(old_schema, actions, position)
@@ -163,7 +173,7 @@ class TableBuilder:
             self._promote_first_timestamp()
             self._read_expressions()
         except DataError:
-            self.columns, self.key, self.unique, self.expressions = before
+            self.columns, self.key, self.unique, self.expressions, self.charset = before
             self._stated = {}
             raise
 
@@ -311,6 +321,12 @@ class TableBuilder:
             self._stated = {own if i == old.id else i: text for i, text in self._stated.items()}
             self.expressions = {own if i == old.id else i: item for i, item in self.expressions.items()}
 
+    def _set_charset(self, actions: Sequence[ddl.AlterAction]) -> None:
+        """Set the default character set; it is also that of the columns that the same statement defines."""
+        for action in actions:
+            if isinstance(action, ddl.SetCharset | ddl.ConvertCharset):
+                self.charset = action.charset
+
     def _alter_columns(
         self, old_schema: TableSchema, actions: Sequence[ddl.AlterAction], denied: Collection[str]
     ) -> None:
@@ -332,12 +348,7 @@ class TableBuilder:
                     default = None if action.default is None else default_of(action.default, column.type)
                     self._replace(column.id, default=default)
                 case ddl.ConvertCharset():
-                    self.columns = [
-                        replace(c, type=replace(c.type, charset=action.charset))
-                        if c.type.charset and not c.dropped
-                        else c
-                        for c in self.columns
-                    ]
+                    self.columns = [c if c.dropped else _converted(c, action.charset) for c in self.columns]
                 case _:
                     pass
         names = Counter(column.name.lower() for column in self.columns)
@@ -448,6 +459,8 @@ class TableBuilder:
             self.columns.append(column)
 
     def _new(self, definition: ddl.ColumnDefinition, position: str, column_id: int | None = None) -> Column:
+        if self.charset == BINARY:
+            definition = in_table_of_bytes(definition)
         nullable = definition.nullable is not False and not definition.primary_key
         if self._implicit and definition.type.name == "timestamp":
             nullable = definition.nullable is True
@@ -521,6 +534,14 @@ def _renamed(action: ddl.AlterAction) -> tuple[str, str] | None:
 def _only_in_target(column: Column) -> Column:
     """Return a column as it is once the source does not have it any more."""
     return replace(column, nullable=True, default=None, generated=False, auto_increment=False, dropped=True)
+
+
+def _converted(column: Column, charset: str) -> Column:
+    """Return a column after CONVERT TO CHARACTER SET; with binary, text becomes bytes, and labels stay labels."""
+    stated = column.type.charset
+    if charset == BINARY and column.type.name not in ("enum", "set"):
+        return replace(column, type=settle(replace(column.type, charset=None), charset))
+    return replace(column, type=replace(column.type, charset=charset)) if stated else column
 
 
 def _new_name(action: ddl.AlterAction) -> str:

@@ -24,6 +24,7 @@ from airflow_provider_cdc.core.ddl.statement import (
     RenameColumn,
     RenameIndex,
     RenameTo,
+    SetCharset,
     SetDefault,
 )
 from tests.unit.core.ddl.single_statements import INT, one
@@ -79,6 +80,7 @@ def effects(clauses: str) -> list[AlterAction]:
         ("RENAME = u", [RenameTo(Name(None, "u"))]),
         ("RENAME u, ADD a INT", [RenameTo(Name(None, "u")), AddColumn(A)]),
         ("CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", [ConvertCharset("utf8mb4")]),
+        ("DEFAULT CHARACTER SET = utf8mb4 COLLATE utf8mb4_bin", [SetCharset("utf8mb4")]),
         ("CONVERT TO CHARSET 'latin1'", [ConvertCharset("latin1")]),
         ("ADD a INT, ALGORITHM=INPLACE, LOCK=NONE", [AddColumn(A)]),
         ("ALGORITHM = INSTANT, ADD a INT", [AddColumn(A)]),
@@ -116,7 +118,7 @@ def test_alter_table_clauses(clauses: str, expected: list[AlterAction]) -> None:
         "ALTER INDEX i NOT IGNORED",
         "ALTER CHECK ck NOT ENFORCED",
         "ALTER COLUMN a SET INVISIBLE",
-        "DEFAULT CHARACTER SET = utf8mb4 COLLATE utf8mb4_bin",
+        "DEFAULT CHARACTER SET = DEFAULT",
         "AUTO_INCREMENT=500",
         "COMMENT='x'",
         "STATS_PERSISTENT=0 UNION=(a,b) DATA DIRECTORY='/x'",

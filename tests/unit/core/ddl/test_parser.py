@@ -8,6 +8,7 @@ import pytest
 from airflow_provider_cdc.core.ddl.parser import DdlError, parse
 from airflow_provider_cdc.core.ddl.statement import (
     AddUnique,
+    AlterDatabase,
     AlterTable,
     CreateDatabase,
     DropDatabase,
@@ -42,10 +43,12 @@ T = Name(None, "t")
         ("CREATE DATABASE d", [CreateDatabase("d")]),
         (
             "CREATE SCHEMA IF NOT EXISTS `d` DEFAULT CHARACTER SET = latin1 COLLATE latin1_bin",
-            [CreateDatabase("d", "latin1")],
+            [CreateDatabase("d", "latin1", if_not_exists=True)],
         ),
         ("CREATE DATABASE d COLLATE utf8mb4_bin ENCRYPTION='N'", [CreateDatabase("d", "utf8mb4")]),
         ("CREATE OR REPLACE DATABASE d", [DropDatabase("d"), CreateDatabase("d")]),
+        ("ALTER DATABASE d CHARACTER SET latin1", [AlterDatabase("d", "latin1")]),
+        ("ALTER SCHEMA COLLATE utf8mb4_bin", [AlterDatabase("", "utf8mb4")]),
         ("DROP SCHEMA IF EXISTS d", [DropDatabase("d")]),
         ("USE `my-db`", [UseDatabase("my-db")]),
         (
@@ -74,8 +77,7 @@ def test_statements(text: str, expected: list[Statement]) -> None:
         "CREATE OR REPLACE TEMPORARY TABLE t (a INT)",
         "DROP TEMPORARY TABLE IF EXISTS t",
         "DROP /*!40005 TEMPORARY */ TABLE IF EXISTS t",
-        "ALTER DATABASE d CHARACTER SET latin1",
-        "ALTER SCHEMA COLLATE utf8mb4_bin",
+        "ALTER DATABASE d READ ONLY = 1",
         "CREATE ALGORITHM=MERGE DEFINER=`r`@`%` SQL SECURITY INVOKER VIEW v AS SELECT 1",
         "CREATE OR REPLACE VIEW v AS SELECT 1",
         "ALTER VIEW v AS SELECT 1",
