@@ -71,10 +71,13 @@ def table_history(pipeline: CdcPipeline, ledger: Ledger) -> list[dict[str, Any]]
     asked = asked_changes(list(batches.values()))
     timeline = build_timeline(changes, Server.of(pipeline.source.options), AskedChanges(asked))
     timeline = without_left_out(timeline, pipeline.tables)
-    emptied = {i for i, state in table_states(ledger, pipeline.name).items() if state.version is None}
+    states = table_states(ledger, pipeline.name)
+    emptied = {i for i, state in states.items() if state.version is None}
     tables = []
     for table_id, table in timeline.tables.items():
         name = table.last_name
+        if table.supposed and table_id not in states:
+            continue
         if pipeline.tables.selects(name):
             mine = [item for item in asked if timeline.owner(item.name, item.position) == table_id]
             mine += [item for item in asked if (item.position, item.name) in _left_names(table)]

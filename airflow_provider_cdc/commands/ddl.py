@@ -103,7 +103,8 @@ class Session:
         from airflow_provider_cdc.core.timeline.builder import build_timeline
 
         timeline = build_timeline(self._changes)
-        tables = [_described(table) for table in timeline.tables.values() if table.name is not None]
+        shown = [table for table in timeline.tables.values() if table.name is not None and not table.supposed]
+        tables = [_described(table) for table in shown]
         return sorted(tables, key=lambda table: (table["database"], table["table"]))
 
 

@@ -88,10 +88,19 @@ class ReadRows:
             return True
         every = [*spans, *self._starts.spans_of(table, self._history.earlier)]
         return any(
-            group.max_position > cleared and span.start <= group.max_position and group.min_position < item.position
+            self._has_row(group, max(span.start, f"{cleared}~" if cleared else ""), item.position)
             for span in every
             for group in span.groups
         )
+
+    def _has_row(self, group: RowGroup, start: str, end: str) -> bool:
+        """Return whether a group has a row from a position on and before another; a group may span several tables."""
+        if any(start <= position < end for position in (group.min_position, group.max_position)):
+            return True
+        if group.max_position < start or group.min_position >= end:
+            return False
+        positions = self._history.rows([group], ["position"]).column("position").to_pylist()
+        return any(start <= position < end for position in positions)
 
 
 def _from_before(groups: Collection[RowGroup], position: str) -> bool:

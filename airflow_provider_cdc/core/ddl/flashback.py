@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from airflow_provider_cdc.core.ddl.reader import TokenReader
 from airflow_provider_cdc.core.ddl.statement import Name, RestoreDatabase, RestoreTable, RevertRows, Statement
+from airflow_provider_cdc.core.ddl.tokens import Kind
 
 _DATABASE = ("DATABASE", "SCHEMA")
 _POINTS = ("TIMESTAMP", "TSO", "SCN", "RESTORE")  # what a point in time begins with
@@ -55,7 +56,8 @@ def _flashback_database(reader: TokenReader) -> Statement:
 
 def _at_point(reader: TokenReader) -> bool:
     """Return whether TO and a point in time come next, not a new name."""
-    return reader.at("TO") and reader.peek(1).word in _POINTS and reader.peek(2).word not in ("", ".")
+    after = reader.peek(2)
+    return reader.at("TO") and reader.peek(1).word in _POINTS and after.kind is not Kind.END and after.word != "."
 
 
 def _accept_new_name(reader: TokenReader) -> bool:

@@ -292,6 +292,7 @@ class TimelineBuilder(UnknownTables):
         stays = item.if_not_exists or not item.or_replace
         if not item.if_not_exists:
             self._end_supposed(change, name)
+            self._settle_rows_between(change, name)
         if name in self._open and (stays or not self._drop_if_approved(change, name)):
             return
         known = _structure(change, name)
@@ -405,6 +406,7 @@ class TimelineBuilder(UnknownTables):
             # the rows at that name stay there, so this table's rows have nowhere to go
             self._block_columns(change, old, f"it took the name of {new}, whose DROP TABLE is not approved")
         self._end_supposed(change, new)
+        self._settle_rows_between(change, new)
         if new in self._open and new != old:
             self._block_columns(change, new, ANOTHER_TABLE)
         self._note_taken(change, self.timeline.tables[table_id], old, new)

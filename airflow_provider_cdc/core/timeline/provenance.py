@@ -158,6 +158,12 @@ class UnknownTables:
         if name not in self._open and name not in self.timeline.doubtful:
             self._begin_unknown(change, name, reason, like=like, supposed=True)
 
+    def _settle_rows_between(self, change: SchemaChange, name: TableName) -> None:
+        """Note that rows since a name was freed count no more, where a statement shows that no table had it by then."""
+        spans = self.timeline.spans(name)
+        if spans and spans[-1][1] is None:
+            self.timeline.doubts.setdefault(name, []).append((spans[-1][0], change.position))
+
     def _end_supposed(self, change: SchemaChange, name: TableName) -> None:
         """End a table that was only supposed, where a statement shows what has its name."""
         table_id = self._open.get(name)
