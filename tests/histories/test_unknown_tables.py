@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How tables whose rows the log does not have begin, and what makes them known again; in one format of each kind."""
+"""Begin tables whose rows the log does not have, and make them known again; in one format of each kind."""
 
 from __future__ import annotations
 
