@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.core.documents import JobDocument, Result, TableLine, TableState, shallow_document
-from airflow_provider_cdc.core.errors import CdcError, DataError, Transient, UnavailableError
+from airflow_provider_cdc.core.errors import CdcError, DataError, Transient
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.model.status import ApplyStatus, ResultStatus, TableStatus
@@ -27,6 +27,7 @@ from spark_jobs.driver.one_log import demand_one_log
 from spark_jobs.driver.parent_tables import with_tables_below
 from spark_jobs.driver.quarantine_entries import carry_out
 from spark_jobs.driver.refused_batches import decoding_of, demand_known, is_outdated
+from spark_jobs.driver.repeated_failures import demand_answers, fails_again, not_tried
 from spark_jobs.driver.replay import REPLAYED, with_replay
 from spark_jobs.driver.schema_changes import due, observed
 from spark_jobs.driver.table_planning import ApplyPlan, ApplyPlanner
@@ -255,7 +256,7 @@ def _apply(
     reports = _run_tasks(job, secrets, run, planner, plan)
     if session is not None:
         _commit_staged(job, session, storage, plan.tasks, reports)
-    _demand_answers(reports)
+    demand_answers(job, storage, reports)
     states = states_after(job, plan.tasks, reports, planner.states) + plan.settled
     states = with_tables_below(planner.now, job.states, states, planner.referring())
     for left in plan.to_empty:
@@ -320,7 +321,7 @@ def _emptied(
         return states
     except Exception as error:
         cdc_error = as_cdc_error(error, {"table": f"{left.database}.{left.table}", "location": job.at(left.location)})
-        if isinstance(cdc_error, Transient):
+        if isinstance(cdc_error, Transient) and not fails_again(job, storage, left, cdc_error):
             raise cdc_error from error
         reason = f"its former location cannot be emptied: {cdc_error}"
         return [
@@ -369,15 +370,19 @@ def _run_tasks(
     """Run the tasks and return their reports by table.
 
     Tables that have to go back are run again from there; those that hold more than the ledger knows, from what they
-    hold.
+    hold. Tables that were given up are tried once more, behind those before them.
     """
     reports: dict[str, ApplyReport] = {}
+    given_up: set[str] | None = None
     due = plan.tasks
     while due:
         counts = {task.table_id: bucket_count(job, task) for task in due}
         large = [task for task in due if counts[task.table_id] > 1]
         whole = [task for task in due if counts[task.table_id] == 1]
-        answers = run(partial(_apply_tasks, job.for_tasks(), secrets), _bundles(whole, job.parallelism))
+        bundles = _bundles(whole, job.parallelism)
+        if given_up is not None:
+            bundles = [bundle[::-1] for bundle in bundles]  # the store may fail for the first ones alone
+        answers = run(partial(_apply_tasks, job.for_tasks(), secrets), bundles)
         if large:
             storage = lake_of(job, secrets)
             answers.append(apply_in_buckets(job, secrets, run, storage, counts, large))
@@ -385,6 +390,9 @@ def _run_tasks(
         due = [again for task in due if (again := _again(planner, task, reports[task.table_id])) is not None]
         repeated = {task.table_id: task for task in due}
         plan.tasks = [repeated.get(task.table_id, task) for task in plan.tasks]
+        if not due and given_up is None:
+            given_up = not_tried(reports.values())
+            due = [task for task in plan.tasks if task.table_id in given_up]
     return reports
 
 
@@ -405,16 +413,6 @@ def _again(planner: ApplyPlanner, task: ApplyTask, report: ApplyReport) -> Apply
     return None
 
 
-def _demand_answers(reports: Mapping[str, ApplyReport]) -> None:
-    """Let the batch run again where the store failed for a table; what is committed stays, and is not repeated."""
-    failed = [r.error for r in reports.values() if r.status == ApplyStatus.UNAVAILABLE and r.error is not None]
-    if failed:
-        first = UnavailableError.from_document(failed[0].document())
-        if len(failed) > 1:
-            first.message += f" (and for {len(failed) - 1} other tables)"
-        raise first
-
-
 def _apply_tasks(job: JobDocument, secrets: Secrets, bundle: Sequence[ApplyTask]) -> list[ApplyReport]:
     reports: list[ApplyReport] = []
     try:
@@ -422,7 +420,7 @@ def _apply_tasks(job: JobDocument, secrets: Secrets, bundle: Sequence[ApplyTask]
         for number, task in enumerate(bundle):
             if [report.status for report in reports[-_GIVEN_UP:]] == [ApplyStatus.UNAVAILABLE] * _GIVEN_UP:
                 # the store is away, not one table: each further one would wait for it as long
-                reports.append(replace(reports[-1], table_id=task.table_id))
+                reports.append(ApplyReport(task.table_id, ApplyStatus.UNAVAILABLE, reason=reports[-1].reason))
                 continue
             reports.append(apply(job, task, secrets, together.resolved(number)))
     finally:
