@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from airflow_provider_cdc.core.json_documents import json_bytes
 
+_CHECKPOINT_EVERY = 10  # versions: Delta's default
 _LOCAL_TIMES = "timestampNtz"
 _LEGACY = ("appendOnly", "invariants")  # features of writer version 2, which version 7 has to list
 
@@ -78,6 +79,14 @@ def later_commit(
     actions += [*map(_remove, files[1]), *map(_add, files[0])]
     operation = {"operation": "WRITE", "operationParameters": {"mode": "Append" if not files[1] else "Overwrite"}}
     return _document(table.version() + 1, operation, custom, actions, app, seq)
+
+
+def checkpoint_is_due(version: int, properties: Mapping[str, str | None]) -> bool:
+    """Return whether a commit that made a version has to write a checkpoint of the log.
+
+    delta-rs writes one at each hundredth version, or as often as the table's property says: then we write none.
+    """
+    return version > 0 and version % _CHECKPOINT_EVERY == 0 and "delta.checkpointInterval" not in properties
 
 
 def has_local_times(schema: pa.Schema) -> bool:

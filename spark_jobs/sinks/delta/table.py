@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -34,7 +34,7 @@ from spark_jobs.sinks.delta.column_types import demand_types, other_types
 from spark_jobs.sinks.delta.data_files import DataFiles
 from spark_jobs.sinks.delta.file_statistics import bounded_columns
 from spark_jobs.sinks.delta.key_merge import KeyMerge
-from spark_jobs.sinks.delta.own_commits import first_commit, has_local_times, later_commit
+from spark_jobs.sinks.delta.own_commits import checkpoint_is_due, first_commit, has_local_times, later_commit
 from spark_jobs.sinks.delta.ownership import Owner, demand_ours
 from spark_jobs.sinks.delta.row_removal import RowRemoval
 from spark_jobs.sinks.delta.sink_errors import Cause, cause_of, conflict, reading_error, refused, writing_error
@@ -468,6 +468,18 @@ class DeltaLocation:
     def _create_commit(self, name: str, content: bytes) -> None:
         if not self._storage.create(name, content, durable=False):  # as delta-rs; the rows' files do not wait either
             raise conflict(self.location)
+
+    def write_due_checkpoint(self, version: int) -> None:
+        """Write a checkpoint of the log if a commit of ours made the version of one: opening reads what came since.
+
+        A process that dies before it, or a store that fails, leaves the table as it is: the next one is ten commits
+        away. Two writers write the same.
+        """
+        if not checkpoint_is_due(version, self._properties):
+            return
+        with suppress(UnavailableError, SinkError), self.writing():
+            self.newest_version()
+            self.table.create_checkpoint()
 
     def files(self, first: str | None) -> list[StoredFile]:
         """Return the table's files, in the order of a column where its bounds are stated."""

@@ -24,10 +24,13 @@ class TaskWriter:
         before = -1 if target.version is None else target.version
         if not target.exists or target.takes_files:
             _write_files(target, action)
-            return before + 1  # one that meets another fails
-        _write_by_delta_rs(target, action)
-        # nothing replaced by nothing makes no commit
-        return before + 1 if len(action.rows) else min(before + 1, target.newest_version())
+            version = before + 1  # one that meets another fails
+        else:
+            _write_by_delta_rs(target, action)
+            # nothing replaced by nothing makes no commit
+            version = before + 1 if len(action.rows) else min(before + 1, target.newest_version())
+        target.write_due_checkpoint(version)
+        return version
 
     def takes_parts(self, target: DeltaLocation, schema: pa.Schema) -> bool:
         """Return whether the files of several tasks can be added."""
