@@ -56,8 +56,8 @@ def rows_not_found(session: Any, location: Path, rows: pa.Table) -> set[int]:
         for row in rows.to_pylist()
     ]
     table = session.read.format("delta").load(str(location))
-    found = table.where(" OR ".join(f"({condition})" for condition in conditions)).select("id").collect()
-    return set(rows.column("id").to_pylist()) - {row.id for row in found}
+    answers = table.where(" OR ".join(f"({condition})" for condition in conditions)).select("id").collect()
+    return set(rows.column("id").to_pylist()) - {row.id for row in answers}
 
 
 @pytest.fixture(autouse=True)
