@@ -64,6 +64,7 @@ class BaseStates:
     :param groups: what the batch holds, by table.
     :param announced: whether a topic carries DDL, with that of snapshots.
     :param layouts: options that rows are made with now.
+    :param lower_case: as of :func:`groups_by_name`.
     """
 
     def __init__(
@@ -75,9 +76,11 @@ class BaseStates:
         history: History,
         announced: bool,
         layouts: StoredLayouts,
+        *,
+        lower_case: bool = False,
     ) -> None:
         self._was, self._now, self._seq, self._groups, self._history = was, now, seq, groups, history
-        self._announced, self._layouts = announced, layouts
+        self._announced, self._layouts, self._lower_case = announced, layouts, lower_case
         self._earlier_groups: dict[int, dict[TableName, list[RowGroup]]] = {}  # by batch
 
     def spans(self, timeline: TableTimeline) -> list[Span]:
@@ -87,7 +90,7 @@ class BaseStates:
     def _groups_of(self, seq: int) -> dict[TableName, list[RowGroup]]:
         """Return what an earlier batch holds, by table."""
         if seq not in self._earlier_groups:
-            self._earlier_groups[seq] = groups_by_name(self._history.manifest(seq))
+            self._earlier_groups[seq] = groups_by_name(self._history.manifest(seq), lower_case=self._lower_case)
         return self._earlier_groups[seq]
 
     def clears(self, timeline: TableTimeline, since: str, spans: list[Span]) -> list[str]:
@@ -445,11 +448,17 @@ def _ends(end: str | None, start: str) -> bool:
     return end is None or latest_unordered(end) > start
 
 
-def groups_by_name(manifest: Manifest) -> dict[TableName, list[RowGroup]]:
-    """Return a batch's groups by table."""
+def groups_by_name(manifest: Manifest, *, lower_case: bool = False) -> dict[TableName, list[RowGroup]]:
+    """Return a batch's groups by table.
+
+    :param lower_case: whether the server has tables by names in lower case; a TRUNCATE comes with the name as typed
+        (recorded: Debezium 3.5 on MySQL 8.0).
+    """
     result: dict[TableName, list[RowGroup]] = {}
     for group in manifest.groups:
         if group.database:  # errors stand under no table
+            if lower_case:
+                group = replace(group, database=group.database.lower(), table=group.table.lower())
             result.setdefault(TableName(group.database, group.table), []).append(group)
     return result
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from airflow_provider_cdc.core.apply.stored_layout import LayoutChange, StoredLayouts
@@ -116,7 +117,8 @@ class ApplyPlanner:
         self._exact = open_format(job.format, job.format_options).order == "exact"
         self.fresh = new_changes(known, read, observed, exact=self._exact, server=server)
         self._was = without_left_out(build_timeline(known, server, AskedChanges(history.asked())), job.tables)
-        self._by_name = groups_by_name(manifest)
+        lower_case, self._case_is_known = server.lower_case_names is True, server.lower_case_names is not None
+        self._by_name = groups_by_name(manifest, lower_case=lower_case)
         self.asked = asked_changes(job, self._by_name, self.fresh, manifest.approvals, history, self._was)
         new = self.fresh or self.asked.news()
         self.now = self._was
@@ -128,7 +130,9 @@ class ApplyPlanner:
             self._ids_at.setdefault(state.location, set()).add(state.table_id)
         self._history = history
         announced = job.schema_topic is not None
-        self._starts = BaseStates(self._was, self.now, job.seq, self._by_name, history, announced, self._layouts)
+        self._starts = BaseStates(
+            self._was, self.now, job.seq, self._by_name, history, announced, self._layouts, lower_case=lower_case
+        )
         self._read = ReadRows(self._was, self.now, self._by_name, self.states, self._starts, history)
         self._tables = {i: timeline for i, timeline in self.now.tables.items() if self._read.shows(timeline)}
         self.quarantine = Quarantine(job, self._rules, self.now, [*known, *self.fresh], manifest, history)
@@ -189,7 +193,7 @@ class ApplyPlanner:
                 self._drop(plan, timeline, state)  # a RENAME before the DROP came late
             return
         exceeded = self.quarantine.exceeded(timeline)
-        aside = self._unclear.get(timeline.last_name) or exceeded
+        aside = self._unclear.get(timeline.last_name) or exceeded or self._truncated_as(timeline)
         touched = bool(spans) or state is None or changed_at is not None or self._is_new(timeline, state)
         touched = touched or (self._checks_references(timeline) and self._starts.removes(timeline))
         touched = touched or aside is not None or self.quarantine.settles(timeline) or self._rebuilds(timeline)
@@ -607,6 +611,30 @@ class ApplyPlanner:
 
     def _is_free(self, name: TableName, position: str, source_time: int | None) -> bool:
         return not self._owned(name, position) and not self.now.sent_again(name, position, source_time)
+
+    def _truncated_as(self, timeline: TableTimeline) -> str | None:
+        """Return why a table is parked that a TRUNCATE may mean which names it in another case, None without one."""
+        if self._case_is_known or timeline.dropped_at is not None:
+            return None
+        for name, groups in self._without_owner.items():
+            alike = str(name).lower() == str(timeline.last_name) != str(name)
+            if alike and any(group.clears for group in groups):
+                reason = f"a TRUNCATE names {name}, which is this table if the server has lower_case_table_names=1"
+                return f"{reason}: state source.options.lower_case_table_names"
+        return None
+
+    @cached_property
+    def _without_owner(self) -> dict[TableName, list[RowGroup]]:
+        """The groups of this batch and earlier ones under names that no table has."""
+        waiting = {TableName(s.database, s.table): s for s in self.states.values() if is_waiting_name(s)}
+        return {
+            name: [
+                *(self._starts.earlier_groups(name, waiting[name].rewind_to or "") if name in waiting else []),
+                *self._by_name.get(name, []),
+            ]
+            for name in dict.fromkeys([*self._by_name, *waiting])
+            if name not in self.now.names
+        }
 
     def _alike(self, name: TableName) -> str:
         """Return the name of a known table that differs only in case, empty without one."""
