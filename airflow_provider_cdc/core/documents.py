@@ -44,6 +44,7 @@ class TableState:
     :param source_time: newest source time among them, microseconds since the epoch.
     :param schema: schema that the rows lie under.
     :param debts_seq: batch that left removals which found no row yet (tables without key), None without any.
+    :param pending_until: position of the newest of them, empty where that is not known.
     :param rewind_to: position of a late schema change that the rows do not know yet (the table waits or is parked).
     :param timeline_mark: digest of the schema changes that the rows went through.
     :param snapshot_position: where the snapshot stands that the rows begin with, empty if they begin with the table.
@@ -76,6 +77,7 @@ class TableState:
     reason: str = ""
     waiting_since: str | None = None
     debts_seq: int | None = None
+    pending_until: str = ""
     rewind_to: str | None = None
     timeline_mark: str = ""
     snapshot_position: str = ""
@@ -342,6 +344,8 @@ class JobDocument:
         time, source time); the Spark side takes them from the lake.
     :param begins: where generations of the source's log began in the batches before (``generations.Begin``); the Spark
         side takes them from the lake.
+    :param marks: of formats with positions the newest position that each ``topic/partition`` has shown, this batch
+        included; the Spark side takes them from the lake.
     :param new_generation: ``topic/partition:offset`` of the record with which a generation may begin; empty for none.
     :param reader: where tasks read records: ``kafka``, or ``segments`` of the lake.
     :param replay: rows that the batch takes again, in addition to its records.
@@ -382,6 +386,7 @@ class JobDocument:
     recreated: list[str] = field(default_factory=list)
     clocks: list[list[Any]] = field(default_factory=list)
     begins: list[list[Any]] = field(default_factory=list)
+    marks: dict[str, str] = field(default_factory=dict)
     new_generation: str = ""
     reader: str = "kafka"
     replay: Replay | None = None

@@ -170,6 +170,10 @@ class Generations:
         """The number of the newest generation."""
         return len(self.all) - 1
 
+    def positions(self) -> dict[str, str]:
+        """Return the highest position that each partition has shown, by ``topic/partition``."""
+        return {name: mark.position for one in self.all for name, mark in one.marks.partitions.items()}
+
     def begins(self) -> list[Begin]:
         """Return where all generations begin."""
         return [begin for one in self.all for begin in one.begins.values()]

@@ -126,8 +126,9 @@ def _carry_out(
         log.replace_manifest(job, landed)
         say(f"replay: {landed.changes.get(REPLAYED, 0)} rows of the change log")
     clock["apply"] = time.monotonic()
+    marks = generations.after(landed).positions()
     try:
-        result, unfit, planner = _apply(job, secrets, run, say, storage, landed, session, history)
+        result, unfit, planner = _apply(replace(job, marks=marks), secrets, run, say, storage, landed, session, history)
     except DataError:
         if not is_outdated(job, landed):
             raise

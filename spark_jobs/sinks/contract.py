@@ -11,6 +11,7 @@ import pyarrow as pa
 from deltalake.transaction import AddAction
 
 from airflow_provider_cdc.core.apply.merge_plan import LaterRows
+from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from spark_jobs.sinks.delta.table import Commit, DeltaLocation
 
 Verb = Literal["create", "append", "merge", "subtract", "overwrite"]
@@ -41,6 +42,7 @@ class Action:
     :param remaining: for ``create`` and ``overwrite``, stored rows that the table keeps, read while it is written.
     :param unmatched: for ``subtract``, is called before the commit with the deletes that have no equal row.
     :param parts: rows that other tasks wrote, in addition to ``rows``, which has none then.
+    :param forms: for ``subtract``, columns whose values a tool writes in several ways.
     :param typed: is called with the number of new rows when all are typed; what it raises prevents the commit.
     """
 
@@ -53,6 +55,7 @@ class Action:
     remaining: Iterable[pa.Table] | None = None
     parts: Sequence[WrittenRows] = ()
     unmatched: Callable[[pa.Table], None] = field(default=lambda rows: None)
+    forms: ValueForms = field(default_factory=lambda: ValueForms({}))
     typed: Callable[[int], None] = field(default=lambda rows: None)
 
     @property

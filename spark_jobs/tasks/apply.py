@@ -17,10 +17,10 @@ from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan, Me
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded, rewind_needed
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
-from airflow_provider_cdc.core.apply.row_sets import multiset_sum
 from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
-from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, remaining_pieces
+from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, remaining_pieces, settled
+from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError
 from airflow_provider_cdc.core.faults import course, may_be_caught
@@ -46,6 +46,7 @@ from spark_jobs.sinks.delta.writer_choice import Choice
 from spark_jobs.tasks.committed_state import committed_state
 from spark_jobs.tasks.foreign_keys import ForeignKeys
 from spark_jobs.tasks.parking import as_cdc_error
+from spark_jobs.tasks.pending_deletes import PendingDeletes
 from spark_jobs.tasks.table_changes import TableChanges
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
 from spark_jobs.tasks.tables_together import ResolvedTable
@@ -141,7 +142,7 @@ class TableApply:
         self._types = TypeOptions.of(self._policy)
         self._timeline = TableTimeline.from_document(task.timeline) if resolved is None else resolved.timeline
         self._format = open_format(job.format, job.format_options)
-        self._has_pending = False
+        self._pending = PendingDeletes()
         self._states: dict[int | None, TableState] = {}  # by the batch that left pending deletes
         self._committing = False
         self.seen_version: int | None = None
@@ -238,7 +239,7 @@ class TableApply:
             ApplyStatus.COMMITTED if action else ApplyStatus.UNCHANGED,
             version,
             upserts,
-            plan.steps[-1].deletes.num_rows,
+            plan.steps[-1].deletes.num_rows + plan.steps[-1].netted,
             failures=[asdict(item) for item in plan.failures],
             lossy=dict(plan.lossy),
             action=action,
@@ -284,10 +285,11 @@ class TableApply:
     def _state(self, *, committed: bool) -> TableState:
         """Return the table's state after this batch."""
         pending_seq = None
-        if self._has_pending:
+        if self._pending.rows:
             pending_seq = self.job.seq if committed or self.task.base is None else self.task.base.debts_seq
         if pending_seq not in self._states:
             state = committed_state(self.task, self._timeline, self.job.seq, pending_seq)
+            state = self._pending.noted(state)
             self._states[pending_seq] = replace(state, spark_may_write=self._spark_may_write)
         return self._states[pending_seq]
 
@@ -367,7 +369,8 @@ class TableApply:
     ) -> tuple[str, int | None, int]:
         """Make the cheapest commit that makes the table right; return what it does, its version and its upserts."""
         step = plan.steps[-1]
-        facts = self._facts(plan.changes, step.upserts.num_rows, step.deletes.num_rows, plan.lossy, plan.failures)
+        upserts, deletes = step.upserts.num_rows + step.netted, step.deletes.num_rows + step.netted
+        facts = self._facts(plan.changes, upserts, deletes, plan.lossy, plan.failures)
         action = self._action(target, base_schema, plan, Commit(self._app, self.job.seq, facts))
         if action is None:
             return "", self.task.expected, 0
@@ -385,11 +388,11 @@ class TableApply:
     def _settles(self, facts: dict[str, Any]) -> Callable[[pa.Table], None]:
         """Return what takes the removals that found no row, before the commit that states them."""
 
-        def settled(pending: pa.Table) -> None:
-            self._write_pending(pending)
+        def take(unmatched: pa.Table) -> None:
+            self._write_pending(unmatched)
             facts["state"] = self._state(committed=True).document()
 
-        return settled
+        return take
 
     def _facts(
         self,
@@ -442,13 +445,15 @@ class TableApply:
         task, step = self.task, plan.steps[-1]
         moved = task.base is not None and task.base.location != task.location
         pending = pending_deletes.read(self._storage, self.job.pipeline, task.base)
+        self._pending = PendingDeletes.of(task.base, plan, exact=self._format.order == "exact")
         stays = (
             base_schema is not None and not moved and task.rewind_to is None and len(plan.steps) == 1 and not step.clear
         )
         same = stays and same_layout(base_schema, step.schema, self._types)
         stays = same or (stays and self._adds_columns(target, base_schema, step))
-        self._has_pending = pending.num_rows > 0
+        self._pending.rows = pending.num_rows
         if same and not step.adds and not step.deletes.num_rows:
+            self._demand_explained()
             return None
         if stays and not pending.num_rows and not step.deletes.num_rows and (not step.keyed or target.is_empty()):
             return Action("append", commit, step.upserts, later=step.later)
@@ -460,9 +465,8 @@ class TableApply:
             self._type_now(plan, commit)
             if pending.num_rows:
                 pending = mapper.content(pending, base_schema, step.version)
-            removes = pa.concat_tables([pending, step.deletes]) if pending.num_rows else step.deletes
-            adds, removes = multiset_sum(step.upserts.schema.empty_table(), step.upserts, removes)
-            return Action("subtract", commit, adds, removes)
+            adds, self._pending.open = settled(step, pending, self._pending.bound)
+            return Action("subtract", commit, adds, step.deletes, forms=ValueForms.of(step.schema))
         keeps = base_schema is not None and not plan.steps[0].clear
         if keeps or (step.deletes.num_rows and not step.keyed):
             self._type_now(plan, commit)
@@ -470,7 +474,7 @@ class TableApply:
         if keeps and base_schema is not None and goes_in_pieces(pending, plan.steps):
             remaining = remaining_pieces(self._stored_pieces(base_schema), base_schema, plan.steps, mapper)
         content = self._stored() if keeps and remaining is None else None
-        rows, pending = after_steps(content, pending, base_schema, plan.steps, mapper)
+        rows, pending = after_steps(content, pending, base_schema, plan.steps, mapper, self._pending.bound)
         self._write_pending(pending)
         return Action("overwrite" if target.exists else "create", commit, rows, later=step.later, remaining=remaining)
 
@@ -482,12 +486,24 @@ class TableApply:
         step = plan.steps[-1]
         step.type_now()
         self._demand_fit(plan.failures)
-        commit.facts["upserts"] = step.upserts.num_rows
+        commit.facts["upserts"] = step.upserts.num_rows + step.netted
         commit.facts["failures"] = [asdict(item) for item in plan.failures]
 
-    def _write_pending(self, pending: pa.Table) -> None:
-        pending_deletes.write(self._storage, self.job.pipeline, self.task.table_id, self.job.seq, pending)
-        self._has_pending = pending.num_rows > 0
+    def _write_pending(self, unmatched: pa.Table) -> None:
+        """Write the removals that have found no row so far.
+
+        :raises DataError: no partition is left that may have the rows.
+        """
+        if self._pending.open is not None and self._pending.open.num_rows:
+            unmatched = pa.concat_tables([self._pending.open, unmatched])
+        self._pending.rows = unmatched.num_rows
+        self._demand_explained()
+        pending_deletes.write(self._storage, self.job.pipeline, self.task.table_id, self.job.seq, unmatched)
+
+    def _demand_explained(self) -> None:
+        if self._pending.rows and self._format.order == "exact":
+            topics = self._changes.topics()
+            self._pending.demand_explained(self.job.marks, topics, f"{self.task.database}.{self.task.table}")
 
     def _adds_columns(self, target: DeltaLocation, old: TableSchema | None, step: MergeStep) -> bool:
         """Return whether the new schema only has further columns behind the old ones, which are NULL in stored rows."""

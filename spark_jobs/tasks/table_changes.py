@@ -194,6 +194,11 @@ class TableChanges:
             if groups:
                 yield self.of([replace(span, groups=groups)], columns=columns)
 
+    def topics(self) -> set[str]:
+        """Return the topics of the changes."""
+        rows = self.of(self._task.spans, columns=["topic", "partition", "offset", "op", "position"])
+        return set(rows.column("topic").cast(pa.string()).unique().to_pylist())
+
     def _read_groups(
         self, groups: list[RowGroup], columns: list[str], images: dict[str, StoredImages] | None = None
     ) -> pa.Table:

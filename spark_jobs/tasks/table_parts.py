@@ -26,7 +26,7 @@ from airflow_provider_cdc.core.apply.schema_mapping import arrow_schema
 from airflow_provider_cdc.core.apply.source_order import source_order
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.documents import JobDocument
-from airflow_provider_cdc.core.errors import CdcError, SinkError
+from airflow_provider_cdc.core.errors import CdcError, DataError, SinkError
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import ApplyStatus
 from spark_jobs.lake.layout import staged_folder
@@ -280,7 +280,11 @@ class _Part(TableApply):
             parts = [rows for rows in written if rows.added or rows.staged]
             report.status, report.action = ApplyStatus.COMMITTED, action.verb
             action = replace(action, later=None, parts=parts, unmatched=self._settles(facts))
-            report.version = self._carry_out(target, action)
+            try:
+                report.version = self._carry_out(target, action)
+            except DataError:  # before the commit: a removed row is not there
+                discard_rows(task.location, self._options, reports)
+                raise
             report.choice = self._writer.choice
         report.state = self._state(committed=action is not None)
         return report

@@ -16,9 +16,16 @@ from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.resolve import acquired_and_released, typer_of, without_passed_over
-from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest, numbers_in_groups, row_digests
+from airflow_provider_cdc.core.apply.row_sets import (
+    group_numbers,
+    left_after_netting,
+    newest,
+    of_both_kinds,
+    row_digests,
+)
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
-from airflow_provider_cdc.core.apply.source_order import behind, source_order
+from airflow_provider_cdc.core.apply.source_order import behind, moments_of, of_snapshots, source_order
+from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
@@ -77,48 +84,58 @@ def key_events(
     rows = changes.rows.select(_ORDER).take(pa.array(event_rows))
     columns |= {name: rows.column(name) for name in _ORDER}
     events = pa.table({**columns, "fills": fills, "row": changes.as_read(event_rows)})
-    return KeyEvents(events, bucket_numbers(keys, count), typer)
+    by = keys if timeline.versions[last].schema.key else keys.select(["alike"])
+    return KeyEvents(events, bucket_numbers(by, count), typer)
 
 
 def _added_and_removed(
     typer: RowTyper, row_indexes: IntArray, last: int
 ) -> tuple[pa.Table, IntArray, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """Return the digest of every row that a change adds or removes, the change's index, and whether it adds it."""
-    changes = typer.changes
+    """Return the digests of every row that a change adds or removes, the change's index, and whether it adds it.
+
+    The first digest is equal for all forms of a row's values; it decides the bucket. The second is the row's own.
+    """
+    changes, forms = typer.changes, ValueForms.of(typer.timeline.versions[last].schema)
     images = {"after": ("snapshot", "insert", "update"), "before": ("delete", "update")}
     typed = [typer.typed(row_indexes[changes.are(*ops, rows=row_indexes)], name, last) for name, ops in images.items()]
     if any(rows.absent for rows in typed):
         raise ImagesLack
-    digests = pa.chunked_array([row_digests(rows.rows) for rows in typed], pa.binary())
+    own = pa.chunked_array([row_digests(rows.rows) for rows in typed], pa.binary())
+    alike = own
+    if forms:
+        alike = pa.chunked_array([row_digests(forms.in_one_form(rows.rows)) for rows in typed], pa.binary())
     counts = [len(rows.row_indexes) for rows in typed]
     event_rows, fills = np.concatenate([rows.row_indexes for rows in typed]), np.repeat([True, False], counts)
-    return pa.table({"row": digests}), event_rows, fills
+    return pa.table({"alike": alike, "own": own}), event_rows, fills
 
 
 def net_events(events: pa.Table, wire: Format) -> tuple[IntArray, int]:
-    """Return the indexes of events of a table without key that are left: a row added goes for an equal one removed.
+    """Return the indexes of events of a table without key that are left: a removal takes an equal row added before it.
 
     Of an event that was sent more than once one counts. Its copies have its position; of snapshots whose rows share
     one, all count.
 
     :param events: all events of these digests.
-    :returns: they, and the number of rows that were both added and removed.
+    :return: they, and the number of rows that were both added and removed.
     """
-    digests = group_numbers([events.column(f"{_KEY}0")])
+    alike, own = (group_numbers([events.column(f"{_KEY}{number}")]) for number in range(2))
     fills = events.column("fills").to_numpy()
     ops = events.column("op").cast(pa.string())
-    sent = group_numbers([pa.array(digests), pa.array(fills), events.column("position"), ops])
+    sent = group_numbers([pa.array(own), pa.array(fills), events.column("position"), ops])
     counts = np.zeros(events.num_rows, dtype=bool)
     counts[np.unique(sent, return_index=True)[1]] = True
     if wire.snapshot_rows != "numbered":
         counts |= pc.equal(ops, "snapshot").to_numpy()
     index = np.flatnonzero(counts)
-    digests, fills = digests[index], fills[index]
-    added, removed = (np.bincount(digests[some], minlength=int(digests.max(initial=0)) + 1) for some in (fills, ~fills))
-    # of equal rows the first of one kind go for those of the other, whichever they are
-    number = numbers_in_groups(digests * 2 + fills)
-    left = number >= np.where(fills, removed[digests], added[digests])
-    return index[left], int((fills & ~left).sum())
+    some = index[of_both_kinds(alike[index], fills[index])]
+    rows = events.select(_ORDER).take(pa.array(some))
+    order = source_order(rows)
+    some, rows = some[order], rows.take(pa.array(order))
+    moments, snapshot = moments_of(rows, wire), of_snapshots(rows)
+    stay = left_after_netting(own[some], fills[some], moments)
+    again = np.flatnonzero(stay & (snapshot | ~fills[some]))
+    stay[again] = left_after_netting(alike[some][again], fills[some][again], moments[again])
+    return np.setdiff1d(index, some[~stay]), int((fills[some] & ~stay).sum())
 
 
 def newest_events(events: pa.Table, wire: Format) -> IntArray:

@@ -48,6 +48,8 @@ class MergeStep:
     :param upserts: full typed rows, at most one per key; of a table without key all added rows.
     :param deletes: keys whose row is gone; of a table without key all removed rows, full.
     :param positions: of the changes that made the upserts, None where that is not known of each.
+    :param netted: of a table without key rows that were added and removed again; they are not among the others.
+    :param removed_until: of a table without key the position of the newest removed row, empty without any.
     :param later: the upserts, if they are typed when they are written; ``upserts`` has none then.
     """
 
@@ -58,6 +60,8 @@ class MergeStep:
     deletes: pa.Table
     positions: Callable[[], pa.ChunkedArray] | None = None
     later: LaterRows | None = None
+    netted: int = 0
+    removed_until: str = ""
 
     @property
     def adds(self) -> bool:

@@ -20,12 +20,13 @@ from airflow_provider_cdc.core.apply.partial_images import Completion, StoredRow
 from airflow_provider_cdc.core.apply.record_keys import KeyEvents, demand_table_key, is_unproven
 from airflow_provider_cdc.core.apply.repeated_rows import KeyedRows, settled_without_repeats, without_stored
 from airflow_provider_cdc.core.apply.row_copies import without_copies
-from airflow_provider_cdc.core.apply.row_sets import group_numbers, newest
+from airflow_provider_cdc.core.apply.row_sets import group_numbers, left_after_netting, newest
 from airflow_provider_cdc.core.apply.row_typing import RowTyper, TypedRows
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
-from airflow_provider_cdc.core.apply.source_order import behind, under
+from airflow_provider_cdc.core.apply.source_order import behind, moments_of, under
 from airflow_provider_cdc.core.apply.stored_rows import ReadRows, Stored
-from airflow_provider_cdc.core.arrays import IntArray
+from airflow_provider_cdc.core.apply.value_forms import ValueForms
+from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.timeline.barriers import barriers
@@ -268,11 +269,55 @@ def _multiset(typer: RowTyper, row_indexes: IntArray, last: int, clear: bool, la
     removed = typer.changes.are("delete", "update", rows=row_indexes)
     schema, none = typer.timeline.versions[last].schema, typer.mapper.rows({}, 0, last, last)
     if later and not removed.any():
-        return MergeStep(last, schema, clear, none, none, later=_later(typer, row_indexes[added], last, partial=False))
+        rows = _later(typer, row_indexes[added], last, partial=False)
+        as_typed = partial(_positions_as_typed, typer.changes, row_indexes[added])
+        return MergeStep(last, schema, clear, none, none, as_typed, later=rows)
     adds = typer.typed(row_indexes[added], "after", last, partial=typer.wire.partial_images)
     removes = typer.typed(row_indexes[removed], "before", last)
     # binlog_row_image=MINIMAL writes the whole row before where there is no key, and of the row after what changed
-    return MergeStep(last, schema, clear, laid_over(typer, adds, removes).rows, removes.rows)
+    adds = laid_over(typer, adds, removes)
+    stay = left_of_multiset(typer, adds, removes, ValueForms.of(schema))
+    adds_left, removes_left = np.split(stay, [adds.rows.num_rows])
+    positions = typer.changes.rows.column("position").take(pa.array(adds.row_indexes[adds_left]))
+    return MergeStep(
+        last,
+        schema,
+        clear,
+        adds.rows.filter(pa.array(adds_left)),
+        removes.rows.filter(pa.array(removes_left)),
+        lambda: positions,
+        netted=int((~removes_left).sum()),
+        removed_until=newest_position(typer.changes, removes.row_indexes[removes_left]),
+    )
+
+
+def _positions_as_typed(changes: Changes, row_indexes: IntArray) -> pa.ChunkedArray:
+    """Return the positions of rows in the order in which :func:`_later` types them."""
+    order = np.concatenate([*changes.images["after"].portions(row_indexes)])
+    return changes.rows.column("position").take(pa.array(order))
+
+
+def newest_position(changes: Changes, row_indexes: IntArray) -> str:
+    """Return the newest position of some changes, empty without any."""
+    return changes.rows.column("position")[int(row_indexes.max())].as_py() if len(row_indexes) else ""
+
+
+def left_of_multiset(typer: RowTyper, adds: TypedRows, removes: TypedRows, forms: ValueForms) -> BoolArray:
+    """Return which rows added, and which rows removed, are left when removals took equal rows added before them."""
+    rows, count = [adds.rows, removes.rows], adds.rows.num_rows
+    row_indexes = np.concatenate([adds.row_indexes, removes.row_indexes])
+    stay: BoolArray = np.ones(len(row_indexes), dtype=bool)
+    if not count or count == len(row_indexes):
+        return stay
+    fills = np.arange(len(row_indexes)) < count
+    moments = moments_of(typer.changes.rows, typer.wire)[row_indexes]
+    stay = left_after_netting(group_numbers(pa.concat_tables(rows).columns), fills, moments)
+    snapshot = typer.changes.are("snapshot", rows=row_indexes)
+    some = np.flatnonzero(stay & (snapshot | ~fills))
+    if forms and snapshot[some].any() and not snapshot[some].all():
+        same = forms.in_one_form(pa.concat_tables(rows).take(pa.array(some)))
+        stay[some] = left_after_netting(group_numbers(same.columns), fills[some], moments[some])
+    return stay
 
 
 def without_passed_over(typer: RowTyper, row_indexes: IntArray, begins: str) -> IntArray:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 
 _OFFSETS_END = 1 << 31  # bytes: an array with 32-bit offsets cannot be longer
@@ -143,13 +144,16 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column
 
 
-def multiset_sum(content: pa.Table, adds: pa.Table, removes: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Return (content + adds - removes, removes that found no row), where of equal rows one goes for each removal."""
-    together = pa.concat_tables([content, adds])
+def multiset_difference(content: pa.Table, removes: pa.Table, forms: ValueForms) -> tuple[pa.Table, pa.Table]:
+    """Return the rows left of ``content``, and the removals that found no row; of equal rows one goes for each."""
     if not removes.num_rows:
-        return together, removes
-    goes, taken = matched(together, removes)
-    return together.filter(pa.array(~goes)), removes.filter(pa.array(~taken))
+        return content, removes
+    goes, taken = matched(content, removes)
+    content, removes = content.filter(pa.array(~goes)), removes.filter(pa.array(~taken))
+    if not removes.num_rows or not forms:
+        return content, removes
+    goes, taken = matched_by_value(content, removes, forms)
+    return content.filter(pa.array(~goes)), removes.filter(pa.array(~taken))
 
 
 def matched(content: pa.Table, removes: pa.Table) -> tuple[BoolArray, BoolArray]:
@@ -161,6 +165,52 @@ def matched(content: pa.Table, removes: pa.Table) -> tuple[BoolArray, BoolArray]
     goes: BoolArray = numbers_in_groups(present) < np.bincount(removing, minlength=count)[present]
     taken: BoolArray = numbers_in_groups(removing) < np.bincount(present, minlength=count)[removing]
     return goes, taken
+
+
+def matched_by_value(content: pa.Table, removes: pa.Table, forms: ValueForms) -> tuple[BoolArray, BoolArray]:
+    """Return what :func:`matched` does of rows that differ at most in the forms of their values."""
+    plain = forms.without(content)
+    alike = having_keys(content, removes.select(plain), plain) if plain else np.ones(content.num_rows, dtype=bool)
+    candidates = np.flatnonzero(alike)
+    few = content.take(pa.array(candidates))
+    goes: BoolArray = np.zeros(content.num_rows, dtype=bool)
+    goes[candidates], taken = matched(forms.in_one_form(few), forms.in_one_form(removes))
+    return goes, taken
+
+
+def of_both_kinds(groups: IntArray, fills: BoolArray) -> BoolArray:
+    """Return which events are of a group that has rows added and rows removed."""
+    count = int(groups.max(initial=0)) + 1
+    added, removed = (np.bincount(groups[some], minlength=count) > 0 for some in (fills, ~fills))
+    flags: BoolArray = (added & removed)[groups]
+    return flags
+
+
+def left_after_netting(groups: IntArray, fills: BoolArray, moments: IntArray) -> BoolArray:
+    """Return which events are left where a removal takes an equal row that was added before it, or at its moment.
+
+    The removals left need a row that was there before all of them: one that is added later is another one.
+
+    :param groups: number of each event's row, the same for equal rows.
+    :param fills: whether the event adds the row; otherwise it removes one.
+    :param moments: numbers that rise with the events' order.
+    """
+    left: BoolArray = np.ones(len(groups), dtype=bool)
+    some = np.flatnonzero(of_both_kinds(groups, fills))
+    if not len(some):
+        return left
+    groups, fills = groups[some], fills[some]
+    order = np.lexsort((~fills, moments[some], groups))
+    ordered = groups[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    steps = np.where(fills[order], 1, -1)
+    balance = np.cumsum(steps)
+    balance -= np.repeat(balance[starts] - steps[starts], np.diff(np.r_[starts, len(ordered)]))
+    needed = np.zeros(int(groups.max()) + 1, dtype=np.int64)
+    needed[ordered[starts]] = np.maximum(0, -np.minimum.reduceat(balance, starts))
+    netted = np.bincount(groups[~fills], minlength=len(needed)) - needed
+    left[some] = numbers_in_groups(groups * 2 + fills) >= netted[groups]
+    return left
 
 
 def numbers_in_groups(groups: IntArray) -> IntArray:

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
+from airflow_provider_cdc.core.formats.contract import Format
 from airflow_provider_cdc.core.model.change import Op
+from airflow_provider_cdc.core.model.position_columns import event_of
 from airflow_provider_cdc.core.timeline.timeline import SchemaVersion
 
 _SNAPSHOTS = pa.array([Op.SNAPSHOT, Op.INCREMENTAL], pa.string())
@@ -52,3 +55,19 @@ def under(rows: pa.Table, version: SchemaVersion) -> BoolArray:
         return behind(rows, version.position)
     flags: BoolArray = pc.greater_equal(rows.column("position"), version.position).to_numpy()
     return flags
+
+
+def moments_of(rows: pa.Table, wire: Format) -> IntArray:
+    """Return numbers that rise with the moments of rows in source order: those of one event have one number.
+
+    Where a clock orders rows, it does not say which of two came first: all have one number.
+    """
+    none: IntArray = np.zeros(rows.num_rows, dtype=np.int64)
+    if wire.order == "clock" or rows.num_rows < 2:
+        return none
+    events = event_of(rows.column("position"))
+    begins = pc.not_equal(events.slice(1), events.slice(0, rows.num_rows - 1)).to_numpy()
+    # a snapshot's rows stand before what is streamed at their position
+    streamed = ~of_snapshots(rows)
+    none[1:] = np.cumsum(begins | (streamed[1:] & ~streamed[:-1]))
+    return none

@@ -47,7 +47,7 @@ class PreviewWriter:
         keys = [piece.select(action.key) for piece in action.pieces()]
         if action.verb == "subtract":
             assert action.deletes is not None
-            removed, unmatched = target.removal().remove(action.deletes)
+            removed, unmatched = target.removal().remove(action.deletes, action.forms)
             action.unmatched(unmatched)
             self.files, self.file_bytes = len(removed), sum(removal.size or 0 for removal in removed)
         elif target.exists and action.verb in ("merge", "overwrite"):

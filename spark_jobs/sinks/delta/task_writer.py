@@ -90,7 +90,7 @@ def _write_rows(target: DeltaLocation, action: Action, files: DataFiles) -> list
     removed: list[RemoveAction] = []
     if action.verb == "subtract":
         assert action.deletes is not None
-        removed, unmatched = target.removal(files).remove(action.deletes)
+        removed, unmatched = target.removal(files).remove(action.deletes, action.forms)
         action.unmatched(unmatched)
     if action.verb != "merge":
         for piece in action.pieces():

@@ -56,18 +56,28 @@ def test_equal_rows_of_a_table_without_key_are_counted_over_all_parts(
     second = [
         change(110, None, one), change(120, three), change(130, two, three), change(140, None, one), change(150, one)
     ]  # fmt: skip
-    third = [change(210, None, three), change(220, two), change(230, two)]  # the row to remove is not there
-    batches = [{"t": records, "schema": []} for records in (first, second, third)]
+    batches = [{"t": records, "schema": []} for records in (first, second)]
     results = carry_out(tmp_path, batches, policy, monkeypatch, rule=_WITHOUT_KEY)
-    assert len(commits) == (3 if policy is _SPLIT else 0)
+    assert len(commits) == (2 if policy is _SPLIT else 0)
     lines = [result.tables[0] for result in results]
-    assert [(line.action, line.upserts, line.deletes) for line in lines] == [
-        ("create", 3, 1),
-        ("subtract", 3, 3),
-        ("subtract", 2, 1),
-    ]
-    assert rows(tmp_path) == [one, two, two, two]
-    assert [bool(state.debts_seq) for result in results for state in result.states] == [False, False, True]
+    assert [(line.action, line.upserts, line.deletes) for line in lines] == [("create", 3, 1), ("subtract", 3, 3)]
+    assert rows(tmp_path) == [one, two]
+    assert [state.debts_seq for result in results for state in result.states] == [None, None]
+    assert not staged(tmp_path)
+
+
+@pytest.mark.parametrize("policy", [_SPLIT, RunPolicy()], ids=["split", "whole"])
+def test_a_removed_row_of_a_table_without_key_that_is_not_there_parks_it(
+    policy: RunPolicy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two, three = ({"id": i, "n": i} for i in (1, 2, 3))
+    first = [change(10, one), change(20, two)]
+    second = [change(210, None, three), change(220, two), change(230, three)]  # it is added only after its removal
+    batches = [{"t": records, "schema": []} for records in (first, second)]
+    results = carry_out(tmp_path, batches, policy, monkeypatch, rule=_WITHOUT_KEY)
+    (state,) = results[-1].states
+    assert (state.state, state.code) == ("parked", "apply.row_not_found")
+    assert rows(tmp_path) == [one, two]
     assert not staged(tmp_path)
 
 

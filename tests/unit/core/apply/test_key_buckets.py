@@ -87,7 +87,7 @@ def test_of_equal_rows_one_goes_for_each_that_is_removed(seed: int) -> None:
         for fills in signs:
             row = digest if fills else (digest + number) % 12  # before an update
             count[row] += 1 if fills else -1
-            again = {"key_0": b"%d" % row, "fills": fills, "op": op, "position": position}
+            again = {"key_0": b"%d" % row, "key_1": b"%d" % row, "fills": fills, "op": op, "position": position}
             events += [{**again, "topic": "t", "partition": copy, "offset": number, "index": 0} for copy in range(sent)]
     chance.shuffle(events)
     index, settled = net_events(pa.Table.from_pylist(events), open_format("debezium-json", {}))

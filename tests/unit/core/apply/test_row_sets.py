@@ -13,11 +13,13 @@ import pytest
 from airflow_provider_cdc.core.apply.row_sets import (
     group_numbers,
     having_keys,
-    multiset_sum,
+    left_after_netting,
+    multiset_difference,
     newest,
     row_digests,
     without_keys,
 )
+from airflow_provider_cdc.core.apply.value_forms import ValueForms
 
 
 def test_groups_are_equal_exactly_where_all_columns_are() -> None:
@@ -86,16 +88,16 @@ def test_rows_of_given_keys_are_taken_out() -> None:
     assert without_keys(content, keys, ["a", "b"]).column("v").to_pylist() == [1, 2, 4]
 
 
-def test_a_multiset_gives_and_takes_like_a_counter() -> None:
+def test_a_multiset_takes_like_a_counter() -> None:
     chance = np.random.default_rng(3)
     for _ in range(200):
         tables = [
             pa.table({"x": pa.array([None if v == 0 else int(v) for v in chance.integers(0, 4, n)], pa.int64())})
             for n in chance.integers(0, 12, 3)
         ]
-        content, adds, removes = tables
-        rows, unmatched = multiset_sum(content, adds, removes)
-        have = Counter(content["x"].to_pylist()) + Counter(adds["x"].to_pylist())
+        content, _, removes = tables
+        rows, unmatched = multiset_difference(content, removes, ValueForms({}))
+        have = Counter(content["x"].to_pylist())
         take = Counter(removes["x"].to_pylist())
         assert Counter(rows["x"].to_pylist()) == have - take
         assert Counter(unmatched["x"].to_pylist()) == take - have
@@ -132,3 +134,26 @@ def test_rows_have_the_keys_that_the_same_group_numbers_say(values: pa.Array, wi
     for empty in (content.slice(0, 0), keys.slice(0, 0)):
         assert not having_keys(content, empty, names).any()
         assert having_keys(empty, keys, names).tolist() == []
+
+
+def test_a_removal_takes_an_equal_row_that_was_added_before_it() -> None:
+    """Against a walk through the events, one after the other."""
+    chance = np.random.default_rng(7)
+    for _ in range(300):
+        count = int(chance.integers(1, 14))
+        groups, fills = chance.integers(0, 3, count), chance.random(count) < 0.5
+        moments = np.sort(chance.integers(0, 6, count))
+        added, needed = Counter[int](), Counter[int]()
+        for index in np.lexsort((~fills, moments)).tolist():
+            group = int(groups[index])
+            if fills[index]:
+                added[group] += 1
+            elif added[group]:
+                added[group] -= 1
+            else:
+                needed[group] += 1
+        left = left_after_netting(groups, fills, moments)
+        for group, is_added in zip(groups[left].tolist(), fills[left].tolist(), strict=True):
+            (added if is_added else needed)[group] -= 1
+        assert not +added and not +needed, (groups, fills, moments)
+        assert not any(added.values()) and not any(needed.values())
