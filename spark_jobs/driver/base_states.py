@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -41,6 +42,8 @@ class Start:
     :param snapshot: position and Kafka's time of the snapshot that the content begins with, ("", 0) if it begins with
         the table.
     :param provided: state (document) of the operator's files that the content begins with, None without.
+    :param again: whether that snapshot began several times at its position, as far as its rows have to be told apart:
+        ``timed`` if the times of its statements rise, ``unclear`` if they do not; empty otherwise.
     """
 
     base: TableState | None
@@ -48,6 +51,7 @@ class Start:
     spans: list[Span]
     snapshot: tuple[str, int]
     provided: dict[str, Any] | None = None
+    again: str = ""
 
     @property
     def begins_with_files(self) -> bool:
@@ -187,7 +191,8 @@ class BaseStates:
             self._demand_in_files(timeline, origin, [*self._earlier_spans(timeline, base), *spans])
             if base is origin:
                 demand_same_changes(timeline, origin)
-        return Start(base, back_to, [self._with_older(span) for span in _once(every)], newest, provided)
+        again = self._began_again(timeline, every)
+        return Start(base, back_to, [self._with_older(span) for span in _once(every)], newest, provided, again)
 
     def _demand_in_files(self, timeline: TableTimeline, files: TableState, spans: list[Span]) -> None:
         """Demand that the rows before an operator's files are from before their time: those are in the files.
@@ -256,7 +261,8 @@ class BaseStates:
         :param newest: Kafka's time of the newest of the rows.
         """
         begun = position == timeline.versions[0].position
-        sent = max((sent for begin, sent in timeline.snapshots if begin == position and sent <= newest), default=None)
+        begins = later_snapshots(timeline)
+        sent = max((sent for begin, sent in begins if begin == position and sent <= newest), default=None)
         if timeline.versions[timeline.version_at(position)].schema.key:
             # rows of a snapshot that began again at its position replace equal ones
             return ("", 0) if begun or sent is None else (position, 0)
@@ -265,6 +271,22 @@ class BaseStates:
         # where DDL comes, rows of a snapshot that no DDL announces are of one that was asked for while changes streamed
         unknown = begun or (self._announced and timeline.versions[0].position)
         return ("", 0) if unknown else (position, 0)
+
+    def _began_again(self, timeline: TableTimeline, spans: list[Span]) -> str:
+        """Return whether a snapshot of a table without key began several times at the position of some rows."""
+        result = ""
+        for position in {position for span in spans for group in span.groups for position, _ in group.snapshots}:
+            first = [timeline.described_at] if timeline.versions[0].position == position else []
+            begins = [
+                *(sent for sent in first if sent is not None),
+                *(sent for begin, sent in timeline.snapshots if begin == position),
+            ]
+            if len(begins) < 2 or timeline.versions[timeline.version_at(position)].schema.key:
+                continue
+            if any(later <= earlier for earlier, later in pairwise(begins)):
+                return "unclear"
+            result = "timed"
+        return result
 
     def _rewind(self, timeline: TableTimeline, back_to: str, rebuilt_seq: int) -> TableState | None:
         """Return the newest state from before a position such that every batch after it can be read again.
@@ -403,7 +425,7 @@ class BaseStates:
             if reaches(state.applied_position, position) or self._came_before(now, position, state.applied_seq):
                 known.append(position)
                 break
-        for position, sent in now.snapshots:
+        for position, sent in later_snapshots(now):
             if (position, sent) not in was.snapshots and self._had_rows(now, position, sent, state.applied_seq):
                 known.append(position)
         return min(known, default=None)
@@ -423,7 +445,7 @@ class BaseStates:
         except SinkError:
             was, now = self._was.tables.get(table_id), self._now.tables[table_id]
             events = [set(timeline.events()) if timeline else set() for timeline in (was, now)]
-            snapshots = [set(timeline.snapshots) if timeline else set() for timeline in (was, now)]
+            snapshots = [set(later_snapshots(timeline)) if timeline else set() for timeline in (was, now)]
             positions = [p for p, _ in events[0] ^ events[1]] + [p for p, _ in snapshots[0] ^ snapshots[1]]
             known = [] if state is None or state.rewind_to is None else [state.rewind_to]
             return min([*known, *positions], default=None)
@@ -461,6 +483,12 @@ def groups_by_name(manifest: Manifest, *, lower_case: bool = False) -> dict[Tabl
                 group = replace(group, database=group.database.lower(), table=group.table.lower())
             result.setdefault(TableName(group.database, group.table), []).append(group)
     return result
+
+
+def later_snapshots(timeline: TableTimeline) -> list[tuple[str, int]]:
+    """Return (position, Kafka's time) of the snapshots but for the one that made the table known, and its copies."""
+    first = timeline.versions[0].position, timeline.described_at
+    return [begin for begin in timeline.snapshots if begin != first]
 
 
 def snapshot_of(state: TableState | None) -> tuple[str, int]:

@@ -38,7 +38,7 @@ def bucket_count(job: JobDocument, task: ApplyTask) -> int:
     if task.rows <= job.policy.bucket_rows or task.whole or job.scratch:
         return 1
     compared = bool(task.parents or task.context) or any(span.older or span.late for span in task.spans)
-    if compared or task.snapshot_sent or task.rewind_to is not None:
+    if compared or task.snapshot_sent or task.snapshot_again or task.rewind_to is not None:
         return 1
     if task.settled and any(group.clears for span in task.spans for group in span.groups):
         return 1  # only the rows show which TRUNCATE still counts

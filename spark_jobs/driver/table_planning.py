@@ -413,6 +413,7 @@ class ApplyPlanner:
             provided=start.provided,
             made_with=self._layouts.of(timeline),
             left_out=self.quarantine.left_out(timeline.table_id, start.base),
+            snapshot_again=start.again,
         )
 
     def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:

@@ -25,6 +25,7 @@ from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from spark_jobs.lake.manifest import RowGroup
 from spark_jobs.lake.row_groups import StoredImages, read_groups, read_without_images, without_settled
 from spark_jobs.lake.storage import Storage
+from spark_jobs.tasks.snapshot_attempts import broken_off, demand_one_attempt, times_fall
 from spark_jobs.tasks.table_task import ApplyTask, Span
 
 _PIECE_BYTES = 64 << 20  # of images that are read at a time
@@ -162,18 +163,19 @@ class TableChanges:
         :param images: takes where the images are stored, which are not read then.
         :param columns: of the change log.
         """
-        tables, sent = [], self._task.snapshot_sent
+        tables, sent = [], bool(self._task.snapshot_sent or self._task.snapshot_again)
         columns = [*columns, *(SENT_COLUMNS if self._by_clock else ["kafka_time"] if sent else [])]
         for span in spans:
             read = self._read_groups(span.groups, columns, images)
             if self._by_clock:
                 tables.append(self._of_table(self._with_older(read, span, columns), span))
                 continue
-            rows = _between(read, span)
-            tables.append(self._without_broken_off(rows) if sent else rows)
+            tables.append(_between(read, span))
         if not tables:
             return self._no_changes()
         rows = pa.concat_tables(tables).unify_dictionaries()
+        if sent and not self._by_clock:
+            rows = self._without_broken_off(rows)
         if rows.num_rows and not self.first:
             self.first = rows.slice(0, 1).select(["topic", "partition", "offset"]).to_pylist()[0]
         return rows
@@ -226,12 +228,19 @@ class TableChanges:
         return none.select(RESOLVE_COLUMNS)
 
     def _without_broken_off(self, rows: pa.Table) -> pa.Table:
-        """Leave out rows of the snapshot's earlier attempts at the same position."""
-        older = pc.less(rows.column("kafka_time").cast(pa.int64()), self._task.snapshot_sent)
-        there = pc.equal(rows.column("position"), self._task.snapshot_position)
-        snapshot = pc.equal(rows.column("op").cast(pa.string()), "snapshot")
-        broken = pc.fill_null(pc.and_(pc.and_(snapshot, there), older), False)
-        return rows.filter(pc.invert(broken)).drop_columns(["kafka_time"])
+        """Leave out rows of the snapshot's earlier attempts at the same position.
+
+        :raises DataError: it cannot be known which those are.
+        """
+        task = self._task
+        if task.snapshot_again == "unclear" or (task.snapshot_again and times_fall(rows)):
+            applied = task.base.applied_position if task.base is not None else ""
+            demand_one_attempt(rows, f"{task.database}.{task.table}", applied_position=applied)
+            return rows.drop_columns(["kafka_time"])
+        if not task.snapshot_sent:
+            return rows.drop_columns(["kafka_time"])
+        of_others = broken_off(rows, task.snapshot_position, task.snapshot_sent)
+        return rows.filter(pa.array(~of_others)).drop_columns(["kafka_time"])
 
     def _with_older(self, newer: pa.Table, span: Span, columns: list[str]) -> pa.Table:
         """Return a span's rows with those of earlier batches that they may repeat, marked as older."""

@@ -59,6 +59,7 @@ class ApplyTask:
     :param snapshot_position: where the snapshot stands that the content begins with, empty if it begins with the table.
     :param snapshot_sent: rows of that snapshot that Kafka got before this time, in milliseconds, are of one that broke
         off at the same position.
+    :param snapshot_again: whether a snapshot began several times at the position of some rows (``Start.again``).
     :param rewind_to: position that the table had to go back behind, None without a late schema change.
     :param parents: tables whose deletes may have changed rows of this one without row events.
     :param settled: records of which operators decided that what was landed of them counts no more.
@@ -91,6 +92,7 @@ class ApplyTask:
     provided: dict[str, Any] | None = None
     made_with: dict[str, str] | None = None
     left_out: int = 0
+    snapshot_again: str = ""
 
     @property
     def begins_with_files(self) -> bool:

@@ -291,3 +291,38 @@ def full_row(event: int, number: int) -> dict[str, Any]:
 
 def drs(message: dict[str, Any]) -> Record:
     return Record("drs", 0, BEGIN, None, json.dumps(message).encode())
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["one-batch", "next-batch"])
+@pytest.mark.parametrize("minute", [5, 4, 0, -10], ids=["equal", "earlier", "much-earlier", "long-before"])
+@pytest.mark.parametrize("first", [(1,), (1, 2), (1, 2, 3)], ids=str)
+def test_a_snapshot_that_began_again_by_a_clock_that_is_behind_doubles_no_rows(
+    first: tuple[int, ...], minute: int, apart: bool, log: Log, lake: Path
+) -> None:
+    script = Script(log, lake)
+    script.send(*taken(100, *first, minute=5))
+    if apart:
+        script.sync()
+    script.send(*taken(100, 1, 2, 3, minute=minute))
+    script.sync()
+    assert script.rows("shop", "k") == Counter((number, number) for number in (1, 2, 3))
+    assert script.rows("shop", "n") == (Counter((number, number) for number in first) if apart else None)
+    (state,) = (state for state in script.states.values() if state.table == "n")
+    assert (state.state, state.code) == ("parked", "apply.snapshots_alike")
+
+
+def test_rows_that_come_once_are_of_one_attempt_whatever_the_clocks_show(log: Log, lake: Path) -> None:
+    script = Script(log, lake)
+    script.send(*snapshot_ddl(100, BOTH, time=BEGIN), *taken(100, 1, 2, minute=-5), *rows("c", 110, 3))
+    script.sync()
+    both(script, 1, 2, 3)
+
+
+def test_times_that_fall_within_a_partition_tell_no_attempts_apart(log: Log, lake: Path) -> None:
+    """The second attempt begins behind the begin of the first, but before its rows."""
+    script = Script(log, lake)
+    script.send(*taken(100, 1, minute=0), *rows("r", 100, 2, mark="true", time=BEGIN + 300_000))
+    script.send(*taken(100, 1, 2, minute=2))
+    script.sync()
+    (state,) = (state for state in script.states.values() if state.table == "n")
+    assert (state.state, state.code) == ("parked", "apply.snapshots_alike")

@@ -345,6 +345,7 @@ class TimelineBuilder(UnknownTables):
             names=[(change.position, name)],
             from_rows=not change.statement,
             supposed=supposed,
+            described_at=change.snapshot,
         )
         self._working[table_id] = working
         self._own(change, name, table_id)

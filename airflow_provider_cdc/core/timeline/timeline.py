@@ -65,7 +65,7 @@ class SchemaChange:
         if not self.statement:
             return self.position, self.database, "", self.structure
         begins = self.snapshot is not None and self.statement.lstrip()[:10].upper() == "DROP TABLE"
-        return self.position, self.database, self.statement, self.snapshot if begins else None
+        return self.position, self.database, self.statement, (self.snapshot, self.order) if begins else None
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -217,6 +217,8 @@ class TableTimeline:
     :param taken: the names of other tables that it took, where nothing else shows that its rows are known.
     :param supposed: whether no statement that is understood shows that the table exists; without rows it counts not.
     :param left_out: patterns of columns that are in no row, as the pipeline states them, in lower case.
+    :param described_at: Kafka's time, in milliseconds, of the snapshot's statement that made it known, None where no
+        snapshot did.
     """
 
     table_id: str
@@ -235,6 +237,7 @@ class TableTimeline:
     taken: list[TakenName] = field(default_factory=list)
     supposed: bool = False
     left_out: list[str] = field(default_factory=list)
+    described_at: int | None = None
 
     @property
     def name(self) -> TableName | None:
