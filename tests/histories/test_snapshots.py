@@ -318,7 +318,7 @@ def test_rows_that_come_once_are_of_one_attempt_whatever_the_clocks_show(log: Lo
     both(script, 1, 2, 3)
 
 
-def test_times_that_fall_within_a_partition_tell_no_attempts_apart(log: Log, lake: Path) -> None:
+def test_times_that_fall_within_a_partition_are_refused(log: Log, lake: Path) -> None:
     """The second attempt begins behind the begin of the first, but before its rows."""
     script = Script(log, lake)
     script.send(*taken(100, 1, minute=0), *rows("r", 100, 2, mark="true", time=BEGIN + 300_000))
