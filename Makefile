@@ -85,7 +85,7 @@ plots: setup ## draw what bench and growth measured, for docs/design/performance
 	$(BIN)/python -m tests.bench.plots $(or $(RESULT),build/bench/bench.json) docs/design/performance
 
 docs: setup ## build the documentation into build/site; a warning is an error (ARGS=serve shows it while you write)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs $(if $(ARGS),$(ARGS),build --strict --quiet)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs $(if $(ARGS),$(ARGS),build --strict)
 
 wheel: setup ## build the wheel into dist/
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist .

@@ -23,7 +23,8 @@ class CanalDrainOperator(BaseOperator):
     """Write what a Canal server holds to a Kafka topic or to files, and acknowledge what is durable there.
 
     A crash before the acknowledgement repeats packets. Only one task, pipeline or other client may use a client id at a
-    time.
+    time. The task returns the numbers of ``packets`` and ``entries`` that were taken, and of packets that were
+    ``acknowledged``.
 
     :param canal_conn_id: Airflow connection of type ``canal``.
     :param destination: name of the Canal instance. (templated)
@@ -33,7 +34,6 @@ class CanalDrainOperator(BaseOperator):
     :param until_idle: the task ends when nothing new came for so long.
     :param filter: regular expressions of ``schema.table``, separated by commas; empty leaves the server's. (templated)
     :param instance_wide_filter: allow a filter, which replaces that of the whole instance, for every client.
-    :return: numbers of ``packets`` and ``entries`` that were taken, and of packets that were ``acknowledged``.
     """
 
     template_fields: Sequence[str] = ("destination", "filter")

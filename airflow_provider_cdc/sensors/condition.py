@@ -37,6 +37,10 @@ _GRACE = timedelta(seconds=60)
 """Time after the trigger's own timeout, which says why; Airflow's timeout then is for a trigger that is gone."""
 
 
+DEFERRABLE: bool = conf.getboolean("operators", "default_deferrable", fallback=False)
+"""Whether a sensor that does not say waits in the triggerer: Airflow's setting."""
+
+
 class _Misconfigured(Exception):
     """An error of the configuration on its way past ``soft_fail``."""
 
@@ -60,7 +64,7 @@ class ConditionSensor(BaseSensorOperator):
         self,
         *,
         pipeline: PipelineLike,
-        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        deferrable: bool = DEFERRABLE,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.sensors.condition import ConditionSensor
+from airflow_provider_cdc.batch.arguments import PipelineLike
+from airflow_provider_cdc.sensors.condition import DEFERRABLE, ConditionSensor
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.config import CdcPipeline
@@ -26,9 +27,16 @@ class CdcHealthSensor(ConditionSensor):
     """
 
     def __init__(
-        self, *, parked: int = 0, waiting: int | None = None, quarantined: int | None = 0, **kwargs: Any
+        self,
+        *,
+        pipeline: PipelineLike,
+        parked: int = 0,
+        waiting: int | None = None,
+        quarantined: int | None = 0,
+        deferrable: bool = DEFERRABLE,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(pipeline=pipeline, deferrable=deferrable, **kwargs)
         self.parked = parked
         self.waiting = waiting
         self.quarantined = quarantined

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.sensors.condition import ConditionSensor
+from airflow_provider_cdc.batch.arguments import PipelineLike
+from airflow_provider_cdc.sensors.condition import DEFERRABLE, ConditionSensor
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -41,15 +42,17 @@ class CdcLagSensor(ConditionSensor):
     def __init__(
         self,
         *,
+        pipeline: PipelineLike,
         max_lag: timedelta | float | str | None = None,
         max_records: int | None = None,
         of: str = "applied",
         for_looks: int = 1,
         raise_above: bool = False,
         unknown: str = "wait",
+        deferrable: bool = DEFERRABLE,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(pipeline=pipeline, deferrable=deferrable, **kwargs)
         self.max_lag = max_lag
         self.max_records = max_records
         self.of = of

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.batch.arguments import as_instant
+from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant
 from airflow_provider_cdc.core.errors import ConfigurationError
-from airflow_provider_cdc.sensors.condition import ConditionSensor
+from airflow_provider_cdc.sensors.condition import DEFERRABLE, ConditionSensor
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.config import CdcPipeline
@@ -30,8 +30,15 @@ class CdcReceivedSensor(ConditionSensor):
 
     template_fields: Sequence[str] = ("pipeline", "until")
 
-    def __init__(self, *, until: str | datetime, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(
+        self,
+        *,
+        pipeline: PipelineLike,
+        until: str | datetime,
+        deferrable: bool = DEFERRABLE,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(pipeline=pipeline, deferrable=deferrable, **kwargs)
         self.until = until
 
     def condition(self, pipeline: CdcPipeline) -> ReceivedCondition:

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_cdc.sensors.condition import ConditionSensor
+from airflow_provider_cdc.batch.arguments import PipelineLike
+from airflow_provider_cdc.sensors.condition import DEFERRABLE, ConditionSensor
 
 if TYPE_CHECKING:
     from airflow_provider_cdc.core.config import CdcPipeline
@@ -29,9 +30,15 @@ class CdcSchemaChangeSensor(ConditionSensor):
     template_fields: Sequence[str] = ("pipeline", "tables")
 
     def __init__(
-        self, *, kinds: Sequence[str] = ("destructive", "unknown"), tables: Sequence[str] | None = None, **kwargs: Any
+        self,
+        *,
+        pipeline: PipelineLike,
+        kinds: Sequence[str] = ("destructive", "unknown"),
+        tables: Sequence[str] | None = None,
+        deferrable: bool = DEFERRABLE,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(pipeline=pipeline, deferrable=deferrable, **kwargs)
         self.kinds = kinds
         self.tables = tables
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The batches of a pipeline as the lake knows them: which offsets each number stands for, and who works on it.
 
-The lake is the truth (DESIGN section 4). A ledger that is lost, new or restored from a backup does not know all batches
-of the lake. Work goes on only after the ledger has taken them over, so a number never stands for two ranges.
+The lake is the truth (docs/design/lake-layout.md). A ledger that is lost, new or restored from a backup does not know
+all batches of the lake. Work goes on only after the ledger has taken them over, so a number never stands for two
+ranges.
 """
 
 from __future__ import annotations

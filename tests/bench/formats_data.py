@@ -120,7 +120,7 @@ def _changed(chance: random.Random) -> dict[str, int | Decimal | str]:
 
 
 def typed(content: Mapping[int, Image]) -> pa.Table:
-    """Return rows as the lake holds them, by DESIGN section 8."""
+    """Return rows as the lake holds them, by docs/reference/types.md."""
     schema = structure([CREATE], TABLE)
     assert schema is not None
     rows = [{c.name: in_lake(row[c.name], c.type) for c in schema.columns} for row in content.values()]

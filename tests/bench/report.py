@@ -24,7 +24,7 @@ def say(text: str) -> None:
 
 @dataclass
 class Target:
-    """One sentence of DESIGN section 11 with what was measured.
+    """One sentence of docs/design/performance.md with what was measured.
 
     at_least: whether more is better.
     """
@@ -89,7 +89,7 @@ class Figures:
 
 
 def targets(figures: Figures) -> list[Target]:
-    """DESIGN section 11, sentence by sentence."""
+    """Return docs/design/performance.md, sentence by sentence."""
     ours, hand = "sync spark", "hand-written"
     result: list[Target] = []
     for tables, wall, cpu in (("one table", 2, 3), ("100 tables", 8, 12), ("100 tables in one topic", 8, 12)):

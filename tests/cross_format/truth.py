@@ -17,7 +17,7 @@ from tests.cross_format.events import Image, Value
 
 
 def in_lake(value: Value, kind: ColumnType) -> Any:
-    """Return the Python value that Arrow gives for a source value, by DESIGN section 8."""
+    """Return the Python value that Arrow gives for a source value, by docs/reference/types.md."""
     if value is None:
         return None
     match kind.name:

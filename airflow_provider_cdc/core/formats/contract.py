@@ -12,7 +12,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.model.encoding import Encoded
 from airflow_provider_cdc.core.model.schema import ColumnType, TableSchema
 
-# One flat schema for all formats; the contract between decoders, change log and apply (DESIGN section 5).
+# One flat schema for all formats; the contract between decoders, change log and apply (docs/design/change-record.md).
 # ``tool_time`` is when the tool built the record, by its own clock: only formats without positions give it, it orders
 # their records across partitions. ``tool_batch`` is the number of the records that the tool built side by side, for
 # several topics at once: their tool times do not order those topics.
