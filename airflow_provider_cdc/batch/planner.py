@@ -113,7 +113,11 @@ def propose_batch(
     :param accept_loss: continue although Kafka deleted records that no batch has read.
     :param again: read on for a request that has its batch already: a schema change may have arrived since.
     :raises SourceError: the log lacks topics or records of the batch.
+    :raises ConfigurationError: the format does not take its options.
     """
+    from airflow_provider_cdc.core.formats.registry import demand_options
+
+    demand_options(pipeline.source.format, pipeline.source.options)
     stored = ledger.open(pipeline.name) if again else _stored(ledger, pipeline.name, until)
     if stored is not None:
         return stored

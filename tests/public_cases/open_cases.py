@@ -20,8 +20,6 @@ OPEN = frozenset(
         "keyless-json-from-snapshot",
         "mariadb-first-change-at-snapshot-position",
         "message-key-columns",
-        "oceanbase-show-create-shareplex",
-        "stated-create-is-no-create",
         "struct-key",
         "text-converter-timestamp",
         "ticdc-debezium-protocol",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from fnmatch import fnmatchcase
 
 from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.config.option_kinds import POLICIES, OptionKind, kind_of_option
@@ -21,7 +22,7 @@ MadeWith = Mapping[str, str]
 """Text of each option that tables are made with and that differs from its default, by its key in the YAML file."""
 
 _OPTION, _POLICY = "source.options.", "policy."
-_FORMAT, _ORDER, _CREATE = "source.format", "order", "create"
+_FORMAT, _ORDER, _CREATE, _EXCLUDED = "source.format", "order", "create", "exclude_columns"
 _NULL_IN_BOTH = f"{_OPTION}null_in_both"
 _SERVER = f"{_OPTION}server"
 _OF_DEFAULTS = (f"{_OPTION}explicit_defaults_for_timestamp", f"{_OPTION}session_time_zone")
@@ -78,6 +79,8 @@ class StoredLayouts:
         policy = self._rules.policy(timeline.last_name, self._policy)
         values = {name: str(getattr(policy, name)) for name in _LAYOUT_POLICIES}
         made = {f"{_POLICY}{name}": value for name, value in values.items() if value != _DEFAULTS[name]}
+        if timeline.left_out:
+            made[_EXCLUDED] = "\n".join(timeline.left_out)
         first = next(name for _, name in timeline.names if name is not None)
         create = self._rules.rule(first).create if timeline.versions[0].position == "" else None
         if create is not None:  # statements that a pipeline states stand before every position
@@ -145,6 +148,11 @@ class StoredLayouts:
             return LayoutChange(
                 OptionKind.LAYOUT, f"tables.{timeline.last_name}.create", "another one", "the present one"
             )
+        excluded = [pattern for pattern in was.get(_EXCLUDED, "").split("\n") if pattern]
+        columns = _columns(timeline, lambda c: any(fnmatchcase(c.name.lower(), pattern) for pattern in excluded))
+        if columns:  # they are in the rows after all; columns that go are left out of what is stored
+            option = f"tables.{timeline.last_name}.{_EXCLUDED}"
+            return LayoutChange(OptionKind.LAYOUT, option, was[_EXCLUDED], now.get(_EXCLUDED, ""), columns)
         for option in _OF_DEFAULTS:
             texts = was.get(option, ""), now.get(option, "")
             columns = _columns(timeline, lambda column: column.type.name == "timestamp")

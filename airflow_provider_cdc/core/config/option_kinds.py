@@ -77,7 +77,7 @@ POLICIES: Mapping[str, OptionKind] = {
 }
 """Kinds by key of ``policy``; those of ``tables.<database.table>`` that have such a name are the same."""
 
-TABLE_RULES: Mapping[str, OptionKind] = {"create": OptionKind.LAYOUT}
+TABLE_RULES: Mapping[str, OptionKind] = {"create": OptionKind.LAYOUT, "exclude_columns": OptionKind.LAYOUT}
 """Kinds of the other rules of a table."""
 
 FORMAT_OPTIONS: Mapping[str, OptionKind] = {

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from airflow_provider_cdc.core.config.checks import Checks, kind_of, names_secret
+from airflow_provider_cdc.core.config.option_kinds import kind_of_option
 from airflow_provider_cdc.core.config.policy import RunPolicy, SparkSettings
 from airflow_provider_cdc.core.config.sink import DeltaSink
 from airflow_provider_cdc.core.config.source import SOURCES, CanalSource, KafkaSource, Source
 from airflow_provider_cdc.core.config.tables import TableRules
-from airflow_provider_cdc.core.errors import ConfigurationError
+from airflow_provider_cdc.core.errors import ConfigurationError, KnownValuesError
 
 # The name is part of application ids, paths and metrics: none of their separators.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -60,6 +61,8 @@ class CdcPipeline:
             if not isinstance(getattr(self, name), kinds):
                 known = " or ".join(kind.__name__ for kind in kinds)
                 checks.problem(name, f"expected a {known}, got {kind_of(getattr(self, name))}")
+        if not checks.problems:
+            _check_format(checks, self.source, self.tables)
         if isinstance(self.source, CanalSource) and getattr(self.policy, "reader", "") == "spark":
             checks.problem("policy.reader", "spark reads Kafka only; leave it out for a source of type canal-tcp")
         checks.raise_any()
@@ -124,6 +127,30 @@ class CdcPipeline:
         from airflow_provider_cdc.core.config.reading import write_yaml
 
         return write_yaml(self.to_dict())
+
+
+def _check_format(checks: Checks, source: Source, tables: TableRules) -> None:
+    """Check what needs the lists of formats and the parser of DDL, which most pipelines do without.
+
+    :raises KnownValuesError: no such format, and nothing else is wrong.
+    """
+    from airflow_provider_cdc.core.formats.registry import FORMATS, format_names
+
+    unknown = sorted(name for name in source.options if kind_of_option(name) is None)
+    for name in unknown:
+        checks.problem(f"source.options.{name}", "no format has this option")
+    if any(rule.create for rule in tables.tables.values()):
+        from airflow_provider_cdc.core.timeline.stated import stated_problems
+
+        try:
+            checks.problems += stated_problems(tables, source.options)
+        except ConfigurationError as error:
+            checks.problems += error.problems
+    if source.format in FORMATS:
+        return
+    if not checks.problems:
+        raise KnownValuesError("format", source.format, format_names())
+    checks.choice("source.format", source.format, format_names())
 
 
 def _check_own(checks: Checks, name: object, ledger: object) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from airflow_provider_cdc.core.config.checks import Checks, kind_of
 from airflow_provider_cdc.core.config.policy import CHOICES, RunPolicy
+from airflow_provider_cdc.core.config.table_patterns import ambiguous, by_precedence, is_pattern, most_specific
 
 PATTERNS = ("include", "exclude")
 _OF_STRUCTURE = ("create", "exclude_columns")  # keys of a rule that override nothing of the policy
@@ -69,7 +70,7 @@ class TableRule:
 
 @dataclass(frozen=True)
 class TableRules:
-    """Patterns for the tables that take part, and rules for single tables.
+    """Patterns for the tables that take part, and rules for single tables, or for all that match a pattern.
 
     In YAML, ``include`` and ``exclude`` are keys next to the tables; a table's key has a dot, so they cannot clash::
 
@@ -77,15 +78,20 @@ class TableRules:
           include: ["shop.*"]
           exclude: ["shop.tmp_*"]
           shop.orders: {create: "CREATE TABLE orders (id INT PRIMARY KEY)"}
+          shop.log_*: {on_drop_table: apply}
+
+    One rule counts for a table: that of its name, else that of the matching pattern with the longest literal prefix.
 
     :param include: shell patterns over ``database.table``; one must match.
     :param exclude: shell patterns; none may match.
-    :param tables: rules by ``database.table``; a plain mapping is taken as a :class:`TableRule`.
+    :param tables: rules by ``database.table``, or by shell patterns over it; a plain mapping is taken as a
+        :class:`TableRule`.
     """
 
     include: str | list[str] = field(default_factory=lambda: ["*"])
     exclude: str | list[str] = field(default_factory=list)
     tables: dict[str, TableRule] = field(default_factory=dict)
+    _patterns: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         checks = Checks("tables")
@@ -97,6 +103,10 @@ class TableRules:
         if isinstance(self.tables, Mapping):
             rules = {key: self._rule(checks, key, item) for key, item in self.tables.items()}
             object.__setattr__(self, "tables", rules)
+            patterns = [key for key in rules if isinstance(key, str) and is_pattern(key)]
+            object.__setattr__(self, "_patterns", by_precedence(patterns))
+            for one, other in ambiguous(patterns):
+                checks.problem(one, f"a table that {other!r} matches too would have two rules; make one more specific")
         else:
             checks.problems.append(f"tables: expected a mapping, got {kind_of(self.tables)}")
         checks.raise_any()
@@ -118,6 +128,8 @@ class TableRules:
         else:
             checks.problem(str(key), f"expected a mapping, got {kind_of(data)}")
         rule.check(mine)
+        if rule.create is not None and is_pattern(str(key)):
+            mine.problem("create", "a statement is of one table, not of a pattern")
         checks.problems.extend(mine.problems)
         return rule
 
@@ -128,11 +140,18 @@ class TableRules:
 
     def rule(self, table: object) -> TableRule:
         """Return the rule of one table; an empty one if it has none."""
-        return self.tables.get(str(table)) or TableRule()
+        return self._rule_of(str(table)) or TableRule()
+
+    def _rule_of(self, name: str) -> TableRule | None:
+        rule = self.tables.get(name)
+        if rule is None and self._patterns:
+            pattern = most_specific(self._patterns, name)
+            return None if pattern is None else self.tables[pattern]
+        return rule
 
     def policy(self, table: object, policy: RunPolicy) -> RunPolicy:
         """Return the pipeline's policy with the overrides of one table."""
-        rule = self.tables.get(str(table))
+        rule = self._rule_of(str(table))
         if rule is None:  # of most tables, and asked several times for each
             return policy
         overrides = {name: value for name, value in rule.document().items() if name not in _OF_STRUCTURE}

@@ -214,6 +214,11 @@ def _compressed(reader: TokenReader, column: ColumnDefinition) -> ColumnDefiniti
     return column
 
 
+def _group(reader: TokenReader, column: ColumnDefinition) -> ColumnDefinition:
+    reader.group()
+    return column
+
+
 _ATTRIBUTES: dict[tuple[str, ...], Callable[[TokenReader, ColumnDefinition], ColumnDefinition]] = {
     ("NOT", "NULL"): lambda _, column: replace(column, nullable=False),
     ("NULL",): lambda _, column: replace(column, nullable=True),
@@ -235,6 +240,7 @@ _ATTRIBUTES: dict[tuple[str, ...], Callable[[TokenReader, ColumnDefinition], Col
     ("COLUMN_FORMAT",): _word,
     ("WITH", "COMPRESSION_DICTIONARY"): _word,  # Percona Server
     ("STORAGE",): _word,
+    ("SKIP_INDEX",): _group,  # OceanBase
     ("ENGINE_ATTRIBUTE",): _text,
     ("SECONDARY_ENGINE_ATTRIBUTE",): _text,
     ("NOT", "SECONDARY"): lambda _, column: column,

@@ -127,6 +127,9 @@ def read_index_options(reader: TokenReader) -> None:
     while True:
         if reader.accept("WITH", "PARSER"):
             reader.name("a parser name")
+        elif reader.at("WITH", "("):  # OceanBase: settings of a vector index
+            reader.take()
+            reader.group()
         elif reader.accept_any(_INDEX_VALUES):
             reader.accept("=")
             _value(reader)

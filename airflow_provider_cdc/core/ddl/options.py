@@ -104,6 +104,9 @@ def _accept_option(reader: TokenReader) -> bool:
         reader.group()
     elif reader.accept("START", "TRANSACTION"):
         pass
+    elif reader.accept("ORGANIZATION"):  # OceanBase: INDEX or HEAP
+        reader.accept("=")
+        reader.take()
     elif reader.accept("DATA", "DIRECTORY") or reader.accept("INDEX", "DIRECTORY"):
         reader.accept("=")
         reader.string()
@@ -134,7 +137,9 @@ def _expiry(reader: TokenReader) -> None:
 
 
 def _value(reader: TokenReader) -> None:
-    if reader.at_string():
+    if reader.at("("):
+        reader.group()
+    elif reader.at_string():
         reader.string()
     elif reader.peek().kind is Kind.NUMBER:
         reader.take()

@@ -95,6 +95,16 @@ def _own_options(options: Mapping[str, str]) -> dict[str, str]:
     return {key: value for key, value in options.items() if key not in SERVER_OPTIONS}
 
 
+def demand_options(name: str, options: Mapping[str, str]) -> None:
+    """Demand a format that there is, with options that it has, also where nothing is to be read.
+
+    :raises KnownValuesError: no such format.
+    :raises ConfigurationError: an option is unknown or has a value that the format does not know.
+    """
+    if not is_planned_unopened(name, options):
+        open_format(name, options)
+
+
 def portable_options(name: str, options: Mapping[str, str]) -> dict[str, str]:
     """Return options that hold on every machine: a module's ``prepare``, where it has one, reads the files they name.
 
