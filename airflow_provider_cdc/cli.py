@@ -274,6 +274,12 @@ VERBS = (
         "put small files of the tables together, write checkpoints, remove what is older than policy.log_retention",
         (_PIPELINE, _JSON),
     ),
+    Verb(
+        "adopt",
+        "adopt:adopt",
+        "go on with a lake that was copied or moved: the one at sink.root is the pipeline's from now on",
+        (_PIPELINE, _JSON),
+    ),
     Verb("plan", "sync:plan", "show what the next batch would read, without recording it", _PLAN),
     Verb("decode", "decode:decode", "decode recorded records and print their changes", _DECODE),
     Verb("detect", "detect:detect", "detect the wire format of recorded records; exits with 3 if undecided", _DETECT),

@@ -9,7 +9,8 @@ from typing import Any
 
 from airflow_provider_cdc.batch.engine_choice import engine_of
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.documents import Decision, JobDocument, Rebuild, Replay, TableState
+from airflow_provider_cdc.core.documents import Decision, JobDocument, LakeIdentity, Rebuild, Replay, TableState
+from airflow_provider_cdc.core.lake.roots import named_roots
 from airflow_provider_cdc.core.ledger import Batch, Ledger
 from airflow_provider_cdc.core.ledger.records import offsets_document
 from airflow_provider_cdc.core.plan.ranges import Range
@@ -55,6 +56,7 @@ class JobMaker:
         from airflow_provider_cdc.hooks.kafka_config import SECRETS
 
         pipeline, batch = self.pipeline, self.batch
+        lake = self.ledger.lake(pipeline.name)
         store = {**storage_options(pipeline.sink.storage_connection), **pipeline.sink.storage_options}
         secrets = {
             "kafka": {key: value for key, value in self.kafka.items() if key in SECRETS},
@@ -87,6 +89,8 @@ class JobMaker:
             topics=batch.topics or {},
             ledger=self.ledger.id,
             fingerprint=pipeline.fingerprint(),
+            lake=None if lake is None else LakeIdentity.from_document(lake),
+            named_roots=named_roots(self.ledger.tables(pipeline.name).values()) if lake is None else [],
             recreated=self.recreated,
             new_generation=self.new_generation,
             replay=self.replay,

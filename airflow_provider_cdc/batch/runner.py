@@ -10,7 +10,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from pathlib import Path
@@ -32,7 +32,7 @@ from airflow_provider_cdc.batch.result import (
 from airflow_provider_cdc.batch.source_log import held, open_log
 from airflow_provider_cdc.batch.unsettled import Unsettled
 from airflow_provider_cdc.core.config import CdcPipeline
-from airflow_provider_cdc.core.documents import Decision, JobDocument, Rebuild, Replay, Result, TableState
+from airflow_provider_cdc.core.documents import Decision, JobDocument, LakeIdentity, Rebuild, Replay, Result, TableState
 from airflow_provider_cdc.core.errors import (
     LOG_LOST,
     NEW_GENERATION,
@@ -42,6 +42,7 @@ from airflow_provider_cdc.core.errors import (
     SinkError,
     UnavailableError,
 )
+from airflow_provider_cdc.core.lake.own_lake import demand_same_lake
 from airflow_provider_cdc.core.ledger import Batch, Lease, Ledger, Owner
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from airflow_provider_cdc.core.plan.progress import SLACK_MS
@@ -318,8 +319,11 @@ class _Run:
         if result.error is None:
             states = {state.table_id: state.document() for state in result.states}
             changes = [{**change, "id": schema_change_id(change)} for change in result.new_schema_changes]
+            lake = None if result.lake is None else result.lake.document()
             document, fingerprint = small.document(), result.fingerprint
-            self._ledger.commit(self._lease, self._batch.seq, document, states, changes, fingerprint=fingerprint)
+            self._ledger.commit(
+                self._lease, self._batch.seq, document, states, changes, fingerprint=fingerprint, lake=lake
+            )
         elif result.error.code == NEW_GENERATION:
             self._ledger.refused(self._lease, self._batch.seq, result.error.document())
         return small
@@ -350,8 +354,9 @@ class _Run:
             with tempfile.TemporaryDirectory(prefix="airflow-cdc-job-") as folder:
                 yield Path(folder)
             return
-        holder = f"{self._ledger.id}-{self._lease.token}"
-        own = Path(root) / "_cdc" / self._pipeline.name / "jobs" / str(self._batch.seq) / holder
+        holder, folder_of_pipeline = f"{self._ledger.id}-{self._lease.token}", Path(root) / "_cdc" / self._pipeline.name
+        self._demand_same_lake(folder_of_pipeline / "lake.json")
+        own = folder_of_pipeline / "jobs" / str(self._batch.seq) / holder
         try:
             own.mkdir(parents=True, exist_ok=True)
             (own / "job.json").touch()
@@ -363,6 +368,14 @@ class _Run:
                 hint="mount it or correct sink.root; nothing was read and nothing was committed",
             ) from None
         yield own
+
+    def _demand_same_lake(self, file: Path) -> None:
+        """Refuse a copied or moved lake before a document is written to it; the engine looks again, and at all else."""
+        with suppress(OSError, ValueError, TypeError):
+            there = LakeIdentity.from_document(json.loads(file.read_text()))
+            known = self._ledger.lake(self._pipeline.name)
+            mine = None if known is None else LakeIdentity.from_document(known)
+            demand_same_lake(there, mine, self._pipeline.sink.root, self._pipeline.name)
 
     # ---- engine
 

@@ -33,6 +33,29 @@ _CASCADED_BEFORE_CODES = f"needs rebuild: [{CASCADED}]"
 _CASCADED_ABOVE_BEFORE_CODES = f"needs rebuild: [{CASCADED_ABOVE}]"
 
 
+@dataclass(frozen=True, slots=True)
+class LakeIdentity:
+    """State which lake a pipeline has: made with its first batch, kept in the lake and in the ledger.
+
+    :param root: at which it was made or adopted, in the canonical spelling.
+    :param resolved: the same without symlinks, as the machine saw it.
+    """
+
+    id: str
+    pipeline: str
+    root: str
+    resolved: str
+
+    def document(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return shallow_document(self)
+
+    @staticmethod
+    def from_document(data: Mapping[str, Any]) -> LakeIdentity:
+        """Rebuild from :meth:`document`; other members are left out."""
+        return LakeIdentity(**known_members(LakeIdentity, data))
+
+
 @dataclass(slots=True)
 class TableState:
     """State of one table after a batch.
@@ -355,6 +378,8 @@ class JobDocument:
     :param scratch: local folder that takes all that the job writes: it only shows what the batch would do.
     :param maintenance: the job only maintains the tables in ``states``.
     :param look: the job only reads the quarantine of the batches ``earlier``.
+    :param lake: the lake that the ledger remembers, None for none; the Spark side takes it from the lake.
+    :param adopts: the job only lets the lake at the root be the pipeline's.
     :param named_roots: roots that table states of earlier releases name; now they name places below the root.
     """
 
@@ -397,6 +422,8 @@ class JobDocument:
     maintenance: Maintenance | None = None
     scratch: str = ""
     named_roots: list[str] = field(default_factory=list)
+    lake: LakeIdentity | None = None
+    adopts: bool = False
     version: int = DOCUMENT_VERSION
 
     def __post_init__(self) -> None:
@@ -428,7 +455,8 @@ class JobDocument:
 
     def _orders(self) -> list[tuple[str, Any]]:
         """Return what the job is to do instead of, or in addition to, reading records."""
-        return [(name, getattr(self, name)) for name in ("replay", "rebuild", "decision", "look", "maintenance")]
+        names = ("replay", "rebuild", "decision", "look", "maintenance", "lake")
+        return [(name, getattr(self, name)) for name in names]
 
     @staticmethod
     def from_document(data: dict[str, Any]) -> JobDocument:
@@ -449,6 +477,7 @@ class JobDocument:
             "decision": Decision.from_document(data["decision"]) if data.get("decision") is not None else None,
             "look": Look(**data["look"]) if data.get("look") is not None else None,
             "maintenance": Maintenance(**data["maintenance"]) if data.get("maintenance") is not None else None,
+            "lake": LakeIdentity.from_document(data["lake"]) if data.get("lake") is not None else None,
         }
         return JobDocument(**{**data, **typed})
 
@@ -501,6 +530,7 @@ class Result:
     :param maintained: of a job that only maintains the tables: each of them.
     :param expired: of a job that only removes rows from the change log: what it removed.
     :param entries: of a job that only reads the quarantine: all of it.
+    :param lake: the lake that the batch was written to, or that was adopted; None where an earlier release wrote it.
     :param lake_batches: batches of the lake that the ledger does not know: ``seq``, ``claim`` and ``result`` of each;
         ``folded`` where one stands for all batches up to it. Of a job that shortens the change log only that one.
     """
@@ -531,6 +561,7 @@ class Result:
     maintained: list[TableMaintenance] = field(default_factory=list)
     expired: ExpiredLog = field(default_factory=ExpiredLog)
     fingerprint: str = ""
+    lake: LakeIdentity | None = None
     version: int = DOCUMENT_VERSION
 
     def document(self) -> dict[str, Any]:
@@ -542,6 +573,7 @@ class Result:
             "entries": [shallow_document(entry) for entry in self.entries],
             "maintained": [shallow_document(table) for table in self.maintained],
             "expired": shallow_document(self.expired),
+            "lake": None if self.lake is None else self.lake.document(),
             "error": None if self.error is None else self.error.document(),
             "transient": isinstance(self.error, Transient),
         }
@@ -556,6 +588,7 @@ class Result:
             "entries": [QuarantineEntry(**entry) for entry in data.get("entries", ())],
             "maintained": [TableMaintenance(**table) for table in data.get("maintained", ())],
             "expired": ExpiredLog(**data.get("expired", {})),
+            "lake": LakeIdentity.from_document(data["lake"]) if data.get("lake") is not None else None,
         }
         if data.get("error") is not None:
             kind = UnavailableError if data.get("transient") else DataError

@@ -60,6 +60,15 @@ class CdcHook(BaseHook):
             raise result.error
         return result.document()
 
+    def adopt(self) -> dict[str, Any]:
+        """Go on with a lake that was copied or moved; return its identity (``id``, ``pipeline``, ``root``).
+
+        :raises CdcError: nothing was changed.
+        """
+        from airflow_provider_cdc.batch.adoption import adopt
+
+        return adopt(self.pipeline, say=self.log.info).document()
+
     def lag(self) -> Lag:
         """Return how far the tables are behind the source now."""
         from airflow_provider_cdc.batch.source_log import open_log

@@ -11,6 +11,8 @@ from typing import Any
 from airflow_provider_cdc.core.documents import JobDocument, Maintenance, Result, TableMaintenance, TableState
 from airflow_provider_cdc.core.model.status import ResultStatus, TableStatus
 from spark_jobs.driver.log_retention import expire_log
+from spark_jobs.lake.identity import demand_own_lake
+from spark_jobs.lake.scratch import lake_of
 from spark_jobs.tasks.maintain_table import maintain_table
 
 Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
@@ -18,6 +20,7 @@ Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 def maintain(job: JobDocument, maintenance: Maintenance, secrets: dict[str, dict[str, str]], run: Runner) -> Result:
     """Maintain the change log, or every table with a location of its own: what a dropped one left is not touched."""
+    demand_own_lake(job, lake_of(job, secrets))
     if maintenance.expire_through:
         return expire_log(job, maintenance.expire_through, secrets)
     options = {**job.storage, **secrets.get("storage", {})}

@@ -35,6 +35,7 @@ from spark_jobs.driver.table_states import displaced, failed_rebuild, states_aft
 from spark_jobs.lake.batch_log import BatchLog
 from spark_jobs.lake.begins import Begin
 from spark_jobs.lake.folded_batches import folded_range
+from spark_jobs.lake.identity import demand_own_lake
 from spark_jobs.lake.layout import staged_folder, staged_root
 from spark_jobs.lake.manifest import LandReport, Manifest, merged
 from spark_jobs.lake.row_groups import changes_by_table, forget_row_groups
@@ -74,6 +75,7 @@ def sync(
     :param session: lets the Spark reader and the Spark writer be used.
     """
     storage = lake_of(job, secrets)
+    job = replace(job, lake=demand_own_lake(job, storage))
     log = BatchLog(storage, job.pipeline)
     unknown = log.unknown_to(job)
     if unknown:

@@ -198,7 +198,7 @@ class BatchLog:
 
     @staticmethod
     def _of_job(job: JobDocument, document: dict[str, Any]) -> dict[str, Any]:
-        return {**document, "ledger": job.ledger, "read": read_range(job)}
+        return {**document, "ledger": job.ledger, "lake": _lake(job), "read": read_range(job)}
 
     def _refuse_while_alive(self, job: JobDocument, claim: dict[str, Any]) -> None:
         """Wait long enough to see whether another ledger's driver works; clocks of hosts are not compared."""
@@ -225,10 +225,15 @@ class BatchLog:
         return batch_document(self._pipeline, seq, kind)
 
 
+def _lake(job: JobDocument) -> dict[str, Any] | None:
+    return None if job.lake is None else job.lake.document()
+
+
 def _claim(job: JobDocument) -> dict[str, Any]:
     return {
         "seq": job.seq,
         "ledger": job.ledger,
+        "lake": _lake(job),
         "start": job.start,
         "end": job.end,
         "topics": job.topics,

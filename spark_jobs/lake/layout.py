@@ -29,6 +29,11 @@ def batch_document(pipeline: str, seq: int, kind: str) -> str:
     return f"{log_folder(pipeline, seq)}/{kind}.json"
 
 
+def lake_file(pipeline: str) -> str:
+    """Return the file that says which lake this is."""
+    return f"_cdc/{pipeline}/lake.json"
+
+
 def staged_folder(pipeline: str, seq: int, table_id: str) -> str:
     """Return the folder of what tasks leave for the tasks that follow, or for the Spark writer, of one table."""
     return f"{staged_root(pipeline, seq)}/{table_id}"

@@ -36,6 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     from spark_jobs.driver.maintenance import maintain
     from spark_jobs.driver.quarantine_entries import look
     from spark_jobs.driver.run_batch import failed, sync  # has arrays made: only now
+    from spark_jobs.lake.identity import adopt
     from spark_jobs.workers.encryption import demand_encryption
 
     run, stop, session, conf = _inline() if options.inline else _spark(job, secrets, spark_secrets)
@@ -49,6 +50,8 @@ def main(arguments: Sequence[str]) -> int:
             result = look(job, secrets)
         elif job.maintenance is not None:
             result = maintain(job, job.maintenance, secrets, run)
+        elif job.adopts:
+            result = adopt(job, secrets)
         else:
             result = sync(job, secrets, run, _say, session)
     except CdcError as error:

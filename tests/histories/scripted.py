@@ -15,6 +15,7 @@ from airflow_provider_cdc.core.config import RunPolicy, TableRules
 from airflow_provider_cdc.core.documents import (
     Decision,
     JobDocument,
+    LakeIdentity,
     Look,
     QuarantineEntry,
     Rebuild,
@@ -25,6 +26,7 @@ from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.timeline.asked_changes import Answer, AskedChange, newest_answers
 from spark_jobs.driver.quarantine_entries import look
 from spark_jobs.driver.run_batch import sync
+from spark_jobs.lake.identity import adopt
 from spark_jobs.lake.storage import table_location
 from tests.histories.log import Log
 from tests.histories.records import Record
@@ -57,6 +59,7 @@ class Script:
     schema_changes: list[dict[str, Any]] = field(default_factory=list)
     seqs: list[int] = field(default_factory=list)
     minutes: int = 0
+    identity: LakeIdentity | None = None
     asked: list[dict[str, Any]] = field(default_factory=list)
     refused: dict[Partition, int] = field(default_factory=dict)
 
@@ -90,6 +93,7 @@ class Script:
         self.refused = ends  # until it is carried out
         result = sync(JobDocument.from_document(json.loads(json.dumps(job.document()))), {}, inline, lambda line: None)
         self.refused = {}
+        self.identity = result.lake
         self.ends.update(ends)
         self.seqs.append(result.seq)
         self.schema_changes = self.schema_changes + result.new_schema_changes
@@ -116,7 +120,12 @@ class Script:
             self.schema_changes,
             list(self.states.values()),
             fingerprint=json.dumps([self.format, self.options, self.policy, self.tables], sort_keys=True),
+            lake=self.identity,
         )
+
+    def adopt(self) -> None:
+        """Let the lake at the root be the pipeline's."""
+        self.identity = adopt(self._job({}), {}).lake
 
     def open_records(self) -> list[QuarantineEntry]:
         """Return what waits in the quarantine, also of a batch that was refused."""

@@ -23,6 +23,13 @@ def ensure_pipeline(connection: Connection, pipeline: str) -> None:
     connection.execute(row.on_conflict_do_nothing())
 
 
+def store_lake(connection: Connection, pipeline: str, lake: Document | None) -> None:
+    """Record the identity of the lake, unless it is unknown."""
+    if lake is not None:
+        mine = schema.pipelines.c.name == pipeline
+        connection.execute(update(schema.pipelines).where(mine).values(lake=dict(lake)))
+
+
 def store_progress(connection: Connection, values: Document) -> None:
     """Insert a sample of progress, or replace that of the same moment; two processes may try at once."""
     row = _dialect(connection).insert(schema.progress).values(**values)

@@ -57,6 +57,7 @@ pipelines = Table(
     Column("lease_since", _TIME),
     Column("lease_until", _TIME),
     *_task_columns("lease_"),
+    Column("lake", _DOCUMENT),  # identity of the lake that the newest batch was written to
     Column("announced_seq", _LONG),  # asset events were sent for the batches up to this one
 )
 

@@ -286,12 +286,14 @@ class Ledger:
         schema_changes: Sequence[Document] = (),
         *,
         fingerprint: str = "",
+        lake: Document | None = None,
     ) -> Batch:
         """Record what came of a batch, in one transaction; repeating it changes nothing.
 
         :param tables: new state document by table id; None forgets the table.
         :param schema_changes: documents with a text member ``id``; a known id keeps its place, its document is new.
         :param fingerprint: of the configuration that an engine carried the batch out with; empty without an engine.
+        :param lake: identity of the lake that an engine wrote to.
         :raises BusyError: the lease is lost.
         """
         lease.check()
@@ -307,6 +309,7 @@ class Ledger:
             if row.status != BatchStatus.COMMITTED:
                 rows.store_tables(connection, lease.pipeline, seq, tables or {})
                 rows.store_schema_changes(connection, lease.pipeline, seq, schema_changes)
+                rows.store_lake(connection, lease.pipeline, lake)
                 done = {
                     "status": BatchStatus.COMMITTED,
                     "committed_at": time_text(now(connection)),
@@ -318,6 +321,22 @@ class Ledger:
                     connection.execute(update(schema.pipelines).where(named).values(fingerprint=fingerprint))
                 row = connection.execute(select(schema.batches).where(*mine)).one()
             return rows.as_batch(row)
+
+    def lake(self, pipeline: str) -> dict[str, Any] | None:
+        """Return the identity of the lake that the pipeline's newest batch was written to, None where it is unknown."""
+        with self._database.reading() as connection:
+            query = select(schema.pipelines.c.lake).where(schema.pipelines.c.name == pipeline)
+            return connection.execute(query).scalar()
+
+    def adopt(self, lease: Lease, lake: Document) -> None:
+        """Record the lake that is the pipeline's from now on.
+
+        :raises BusyError: the lease is lost.
+        """
+        lease.check()
+        with self._database.writing() as connection:
+            rows.fence(connection, lease)
+            rows.store_lake(connection, lease.pipeline, lake)
 
     def crashed(self, lease: Lease, seq: int, site: str) -> bool:
         """Note where the engine of a planned batch crashed; return whether the last crash was there too.

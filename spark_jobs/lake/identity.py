@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Know a pipeline's lake again: a lake that was copied or moved is refused before anything is written.
+
+The lake gets an id with its first batch, once, and says at which root that was. The ledger remembers both.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from airflow_provider_cdc.core.documents import JobDocument, LakeIdentity, Result
+from airflow_provider_cdc.core.errors import SinkError
+from airflow_provider_cdc.core.lake.own_lake import demand_same_lake, moved, other_lake
+from airflow_provider_cdc.core.lake.roots import is_same_root, named_roots, physical_root
+from airflow_provider_cdc.core.model.status import ResultStatus
+from spark_jobs.lake.folded_batches import folded_through
+from spark_jobs.lake.layout import FOLDED, batch_document, batch_name, lake_file, log_folder
+from spark_jobs.lake.scratch import lake_of
+from spark_jobs.lake.storage import Storage
+
+
+def demand_own_lake(job: JobDocument, storage: Storage) -> LakeIdentity | None:
+    """Return the identity of the lake at a job's root, which it gets if it has none yet.
+
+    None where the ledger remembers batches of a lake and there is none at the root: the change log says so.
+
+    :raises SinkError: ``lake.moved``, the lake was made at another root; ``lake.other``, the ledger remembers another.
+    """
+    there = _read(job, storage)
+    if there is None:
+        if job.earlier and not _holds(job, storage, job.earlier[-1]):
+            return None
+        if job.lake is not None:
+            raise other_lake(job.sink_root, job.pipeline)
+        for root in sorted({*job.named_roots, *_roots_of_results(job, storage)}):
+            if not is_same_root(root, job.sink_root):
+                raise moved(root, job.sink_root, job.pipeline)
+        mine = _new(job)
+        if storage.create_json(lake_file(job.pipeline), mine.document()):
+            return mine
+        there = _read(job, storage)
+        assert there is not None, "another driver made it"
+    demand_same_lake(there, job.lake, job.sink_root, job.pipeline)
+    return there
+
+
+def adopt(job: JobDocument, secrets: dict[str, dict[str, str]]) -> Result:
+    """Let the lake at a job's root be the pipeline's from now on; doing it again changes nothing.
+
+    It gets an id of its own, so what it was copied from and the ledger of that are never taken for it.
+
+    :raises SinkError: ``lake.missing``, there is no lake of the pipeline.
+    """
+    storage = lake_of(job, secrets)
+    there = _read(job, storage)
+    if there is None and not _has_batches(job, storage):
+        raise SinkError(
+            "lake.missing",
+            "there is no lake of this pipeline at the root",
+            where={"root": job.sink_root, "pipeline": job.pipeline},
+            hint="correct sink.root; a new lake needs no adoption",
+        )
+    result = Result(job.pipeline, job.seq, ResultStatus.DONE)
+    known = there is not None and job.lake is not None and there.id == job.lake.id
+    if there is None or not known or not is_same_root(there.root, job.sink_root):
+        there = _new(job)
+        storage.write_json(lake_file(job.pipeline), there.document())
+    result.lake = there
+    return result
+
+
+def _read(job: JobDocument, storage: Storage) -> LakeIdentity | None:
+    document = storage.read_json(lake_file(job.pipeline))
+    return None if document is None else LakeIdentity.from_document(document)
+
+
+def _new(job: JobDocument) -> LakeIdentity:
+    return LakeIdentity(uuid.uuid4().hex, job.pipeline, job.sink_root, physical_root(job.sink_root))
+
+
+def _has_batches(job: JobDocument, storage: Storage) -> bool:
+    return bool(storage.folders(log_folder(job.pipeline)))
+
+
+def _holds(job: JobDocument, storage: Storage, seq: int) -> bool:
+    """Return whether the lake has anything of a batch."""
+    return batch_name(seq) in storage.folders(log_folder(job.pipeline)) or folded_through(storage, job.pipeline) >= seq
+
+
+def _roots_of_results(job: JobDocument, storage: Storage) -> list[str]:
+    """Return the roots that the newest states in the lake name; only those of earlier releases name any."""
+    for document in _results(job, storage):
+        states = document.get("states") or []
+        if states:
+            return named_roots(state[-1] if isinstance(state, list) else state for state in states)
+    return []
+
+
+def _results(job: JobDocument, storage: Storage) -> Iterator[Mapping[str, Any]]:
+    """Yield the documents of results, of the newest batch first, then of what old ones became."""
+    for name in reversed(storage.folders(log_folder(job.pipeline))):
+        if name.isdecimal() and int(name) != FOLDED:
+            document = storage.read_unfinished(batch_document(job.pipeline, int(name), "result"))
+            if document is not None:
+                yield document
+    through = folded_through(storage, job.pipeline)
+    if through:
+        yield storage.read_json(batch_document(job.pipeline, FOLDED, f"folded-{through:08d}")) or {}
