@@ -34,7 +34,7 @@ def demand_own_lake(job: JobDocument, storage: Storage) -> LakeIdentity | None:
             return None
         if job.lake is not None:
             raise other_lake(job.sink_root, job.pipeline)
-        for root in sorted({*job.named_roots, *_roots_of_results(job, storage)}):
+        for root in sorted({*job.named_roots, *_roots_of_stored(job, storage)}):
             if not is_same_root(root, job.sink_root):
                 raise moved(root, job.sink_root, job.pipeline)
         mine = _new(job)
@@ -91,14 +91,14 @@ def _holds(job: JobDocument, storage: Storage, seq: int) -> bool:
 
 def _roots_of_results(job: JobDocument, storage: Storage) -> list[str]:
     """Return the roots that the newest states in the lake name; only those of earlier releases name any."""
-    for document in _results(job, storage):
+    for document in _stored(job, storage):
         states = document.get("states") or []
         if states:
             return named_roots(state[-1] if isinstance(state, list) else state for state in states)
     return []
 
 
-def _results(job: JobDocument, storage: Storage) -> Iterator[Mapping[str, Any]]:
+def _stored(job: JobDocument, storage: Storage) -> Iterator[Mapping[str, Any]]:
     """Yield the documents of results, of the newest batch first, then of what old ones became."""
     for name in reversed(storage.folders(log_folder(job.pipeline))):
         if name.isdecimal() and int(name) != FOLDED:
