@@ -34,7 +34,7 @@ def demand_own_lake(job: JobDocument, storage: Storage) -> LakeIdentity | None:
             return None
         if job.lake is not None:
             raise other_lake(job.sink_root, job.pipeline)
-        for root in sorted({*job.named_roots, *_roots_of_stored(job, storage)}):
+        for root in sorted({*job.named_roots, *_roots_of_results(job, storage)}):
             if not is_same_root(root, job.sink_root):
                 raise moved(root, job.sink_root, job.pipeline)
         mine = _new(job)

@@ -22,7 +22,7 @@ def batch_name(seq: int) -> str:
 
 
 def batch_document(pipeline: str, seq: int, kind: str) -> str:
-    """Return the file of a batch: ``claim``, ``alive``, ``manifest``, ``failed``, ``result`` or ``generation-<number>``.
+    """Return the file of a batch: ``claim``, ``alive``, ``manifest``, ``failed``, ``result``, ``generation-<number>``.
 
     Of the folded batches it is ``folded`` or ``folded-<number>``.
     """
