@@ -15,16 +15,12 @@ OPEN = frozenset(
         "binary-hex-unstated",
         "canal-field-filter-protobuf",
         "column-exclude-list",
-        "column-swap-debezium-recovered",
         "isostring-inferred",
-        "keyless-json-from-snapshot",
-        "mariadb-first-change-at-snapshot-position",
         "message-key-columns",
         "struct-key",
         "text-converter-timestamp",
         "ticdc-debezium-protocol",
         "tombstone-left-by-compaction",
-        "truncate-as-typed-lower-case",
         "two-connectors-one-pipeline",
     }
 )

@@ -278,16 +278,17 @@ def _multiset(typer: RowTyper, row_indexes: IntArray, last: int, clear: bool, la
     adds = laid_over(typer, adds, removes)
     stay = left_of_multiset(typer, adds, removes, ValueForms.of(schema))
     adds_left, removes_left = np.split(stay, [adds.rows.num_rows])
-    positions = typer.changes.rows.column("position").take(pa.array(adds.row_indexes[adds_left]))
+    added_rows, removed_rows = adds.row_indexes[adds_left], removes.row_indexes[removes_left]
+    netted = not stay.all()
     return MergeStep(
         last,
         schema,
         clear,
-        adds.rows.filter(pa.array(adds_left)),
-        removes.rows.filter(pa.array(removes_left)),
-        lambda: positions,
+        adds.rows.filter(pa.array(adds_left)) if netted else adds.rows,
+        removes.rows.filter(pa.array(removes_left)) if netted else removes.rows,
+        lambda: typer.changes.rows.column("position").take(pa.array(added_rows)),
         netted=int((~removes_left).sum()),
-        removed_until=newest_position(typer.changes, removes.row_indexes[removes_left]),
+        removed_until=newest_position(typer.changes, removed_rows),
     )
 
 
