@@ -78,7 +78,7 @@ class ReadRows:
     def _was_filled(self, item: TakenName) -> bool:
         """Return whether the table that had the name has had rows since it was emptied last."""
         table = self._now.tables.get(item.displaced or "")
-        if table is None or table.from_rows or table.blocked:
+        if table is None or table.from_rows or table.blocked or self._was_unknown(table, item.position):
             return True
         spans = self._starts.spans(table)
         emptied = [*table.clears, *self._starts.clears(table, "", spans)]
@@ -92,6 +92,11 @@ class ReadRows:
             for span in every
             for group in span.groups
         )
+
+    def _was_unknown(self, table: TableTimeline, position: str) -> bool:
+        """Return whether a table had taken a name without rows of its own before a position."""
+        earlier = [item for item in table.taken if item.position < position]
+        return any(not self._were_read(table, item) and self._was_filled(item) for item in earlier)
 
     def _has_row(self, group: RowGroup, start: str, end: str) -> bool:
         """Return whether a group has a row from a position on and before another; a group may span several tables."""

@@ -49,6 +49,7 @@ class Writer:
     source: Source = field(default_factory=Source)
 
     def __post_init__(self) -> None:
+        self.source.hides_helpers = self.style.hides_helpers
         self._writer = self.tool.writer(self.style)
         self._file, self._pos, self._second = self.style.file, 4, START
         self._number = self._transaction = 0

@@ -159,3 +159,13 @@ def test_the_helper_that_comes_a_batch_late(format: str, log: Log, lake: Path) -
     script.sync()
     state, reason, rows = ending(script)["orders"]
     assert (state, rows) == ("ok", Counter([(1, "x", None), (3, "x", 5)])), reason
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_second_migration_of_a_table_whose_rows_are_unknown(format: str, log: Log, lake: Path) -> None:
+    gho = "_orders_gho"
+    made = said(f"CREATE TABLE shop.{gho} LIKE shop.orders", gho, T), said(f"ALTER TABLE shop.{gho} ADD w INT", gho, W)
+    again = said(f"CREATE TABLE shop.{gho} LIKE shop.orders", gho, W)
+    dropped = said("DROP TABLE shop._orders_del", "_orders_del")
+    story = [*FILLED, *made, *swap("_orders_del", gho), dropped, again, *swap("_orders_del", gho)]
+    demand_parked(run(format, story, log, lake), "orders", "gh-ost")

@@ -36,6 +36,7 @@ class Style:
     :param resets: Debezium: then GTIDs begin again too, the next statement is in no log if it only writes rows, and a
         new snapshot follows, as after RESET MASTER.
     :param ties: chance that a record is built in the same millisecond as the one before.
+    :param hides_helpers: the tool writes the statements of gh-ost's helper tables, and does not capture their rows.
     """
 
     partitions: int = 3
@@ -52,6 +53,7 @@ class Style:
     log_restarts: tuple[int, ...] = ()
     resets: bool = False
     ties: float = 0.0
+    hides_helpers: bool = False
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,7 @@ class DebeziumWriter:
     def __post_init__(self) -> None:
         self._at = _Place(self.style.file, 4, START)
         self._began_again = False
+        self.source.hides_helpers = self.style.hides_helpers
 
     def units(self, statements: Sequence[Statement]) -> Iterator[Unit]:
         """Return everything the connector sends."""
