@@ -82,6 +82,10 @@ class History:
         except SinkError:
             return []  # tables that need it are parked for that
 
+    def name_options(self) -> dict[str, str] | None:
+        """Return the options of the source that decided names of tables, None where no batch says it."""
+        return self.result(self.earlier[-1]).name_options if self.earlier else None
+
     def asked(self) -> list[AskedChange]:
         """Return the schema changes that the policy of a table asked about, with what was decided."""
         return [AskedChange.from_document(one) for one in self.result(self.earlier[-1]).asked] if self.earlier else []

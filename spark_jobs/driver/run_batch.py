@@ -22,6 +22,7 @@ from spark_jobs.driver.batch_history import History, history_of
 from spark_jobs.driver.generations import Generations, has_times
 from spark_jobs.driver.key_buckets import apply_in_buckets, bucket_count
 from spark_jobs.driver.left_out_rows import left_out_after
+from spark_jobs.driver.name_options import demand_same_names, name_options
 from spark_jobs.driver.new_begins import new_begins
 from spark_jobs.driver.one_log import demand_one_log
 from spark_jobs.driver.parent_tables import with_tables_below
@@ -100,6 +101,7 @@ def _carry_out(
         return stored.result
     history = history_of(job, storage)
     history.newest_position()  # the lake is the one that earlier batches were written to, or nothing is done
+    demand_same_names(job, history, storage)
     if open_format(job.format, job.format_options).order == "clock":
         job = replace(job, clocks=history.clocks())
     job = replace(job, begins=[list(begin) for begin in history.generations().begins()])
@@ -156,6 +158,7 @@ def _carry_out(
         {**landed.log_names, **history.log_names()},
         left_out=left_out_after(history.left_out(), result, unfit, planner.quarantine.settled),
         topics=planner.quarantine.topics.names,
+        name_options=name_options(job),
     )
     return log.write_result(job, stored).result
 

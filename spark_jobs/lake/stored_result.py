@@ -56,6 +56,7 @@ class StoredResult:
         settled.
     :param topics: database and table of the tables whose rows this batch and all before had, by ``topic/partition``;
         None where an earlier release did not note them.
+    :param name_options: options of the source that decided names of tables; None where an earlier release wrote it.
     """
 
     result: Result
@@ -70,6 +71,7 @@ class StoredResult:
     log_names: dict[str, str] = field(default_factory=dict)
     left_out: list[tuple[int, UnfitRow]] = field(default_factory=list)
     topics: dict[str, list[list[str]]] | None = None
+    name_options: dict[str, str] | None = None
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -97,4 +99,5 @@ _ONLY_THE_LAKE = (
     "unreadable",
     "log_names",
     "topics",
+    "name_options",
 )

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep tables from changing their names because an option of the source changed."""
+
+from __future__ import annotations
+
+from airflow_provider_cdc.core.ddl.server import Server
+from airflow_provider_cdc.core.documents import JobDocument
+from airflow_provider_cdc.core.errors import DataError
+from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.core.printable import printable
+from airflow_provider_cdc.core.timeline.asked_changes import AskedChanges
+from airflow_provider_cdc.core.timeline.builder import build_timeline
+from airflow_provider_cdc.core.timeline.stated import stated_changes
+from airflow_provider_cdc.core.timeline.timeline import SchemaChange
+from spark_jobs.driver.batch_history import History
+from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.delta.table import DeltaLocation
+
+_NAMING = ("lower_case_table_names",)
+_SHOWN = 3  # tables that an error names
+
+
+def name_options(job: JobDocument) -> dict[str, str]:
+    """Return the options of a job's source that decide names of tables."""
+    return {name: job.format_options[name] for name in _NAMING if name in job.format_options}
+
+
+def demand_same_names(job: JobDocument, history: History, storage: Storage) -> None:
+    """Refuse options under which a table that holds rows would have another name than in the batches before.
+
+    Tables without rows take the name that they have now: so an option that was forgotten may be stated.
+
+    :raises DataError: ``source.names_changed``.
+    """
+    before, present = history.name_options(), name_options(job)
+    if before is None or before == present:
+        return
+    known = [*stated_changes(job.tables), *(SchemaChange.from_document(change) for change in job.schema_changes)]
+    others = {name: value for name, value in job.format_options.items() if name not in _NAMING}
+    was, now = (
+        build_timeline(known, Server.of({**others, **options}), AskedChanges(history.asked())).tables
+        for options in (before, present)
+    )
+    renamed = []
+    for state in job.states:
+        old, new = was.get(state.table_id), now.get(state.table_id)
+        if old is None or state.version is None or state.state == TableStatus.DROPPED:
+            continue
+        if new is None or (new.last_name, new.dropped_at) != (old.last_name, old.dropped_at):
+            target = DeltaLocation(job.at(state.location), storage.options)
+            if target.exists and not target.is_empty():
+                renamed.append(str(old.last_name))
+    if renamed:
+        changed = ", ".join(
+            f"{name}: {before.get(name, 'not stated')} before, {present.get(name, 'not stated')} now"
+            for name in _NAMING
+            if before.get(name) != present.get(name)
+        )
+        raise DataError(
+            "source.names_changed",
+            f"an option of the source changed ({changed}): tables that hold rows would have other names, and new ones "
+            f"without their rows take their place. There are {len(renamed)}: {printable(', '.join(renamed[:_SHOWN]))}",
+            where={"pipeline": job.pipeline},
+            hint="state source.options as before, and nothing changes; if the new value is right, read the log from "
+            "its beginning under another pipeline name and an empty root. Nothing was applied",
+        )
