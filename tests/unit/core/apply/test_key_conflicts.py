@@ -60,6 +60,25 @@ def at(event: int, number: int, partition: int, op: str, before: Any, after: Any
     return {**made, "position": f"{event:08d}.{number:010d}"}
 
 
+@pytest.mark.parametrize("tool", ["debezium-json", "dtle-json", "drs-json"])
+@pytest.mark.parametrize("partition", [0, 1])
+@pytest.mark.parametrize("offsets", [(1, 2), (2, 1)])
+def test_a_row_of_a_snapshot_stands_before_a_change_of_its_position(
+    tool: str, partition: int, offsets: tuple[int, int]
+) -> None:
+    read = {**at(1, 0, 0, "snapshot", None, row(1, "old")), "offset": offsets[0]}
+    again = {**at(1, 0, 0, "snapshot", None, row(2, "old")), "offset": offsets[0] + 10}
+    gone = {**at(1, 0, partition, "delete", row(1, "old"), None), "offset": offsets[1]}
+    changed = {**at(1, 0, partition, "update", row(2, "old"), row(2, "new")), "offset": offsets[1] + 10}
+    for changes in ([read, again, gone, changed], [changed, gone, again, read]):
+        assert outcome(changes, tool) == ([(2, "new")], [1])
+
+
+def test_an_update_that_moves_a_key_of_a_snapshot_at_its_position_leaves_it() -> None:
+    read = at(1, 0, 0, "snapshot", None, row(1, "old"))
+    assert with_positions(read, at(1, 0, 1, "update", row(1, "old"), row(2, "new"))) == ([(2, "new")], [1])
+
+
 @pytest.mark.parametrize("partitions", permutations((0, 1, 2)))
 def test_a_statement_that_shifts_all_keys_keeps_all_rows(partitions: tuple[int, ...]) -> None:
     """``UPDATE t SET id = id + 1 ORDER BY id DESC`` with each row on a partition of its own."""
