@@ -8,7 +8,7 @@ import pytest
 from tests.airflow.shop import PHASES
 from tests.system.pipeline_site import PipelineSite
 from tests.system.site import demand_refused, records
-from tests.system.verdict import ledger_faults, unequal
+from tests.system.verdict import unequal
 
 pytestmark = pytest.mark.system
 
@@ -61,7 +61,6 @@ def test_bad_records_within_and_beyond_the_budget(shop: PipelineSite) -> None:
     done = shop.site.sync()
     assert done.code == 0, done.err
     assert unequal(shop.site, 1) == {}
-    assert ledger_faults(shop.site, len(shop.site.batches())) == []
 
 
 def test_a_bad_record_in_the_schema_topic_is_counted_too(shop: PipelineSite) -> None:
