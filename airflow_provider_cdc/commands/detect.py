@@ -75,12 +75,15 @@ def _document(detected: Detection) -> dict[str, object]:
             {"format": one.format, "share": one.share, "evidence": one.evidence} for one in detected.candidates
         ],
         "records": detected.records,
+        "near_misses": list(detected.near_misses),
     }
 
 
 def _print(detected: Detection) -> None:
     name = "undecided" if detected.format is None else detected.format
     print(f"{name} ({detected.records} records looked at)")
+    for sentence in detected.near_misses:
+        print(f"  they look like {sentence}")
     if detected.candidates:
         print()
         print_table(("format", "read", "evidence"), [_row(candidate) for candidate in detected.candidates])

@@ -78,6 +78,7 @@ def findings(pipeline: CdcPipeline | None) -> Iterator[Finding]:
         yield _check("canal", lambda: _canal(pipeline, destination))
     else:
         yield _check("broker", lambda: _broker(pipeline))
+        yield _compaction(pipeline)
     yield _check("ledger", lambda: _ledger(pipeline))
     yield _check("sink", lambda: _sink(pipeline))
     if needs_spark:
@@ -173,6 +174,26 @@ def _broker(pipeline: CdcPipeline) -> str:
     ends = log.ends(topics)
     records = sum(sum(partitions.values()) for partitions in ends.highs.values())
     return f"{len(topics)} data topics, {records} offsets"
+
+
+def _compaction(pipeline: CdcPipeline) -> Finding:
+    """Check that the topics keep all records: a compacted one loses changes, and deletes with them."""
+    from airflow_provider_cdc.hooks.kafka_log import KafkaLog
+
+    try:
+        log = KafkaLog(pipeline.source.connection)
+        topics = pipeline.source.data_topics(list(log.topics()))
+        policies = log.cleanup_policies([*topics, *filter(None, [pipeline.source.schema_topic])])
+    except (CdcError, OSError) as error:
+        return Finding("compaction", None, f"cannot be looked at: {error}")
+    compacted = sorted(topic for topic, policy in policies.items() if "compact" in policy)
+    if compacted:
+        shown = ", ".join(compacted[:5]) + (f" and {len(compacted) - 5} more" if len(compacted) > 5 else "")
+        hint = "set cleanup.policy=delete with a retention that is longer than the pipeline may stand still"
+        return Finding("compaction", False, f"compacted, so changes are missing in them: {shown}", hint)
+    if len(policies) < len(topics):
+        return Finding("compaction", None, "the login may not see the topics' settings (DescribeConfigs)")
+    return Finding("compaction", True, f"{len(policies)} topics keep all records")
 
 
 def _canal(pipeline: CdcPipeline, destination: str) -> str:

@@ -369,6 +369,8 @@ class JobDocument:
         side takes them from the lake.
     :param marks: of formats with positions the newest position that each ``topic/partition`` has shown, this batch
         included; the Spark side takes them from the lake.
+    :param last_records: ``topic/partition`` -> last record of the batches before (``LandReport``); the Spark side takes
+        them from the lake.
     :param new_generation: ``topic/partition:offset`` of the record with which a generation may begin; empty for none.
     :param reader: where tasks read records: ``kafka``, or ``segments`` of the lake.
     :param replay: rows that the batch takes again, in addition to its records.
@@ -412,6 +414,7 @@ class JobDocument:
     clocks: list[list[Any]] = field(default_factory=list)
     begins: list[list[Any]] = field(default_factory=list)
     marks: dict[str, str] = field(default_factory=dict)
+    last_records: dict[str, list[Any]] = field(default_factory=dict)
     new_generation: str = ""
     reader: str = "kafka"
     replay: Replay | None = None

@@ -19,6 +19,11 @@ _SIZE = "receive.message.max.bytes"
 _KEPT = 20
 
 
+def is_refused(name: str) -> bool:
+    """Return whether an error of Kafka, by its name, says that the login lacks a right."""
+    return name in _RIGHTS
+
+
 def explained(name: str, text: str, conn_id: str = "", where: dict[str, Any] | None = None) -> CdcError:
     """Return the CdcError for an error of librdkafka.
 

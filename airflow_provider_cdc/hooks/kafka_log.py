@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_cdc.core.errors import SourceError
-from airflow_provider_cdc.core.kafka_errors import UNKNOWN
+from airflow_provider_cdc.core.kafka_errors import UNKNOWN, is_refused
 from airflow_provider_cdc.core.model.offsets import Offsets
 from airflow_provider_cdc.hooks.connections import (
     EnvironmentConnection,
@@ -103,6 +103,26 @@ class KafkaLog:
 
         # A broker may not know yet a topic that another one listed; left out, its id would not be compared.
         return self._client.patiently(ask, passing=UNKNOWN) if names else {}
+
+    def cleanup_policies(self, topics: Iterable[str]) -> dict[str, str]:
+        """Return how each topic is cleaned up (``cleanup.policy``); those that the login may not see are missing."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import ConfigResource, ResourceType
+
+        client = self._client.admin()
+
+        def ask(seconds: float) -> dict[str, str]:
+            resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in sorted(set(topics))]
+            answer = {}
+            for resource, future in client.describe_configs(resources, request_timeout=max(5.0, seconds)).items():
+                try:
+                    answer[resource.name] = str(future.result(timeout=self.timeout)["cleanup.policy"].value)
+                except KafkaException as error:
+                    if not is_refused(error.args[0].name()):
+                        raise
+            return answer
+
+        return self._client.patiently(ask) if topics else {}
 
     def ends(self, topics: Iterable[str]) -> Watermarks:
         """Return the present first and last offsets of the partitions of these topics.

@@ -94,6 +94,10 @@ class History:
         """Return the names of the logs that all earlier batches read, with the first record of each."""
         return dict(self.result(self.earlier[-1]).log_names) if self.earlier else {}
 
+    def last_records(self) -> dict[str, list[Any]]:
+        """Return the last record of each partition that earlier batches read (``LandReport.last_records``)."""
+        return dict(self.result(self.earlier[-1]).last_records) if self.earlier else {}
+
     def newest_position(self) -> str:
         """Return the newest position of all earlier batches."""
         return self._reached(self.earlier[-1]) if self.earlier else ""

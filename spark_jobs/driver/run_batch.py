@@ -104,7 +104,8 @@ def _carry_out(
     demand_same_names(job, history, storage)
     if open_format(job.format, job.format_options).order == "clock":
         job = replace(job, clocks=history.clocks())
-    job = replace(job, begins=[list(begin) for begin in history.generations().begins()])
+    begins = [list(begin) for begin in history.generations().begins()]
+    job = replace(job, begins=begins, last_records=history.last_records())
     clock = {"land": time.monotonic()}
     landed = log.manifest(job)
     if landed is None or is_outdated(job, landed):
@@ -156,6 +157,7 @@ def _carry_out(
         [item.document() for item in planner.asked.every()],
         [shallow_document(item) for item in planner.quarantine.waiting],
         {**landed.log_names, **history.log_names()},
+        {**history.last_records(), **landed.last_records},
         left_out=left_out_after(history.left_out(), result, unfit, planner.quarantine.settled),
         topics=planner.quarantine.topics.names,
         name_options=name_options(job),
@@ -227,6 +229,8 @@ def _manifest(job: JobDocument, reports: Sequence[LandReport]) -> Manifest:
         manifest.stretches += report.stretches
         manifest.statements += report.statements
         manifest.log_names = {**report.log_names, **manifest.log_names}
+        for partition, last in report.last_records.items():  # chunks of one partition may be read apart
+            manifest.last_records[partition] = max(last, manifest.last_records.get(partition, last))
         manifest.unreadable = merged(manifest.unreadable, report.unreadable)
         manifest.topics = joined_topics(manifest.topics, report.topics)
         changes.update(report.changes)

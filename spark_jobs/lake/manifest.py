@@ -159,6 +159,7 @@ class LandReport:
         time).
     :param stretches: facts about the source's log (documents of ``Stretch``); ``statements`` its DDL records.
     :param log_names: names of the logs that records are of -> first record (``topic/partition:offset``).
+    :param last_records: ``topic/partition`` -> offset of the last record, and the mark of its key if it is a delete.
     :param topics: by ``topic/partition`` database and table of the first tables whose rows it had, and the offset of
         the first row of each.
     """
@@ -175,6 +176,7 @@ class LandReport:
     stretches: list[dict[str, Any]] = field(default_factory=list)
     statements: list[dict[str, Any]] = field(default_factory=list)
     log_names: dict[str, str] = field(default_factory=dict)
+    last_records: dict[str, list[Any]] = field(default_factory=dict)
     topics: dict[str, list[tuple[str, str, int]]] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:

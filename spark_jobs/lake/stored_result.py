@@ -52,6 +52,7 @@ class StoredResult:
     :param unreadable: documents of the undecodable records of this batch and all before that no operator settled
         (``Unreadable``); None where an earlier release did not note them.
     :param log_names: names of the logs that records of this batch and all before are of -> first record.
+    :param last_records: of this batch and all before (``LandReport``).
     :param left_out: batch and row of the rows that tables lack because they do not fit, without those that an operator
         settled.
     :param topics: database and table of the tables whose rows this batch and all before had, by ``topic/partition``;
@@ -69,6 +70,7 @@ class StoredResult:
     asked: list[dict[str, Any]] = field(default_factory=list)
     unreadable: list[dict[str, Any]] | None = None
     log_names: dict[str, str] = field(default_factory=dict)
+    last_records: dict[str, list[Any]] = field(default_factory=dict)
     left_out: list[tuple[int, UnfitRow]] = field(default_factory=list)
     topics: dict[str, list[list[str]]] | None = None
     name_options: dict[str, str] | None = None
@@ -98,6 +100,7 @@ _ONLY_THE_LAKE = (
     "asked",
     "unreadable",
     "log_names",
+    "last_records",
     "topics",
     "name_options",
 )

@@ -22,7 +22,7 @@ from airflow_provider_cdc.core.formats.common.joined_partitions import decode_jo
 from airflow_provider_cdc.core.formats.common.log_names import placed_names
 from airflow_provider_cdc.core.formats.common.record_faults import decode_all
 from airflow_provider_cdc.core.formats.common.record_groups import unbroken_stretches, whole_groups
-from airflow_provider_cdc.core.formats.contract import Format, Grouped, Records
+from airflow_provider_cdc.core.formats.contract import Format, Grouped, Records, Tombstoned
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.clock_position import is_clock_position, is_stale
 from airflow_provider_cdc.core.model.offsets import OffsetRange
@@ -36,6 +36,7 @@ from spark_jobs.lake.manifest import LandReport, Unreadable, merged
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.stretches import Stretches
 from spark_jobs.lake.tables_of_topics import joined_topics, tables_of
+from spark_jobs.lake.tombstones import Tombstones
 from spark_jobs.readers.segment_reader import read_segments
 from spark_jobs.readers.task_reader import read_chunks
 from spark_jobs.workers.malloc import keep_memory, release_memory
@@ -74,7 +75,10 @@ def land_chunks(job: JobDocument, chunks: Sequence[OffsetRange], secrets: dict[s
     """Read chunks with the reader of the job's source and land them."""
     fmt = open_format(job.format, job.format_options)
     source = _READERS[job.reader](job, chunks, secrets, isinstance(fmt, Grouped))
-    return land(job, source, secrets, fmt)
+    begin = {(chunk.topic, chunk.partition): chunk.start for chunk in job.chunks}
+    first = {(c.topic, c.partition) for c in chunks if begin.get((c.topic, c.partition)) == c.start}
+    tombstones = Tombstones(fmt.is_delete, job.last_records, first) if isinstance(fmt, Tombstoned) else None
+    return land(job, source, secrets, fmt, tombstones=tombstones)
 
 
 def _read_kafka(
@@ -109,7 +113,8 @@ def land_repaired(
     result = LandReport()
     for seq, some in _by_batch(records, seqs, isinstance(fmt, Grouped)):
         positions = FixedClocks(clocks) if fmt.order == "clock" else None
-        report = land(alone, _columns(some), secrets, fmt, positions, begins)
+        tombstones = Tombstones(fmt.is_delete, {}, alone_at_start=True) if isinstance(fmt, Tombstoned) else None
+        report = land(alone, _columns(some), secrets, fmt, positions, begins, tombstones)
         result.groups += report.groups
         earlier = (seq - job.seq) << _OFFSET_BITS
         result.schema_changes += [{**change, "order": change["order"] + earlier} for change in report.schema_changes]
@@ -161,11 +166,13 @@ def land(
     fmt: Format,
     positions: ClockPositions | None = None,
     begins: Begins | None = None,
+    tombstones: Tombstones | None = None,
 ) -> LandReport:
     """Decode records and write their rows to the change log; a reader gives each partition's in offset order.
 
     :param positions: for a format without positions; those that follow the job's clocks if None.
     :param begins: for a format with positions; those of the job if None.
+    :param tombstones: for a format that has them.
     """
     storage = lake_of(job, secrets)
     decode = partial(decode_all, fmt, reopen=partial(open_format, job.format, job.format_options))
@@ -199,6 +206,9 @@ def land(
             else:
                 changes = positions.fill(changes)
             _take(fmt, changes, writer, report, job.seq)
+            for part in parts if tombstones is not None else ():
+                if (errors := tombstones.errors_in(part)) is not None:
+                    _take(fmt, errors, writer, report, job.seq)
             # many small files would be expensive to read
             if writer.size >= _FILE_BYTES or writer.rows >= job.policy.chunk_records:
                 _finish(writer, report)
@@ -214,6 +224,7 @@ def land(
         gc.enable()
         release_memory(large=False)
     report.stretches, report.statements = stretches.documents(), stretches.statements
+    report.last_records = {} if tombstones is None else tombstones.last
     return report
 
 

@@ -194,3 +194,12 @@ class Grouped(Protocol):
     def part_of(self, value: bytes | None, headers: Headers) -> SliceInfo | None:
         """Return the place of a record in its group, None if it does not belong to a group."""
         ...
+
+
+@runtime_checkable
+class Tombstoned(Protocol):
+    """Extend a format whose tool writes a record without a value behind each delete, with its key."""
+
+    def is_delete(self, value: bytes) -> bool:
+        """Return whether a record is a row's delete."""
+        ...

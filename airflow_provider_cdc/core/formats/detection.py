@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.contract import Format, Records
 from airflow_provider_cdc.core.formats.evidence import Evidence, Find
+from airflow_provider_cdc.core.formats.near_misses import near_miss
 from airflow_provider_cdc.core.formats.registry import format_names, open_format
 
 _LIKELY = 0.9  # share of its records that a format must read; a few may be damaged
@@ -40,11 +41,13 @@ class Detection:
     :param format: None where the records do not decide.
     :param candidates: the likeliest first; of formats that read none of the records only those that cannot be tried.
     :param records: records that were looked at: those with a value.
+    :param near_misses: what records are that no format reads, where none is the answer, the most frequent first.
     """
 
     format: str | None
     candidates: tuple[Candidate, ...]
     records: int
+    near_misses: tuple[str, ...] = ()
 
 
 @dataclass
@@ -88,7 +91,19 @@ def detect(partitions: Sequence[Records]) -> Detection:
             candidates.append(tally.candidate(name))
     candidates.sort(key=lambda candidate: (candidate.contradicted, -(candidate.share or 0), not candidate.fitting))
     answer = _answer(candidates)
-    return Detection(answer, (*candidates, *untried) if answer is None else tuple(candidates), count)
+    if answer is not None:
+        return Detection(answer, tuple(candidates), count)
+    return Detection(None, (*candidates, *untried), count, _near_misses(partitions))
+
+
+def _near_misses(partitions: Sequence[Records]) -> tuple[str, ...]:
+    named = Counter(
+        near_miss(key, value)
+        for records in partitions
+        for key, value in zip(records.keys, records.values, strict=True)
+        if value is not None
+    )
+    return tuple(sentence for sentence, _ in named.most_common() if sentence is not None)
 
 
 def _answer(candidates: Sequence[Candidate]) -> str | None:

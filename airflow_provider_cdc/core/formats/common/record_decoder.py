@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilder
 from airflow_provider_cdc.core.formats.contract import Records
+from airflow_provider_cdc.core.formats.near_misses import near_miss
 
 
 class UnsupportedRecord(ValueError):
@@ -48,7 +49,8 @@ def decode_each(
         except UnsupportedRecord as refusal:
             out.error(index, refusal.code, str(refusal), _named(table_of, value))
         except (ValueError, RecursionError) as error:  # what msgspec raises is a ValueError
-            out.error(index, "record.malformed", f"not {noun}: {_reason(error)}", _named(table_of, value))
+            said = near_miss(records.keys[index], value) or _reason(error)
+            out.error(index, "record.malformed", f"not {noun}: {said}", _named(table_of, value))
     return out.batch()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -124,7 +125,10 @@ def _by_schema(key: bytes) -> tuple[bytes, tuple[str, ...]]:
 
 def _by_members(key: bytes) -> tuple[str, ...]:
     members = members_of(key)
-    return tuple(members_of(members["payload"]) if set(members) == _ENVELOPE else members)
+    if set(members) == _ENVELOPE:
+        with suppress(msgspec.MsgspecError):  # else two columns of a key are called so
+            return tuple(members_of(members["payload"]))
+    return tuple(members)
 
 
 class MemberNames:
@@ -193,7 +197,7 @@ class ColumnTexts:
         alike = columns is not None and columns is newest.columns and snapshot is newest.snapshot
         if alike and newest.key_head and key is not None and key.startswith(newest.key_head):
             return newest.number
-        names, head = (self._no_key, b"") if key is None else (newest.key.names(key), newest.key.head)
+        names, head = (self._no_key, b"") if key is None else _names_and_head(newest.key, key)
         typed = columns is not None
         if columns is None:
             columns = newest.members.names(image)
@@ -207,6 +211,13 @@ class ColumnTexts:
         newest.columns, newest.key_names, newest.key_head = columns, names, head
         newest.snapshot, newest.number = snapshot, number
         return number
+
+
+def _names_and_head(names: KeyNames, key: bytes) -> tuple[tuple[str, ...] | None, bytes]:
+    """Return the columns that a key names, None where it names none: a text that a StringConverter wrote."""
+    if key[:1] != b"{":
+        return None, b""
+    return names.names(key), names.head
 
 
 class _Newest:
@@ -289,8 +300,8 @@ _PROPAGATED = {
 
 
 def inferred_schema(description: Description) -> TableSchema | None:
-    """Return a schema made from the Connect types of a record; None without types."""
-    if description.details is None:
+    """Return a schema made from the Connect types of a record; None without types, or where its key is not known."""
+    if description.details is None or description.key is None:
         return None
     columns = []
     for number, name in enumerate(description.names, 1):

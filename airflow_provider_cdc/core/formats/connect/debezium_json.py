@@ -22,7 +22,7 @@ from airflow_provider_cdc.core.formats.connect import columns as connect_columns
 from airflow_provider_cdc.core.formats.connect import debezium_columns, debezium_table_changes
 from airflow_provider_cdc.core.formats.connect.binlog_files import FileNumbers
 from airflow_provider_cdc.core.formats.connect.columns import ColumnTexts
-from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE, EnvelopeReader, Message, table_of
+from airflow_provider_cdc.core.formats.connect.envelope import NO_VALUE, EnvelopeReader, Message, is_delete, table_of
 from airflow_provider_cdc.core.formats.connect.evidence import of_debezium
 from airflow_provider_cdc.core.formats.contract import Description, Progress, Records
 from airflow_provider_cdc.core.model.encoding import Encoded
@@ -101,6 +101,7 @@ class WireFormat:
     row_numbers = "event"
     snapshot_rows = "shared"
     evidence = staticmethod(of_debezium)
+    is_delete = staticmethod(is_delete)
     options: Mapping[str, str] = {
         **debezium_columns.OPTIONS,
         debezium_columns.TIMEZONE: debezium_columns.TIMEZONE_MEANING,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Generic, TypeVar
 
 import msgspec
@@ -55,6 +56,14 @@ def table_of(value: bytes) -> _TableOnly:
     """
     message = _enveloped.decode(value)
     return message.payload or message
+
+
+_DELETE = re.compile(rb'"op"\s*:\s*"d"')
+
+
+def is_delete(value: bytes) -> bool:
+    """Return whether a message is a row's delete; quotes inside of its texts are escaped."""
+    return _DELETE.search(value) is not None
 
 
 M = TypeVar("M", bound=Message)

@@ -40,6 +40,8 @@ def _origin(value: bytes) -> tuple[_Source, bool] | None:
 def of_debezium(key: bytes | None, value: bytes, headers: Headers) -> Evidence | None:
     """Return what speaks for or against Debezium."""
     match _origin(value):
+        case _Source(connector="TiCDC"), _:
+            return contradicts("source.connector is TiCDC, whose records have no place in a binlog")
         case _Source(connector=str(connector)), _:
             return fits(f"source.connector is {connector}")
         case _, True:
@@ -58,6 +60,8 @@ def of_dtle(key: bytes | None, value: bytes, headers: Headers) -> Evidence | Non
             return contradicts(f"source.connector is {connector}, and dtle names none")
         case _Source(server=""), True:
             return fits("DDL with a position and an empty source.server")
+        case _Source(server=str()), True:
+            return contradicts("DDL with a position and a source.server, which dtle leaves empty")
         case _Source(version=str(version)), _:
             if version == _DTLE_VERSION:
                 return fits(f"source.version is {version} and there is no connector")

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records that come close to a format: a sentence says what they are, in errors and in detection.
+
+The samples are written by the documents of the tools that they are of.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from airflow_provider_cdc.core.formats.contract import Records
+from airflow_provider_cdc.core.formats.detection import detect
+from airflow_provider_cdc.core.formats.near_misses import near_miss
+from airflow_provider_cdc.core.formats.registry import open_format
+
+ROW = {"id": 1, "v": "a"}
+TICDC = {
+    "version": "2.4.0.Final",
+    "connector": "TiCDC",
+    "file": "",
+    "pos": 0,
+    "db": "shop",
+    "table": "t",
+    "commit_ts": 1,
+}
+HISTORY = {
+    "source": {"server": "src"}, "position": {"file": "mysql-bin.000001", "pos": 4}, "ts_ms": 1, "databaseName": "shop",
+    "ddl": "CREATE TABLE t (id int)", "tableChanges": [],
+}  # fmt: skip
+NEAR: dict[str, tuple[bytes | None, Any, str]] = {
+    "flattened": (None, ROW, "ExtractNewRecordState"),
+    "flattened_marked": (None, {**ROW, "__op": "u", "__deleted": "false", "j": {}}, "ExtractNewRecordState"),
+    "flattened_described": (None, {"schema": {"type": "struct"}, "payload": ROW}, "ExtractNewRecordState"),
+    "cloud_event": (
+        None, {"specversion": "1.0", "id": "name:src", "source": "/debezium/mysql/src", "type": "c", "data": {}},
+        "CloudEvent",
+    ),
+    "registry": (None, b"\x00\x00\x00\x00\x07\x02\x06abc", "schema registry"),
+    "glue": (None, b"\x03\x00" + bytes(16) + b"abc", "schema registry"),
+    "ticdc_debezium": (None, {"payload": {"before": None, "after": ROW, "source": TICDC, "op": "c"}}, "canal-json"),
+    "ticdc_debezium_bare": (None, {"before": None, "after": ROW, "source": TICDC, "op": "c"}, "canal-json"),
+    "ticdc_simple": (
+        None, {"version": 1, "database": "shop", "table": "t", "type": "INSERT", "commitTs": 4, "data": {"id": "1"}},
+        "simple protocol",
+    ),
+    "ticdc_open": (
+        b'\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x2d{"ts":4,"scm":"shop","tbl":"t","t":1}',
+        b'\x00\x00\x00\x00\x00\x00\x00\x1d{"u":{"id":{"t":3,"v":1}}}', "open protocol",
+    ),
+    "maxwell": (
+        None, {"database": "shop", "table": "t", "type": "insert", "ts": 1, "xid": 2, "commit": True, "data": ROW},
+        "Maxwell",
+    ),
+    "dms": (
+        None, {"data": ROW, "metadata": {"timestamp": "", "record-type": "data", "operation": "insert"}}, "AWS DMS",
+    ),
+    "history": (None, HISTORY, "topic.prefix, not schema.history.internal.kafka.topic"),
+    "struct": (b"Struct{id=1}", b"Struct{after=Struct{id=1,v=a},op=c}", "StringConverter"),
+    "twice": (None, json.dumps(json.dumps({"op": "c"})).encode(), "JSON text inside"),
+}  # fmt: skip
+
+
+def records(key: bytes | None, value: Any) -> Records:
+    encoded = value if isinstance(value, bytes) else json.dumps(value).encode()
+    return Records("t", 0, [0], [0], [key], [encoded])
+
+
+@pytest.mark.parametrize("name", NEAR)
+def test_a_near_miss_has_a_name(name: str) -> None:
+    key, value, text = NEAR[name]
+    recorded = records(key, value)
+    assert text in str(near_miss(key, recorded.values[0]))
+    (change,) = open_format("debezium-json").decode(recorded).to_pylist()
+    assert change["kind"] == "error" and text in change["error"]
+    detected = detect([recorded])
+    assert detected.format is None
+    assert any(text in sentence for sentence in detected.near_misses)
+
+
+@pytest.mark.parametrize("value", [b"", b"{", b"{}", b"[1]", b"1", b'{"ts_ms":1}', b"\x00", b"abc", b'{"a":' * 5000])
+def test_others_have_none(value: bytes) -> None:
+    assert near_miss(None, value) is None
+
+
+def test_a_key_may_have_columns_called_schema_and_payload() -> None:
+    source = {"connector": "mysql", "name": "s", "db": "shop", "table": "t", "file": "b.000001", "pos": 4, "row": 0}
+    image = {"schema": 1, "payload": 2, "v": "a"}
+    value = {"before": None, "after": image, "source": source, "op": "c"}
+    for key in ({"schema": 1, "payload": 2}, {"schema": None, "payload": {"schema": 1, "payload": 2}}):
+        wire = open_format("debezium-json")
+        (change,) = wire.decode(records(json.dumps(key).encode(), value)).to_pylist()
+        assert change["kind"] == "row"
+        assert wire.describe(change["columns"]).key == ("schema", "payload")
