@@ -8,7 +8,7 @@ record of a key is left, and in the end the tombstone alone says that the row is
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -45,10 +45,13 @@ class Tombstones:
         self._alone_at_start = alone_at_start
         self.last: dict[str, list[Any]] = {}
 
-    def errors_in(self, records: Records) -> pa.RecordBatch | None:
-        """Return an ``error`` change for each tombstone that stands alone, None where none does."""
-        if not len(records):
-            return None
+    def errors_in(self, parts: Iterable[Records]) -> Iterator[pa.RecordBatch]:
+        """Yield ``error`` changes for the tombstones that stand alone."""
+        for records in parts:
+            if len(records) and (errors := self._errors_in(records)) is not None:
+                yield errors
+
+    def _errors_in(self, records: Records) -> pa.RecordBatch | None:
         alone = self._alone(records) if None in records.values else []
         partition = f"{records.topic}/{records.partition}"
         self.last[partition] = [records.offsets[-1], self._mark(records, len(records) - 1)]

@@ -206,9 +206,8 @@ def land(
             else:
                 changes = positions.fill(changes)
             _take(fmt, changes, writer, report, job.seq)
-            for part in parts if tombstones is not None else ():
-                if (errors := tombstones.errors_in(part)) is not None:
-                    _take(fmt, errors, writer, report, job.seq)
+            for errors in () if tombstones is None else tombstones.errors_in(parts):
+                _take(fmt, errors, writer, report, job.seq)
             # many small files would be expensive to read
             if writer.size >= _FILE_BYTES or writer.rows >= job.policy.chunk_records:
                 _finish(writer, report)
