@@ -36,6 +36,7 @@ from airflow_provider_cdc.core.documents import Decision, JobDocument, LakeIdent
 from airflow_provider_cdc.core.errors import (
     LOG_LOST,
     NEW_GENERATION,
+    SECOND_LOG,
     CdcError,
     ConfigurationError,
     DataError,
@@ -128,6 +129,10 @@ def run_batch(
                 ledger.abandon(lease, batch.seq)
                 say(f"batch {batch.seq} can no longer be read and is abandoned: {result.error.message}")
                 continue
+            if left_over is not None and batch.seq == left_over.seq and _was_of_other_topics(pipeline, batch, result):
+                ledger.abandon(lease, batch.seq)
+                say(f"batch {batch.seq} was planned with topics that source.topics matches no more and is abandoned")
+                continue
             if result.status == ResultStatus.FAILED:
                 return result
             if _ends(batch, until, began):
@@ -138,6 +143,19 @@ def run_batch(
                 continue
             parts.append(result)
             say(f"batch {batch.seq} holds what came up to {batch.cut_at.isoformat()}; continuing with the next part")
+
+
+def _was_of_other_topics(pipeline: CdcPipeline, batch: Batch, result: BatchResult) -> bool:
+    """Return whether a batch was refused, unlanded, for records of topics that the pipeline reads no more."""
+    if result.error is None or result.error.code != SECOND_LOG:
+        return False
+    read = {
+        topic
+        for topic, ends in batch.end.items()
+        if any(end > batch.start.get(topic, {}).get(partition, 0) for partition, end in ends.items())
+    }
+    mine = {*pipeline.source.data_topics(list(read)), pipeline.source.schema_topic, pipeline.source.heartbeat_topic}
+    return not read <= mine
 
 
 def run_replay(pipeline: CdcPipeline, replay: Replay, **course: Any) -> BatchResult:

@@ -109,6 +109,9 @@ class SourceError(Terminal, CdcError):
 NEW_GENERATION = "source.new_generation"
 """Code of a :class:`DataError`: the source's log began again, and an operator has to decide whether it may go on."""
 
+SECOND_LOG = "source.second_log"
+"""Code of a :class:`DataError`: a batch has records of two logs. It was not landed."""
+
 CASCADED = "apply.cascaded"
 """Code of a parked table (``TableState.code``): a foreign key changed its rows without row events."""
 
