@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from airflow_provider_cdc.core.documents import JobDocument
-from airflow_provider_cdc.core.errors import SECOND_LOG, DataError
+from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.common.log_names import CONNECTORS, stated_names
 
 
@@ -24,7 +24,7 @@ def demand_one_log(job: JobDocument, read: Mapping[str, str], known: Mapping[str
         return
     first = others[0]
     raise DataError(
-        SECOND_LOG,
+        "source.second_log",
         f"records of the connector {first!r} come among those of {', '.join(map(repr, sorted(mine)))}: places in the "
         "logs of two servers do not order each other's rows; nothing of this batch was applied",
         where={"record": read[first], "source.name": " ".join(others)},
