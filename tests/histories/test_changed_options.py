@@ -234,3 +234,14 @@ def test_a_column_that_was_excluded_by_mistake_comes_back_with_its_values(script
         assert contents(script) == Counter(rows)
     else:  # the row without the column waits for a schema change
         assert contents(script) == Counter([*(one[:2] for one in rows), (3, date(1970, 1, 3))])
+
+
+def test_a_table_that_is_excluded_and_included_again_comes_back_without_new_rows(script: Script) -> None:
+    before = contents(script)
+    script.tables = {"exclude": ["shop.t"]}  # type: ignore[dict-item]
+    script.sync()
+    assert script.states_of("shop", "t") == ["dropped"]
+    script.tables = {}
+    script.sync()
+    assert state_of(script) == ("ok", "")
+    assert contents(script) == before
