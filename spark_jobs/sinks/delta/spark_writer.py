@@ -211,6 +211,8 @@ class SparkWriter:
             "spark.databricks.delta.write.txnVersion": str(commit.seq),
             "spark.databricks.delta.commitInfo.userMetadata": json.dumps(commit.facts),
             "spark.databricks.delta.schema.autoMerge.enabled": "false",
+            # pyarrow takes INT96, the default, for nanoseconds: too few years
+            "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
             # readers that lack deletion vectors are common
             "spark.databricks.delta.properties.defaults.enableDeletionVectors": "false",
         }.items():
