@@ -62,11 +62,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--buckets", action="store_true", help="split every table by key that can be")
     help_text = "let tables be alike, and resolve them together"
     parser.add_argument("--together", action="store_true", help=help_text)
+    help_text = "let operators move, copy and respell the lake, and change and take back what they stated"
+    parser.add_argument("--moved", action="store_true", help=help_text)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--failures", type=Path, help="folder for failed cases (default: a new temporary one)")
     options = parser.parse_args(arguments)
     names = options.format or list(TOOLS)
-    how = {"operators": options.operators, "buckets": options.buckets, "together": options.together}
+    how = {name: getattr(options, name) for name in ("operators", "buckets", "together", "moved")}
     folder = None
     lines = {name: Line(name) for name in names}
     work, started = chunks(names, options.cases, options.seed), time.monotonic()

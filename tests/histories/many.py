@@ -14,6 +14,7 @@ from tests.histories.buckets import split_every_table
 from tests.histories.cases import case_of, judge
 from tests.histories.generate import SHARDED
 from tests.histories.log import Log
+from tests.histories.moved import Moved
 from tests.histories.operators import Operated
 from tests.histories.place import lake_folder
 from tests.histories.run import Replay
@@ -49,14 +50,22 @@ class Line:
 
 
 def run(
-    name: str, seeds: Sequence[int], *, operators: bool = False, buckets: bool = False, together: bool = False
+    name: str,
+    seeds: Sequence[int],
+    *,
+    operators: bool = False,
+    buckets: bool = False,
+    together: bool = False,
+    moved: bool = False,
 ) -> Line:
     """Run the cases of these seeds in this process.
 
     :param operators: whether operators act between the batches.
     :param buckets: whether tables are split by key.
     :param together: whether tables are alike, and resolved together where they can be.
+    :param moved: whether operators move the lake, and change and take back what they stated.
     """
+    kind = Moved if moved else Operated if operators else Replay
     line, log = Line(name), Log()
     started = time.monotonic()
     with pytest.MonkeyPatch.context() as patch, lake_folder() as lake:
@@ -67,9 +76,7 @@ def run(
             resolve_all_together(patch)
         theme = SHARDED.name if together else None
         for seed in seeds:
-            verdict = judge(
-                case_of(name, seed, theme), log, lake, seconds=SHRINK_SECONDS, kind=Operated if operators else Replay
-            )
+            verdict = judge(case_of(name, seed, theme), log, lake, seconds=SHRINK_SECONDS, kind=kind)
             line.verdicts[verdict.kind] += 1
             line.codes.update(verdict.parked)
             line.statements += verdict.statements

@@ -132,7 +132,7 @@ class Replay:
 
     def run(self) -> list[str]:
         """Run all batches; return what differs, in words: empty when all is well."""
-        shutil.rmtree(self.root, ignore_errors=True)
+        self._clear()
         if self.before_run is not None:
             self.before_run(self.log.partitions)
         if not self._sent:
@@ -146,6 +146,10 @@ class Replay:
             if problems:
                 return [f"batch {number} of {count}: {problem}" for problem in problems]
         return []
+
+    def _clear(self) -> None:
+        """Remove what an earlier case left."""
+        shutil.rmtree(self.root, ignore_errors=True)
 
     def _cut(self, number: int, count: int) -> Picture | None:
         """Move the ends on; return what the lake must hold there, None where partitions end at different moments."""
