@@ -70,7 +70,7 @@ class Moved(Replay):
         self._excluded: set[str] = set()
         self._lower = False
         self._spelling = ""
-        self._kept: dict[Path, str] = {}  # folders that nobody may change, with their digests
+        self._unchanged: dict[Path, str] = {}  # folders that nobody may change, with their digests
         self._number = self._first = 0
         self._second: Second | None = None
         self._lake: LakeIdentity | None = None
@@ -86,7 +86,7 @@ class Moved(Replay):
         outside = self._base / "outside"
         outside.mkdir()
         (outside / "data.txt").write_text("not ours")
-        self._kept[outside] = digest(outside)
+        self._unchanged[outside] = digest(outside)
         if self._hand.random() < 0.3:
             self._put_foreign_table()
         if self._hand.random() < 0.3:
@@ -176,37 +176,37 @@ class Moved(Replay):
         assert digest(original) == before, "a refused copy changed the original"
         self._did("the lake is copied")
         if self._hand.random() < 0.6:
-            self._kept[original] = before
+            self._unchanged[original] = before
             self._move_to(copy)
             self._adopt()
             self._did("the copy is adopted")
 
     def _move(self) -> None:
         """Move the lake: refused until it is adopted."""
-        place = self._base / f"moved-{self._next()}"
-        self.root.rename(place)
-        self._demand_refused(place)
-        self._move_to(place)
+        folder = self._base / f"moved-{self._next()}"
+        self.root.rename(folder)
+        self._demand_refused(folder)
+        self._move_to(folder)
         self._adopt()
         self._did("the lake is moved and adopted")
 
-    def _move_to(self, place: Path) -> None:
-        self.root, self._spelling = place, str(place)
+    def _move_to(self, folder: Path) -> None:
+        self.root, self._spelling = folder, str(folder)
 
     def _adopt(self) -> None:
         self._lake = adopt(replace(self._job(self._next(), []), adopts=True), {}).lake
 
-    def _demand_refused(self, place: Path) -> None:
-        before = digest(place)
-        job = replace(self._job(self._next(), []), sink_root=str(place))
+    def _demand_refused(self, folder: Path) -> None:
+        before = digest(folder)
+        job = replace(self._job(self._next(), []), sink_root=str(folder))
         self.log.arm(None)
         try:
             sync(job, {}, self.run_tasks, lambda line: None)
         except CdcError as error:
             assert error.code == "lake.moved", error
         else:
-            raise AssertionError("a lake at another place was written to without a word")
-        assert digest(place) == before, "a lake at another place was changed"
+            raise AssertionError("a lake at another folder was written to without a word")
+        assert digest(folder) == before, "a lake at another folder was changed"
 
     def _next(self) -> int:
         self._number += 1
@@ -313,12 +313,12 @@ class Moved(Replay):
         return problems + (self._second.shared(self) if self._second else [])
 
     def _changed_outside(self) -> list[str]:
-        changed = [str(folder.name) for folder, before in self._kept.items() if digest(folder) != before]
+        changed = [str(folder.name) for folder, before in self._unchanged.items() if digest(folder) != before]
         if (foreign := getattr(self, "_foreign", None)) is not None:
-            place, before = foreign
-            for lake in (self.root, *self._kept):
-                if (lake / place).is_dir() and digest(lake / place) != before:
-                    changed.append(f"{lake.name}/{place}")
+            folder, before = foreign
+            for lake in (self.root, *self._unchanged):
+                if (lake / folder).is_dir() and digest(lake / folder) != before:
+                    changed.append(f"{lake.name}/{folder}")
         return [f"{name} is not the pipeline's, and changed" for name in changed]
 
 
