@@ -68,7 +68,7 @@ class Moved(Replay):
         self._may_park = False
         self._policy: dict[str, Any] = {}
         self._excluded: set[str] = set()
-        self._lower = False
+        self._lower = self._lower_at_first = False
         self._spelling = ""
         self._unchanged: dict[Path, str] = {}  # folders that nobody may change, with their digests
         self._number = self._first = 0
@@ -139,7 +139,7 @@ class Moved(Replay):
             case "rebuild" if self._seqs:
                 self._rebuild()
             case "lower":
-                self._lower = True
+                self._lower = not self._lower
                 self._did("lower_case_table_names is stated by mistake")
 
     def _rebuild(self) -> None:
@@ -219,8 +219,9 @@ class Moved(Replay):
         rules = job.tables.document()
         if self._excluded:
             rules = {**rules, "exclude": sorted(self._excluded)}
-        options = {**job.format_options, "lower_case_table_names": "1"} if self._lower else job.format_options
-        stated = json.dumps([self._policy, sorted(self._excluded), self._lower])
+        lower = self._lower if chunks else self._lower_at_first
+        options = {**job.format_options, "lower_case_table_names": "1"} if lower else job.format_options
+        stated = json.dumps([self._policy, sorted(self._excluded), lower])
         return replace(
             job,
             sink_root=self._spelling,
@@ -260,16 +261,16 @@ class Moved(Replay):
             result = self._sync(self._job(seq, []))
             self._take_over(seq, result.document())
             return []
-        if self._lower and chunks:
+        if chunks and self._lower != self._lower_at_first and self._seqs:
+            self.log.arm(None)
             try:
-                self.log.arm(None)
-                result = self._sync(self._job(seq, chunks))
-                self._take_over(seq, result.document())
-                self._may_park = True
-                chunks, seq = [], self._next()
+                self._sync(self._job(seq, chunks))
+                return ["an option that gives tables other names was changed without a word"]
             except CdcError as error:
                 self.story.append(f"    refused: {error.code}")
-        self._lower = False
+            self._lower = self._lower_at_first
+        if chunks and not self._seqs:
+            self._lower_at_first = self._lower
         problems = super()._batch(seq, chunks, None)
         if self._second is not None and not self._second.is_over and chunks and not problems:
             self._second.batch(self, self._job(seq, chunks))
@@ -290,12 +291,16 @@ class Moved(Replay):
         except CdcError as error:
             self.story.append(f"    refused: {error.code}")
             return False
+        self._lower_at_first = self._lower
         self._take_over(self._next(), result.document())
         return True
 
     # ---- verdict
 
     def _verdict_of(self, picture: Picture) -> list[str]:
+        if self._lower_at_first:  # the tables have other names than the model's, from the first batch on
+            self.parked["the pipeline"] = "names in lower case"
+            return []
         if not self._may_park:
             return self._differences(picture)
         problems = []
