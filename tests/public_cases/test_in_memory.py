@@ -13,8 +13,7 @@ from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
-from tests.public_cases.case import Case, Ending, Ends, checked, problem, read_case, stored_rows
-from tests.public_cases.open_cases import parameters
+from tests.public_cases.case import NAMES, Case, Ending, Ends, checked, problem, read_case, stored_rows
 
 
 def run(case: Case, cut: list[Ends], log: Log, root: Path) -> Ending:
@@ -47,7 +46,7 @@ def run(case: Case, cut: list[Ends], log: Log, root: Path) -> Ending:
     return ending
 
 
-@pytest.mark.parametrize("name", parameters())
+@pytest.mark.parametrize("name", NAMES)
 def test_the_outcome_is_right_at_every_cut(name: str, log: Log, tmp_path: Path) -> None:
     case = read_case(name)
     cuts = [case.stated_cut(), *([case.ends(count) for count in counts] for counts in case.cuts())]

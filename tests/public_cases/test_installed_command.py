@@ -21,8 +21,7 @@ import yaml
 from airflow_provider_cdc.batch.result import table_states
 from airflow_provider_cdc.core.ledger import Ledger
 from tests.airflow.shop import rows
-from tests.public_cases.case import Case, Ending, problem, read_case, stored_rows
-from tests.public_cases.open_cases import parameters
+from tests.public_cases.case import NAMES, Case, Ending, problem, read_case, stored_rows
 from tests.services import capture
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ class Pipeline:
 
 
 @pytest.mark.system
-@pytest.mark.parametrize("name", parameters())
+@pytest.mark.parametrize("name", NAMES)
 def test_the_installed_command_gives_the_right_outcome(
     name: str, broker: Broker, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
