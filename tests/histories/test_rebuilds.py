@@ -22,7 +22,7 @@ from tests.histories.row_statements import Insert
 from tests.histories.run import Case, Replay, described
 from tests.histories.source import Picture, Structure
 from tests.histories.test_reproductions import KEYED, KEYLESS, T, U, rows
-from tests.histories.tools import TOOLS, Style
+from tests.histories.tools import TOOLS, UNREAD, Style
 
 SEEDS = range(600, 606)
 
@@ -70,7 +70,7 @@ class WithRebuilds(Replay):
             return [] if picture is None or self.damaged else self._differences(picture)
         named = {table_id: self.states[table_id].table for table_id in self.damaged}
         # before the end a table may wait for a decision
-        reasons = (*self._tool.parks, *(["apply.approval_required"] if picture is None else []))
+        reasons = (*self._tool.parks, *UNREAD, *(["apply.approval_required"] if picture is None else []))
         unnamed = [i for i, reason in self.damaged.items() if not any(code in reason for code in reasons)]
         problems = [f"{named[table_id]} is not rebuilt: {self.damaged[table_id]}" for table_id in unnamed]
         differences = [] if picture is None else self._differences(picture)

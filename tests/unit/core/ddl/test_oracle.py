@@ -496,7 +496,6 @@ def test_statements_that_change_no_table(text: str) -> None:
     "text",
     [
         "TRUNCATE CLUSTER c",
-        "FLASHBACK TABLE t TO SCN 5",
         "ALTER TABLE `t` ADD c INT",
         "DROP TABLE 't'",
         "DROP TABLE t /* no end",
