@@ -168,7 +168,8 @@ def test_a_source_log_that_began_again_applies_nothing_before_it_is_approved(
     filled.create_topic("src.shop.things", 1)
     producer = Producer({"bootstrap.servers": filled.bootstrap})
     create = "CREATE TABLE shop.things (id int NOT NULL PRIMARY KEY)"
-    shop.changes = {"source": {"topics": ["src.shop.things"]}, "tables": {"shop.things": {"create": create}}}
+    source = {"topics": ["src.shop.things"], "schema_topic": None, "heartbeat_topic": None}  # of one connector
+    shop.changes = {"source": source, "tables": {"shop.things": {"create": create}}}
     send(1, "mysql-bin.000007", 1)
     assert shop.run("sync", "--json").code == 0
     before = commits(shop.lake)
