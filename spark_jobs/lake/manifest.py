@@ -159,7 +159,7 @@ class LandReport:
         time).
     :param stretches: facts about the source's log (documents of ``Stretch``); ``statements`` its DDL records.
     :param log_names: names of the logs that records are of -> first record (``topic/partition:offset``).
-    :param last_records: ``topic/partition`` -> offset of the last record, and the mark of its key if it is a delete.
+    :param last_records: ``topic/partition`` -> offset of the last record, and the marks of deletes among the last.
     :param topics: by ``topic/partition`` database and table of the first tables whose rows it had, and the offset of
         the first row of each.
     """

@@ -17,6 +17,7 @@ from airflow_provider_cdc.core.formats.common.change_builder import ChangeBuilde
 from airflow_provider_cdc.core.formats.contract import Records
 
 Partition = tuple[str, int]
+_REMEMBERED = 16  # records from one piece of a partition to the next
 _WHY = (
     "a record without a value whose delete is not before it: the topic is compacted (cleanup.policy), so changes are "
     "missing in it"
@@ -27,8 +28,8 @@ class Tombstones:
     """Follow the records of partitions, each partition's in offset order.
 
     :param is_delete: says of a record's value whether it is a row's delete.
-    :param last: ``topic/partition`` -> offset of the last record that earlier batches read, and the mark of its key
-        where it was a delete, else empty.
+    :param last: ``topic/partition`` -> offset of the last record that earlier batches read, and the marks of the keys
+        of deletes among the last ones.
     :param first_here: partitions whose first records in the batch are read here; what is before others is not known.
     :param alone_at_start: whether nothing stands before the first records.
     """
@@ -54,7 +55,7 @@ class Tombstones:
     def _errors_in(self, records: Records) -> pa.RecordBatch | None:
         alone = self._alone(records) if None in records.values else []
         partition = f"{records.topic}/{records.partition}"
-        self.last[partition] = [records.offsets[-1], self._mark(records, len(records) - 1)]
+        self.last[partition] = [records.offsets[-1], self._deleted(records)]
         if not alone:
             return None
         out = ChangeBuilder(records, [])
@@ -66,27 +67,41 @@ class Tombstones:
         alone = []
         for index, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
             if value is None and key is not None:
-                before = self._mark(records, index - 1) if index else self._before(records)
-                if before is not None and before != _digest(key):
+                follows = self._follows_delete(records, index)
+                before = self._before(records) if follows is None else None
+                if follows is False or (before is not None and _digest(key) not in before):
                     alone.append(index)
         return alone
 
-    def _before(self, records: Records) -> str | None:
-        """Return the mark of the record before some, None where it is not known."""
-        partition = f"{records.topic}/{records.partition}"
-        if partition in self.last:
-            return str(self.last[partition][1])
-        if self._alone_at_start:
-            return ""
-        if (records.topic, records.partition) in self._first_here:
-            if partition in self._known:
-                return str(self._known[partition][1])
-            return "" if records.offsets[0] == 0 else None
+    def _follows_delete(self, records: Records, index: int) -> bool | None:
+        """Return whether the nearest record before one with its key is its delete, None where these have none.
+
+        Mostly it is the one right before. Where somebody put partitions together, others stand between them.
+        """
+        key = records.keys[index]
+        for earlier in range(index - 1, -1, -1):
+            value = records.values[earlier]
+            if records.keys[earlier] == key and value is not None:
+                return self._is_delete(value)
         return None
 
-    def _mark(self, records: Records, index: int) -> str:
-        key, value = records.keys[index], records.values[index]
-        return _digest(key) if key is not None and value is not None and self._is_delete(value) else ""
+    def _before(self, records: Records) -> Collection[str] | None:
+        """Return the marks of deletes before some records, None where it is not known what is before them."""
+        partition = f"{records.topic}/{records.partition}"
+        if partition in self.last:
+            return list(self.last[partition][1])
+        if self._alone_at_start:
+            return []
+        if (records.topic, records.partition) in self._first_here:
+            if partition in self._known:
+                return list(self._known[partition][1])
+            return [] if records.offsets[0] == 0 else None
+        return None
+
+    def _deleted(self, records: Records) -> list[str]:
+        """Return the marks of the keys of deletes among the last records."""
+        last = zip(records.keys[-_REMEMBERED:], records.values[-_REMEMBERED:], strict=True)
+        return [_digest(key) for key, value in last if key and value and self._is_delete(value)]
 
 
 def _digest(key: bytes) -> str:

@@ -75,7 +75,10 @@ def land_chunks(job: JobDocument, chunks: Sequence[OffsetRange], secrets: dict[s
     """Read chunks with the reader of the job's source and land them."""
     fmt = open_format(job.format, job.format_options)
     source = _READERS[job.reader](job, chunks, secrets, isinstance(fmt, Grouped))
-    begin = {(chunk.topic, chunk.partition): chunk.start for chunk in job.chunks}
+    begin: dict[tuple[str, int], int] = {}
+    for chunk in job.chunks:
+        where = chunk.topic, chunk.partition
+        begin[where] = min(chunk.start, begin.get(where, chunk.start))
     first = {(c.topic, c.partition) for c in chunks if begin.get((c.topic, c.partition)) == c.start}
     tombstones = Tombstones(fmt.is_delete, job.last_records, first) if isinstance(fmt, Tombstoned) else None
     return land(job, source, secrets, fmt, tombstones=tombstones)

@@ -92,3 +92,14 @@ def test_a_key_as_struct_is_not_needed_where_ddl_states_it(log: Log, lake: Path)
     struct = [Record(one.topic, 0, one.time, b"Struct{id=1}", one.value) for one in records]
     script = synced(log, lake, struct)
     assert script.rows("shop", "t") == {(1, "1"): 1}
+
+
+@pytest.mark.parametrize("cuts", [(), (2,)])
+def test_records_of_other_keys_may_stand_between_a_delete_and_its_tombstone(
+    log: Log, lake: Path, cuts: tuple[int, ...]
+) -> None:
+    """Somebody put the partitions of a topic together."""
+    delete, behind = gone(1, 20)
+    script = synced(log, lake, [put(1, 10), put(3, 15), delete, put(2, 30), behind, put(1, 40)], *cuts)
+    assert script.states_of("shop", "t") == ["ok"]
+    assert script.rows("shop", "t") == {(1, "1"): 1, (2, "2"): 1, (3, "3"): 1}

@@ -252,12 +252,16 @@ class DebeziumWriter:
     def _unit(
         self, records: list[Record], *, repeatable: bool = True, drifts: bool = False, picture: Picture | None = None
     ) -> Unit:
-        """Return records as a unit; those without key may land in another partition when they are sent again."""
+        """Return records as a unit; those without key may land in another partition when they are sent again.
+
+        Records of one key stay together, as whoever writes them chooses the partition by the key.
+        """
 
         def write(why: Sending) -> list[Record]:
             if why is Sending.FIRST or (why is Sending.AGAIN and not drifts) or records[0].topic in _ONE_PARTITION:
                 return records
-            return [replace(record, partition=self.again.randrange(self.style.partitions)) for record in records]
+            parts = {record.key: self.again.randrange(self.style.partitions) for record in records}
+            return [replace(record, partition=parts[record.key]) for record in records]
 
         return Unit(write, repeatable, picture=picture)
 

@@ -94,11 +94,11 @@ def _is_dtle(message: Mapping[str, Any]) -> bool:
 
 
 def _is_maxwell(message: Mapping[str, Any]) -> bool:
-    return {"database", "table", "type", "data"} <= message.keys() and message["type"] in _CHANGES
+    return {"database", "table", "type", "data"} <= message.keys() and str(message["type"]) in _CHANGES
 
 
 def _is_simple(message: Mapping[str, Any]) -> bool:
-    return {"version", "type", "commitTs"} <= message.keys() and message["type"] in _SIMPLE
+    return {"version", "type", "commitTs"} <= message.keys() and str(message["type"]) in _SIMPLE
 
 
 def _is_dms(message: Mapping[str, Any]) -> bool:
