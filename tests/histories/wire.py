@@ -71,6 +71,7 @@ class DebeziumWriter:
     def __post_init__(self) -> None:
         self._at = _Place(self.style.file, 4, START)
         self._began_again = False
+        self._clock = 0  # milliseconds
         self.source.hides_helpers = self.style.hides_helpers
 
     def units(self, statements: Sequence[Statement]) -> Iterator[Unit]:
@@ -157,8 +158,9 @@ class DebeziumWriter:
         return self._unit([Record(TRANSACTION, 0, time, converted({"id": mark}, None), converted(value, None))])
 
     def _millis(self) -> int:
-        """Return the connector's clock: somewhat after the event."""
-        return self._at.second * 1000 + self.rnd.randint(0, 900)
+        """Return the connector's clock: somewhat after the event, and never before what it showed last."""
+        self._clock = max(self._clock, self._at.second * 1000 + self.rnd.randint(0, 900))
+        return self._clock
 
     def _source(self, database: str, table: str | None, row: int, snapshot: str | None = None) -> dict[str, Any]:
         streamed = None if self.style.snapshot_null else "false"

@@ -150,7 +150,7 @@ def test_a_batch_that_died_behind_its_commit_is_not_committed_by_the_other_write
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(run_batch, "_demand_answers", lambda reports: dies() if _committed(tmp_path) else None)
+        patch.setattr(run_batch, "demand_answers", lambda *arguments: dies() if _committed(tmp_path) else None)
         with pytest.raises(Killed):
             carry_out(tmp_path, [FIRST, SECOND], first, patch, session)
     other = ENOUGH if first is TINY else TINY
