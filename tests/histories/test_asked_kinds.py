@@ -84,7 +84,8 @@ def test_a_change_waits_until_it_is_approved_and_is_then_as_any_other(
     (waiting,) = asks.waiting(name)
     assert (waiting.policy, waiting.statement) == (policy, statement)
     (reason,) = (s.reason for s in asks.states.values() if s.table == table)
-    assert f"airflow-cdc approve PIPELINE.yaml shop.{name}` carries it out" in reason
+    assert f"`airflow-cdc approve PIPELINE.yaml shop.{name} --change " in reason
+    assert "` carries it out" in reason
     assert "--deny" not in reason
     asks.decide(name, Answer.APPLY)
     applies.sync()
