@@ -262,19 +262,30 @@ class Moved(Replay):
             self._take_over(seq, result.document())
             return []
         if chunks and self._lower != self._lower_at_first and self._seqs:
+            named = self._named_with_capitals()
             self.log.arm(None)
             try:
-                self._sync(self._job(seq, chunks))
-                return ["an option that gives tables other names was changed without a word"]
+                result = self._sync(self._job(seq, chunks))
             except CdcError as error:
                 self.story.append(f"    refused: {error.code}")
-            self._lower = self._lower_at_first
+                self._lower = self._lower_at_first
+            else:
+                if named:
+                    return [f"tables with rows got other names without a word: {named}"]
+                self._take_over(seq, result.document())
+                self._lower_at_first, self._may_park, chunks = self._lower, True, []
         if chunks and not self._seqs:
             self._lower_at_first = self._lower
         problems = super()._batch(seq, chunks, None)
         if self._second is not None and not self._second.is_over and chunks and not problems:
             self._second.batch(self, self._job(seq, chunks))
         return problems
+
+    def _named_with_capitals(self) -> list[str]:
+        """Return the names of tables with rows that the option changes."""
+        names = [(s.database, s.table) for s in self.states.values() if s.state == TableStatus.OK]
+        named = [name for name in names if "".join(name) != "".join(name).lower()]
+        return [".".join(name) for name in named if (rows := self._rows(name)) is not None and rows.num_rows]
 
     def _with_wrong_format(self, chunks: list[OffsetRange]) -> bool:
         """Run the first batch with a wrong format; return whether it ended and so read the records."""
