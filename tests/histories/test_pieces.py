@@ -24,7 +24,7 @@ _SEEDS = range(200, 205)
 def written(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Take every table for a large one with large rows; count what is written in pieces."""
     counts = Counter[str]()
-    write = task_writer._write_pieces
+    write = task_writer._write_files
 
     def counted(location: Any, action: Any) -> None:
         counts[action.verb] += 1
@@ -32,7 +32,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     monkeypatch.setattr("tests.histories.run.RunPolicy", partial(RunPolicy, apply_bytes=1))
     monkeypatch.setattr(ordered_changes, "PORTION_BYTES", 200)
-    monkeypatch.setattr(task_writer, "_write_pieces", counted)
+    monkeypatch.setattr(task_writer, "_write_files", counted)
     return counts
 
 
