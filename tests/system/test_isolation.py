@@ -36,19 +36,20 @@ TABLES = ("sick", "t0", "t1")
 class Course:
     """Feeds events batch by batch; each has a place in the source's log, whenever it arrives."""
 
-    def __init__(self, broker: Broker, topic: str, folder: Path) -> None:
+    def __init__(self, broker: Broker, topic: str, folder: Path, partitions: int = 1) -> None:
+        self._partitions = partitions  # of the rows' topic
         self._broker, self._topic, self.folder = broker, topic, folder
         self.lake = Lake(folder, broker.bootstrap, f"{topic}.schema", quarantine_limit=0)
         self._sent: dict[tuple[str, int], int] = {}
         self._records: list[Record] = []
 
-    def at(self, pos: int, what: Row | Ddl) -> None:
+    def at(self, pos: int, what: Row | Ddl, partition: int = 0) -> None:
         """Write one event that stands at a place of the log."""
         time = 1_767_225_600_000 + pos
         for message in Writer().write(Event(pos, 1, pos, time, time, pos, what), 1):
-            partition = (f"{self._topic}.{message.topic}", 0)
-            offset = self._sent[partition] = self._sent.get(partition, -1) + 1
-            self._records.append(Record(*partition, offset, time, message.key, message.value, message.headers))
+            where = (f"{self._topic}.{message.topic}", partition)
+            offset = self._sent[where] = self._sent.get(where, -1) + 1
+            self._records.append(Record(*where, offset, time, message.key, message.value, message.headers))
 
     def create(self, pos: int, *tables: str) -> None:
         for number, table in enumerate(tables):
@@ -67,7 +68,7 @@ class Course:
     def sync(self) -> dict[str, tuple[str, str]]:
         """Carry out a batch with all that was written; return state and reason of each table."""
         if self._records:
-            replay(self._broker, self._records, {f"{self._topic}.{name}": 1 for name in ("rows", "schema")})
+            replay(self._broker, self._records, {f"{self._topic}.rows": self._partitions, f"{self._topic}.schema": 1})
             self._records = []
         self.lake.sync_to({partition: offset + 1 for partition, offset in self._sent.items()})
         return {state.table: (state.state, state.reason) for state in self.lake.states.values()}
