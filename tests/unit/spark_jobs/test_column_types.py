@@ -26,7 +26,7 @@ OTHERS = {
 
 
 def commit(seq: int) -> Commit:
-    return Commit("cdc/shop/t/0", seq, {})
+    return Commit("cdc/shop/t/0", seq, {"app": "cdc/shop/t/0", "seq": seq})
 
 
 @pytest.fixture

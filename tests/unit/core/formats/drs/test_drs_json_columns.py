@@ -152,7 +152,7 @@ def test_a_timestamp_in_json_c_is_text_in_the_stated_zone() -> None:
 
 
 def test_without_a_stated_zone_a_timestamp_in_json_c_is_refused() -> None:
-    assert value("2021-06-25 17:51:53", "timestamp", "drs-json-c") == "date_invalid"
+    assert value("2021-06-25 17:51:53", "timestamp", "drs-json-c") == "zone_unknown"
 
 
 @pytest.mark.parametrize(
