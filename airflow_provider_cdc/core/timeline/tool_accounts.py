@@ -24,10 +24,10 @@ def as_stated(stated: TableSchema, account: TableSchema, *, undecided_timestamps
     :param account: the structure after the statement, by the tool.
     :param undecided_timestamps: whether the server's settings decide if a TIMESTAMP may be NULL.
     """
-    accounts = {column.name.lower(): column for column in account.columns}
+    exact, accounts = ({case(c.name): c for c in account.columns} for case in (str, str.lower))
     columns = []
     for column in stated.columns_in_rows:
-        known = accounts.get(column.name.lower())
+        known = exact.get(column.name) or accounts.get(column.name.lower())
         undecided = undecided_timestamps and column.type.name == "timestamp"
         columns.append(column if known is None else _settled(column, known, nullable_undecided=undecided))
     ids = {column.name.lower(): column.id for column in columns}
