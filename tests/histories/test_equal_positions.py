@@ -66,7 +66,7 @@ def changes(pos: int = X, *, partition: int = 0) -> list[Record]:
     ]
 
 
-def content(script: Script, *expected: tuple[int, int], tables: tuple[str, ...] = ("k", "n")) -> None:
+def demand_content(script: Script, *expected: tuple[int, int], tables: tuple[str, ...] = ("k", "n")) -> None:
     for table in tables:
         assert script.rows("shop", table) == Counter(expected), table
         assert script.states_of("shop", table) == ["ok"]
@@ -83,7 +83,7 @@ def test_the_first_changes_after_a_snapshot_count(script: Script, apart: bool, p
         script.sync()
     script.send(*changes(partition=partition))
     script.sync()
-    content(script, *CHANGED)
+    demand_content(script, *CHANGED)
 
 
 @pytest.mark.parametrize("partition", [0, 2])
@@ -93,7 +93,7 @@ def test_they_count_where_rows_of_the_snapshot_are_read_after_them(script: Scrip
     script.sync()
     script.held = set()
     script.sync()
-    content(script, *CHANGED)
+    demand_content(script, *CHANGED)
 
 
 @pytest.mark.parametrize("partition", [0, 1])
@@ -102,7 +102,7 @@ def test_the_first_changes_after_a_chunk_of_an_incremental_snapshot_count(script
     script.sync()
     script.send(*snapshot("incremental"), *changes(partition=partition))
     script.sync()
-    content(script, *CHANGED)
+    demand_content(script, *CHANGED)
 
 
 @pytest.mark.parametrize("apart", [False, True], ids=["one-batch", "next-batch"])
@@ -114,7 +114,7 @@ def test_the_first_changes_after_a_blocking_snapshot_count(script: Script, apart
         script.sync()
     script.send(*changes(partition=1))
     script.sync()
-    content(script, *CHANGED, (9, 9), tables=("k",))
+    demand_content(script, *CHANGED, (9, 9), tables=("k",))
 
 
 @pytest.mark.parametrize("apart", [False, True], ids=["one-batch", "next-batch"])
@@ -125,7 +125,7 @@ def test_a_truncate_right_after_a_snapshot_empties_the_table(script: Script, apa
     script.send(*(row("t", table, X, None, partition=1) for table in TABLES))
     script.send(*(row("c", table, 200, FOUR, key=key) for table, (_, key) in TABLES.items()))
     script.sync()
-    content(script, (4, 4))
+    demand_content(script, (4, 4))
 
 
 @pytest.mark.parametrize("apart", [False, True], ids=["one-batch", "next-batch"])
@@ -169,7 +169,7 @@ def test_the_rows_of_one_transaction_are_in_the_order_of_their_offsets(script: S
         at("d", "k", after=None, before=FOUR),
     )
     script.sync()
-    content(script, (2, 20), (3, 3), tables=("k",))
+    demand_content(script, (2, 20), (3, 3), tables=("k",))
 
 
 def test_a_key_that_moves_to_another_partition_stays(script: Script) -> None:
@@ -181,4 +181,4 @@ def test_a_key_that_moves_to_another_partition_stays(script: Script) -> None:
         row("d", "k", X, None, before={"id": 1, "v": 1}, key=("id",), partition=1),
     )
     script.sync()
-    content(script, (1, 10), (2, 2), (3, 3), tables=("k",))
+    demand_content(script, (1, 10), (2, 2), (3, 3), tables=("k",))
