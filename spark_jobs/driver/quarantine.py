@@ -71,17 +71,9 @@ class Quarantine:
 
     def unknown(self) -> DataError | None:
         """Return why no table can go on: more records wait of which each may be of any table; None where they can."""
-        items, limit = self._unknown, self._job.policy.quarantine_limit
-        count = sum(item.count for item in items)
-        if count <= limit:
-            return None
-        return DataError(
-            "land.quarantine_exceeded",
-            f"{count} records of an unknown table could not be decoded "
-            f"({items[0].error_code}: {items[0].error}), policy.quarantine_limit is {limit}",
-            where=_where(items[0]),
-            hint=f"{_WAYS_OUT}; or raise the limit; nothing was applied",
-        )
+        limit = self._job.policy.quarantine_limit
+        ways_out = "or raise the limit; nothing was applied"
+        return _exceeded("an unknown table", self._unknown, limit, "policy.quarantine_limit", ways_out)
 
     def exceeded(self, timeline: TableTimeline) -> DataError | None:
         """Return why a table cannot go on, None where it can."""
@@ -107,17 +99,28 @@ class Quarantine:
         yield from self._of_name
 
     def _error(self, name: TableName, items: Sequence[Unreadable]) -> DataError | None:
-        count = sum(item.count for item in items)
         limit = self._rules.policy(name, self._job.policy).quarantine_limit
-        if count <= limit:
-            return None
-        return DataError(
-            "land.quarantine_exceeded",
-            f"{count} records of the table could not be decoded ({items[0].error_code}: {items[0].error}), "
-            f"its quarantine_limit is {limit}",
-            where=_where(items[0]),
-            hint=f"{_WAYS_OUT}; or let the table go on without them: tables.{name}.quarantine_limit",
-        )
+        ways_out = f"or let the table go on without them: tables.{name}.quarantine_limit"
+        return _exceeded("the table", items, limit, "its quarantine_limit", ways_out)
+
+
+def _exceeded(whose: str, items: Sequence[Unreadable], limit: int, named: str, ways_out: str) -> DataError | None:
+    """Return the error of more undecodable records than a limit, None where there are no more.
+
+    :param whose: records, in words.
+    :param named: the limit's name.
+    :param ways_out: what the operator can do, besides what helps always.
+    """
+    count = sum(item.count for item in items)
+    if count <= limit:
+        return None
+    first = items[0]
+    return DataError(
+        "land.quarantine_exceeded",
+        f"{count} records of {whose} could not be decoded ({first.error_code}: {first.error}), {named} is {limit}",
+        where=_where(first),
+        hint=f"{_WAYS_OUT}; {ways_out}",
+    )
 
 
 def read_now(manifest: Manifest, topics: TopicTables) -> list[Unreadable]:
