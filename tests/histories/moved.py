@@ -24,6 +24,7 @@ from spark_jobs.driver.maintenance import maintain
 from spark_jobs.driver.run_batch import sync
 from spark_jobs.lake.identity import adopt
 from spark_jobs.lake.storage import table_location
+from tests.histories.place import digests
 from tests.histories.run import Replay
 from tests.histories.source import Picture
 from tests.histories.tools import TOOLS
@@ -41,14 +42,6 @@ _OPTIONS: tuple[dict[str, Any], ...] = (
     {"zero_dates": "text"},
     {"on_truncate": "ignore"},
 )
-
-
-def digest(folder: Path) -> str:
-    """Return a digest of all names and bytes below a folder."""
-    total = hashlib.blake2b()
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        total.update(f"{file.relative_to(folder)}\0".encode() + file.read_bytes())
-    return total.hexdigest()
 
 
 class Moved(Replay):
@@ -70,7 +63,7 @@ class Moved(Replay):
         self._excluded: set[str] = set()
         self._lower = self._lower_at_first = False
         self._spelling = ""
-        self._unchanged: dict[Path, str] = {}  # folders that nobody may change, with their digests
+        self._unchanged: dict[Path, dict[str, str]] = {}  # folders that nobody may change, with their digests
         self._number = self._first = 0
         self._second: Second | None = None
         self._lake: LakeIdentity | None = None
@@ -86,7 +79,7 @@ class Moved(Replay):
         outside = self._base / "outside"
         outside.mkdir()
         (outside / "data.txt").write_text("not ours")
-        self._unchanged[outside] = digest(outside)
+        self._unchanged[outside] = digests(outside)
         if self._hand.random() < 0.3:
             self._put_foreign_table()
         if self._hand.random() < 0.3:
@@ -106,7 +99,7 @@ class Moved(Replay):
         if names:
             location = Path(table_location(str(self.root), *self._hand.choice(names)))
             write_deltalake(str(location), pa.table({"mine": [1, 2, 3]}))
-            self._foreign = location.relative_to(self.root), digest(location)
+            self._foreign = location.relative_to(self.root), digests(location)
             self._did("a foreign table", may_park=True)
 
     def _act(self) -> None:
@@ -171,9 +164,9 @@ class Moved(Replay):
         """Go on with a copy: refused until it is adopted, and the original stays as it is."""
         copy = self._base / f"copy-{self._next()}"
         shutil.copytree(self.root, copy)
-        original, before = self.root, digest(self.root)
+        original, before = self.root, digests(self.root)
         self._demand_refused(copy)
-        assert digest(original) == before, "a refused copy changed the original"
+        assert digests(original) == before, "a refused copy changed the original"
         self._did("the lake is copied")
         if self._hand.random() < 0.6:
             self._unchanged[original] = before
@@ -197,7 +190,7 @@ class Moved(Replay):
         self._lake = adopt(replace(self._job(self._next(), []), adopts=True), {}).lake
 
     def _demand_refused(self, folder: Path) -> None:
-        before = digest(folder)
+        before = digests(folder)
         job = replace(self._job(self._next(), []), sink_root=str(folder))
         self.log.arm(None)
         try:
@@ -206,7 +199,7 @@ class Moved(Replay):
             assert error.code == "lake.moved", error
         else:
             raise AssertionError("a lake at another folder was written to without a word")
-        assert digest(folder) == before, "a lake at another folder was changed"
+        assert digests(folder) == before, "a lake at another folder was changed"
 
     def _next(self) -> int:
         self._number += 1
@@ -329,11 +322,11 @@ class Moved(Replay):
         return problems + (self._second.shared(self) if self._second else [])
 
     def _changed_outside(self) -> list[str]:
-        changed = [str(folder.name) for folder, before in self._unchanged.items() if digest(folder) != before]
+        changed = [str(folder.name) for folder, before in self._unchanged.items() if digests(folder) != before]
         if (foreign := getattr(self, "_foreign", None)) is not None:
             folder, before = foreign
             for lake in (self.root, *self._unchanged):
-                if (lake / folder).is_dir() and digest(lake / folder) != before:
+                if (lake / folder).is_dir() and digests(lake / folder) != before:
                     changed.append(f"{lake.name}/{folder}")
         return [f"{name} is not the pipeline's, and changed" for name in changed]
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections import Counter
@@ -15,28 +14,12 @@ import pytest
 from airflow_provider_cdc.core.documents import Maintenance
 from airflow_provider_cdc.core.errors import SinkError
 from spark_jobs.driver.maintenance import maintain
-from tests.histories.debezium_records import ddl, row, snapshot_ddl
+from tests.histories.debezium_records import ddl, snapshot_ddl
 from tests.histories.log import Log
-from tests.histories.records import Record
+from tests.histories.numbered_rows import COLUMNS, KEY, expected, insert
+from tests.histories.place import digests
 from tests.histories.run import inline
 from tests.histories.scripted import Script
-
-COLUMNS = {"id": "int", "v": "int"}
-KEY = ("id",)
-
-
-def insert(table: str, number: int, pos: int, *, keyed: bool = True) -> Record:
-    return row("c", table, pos, {"id": number, "v": number}, key=KEY if keyed else ())
-
-
-def expected(*numbers: int) -> Counter[tuple[int, ...]]:
-    return Counter({(number, number): 1 for number in numbers})
-
-
-def digest(folder: Path) -> dict[str, str]:
-    """Return a digest of each file below a folder."""
-    files = (file for file in sorted(folder.rglob("*")) if file.is_file())
-    return {str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
 @pytest.fixture
@@ -64,10 +47,10 @@ def copied(script: Script, *, ledger: str) -> Script:
 
 
 def refused(script: Script) -> str:
-    before = digest(script.root)
+    before = digests(script.root)
     with pytest.raises(SinkError) as caught:
         script.sync()
-    assert digest(script.root) == before, "nothing was written"
+    assert digests(script.root) == before, "nothing was written"
     assert "airflow-cdc adopt" in caught.value.hint
     return caught.value.code
 
@@ -76,9 +59,9 @@ def refused(script: Script) -> str:
 def test_a_copy_is_refused_and_never_touches_the_original(ledger: str, script: Script) -> None:
     copy = copied(script, ledger=ledger)
     script.send(insert("t", 3, 200), ddl("RENAME TABLE k TO k2", 210, table="k2"))
-    before = digest(script.root)
+    before = digests(script.root)
     assert refused(copy) == "lake.moved"
-    assert digest(script.root) == before
+    assert digests(script.root) == before
     order = Maintenance(1 << 20, 0)
     with pytest.raises(SinkError, match="copied or moved"):
         maintain(replace(copy._job({}), maintenance=order), order, {}, inline)
@@ -92,9 +75,9 @@ def test_a_copy_goes_on_once_it_is_adopted_and_so_does_the_original(script: Scri
     assert copy.identity == adopted, "doing it again changes nothing"
     assert adopted is not None and script.identity is not None and adopted.id != script.identity.id
     script.send(insert("t", 3, 200), ddl("RENAME TABLE k TO k2", 210, table="k2"), insert("k2", 3, 220, keyed=False))
-    before = digest(script.root)
+    before = digests(script.root)
     copy.sync()
-    assert digest(script.root) == before
+    assert digests(script.root) == before
     for each in (copy, script):
         if each is script:
             each.sync()

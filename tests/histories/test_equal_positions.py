@@ -10,17 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.apply import ordered_changes
-from tests.histories.buckets import split_every_table
 from tests.histories.debezium_records import TOPIC, ddl, row, snapshot_ddl
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
-from tests.histories.together import resolve_all_together
+from tests.histories.ways import WAYS, resolved
 
 COLUMNS = {"id": "int", "v": "int"}
 TABLES = {"k": (COLUMNS, ("id",)), "n": (COLUMNS, ())}
@@ -28,19 +25,10 @@ X = 100
 FOUR = {"id": 4, "v": 4}
 
 
-@pytest.fixture(params=["alone", "buckets", "pieces", "together"])
+@pytest.fixture(params=WAYS)
 def script(request: pytest.FixtureRequest, log: Log, lake: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
     """Return a pipeline that resolves its tables in one of the ways that there are."""
-    policy: dict[str, Any] = {}
-    if request.param == "buckets":
-        split_every_table(monkeypatch)
-        policy = {"bucket_rows": 2}
-    elif request.param == "pieces":
-        monkeypatch.setattr(ordered_changes, "PORTION_BYTES", 200)
-        policy = {"apply_bytes": 1}
-    elif request.param == "together":
-        resolve_all_together(monkeypatch)
-    return Script(log, lake, policy=policy)
+    return Script(log, lake, policy=resolved(request.param, monkeypatch))
 
 
 def snapshot(mark: str = "true", *, partition: int = 0, pos: int = X) -> list[Record]:

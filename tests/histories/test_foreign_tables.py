@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,19 +14,14 @@ from deltalake import DeltaTable, write_deltalake
 
 from airflow_provider_cdc.core.documents import JobDocument, Maintenance, Rebuild
 from spark_jobs.driver.maintenance import maintain
-from tests.histories.debezium_records import ddl, row, snapshot_ddl
+from tests.histories.debezium_records import ddl, snapshot_ddl
 from tests.histories.log import Log
-from tests.histories.records import Record
+from tests.histories.numbered_rows import COLUMNS, KEY, insert
+from tests.histories.place import digests
 from tests.histories.run import inline
 from tests.histories.scripted import Script
 
-COLUMNS = {"id": "int", "v": "int"}
-KEY = ("id",)
 FOREIGN = pa.table({"id": pa.array([7, 8], pa.int32()), "v": pa.array([70, 80], pa.int32())})
-
-
-def insert(table: str, number: int, pos: int) -> Record:
-    return row("c", table, pos, {"id": number, "v": number}, key=KEY)
 
 
 def write_by_hand(lake: Path) -> None:
@@ -44,15 +38,6 @@ def write_by_other_pipeline(lake: Path) -> None:
         other = Script(log, lake, name="scripted2")
         other.send(*snapshot_ddl(100, {"t": (COLUMNS, KEY)}), insert("t", 7, 110), insert("t", 8, 120))
         other.sync()
-
-
-def digest(folder: Path) -> dict[str, str]:
-    """Return a digest of each file below a folder."""
-    return {
-        str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in sorted(folder.rglob("*"))
-        if file.is_file()
-    }
 
 
 def maintained(script: Script) -> list[str]:
@@ -122,7 +107,7 @@ def test_a_foreign_table_is_untouched(
     write: Callable[[Path], None], verb: Callable[[Script], None], log: Log, lake: Path
 ) -> None:
     write(lake)
-    before = digest(lake / "shop" / "t")
+    before = digests(lake / "shop" / "t")
     script = Script(log, lake, policy={"on_drop_table": "apply", "on_truncate": "apply"})
     script.send(*snapshot_ddl(100, {"t": (COLUMNS, KEY), "other": (COLUMNS, KEY)}))
     script.send(insert("t", 1, 110), insert("other", 1, 120))
@@ -135,7 +120,7 @@ def test_a_foreign_table_is_untouched(
     script.send(insert("other", 9, 900))
     script.sync()
     maintained(script)
-    assert digest(lake / "shop" / "t") == before
+    assert digests(lake / "shop" / "t") == before
     assert DeltaTable(str(lake / "shop" / "t")).to_pyarrow_table().num_rows in (2, 4)
     for state in script.states.values():
         if (state.table, state.state) == ("t", "ok"):
@@ -150,9 +135,9 @@ def test_what_a_person_wrote_to_a_table_of_ours_last_is_not_emptied(
     script.send(*snapshot_ddl(100, {"t": (COLUMNS, KEY), "other": (COLUMNS, KEY)}), insert("t", 1, 110))
     script.sync()
     write_deltalake(str(lake / "shop" / "t"), FOREIGN, mode="append")
-    before = digest(lake / "shop" / "t")
+    before = digests(lake / "shop" / "t")
     verb(script)
-    assert digest(lake / "shop" / "t") == before
+    assert digests(lake / "shop" / "t") == before
     if verb is rename:
         assert script.rows("shop", "u") == Counter({(1, 1): 1, (2, 2): 1})
 
@@ -163,11 +148,11 @@ def test_a_foreign_table_in_the_place_of_a_table_of_ours_is_not_replaced(log: Lo
     script.sync()
     (lake / "shop" / "t").rename(lake.with_name("aside"))
     write_by_hand(lake)
-    before = digest(lake / "shop" / "t")
+    before = digests(lake / "shop" / "t")
     keep_on(script)
     rebuild(script)
     assert maintained(script) == ["sink.not_ours"]
-    assert digest(lake / "shop" / "t") == before
+    assert digests(lake / "shop" / "t") == before
     assert [state.state for state in script.states.values()] == ["parked"]
 
 
@@ -189,6 +174,6 @@ def test_maintenance_leaves_a_table_that_somebody_wrote_to(log: Log, lake: Path)
     keep_on(script)
     assert maintained(script) == []
     write_deltalake(str(lake / "shop" / "t"), FOREIGN, mode="append")
-    before = digest(lake / "shop" / "t")
+    before = digests(lake / "shop" / "t")
     assert maintained(script) == ["sink.not_ours"]
-    assert digest(lake / "shop" / "t") == before
+    assert digests(lake / "shop" / "t") == before

@@ -11,21 +11,10 @@ import pytest
 from deltalake import DeltaTable
 
 from airflow_provider_cdc.core.documents import Rebuild, TableState
-from tests.histories.debezium_records import ddl, row, snapshot_ddl
+from tests.histories.debezium_records import ddl, snapshot_ddl
 from tests.histories.log import Log
-from tests.histories.records import Record
+from tests.histories.numbered_rows import COLUMNS, KEY, expected, insert
 from tests.histories.scripted import Script
-
-COLUMNS = {"id": "int", "v": "int"}
-KEY = ("id",)
-
-
-def insert(table: str, number: int, pos: int, *, keyed: bool = True) -> Record:
-    return row("c", table, pos, {"id": number, "v": number}, key=KEY if keyed else ())
-
-
-def expected(*numbers: int) -> Counter[tuple[int, ...]]:
-    return Counter({(number, number): 1 for number in numbers})
 
 
 @pytest.fixture

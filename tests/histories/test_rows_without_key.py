@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_cdc.core.apply import ordered_changes
-from tests.histories.buckets import split_every_table
 from tests.histories.debezium_records import TOPIC, ddl, row
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
+from tests.histories.ways import resolved
 
 TOPIC_OF_ROWS = f"{TOPIC}.shop.n"
 # as the server prints it in a snapshot, and as the stream has it
@@ -28,14 +27,7 @@ TWICE = {"json": JSON, "float": FLOAT, "timestamp": TIMESTAMP}
 @pytest.fixture(params=["alone", "buckets", "pieces"])
 def script(request: pytest.FixtureRequest, log: Log, lake: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
     """Return a pipeline that resolves its tables in one of the ways that there are."""
-    policy: dict[str, Any] = {}
-    if request.param == "buckets":
-        split_every_table(monkeypatch)
-        policy = {"bucket_rows": 2}
-    elif request.param == "pieces":
-        monkeypatch.setattr(ordered_changes, "PORTION_BYTES", 200)
-        policy = {"apply_bytes": 1}
-    return Script(log, lake, policy=policy)
+    return Script(log, lake, policy=resolved(request.param, monkeypatch))
 
 
 @pytest.fixture(params=[1, 2, None], ids=["single", "pairs", "whole"])
