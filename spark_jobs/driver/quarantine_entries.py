@@ -55,9 +55,7 @@ def read_entries(
     :param named: whether records without a name get that of the one table whose topic they are in.
     """
     entries: list[QuarantineEntry] = []
-    past: list[QuarantineEntry] = []
-    left_out: list[tuple[int, UnfitRow]] = []
-    refused: dict[str, list[QuarantineEntry]] = {}  # by table
+    rows = _UnfitRows()
     settled: list[Settled] = []
     topics = TopicTables({}, open_format(job.format, job.format_options), job.schema_topic)
     unnamed: dict[tuple[int, str, int], Unreadable] = {}  # by batch and partition
@@ -83,25 +81,45 @@ def read_entries(
             continue
         stored = StoredResult.from_document(ended)
         topics = TopicTables(stored.topics, open_format(job.format, job.format_options), job.schema_topic)
-        for state in stored.result.states:
-            past += refused.pop(state.table_id, [])
-        before, left_out = left_out, still_left_out(left_out, stored.result, stored.unfit)
-        past += [_unfit(*row) for row in before if row not in left_out]
-        for row in stored.unfit:
-            if row.parked:
-                refused.setdefault(row.table_id, []).append(_unfit(seq, row))
-            else:
-                left_out.append((seq, row))
-    entries += [_unfit(*row) for row in left_out]
-    entries += [entry for rows in refused.values() for entry in rows]
-    for entry in (*entries, *past):
+        rows.add(seq, stored)
+    entries += rows.waiting()
+    for entry in (*entries, *rows.past):
         entry.decision = _decision(entry, settled)
-    entries = _each_once([*entries, *(entry for entry in past if entry.decision is not None)])
+    entries = _each_once([*entries, *(entry for entry in rows.past if entry.decision is not None)])
     if named:
         _name(entries, unnamed, topics)
     if contents:
         _fill_images(storage, open_format(job.format, job.format_options), groups, entries)
     return entries
+
+
+class _UnfitRows:
+    """Follow the rows that do not fit from batch to batch.
+
+    :ivar past: those that wait no more: their table was tried again, or took them in.
+    """
+
+    def __init__(self) -> None:
+        self.past: list[QuarantineEntry] = []
+        self._left_out: list[tuple[int, UnfitRow]] = []
+        self._refused: dict[str, list[QuarantineEntry]] = {}  # by table that is parked for them
+
+    def add(self, seq: int, stored: StoredResult) -> None:
+        """Take the result of the next batch."""
+        for state in stored.result.states:
+            self.past += self._refused.pop(state.table_id, [])
+        before, self._left_out = self._left_out, still_left_out(self._left_out, stored.result, stored.unfit)
+        self.past += [_unfit(*row) for row in before if row not in self._left_out]
+        for row in stored.unfit:
+            if row.parked:
+                self._refused.setdefault(row.table_id, []).append(_unfit(seq, row))
+            else:
+                self._left_out.append((seq, row))
+
+    def waiting(self) -> list[QuarantineEntry]:
+        """Return those that wait after the last batch."""
+        refused = [entry for rows in self._refused.values() for entry in rows]
+        return [*(_unfit(*row) for row in self._left_out), *refused]
 
 
 def _each_once(entries: Sequence[QuarantineEntry]) -> list[QuarantineEntry]:

@@ -109,27 +109,9 @@ def _carry_out(
     clock = {"land": time.monotonic()}
     landed = log.manifest(job)
     if landed is None or is_outdated(job, landed):
-        again = landed is not None
-        landed = _land(job, secrets, run, say, session)
-        demand_one_log(job, landed.log_names, history.log_names())
-        if again:
-            # what operators decided about records of the batch was about those that could not be decoded then
-            job = replace(job, decision=None)
-            log.replace_manifest(job, landed)
-        else:
-            landed = log.write_manifest(job, landed)
+        job, landed = _land_anew(job, secrets, run, say, session, log, history, landed)
     landed, generations = _in_generations(job, secrets, run, say, storage, log, landed, history)
-    if job.decision is not None:
-        landed = carry_out(job, job.decision, landed, history, generations.after(landed), storage, secrets, say)
-        log.replace_manifest(job, landed)
-    if job.approval is not None and job.approval not in landed.approvals:
-        landed.approvals = [*landed.approvals, job.approval]
-        log.replace_manifest(job, landed)
-    if job.replay is not None:
-        expired = partial(folded_range(storage, job.pipeline).is_expired, storage, job.pipeline)
-        landed = with_replay(job.replay, landed, history, expired)
-        log.replace_manifest(job, landed)
-        say(f"replay: {landed.changes.get(REPLAYED, 0)} rows of the change log")
+    landed = _with_orders(job, secrets, say, storage, log, landed, history, generations)
     clock["apply"] = time.monotonic()
     marks = generations.after(landed).positions()
     try:
@@ -144,9 +126,72 @@ def _carry_out(
     result.replayed = any(order is not None for order in (job.replay, job.rebuild, job.decision, job.approval))
     end = time.monotonic()
     result.seconds = {"land": round(clock["apply"] - clock["land"], 3), "apply": round(end - clock["apply"], 3)}
+    return log.write_result(job, _stored(job, result, unfit, landed, history, generations, planner)).result
+
+
+def _land_anew(
+    job: JobDocument,
+    secrets: Secrets,
+    run: Runner,
+    say: Callable[[str], None],
+    session: SparkSession | None,
+    log: BatchLog,
+    history: History,
+    before: Manifest | None,
+) -> tuple[JobDocument, Manifest]:
+    """Land the batch and make that visible; return the job of what follows, too.
+
+    :param before: what another format or other options landed of it, None where nothing did.
+    :raises DataError: ``source.second_log``.
+    """
+    landed = _land(job, secrets, run, say, session)
+    demand_one_log(job, landed.log_names, history.log_names())
+    if before is None:
+        return job, log.write_manifest(job, landed)
+    # what operators decided about records of the batch was about those that could not be decoded then
+    job = replace(job, decision=None)
+    log.replace_manifest(job, landed)
+    return job, landed
+
+
+def _with_orders(
+    job: JobDocument,
+    secrets: Secrets,
+    say: Callable[[str], None],
+    storage: Storage,
+    log: BatchLog,
+    landed: Manifest,
+    history: History,
+    generations: Generations,
+) -> Manifest:
+    """Return what was landed with what operators order: a decision, an approval, rows that count again."""
+    if job.decision is not None:
+        landed = carry_out(job, job.decision, landed, history, generations.after(landed), storage, secrets, say)
+        log.replace_manifest(job, landed)
+    if job.approval is not None and job.approval not in landed.approvals:
+        landed.approvals = [*landed.approvals, job.approval]
+        log.replace_manifest(job, landed)
+    if job.replay is not None:
+        expired = partial(folded_range(storage, job.pipeline).is_expired, storage, job.pipeline)
+        landed = with_replay(job.replay, landed, history, expired)
+        log.replace_manifest(job, landed)
+        say(f"replay: {landed.changes.get(REPLAYED, 0)} rows of the change log")
+    return landed
+
+
+def _stored(
+    job: JobDocument,
+    result: Result,
+    unfit: list[UnfitRow],
+    landed: Manifest,
+    history: History,
+    generations: Generations,
+    planner: ApplyPlanner,
+) -> StoredResult:
+    """Return the result as the lake keeps it, with what only later batches need."""
     groups = [group for group in landed.groups if group.database]
     times = [*(group.max_source_time for group in groups), history.newest_source_time()]
-    stored = StoredResult(
+    return StoredResult(
         result,
         max((time for time in times if time is not None), default=None),
         max([*(group.max_position for group in groups), history.newest_position()]),
@@ -162,7 +207,6 @@ def _carry_out(
         topics=planner.quarantine.topics.names,
         name_options=name_options(job),
     )
-    return log.write_result(job, stored).result
 
 
 def _in_generations(

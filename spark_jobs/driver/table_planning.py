@@ -194,12 +194,7 @@ class ApplyPlanner:
             return
         exceeded = self.quarantine.exceeded(timeline)
         aside = self._unclear.get(timeline.last_name) or exceeded or self._truncated_as(timeline)
-        touched = bool(spans) or state is None or changed_at is not None or self._is_new(timeline, state)
-        touched = touched or (self._checks_references(timeline) and self._starts.removes(timeline))
-        touched = touched or aside is not None or self.quarantine.settles(timeline) or self._rebuilds(timeline)
-        touched = touched or (state is not None and state.code == EXCEEDED)
-        touched = touched or (timeline.dropped_at is None and bool(self._starts.applied_repeats(timeline, state)))
-        touched = touched or self._read.concern(timeline)
+        touched = bool(spans) or changed_at is not None or aside is not None or self._is_touched(timeline, state)
         behind = state is not None and state.applied_seq < self._job.seq and may_go_on(self._job, state)
         made_otherwise = self._made_otherwise(timeline, state)
         if not touched and not behind and made_otherwise is None:
@@ -238,6 +233,19 @@ class ApplyPlanner:
             plan.settled.append(self._parked(timeline, state, str(aside), getattr(aside, "code", "")))
             return
         plan.tasks.append(self._task(timeline, state, spans, changed_at, begins, provided))
+
+    def _is_touched(self, timeline: TableTimeline, state: TableState | None) -> bool:
+        """Return whether the batch concerns a table by something else than its own rows and schema changes."""
+        return (
+            state is None
+            or self._is_new(timeline, state)
+            or (self._checks_references(timeline) and self._starts.removes(timeline))
+            or self.quarantine.settles(timeline)
+            or self._rebuilds(timeline)
+            or state.code == EXCEEDED
+            or (timeline.dropped_at is None and bool(self._starts.applied_repeats(timeline, state)))
+            or self._read.concern(timeline)
+        )
 
     def _unchanged(self, timeline: TableTimeline, state: TableState | None) -> list[TableState]:
         """Return the state of a table that nothing concerns, where it has another text or other options now."""
@@ -385,9 +393,7 @@ class ApplyPlanner:
             state = changed_at = None
         start = self._starts.start(timeline, state, spans, changed_at, begins, provided)
         if start.begins_with_files and start.base is not None:
-            change = self._layouts.change(timeline, start.base.made_with)
-            if change is not None:
-                raise outdated(timeline, start.base, f"another value of {change.option}, which concerns rows")
+            self._demand_files_made_so(timeline, start.base)
         late_from: str | None = None
         context: list[Span] = []
         if not start.begins_with_files:  # every change from theirs on is taken again
@@ -415,6 +421,15 @@ class ApplyPlanner:
             left_out=self.quarantine.left_out(timeline.table_id, start.base),
             snapshot_again=start.again,
         )
+
+    def _demand_files_made_so(self, timeline: TableTimeline, base: TableState) -> None:
+        """Refuse an operator's files that were taken over under other options than those of now.
+
+        :raises DataError: they would have to be taken over again.
+        """
+        change = self._layouts.change(timeline, base.made_with)
+        if change is not None:
+            raise outdated(timeline, base, f"another value of {change.option}, which concerns rows")
 
     def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:
         """Return a task again, from a state that holds nothing from a position on.

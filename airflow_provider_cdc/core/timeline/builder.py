@@ -472,13 +472,8 @@ class TimelineBuilder(UnknownTables):
         name = self._full(item.name, change)
         target = next((self._full(a.name, change) for a in item.actions if isinstance(a, ddl.RenameTo)), name)
         table_id = self._named(change, name)
-        if table_id is None and target != name:
-            self._bring_in(change, name, target, if_exists=item.if_exists)
-        elif table_id is None and name not in self.timeline.names:
-            self._discover(change, target)
-        elif table_id is None and not item.if_exists:
-            self._alter_unknown(change, name)
         if table_id is None:
+            self._alter_unowned(change, name, target, if_exists=item.if_exists)
             return
         if table_id in self._columnless:
             if (stated := _structure(change, target)) is not None:
@@ -513,15 +508,28 @@ class TimelineBuilder(UnknownTables):
             self._check_identity(change, name)
         self._alter_references(change, name, item.actions)
         self._note_altered(table_id, item.actions)
-        for action in item.actions:
+        self._change_rows_unseen(change, name, item.actions)
+        if target != name:
+            self._rename(change, name, target)
+
+    def _alter_unowned(self, change: SchemaChange, name: TableName, target: TableName, *, if_exists: bool) -> None:
+        """Begin the table of an ALTER whose name no table is known to have, as far as something is known of it."""
+        if target != name:
+            self._bring_in(change, name, target, if_exists=if_exists)
+        elif name not in self.timeline.names:
+            self._discover(change, target)
+        elif not if_exists:
+            self._alter_unknown(change, name)
+
+    def _change_rows_unseen(self, change: SchemaChange, name: TableName, actions: Iterable[ddl.AlterAction]) -> None:
+        """Block a table where clauses change rows without row events."""
+        for action in actions:
             if isinstance(action, ddl.PartitionRows):
                 self._partition_rows(change, name, action)
             elif isinstance(action, ddl.Versioning) and action.added:
                 self._block_columns(change, name, _VERSIONED)
             elif isinstance(action, ddl.Versioning):
                 self._block(change, name, "DROP SYSTEM VERSIONING removes rows without row events")
-        if target != name:
-            self._rename(change, name, target)
 
     def _apply_structure(self, change: SchemaChange, name: TableName, known: TableSchema) -> None:
         """Begin a schema version as a tool's account, or rows, have it, where no text says what changed."""
