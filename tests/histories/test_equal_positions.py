@@ -170,3 +170,46 @@ def test_a_key_that_moves_to_another_partition_stays(script: Script) -> None:
     )
     script.sync()
     demand_content(script, (1, 10), (2, 2), (3, 3), tables=("k",))
+
+
+SAME = {"id": 5, "v": 5}
+
+
+def numbered(op: str, number: int, *, partition: int = 0) -> Record:
+    """Return a change of a transaction of MariaDB 11.4: its statements have one position, its changes numbers."""
+    images = {"after": None, "before": SAME} if op == "d" else {"after": SAME}
+    return row(op, "n", 200, **images, partition=partition, connector="mariadb", total_order=number)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["one-batch", "next-batch"])
+@pytest.mark.parametrize("partition", [0, 1])
+def test_equal_rows_of_two_statements_of_a_transaction_are_two(script: Script, apart: bool, partition: int) -> None:
+    script.send(*snapshot_ddl(10, TABLES), *snapshot(pos=10), numbered("c", 1))
+    if apart:
+        script.sync()
+    script.send(numbered("c", 2, partition=partition))
+    script.sync()
+    demand_content(script, (1, 1), (2, 2), (3, 3), (5, 5), (5, 5), tables=("n",))
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["one-batch", "next-batch"])
+def test_equal_rows_that_two_statements_of_a_transaction_remove_are_two(script: Script, apart: bool) -> None:
+    three = [row("r", "n", 10, SAME, mark="true") for _ in range(3)]
+    script.send(*snapshot_ddl(10, TABLES), *three, numbered("d", 1))
+    if apart:
+        script.sync()
+    script.send(numbered("d", 2))
+    script.sync()
+    demand_content(script, (5, 5), tables=("n",))
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["one-batch", "next-batch"])
+def test_changes_of_a_transaction_that_are_sent_again_on_other_partitions_count_once(
+    script: Script, apart: bool
+) -> None:
+    script.send(*snapshot_ddl(10, TABLES), *snapshot(pos=10), numbered("c", 1), numbered("c", 2, partition=1))
+    if apart:
+        script.sync()
+    script.send(numbered("c", 1, partition=2), numbered("c", 2, partition=2))
+    script.sync()
+    demand_content(script, (1, 1), (2, 2), (3, 3), (5, 5), (5, 5), tables=("n",))

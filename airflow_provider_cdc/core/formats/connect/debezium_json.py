@@ -38,12 +38,23 @@ _STREAMED = (*_ABSENT, msgspec.Raw(b'"false"'), msgspec.Raw(b"false"))
 _INCREMENTAL = msgspec.Raw(b'"incremental"')
 
 
+# MariaDB writes no place of their own into the events of a transaction since 11.4
+_WITHOUT_PLACES = "mariadb"
+
+
+class _Transaction(msgspec.Struct, gc=False):
+    """What ``provide.transaction.metadata`` says of a row change (docs/wire/debezium-dtle.md B1)."""
+
+    total_order: _RowCount
+
+
 class _Source(msgspec.Struct, gc=False):
     """Members needed of ``source``, in the connector's order; ``ts_sec`` is the layout before 0.10.
 
     ``snapshot`` is a text, up to 0.9 a boolean (docs/wire/debezium-dtle.md B1).
     """
 
+    connector: str | None = None
     name: str | None = None
     ts_ms: EpochMillis | None = None
     ts_sec: EpochMillis | None = None
@@ -63,6 +74,7 @@ class _Payload(Message, gc=False):
     before: msgspec.Raw = msgspec.Raw()
     after: msgspec.Raw = msgspec.Raw()
     source: _Source | None = None
+    transaction: _Transaction | None = None
     op: str | None = None
     ts_ms: EpochMillis | None = None
     ddl: str | None = None
@@ -172,6 +184,8 @@ class WireFormat:
         if source.file is None or source.pos is None:
             raise ValueError("a row without its position in a binlog")
         file, pos, row = self._files[source.file], source.pos, source.row or 0
+        if message.transaction is not None and source.connector == _WITHOUT_PLACES:
+            row = message.transaction.total_order
         database, table, time = source.db, source.table, source.ts_us or _source_time(source)
         image = before if after is None else after
         number = None if image is None else self._columns.number(columns, key, (database, table), image)
