@@ -109,7 +109,7 @@ def _exceeded(whose: str, items: Sequence[Unreadable], limit: int, named: str, w
 
     :param whose: records, in words.
     :param named: the limit's name.
-    :param ways_out: what the operator can do, besides what helps always.
+    :param ways_out: what the operator can do, in addition to what helps always.
     """
     count = sum(item.count for item in items)
     if count <= limit:

@@ -109,7 +109,7 @@ def _carry_out(
     clock = {"land": time.monotonic()}
     landed = log.manifest(job)
     if landed is None or is_outdated(job, landed):
-        job, landed = _land_anew(job, secrets, run, say, session, log, history, landed)
+        job, landed = _land_batch(job, secrets, run, say, session, log, history, landed)
     landed, generations = _in_generations(job, secrets, run, say, storage, log, landed, history)
     landed = _with_orders(job, secrets, say, storage, log, landed, history, generations)
     clock["apply"] = time.monotonic()
@@ -129,7 +129,7 @@ def _carry_out(
     return log.write_result(job, _stored(job, result, unfit, landed, history, generations, planner)).result
 
 
-def _land_anew(
+def _land_batch(
     job: JobDocument,
     secrets: Secrets,
     run: Runner,

@@ -43,7 +43,7 @@ _WITHOUT_PLACES = "mariadb"
 
 
 class _Transaction(msgspec.Struct, gc=False):
-    """What ``provide.transaction.metadata`` says of a row change (docs/wire/debezium-dtle.md B1)."""
+    """Hold what ``provide.transaction.metadata`` adds to a row change (docs/wire/debezium-dtle.md B1)."""
 
     total_order: _RowCount
 
