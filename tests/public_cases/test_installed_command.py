@@ -72,14 +72,14 @@ class Pipeline:
             sent = count
             answer = self.sync()
             ending.exits.append(answer.returncode)
-            assert answer.returncode in (0, 2, 3, 5), answer.stderr[-2000:]
-            said = f"{answer.stdout} {answer.stderr}"
+            assert answer.returncode in (0, 2, 3), answer.stderr[-2000:]
+            said = json.loads(answer.stdout)
         for state in table_states(Ledger(self._ledger), "case").values() if ending.exits[-1] != 2 else ():
             if state.state != "dropped":
                 stored = self._stored(state.database, state.table)
                 ending.tables[f"{state.database}.{state.table}"] = str(state.state), state.reason, stored
-        if ending.exits[-1] == 2 or (ending.exits[-1] == 3 and not ending.tables):
-            ending.refused = said
+        if "error" in said:
+            ending.refused = said["error"]["message"]
         return ending
 
     def _stored(self, database: str, table: str) -> Any:

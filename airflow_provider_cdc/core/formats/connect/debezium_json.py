@@ -74,7 +74,7 @@ class _Payload(Message, gc=False):
     before: msgspec.Raw = msgspec.Raw()
     after: msgspec.Raw = msgspec.Raw()
     source: _Source | None = None
-    transaction: _Transaction | None = None
+    transaction: msgspec.Raw = msgspec.Raw()
     op: str | None = None
     ts_ms: EpochMillis | None = None
     ddl: str | None = None
@@ -94,6 +94,7 @@ class _History(msgspec.Struct, gc=False):
 
 
 _history = msgspec.json.Decoder(_History)
+_transaction = msgspec.json.Decoder(_Transaction)
 
 
 class WireFormat:
@@ -184,8 +185,8 @@ class WireFormat:
         if source.file is None or source.pos is None:
             raise ValueError("a row without its position in a binlog")
         file, pos, row = self._files[source.file], source.pos, source.row or 0
-        if message.transaction is not None and source.connector == _WITHOUT_PLACES:
-            row = message.transaction.total_order
+        if source.connector == _WITHOUT_PLACES and message.transaction not in _ABSENT:
+            row = _transaction.decode(message.transaction).total_order
         database, table, time = source.db, source.table, source.ts_us or _source_time(source)
         image = before if after is None else after
         number = None if image is None else self._columns.number(columns, key, (database, table), image)
