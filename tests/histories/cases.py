@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spark_jobs.driver.run_batch import Runner
+from tests.histories.flaws import FLAWS, HIDDEN_HELPERS, LOST_COLUMNS, NEEDS, flawed
 from tests.histories.generate import SHARDED, SIZES, THEMES, history
 from tests.histories.log import Log, Partitions
 from tests.histories.neutral import EVENT_ROWS
@@ -33,17 +34,22 @@ class Verdict:
     failure: str = ""
 
 
-def case_of(name: str, seed: int, theme: str | None = None, sizes: Sequence[int] = SIZES) -> Case:
+def case_of(
+    name: str, seed: int, theme: str | None = None, sizes: Sequence[int] = SIZES, flaws: Collection[str] = ()
+) -> Case:
     """Return the case of a seed, always the same.
 
     :param name: of the wire format.
     :param theme: name of one of :data:`THEMES`, or ``sharded``; None for any of them but that.
     :param sizes: numbers of statements to choose from.
+    :param flaws: of the tool, by the names of tests/histories/flaws.py.
     """
     tool = TOOLS[name]
     rnd = random.Random(f"{name} {theme} {seed}")
     subject = SHARDED if theme == SHARDED.name else THEMES[theme or rnd.choice(list(THEMES))]
-    statements = history(subject, rnd, tool.palette, tool.lacks, sizes)
+    server = random.Random(f"{name} {seed} server").choice(("mysql", "mariadb"))
+    palette = flawed(tool.palette, flaws, server)
+    statements = history(subject, rnd, palette, tool.lacks, sizes)
     clock = tool.by_clock
     again = random.Random(f"{name} {seed} log")
     partitions, ties = rnd.choice((1, 2, 3)), rnd.choice((0.0, 0.0, 0.5))
@@ -62,6 +68,10 @@ def case_of(name: str, seed: int, theme: str | None = None, sizes: Sequence[int]
         resets=False,
         ties=ties,
     )
+    if flaws:
+        style = _with_flaws(style, flaws, palette.server, random.Random(f"{name} {seed} flaws"))
+    if HIDDEN_HELPERS in flaws:
+        clock = True  # no log that begins again: where a helper's row is missing, nobody sees that it does
     if tool.timed and not clock and again.random() < 0.3:
         # a log that begins again is recognised where files fall by two, or by a fall on each partition
         first = min(style.snapshot_after + 4, len(statements))
@@ -87,6 +97,22 @@ def case_of(name: str, seed: int, theme: str | None = None, sizes: Sequence[int]
         on_drop=rnd.choice(("keep", "keep", "apply")),
         format=name,
     )
+
+
+def some_flaws(name: str, seed: int) -> frozenset[str]:
+    """Return the flaws of a case's tool: none in two of three, else one or two that the tool can have."""
+    rnd = random.Random(f"{name} {seed} some flaws")
+    able = [flaw for flaw in FLAWS if not set(NEEDS.get(flaw, ())) & set(TOOLS[name].lacks)]
+    able = able if name == "debezium-json" else [flaw for flaw in able if flaw != LOST_COLUMNS]
+    return frozenset(rnd.sample(able, rnd.choice((1, 1, 2))) if rnd.random() < 0.33 else ())
+
+
+def _with_flaws(style: Style, flaws: Collection[str], server: str, rnd: random.Random) -> Style:
+    stated = server if rnd.random() < 0.5 else ""
+    style = replace(style, flaws=frozenset(flaws), server=stated, states_filter=rnd.random() < 0.7)
+    if HIDDEN_HELPERS in flaws:
+        return replace(style, snapshot_after=0, snapshot_dies=False)
+    return style
 
 
 def judge(

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tests.histories.hard_texts import number
 from tests.histories.kinds import Kind
 from tests.histories.source import (
     Column,
@@ -127,12 +128,16 @@ class DropColumn(Clause):
 
 @dataclass(frozen=True)
 class ChangeColumn(Clause):
-    """MODIFY, CHANGE or RENAME COLUMN: another name, a wider type, another place; the definition else stays."""
+    """MODIFY, CHANGE or RENAME COLUMN: another name, a wider type, another place; the definition else stays.
+
+    :param server: which reads texts as numbers, ``mysql`` or ``mariadb``.
+    """
 
     name: str
     to: str
     kind: Kind | None = None
     location: Place | None = None
+    server: str = ""
 
     def change(self, structure: Structure, rows: list[Row]) -> tuple[Structure, str]:
         old = structure.named(self.name)
@@ -148,7 +153,9 @@ class ChangeColumn(Clause):
             columns.remove(old)
             self.location.put(columns, new, index)
         for row in rows:
-            row[self.to] = converted(old.kind, kind, row.pop(self.name))
+            value = row.pop(self.name)
+            hard = self.server and value is not None
+            row[self.to] = number(value, kind, self.server) if hard else converted(old.kind, kind, value)
         key = tuple(self.to if part == self.name else part for part in structure.key)
         return replace(structure, columns=tuple(columns), key=key), self._text(new)
 

@@ -22,6 +22,7 @@ from tests.histories.ddl_statements import (
     Rename,
     RenameColumns,
 )
+from tests.histories.hard_texts import HARD, NUMBERS
 from tests.histories.random_kinds import Palette, other, value_of, wider
 from tests.histories.row_statements import CopyRows, Delete, Insert, ShiftKey, Truncate, Update
 from tests.histories.source import Column, Name, RefusedError, Row, Source, Statement, Structure, Table
@@ -119,13 +120,16 @@ class _Maker:
         rnd = self._rnd
         names = rnd.sample(self._palette.columns, rnd.randint(1, 6))
         columns = [self._column(name) for name in names]
-        if rnd.random() < self._theme.keyless:
-            return Structure(tuple(columns))
-        size = 2 if len(columns) > 2 and rnd.random() < 0.3 else 1
-        indexes = rnd.sample(range(len(columns)), size)
-        for index in indexes:
-            columns[index] = Column(names[index], rnd.choice(self._palette.keys), nullable=False)
-        return Structure(tuple(columns), tuple(names[index] for index in indexes))
+        key: tuple[str, ...] = ()
+        if rnd.random() >= self._theme.keyless:
+            size = 2 if len(columns) > 2 and rnd.random() < 0.3 else 1
+            indexes = rnd.sample(range(len(columns)), size)
+            for index in indexes:
+                columns[index] = Column(names[index], rnd.choice(self._palette.keys), nullable=False)
+            key = tuple(names[index] for index in indexes)
+        if self._palette.beside and rnd.random() < 0.7:
+            columns.insert(rnd.randint(0, len(columns)), self._column(self._palette.beside))
+        return Structure(tuple(columns), key)
 
     def _column(self, name: str, *, added: bool = False) -> Column:
         rnd = self._rnd
@@ -155,6 +159,8 @@ class _Maker:
     def _cell(self, column: Column, *, key: bool = False) -> Any:
         if column.nullable and self._rnd.random() < 0.2:
             return None
+        if self._palette.server and column.kind.name == "varchar" and not key:
+            return self._rnd.choice(HARD)[: column.kind.length]
         return value_of(column.kind, self._rnd, few=key or self._rnd.random() < 0.3)
 
     def _picks(self) -> tuple[int, ...]:
@@ -218,9 +224,10 @@ class _Maker:
 
     def _whole(self, structure: Structure) -> Clause | None:
         """Return a clause that concerns several columns."""
-        rnd, names = self._rnd, [column.name for column in structure.columns]
+        rnd, beside = self._rnd, self._palette.beside
+        names = [column.name for column in structure.columns if column.name != beside]
         if rnd.random() < 0.5:
-            able = [column.name for column in structure.columns if column.kind in self._palette.keys]
+            able = [c.name for c in structure.columns if c.kind in self._palette.keys and c.name != beside]
             return ChangeKey(tuple(rnd.sample(able, rnd.randint(0, min(2, len(able))))))
         if len(names) < 2 or "exchange" in self._lacks:
             return None
@@ -246,12 +253,14 @@ class _Maker:
         touched.add(column.name)
         if what == "drop" and column.name not in structure.key and len(structure.columns) > 1:
             return DropColumn(column.name)
-        if what == "rename" and free:
+        if what == "rename" and free and column.name != self._palette.beside:
             name = rnd.choice(free)
             touched.add(name)
             return ChangeColumn(column.name, name, location=rnd.choice((None, None, Place())))
         if what == "widen" and (kind := wider(column.kind, rnd)):
             return ChangeColumn(column.name, column.name, kind)
+        if what == "convert" and self._palette.server and column.kind.name == "varchar" and not column.has_default:
+            return ChangeColumn(column.name, column.name, rnd.choice(NUMBERS), server=self._palette.server)
         if what == "convert" and (kind := other(column.kind, rnd)):
             return ChangeColumn(column.name, column.name, kind)
         if what == "move" and location.after != column.name and location != Place():

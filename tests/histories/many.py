@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.histories.buckets import split_every_table
-from tests.histories.cases import case_of, judge
+from tests.histories.cases import case_of, judge, some_flaws
 from tests.histories.generate import SHARDED
 from tests.histories.log import Log
 from tests.histories.moved import Moved
@@ -76,7 +76,8 @@ def run(
             resolve_all_together(patch)
         theme = SHARDED.name if together else None
         for seed in seeds:
-            verdict = judge(case_of(name, seed, theme), log, lake, seconds=SHRINK_SECONDS, kind=kind)
+            flaws = some_flaws(name, seed) if kind is Replay and not theme else ()
+            verdict = judge(case_of(name, seed, theme, flaws=flaws), log, lake, seconds=SHRINK_SECONDS, kind=kind)
             line.verdicts[verdict.kind] += 1
             line.codes.update(verdict.parked)
             line.statements += verdict.statements

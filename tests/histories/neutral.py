@@ -14,6 +14,7 @@ from typing import Any
 from airflow_provider_cdc.core.model import schema as model
 from tests.cross_format import events as neutral
 from tests.cross_format.canal_protobuf_writer import together
+from tests.histories.flaws import FILTERED, as_written, unfiltered
 from tests.histories.kinds import FRACTIONAL, Kind, moment_text, time_text
 from tests.histories.records import Record, Sending, Unit
 from tests.histories.source import (
@@ -49,7 +50,6 @@ class Writer:
     source: Source = field(default_factory=Source)
 
     def __post_init__(self) -> None:
-        self.source.hides_helpers = self.style.hides_helpers
         self._writer = self.tool.writer(self.style)
         self._file, self._pos, self._second = self.style.file, 4, START
         self._number = self._transaction = 0
@@ -66,7 +66,7 @@ class Writer:
         for number, statement in enumerate(statements[self.style.snapshot_after :], self.style.snapshot_after):
             if number in self.style.log_restarts:
                 self._begin_log()
-            events = self.source.run(statement)
+            events = as_written(self.source.run(statement), self.style.flaws, self.rnd)
             if not events:
                 continue
             self._transaction += 1
@@ -88,9 +88,10 @@ class Writer:
         """Return the full phase: what is there when the tool starts."""
         picture, units = self.source.picture(), []
         for name, content in picture.tables.items():
-            schema = self._schema(content.structure)
+            structure = unfiltered(content.structure) if FILTERED in self.style.flaws else content.structure
+            schema = self._schema(structure)
             create = neutral.Ddl(create_text(name, content.structure), *name, None, "CREATE", initial=True)
-            rows = [neutral.Row("init", *name, schema, None, _image(content.structure, row)) for row in content.rows]
+            rows = [neutral.Row("init", *name, schema, None, _image(structure, row)) for row in content.rows]
             for what in (create, *rows):
                 self._number += 1
                 event = neutral.Event(self._number, self._file, self._pos, self._second * 1000, 0, 0, what)

@@ -66,6 +66,8 @@ class Palette:
 
     :param keys: types of key columns.
     :param kinds: types of all columns.
+    :param beside: name of a further column of most tables, which is in no key and never gets another name.
+    :param server: whose conversions of hard texts the source does; empty where no text becomes a number.
     """
 
     keys: tuple[Kind, ...] = KEYS
@@ -73,6 +75,8 @@ class Palette:
     databases: tuple[str, ...] = DATABASES
     tables: tuple[str, ...] = TABLES
     columns: tuple[str, ...] = COLUMNS
+    beside: str = ""
+    server: str = ""
 
 
 def wider(kind: Kind, rnd: random.Random) -> Kind | None:

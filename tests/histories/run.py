@@ -30,11 +30,12 @@ from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.driver.approval import NewGenerationError
 from spark_jobs.driver.run_batch import Runner, sync
 from spark_jobs.lake.storage import table_location, table_place
+from tests.histories.flaws import FILTERED, FILTERED_COLUMN, HIDDEN_HELPERS, REASONS, TYPED_NAMES, is_helper, unfiltered
 from tests.histories.kinds import Kind, time_text
 from tests.histories.log import Crash, CrashError, Log, Partitions
 from tests.histories.neutral import Writer, creates
 from tests.histories.redelivery import sent
-from tests.histories.source import Content, Name, Picture, Statement, is_helper
+from tests.histories.source import Content, Name, Picture, Statement
 from tests.histories.tools import PREFIX, TOOLS, UNREAD, Style
 from tests.histories.wire import DebeziumWriter
 
@@ -286,17 +287,37 @@ class Replay:
             (_BEGIN + timedelta(minutes=number)).isoformat(),
             str(self.root),
             self.case.format,
-            {**self._tool.options, "explicit_defaults_for_timestamp": "true"},  # as the model has it
+            self._options(),
             self._tool.schema_topic,
             {},
             chunks,
             RunPolicy(on_drop_table=self.case.on_drop),
-            TableRules.from_document(creates(self.case.statements) if self._tool.states_creates else {}),
+            TableRules.from_document(self._rules()),
             list(self._seqs),
             self._schema,
             list(self.states.values()),
         )
         return JobDocument.from_document(json.loads(json.dumps(job.document())))
+
+    def _options(self) -> dict[str, str]:
+        """Return ``source.options``."""
+        style, options = self.case.style, {"explicit_defaults_for_timestamp": "true"}  # as the model has it
+        if style.server:
+            options["server"] = style.server
+        if style.minimal and self._tool.partial == "minimal":
+            options["binlog_row_image"] = "minimal"
+        if TYPED_NAMES in style.flaws:
+            options["lower_case_table_names"] = "1"
+        return {**self._tool.options, **options}
+
+    def _rules(self) -> dict[str, Any]:
+        """Return ``tables``."""
+        style, rules = self.case.style, {}
+        filters = {"exclude_columns": [FILTERED_COLUMN]} if FILTERED in style.flaws and style.states_filter else {}
+        if filters:
+            rules["*.*"] = filters
+        stated = creates(self.case.statements) if self._tool.states_creates else {}
+        return {**rules, **{name: {**rule, **filters} for name, rule in stated.items()}}
 
     def _sync(self, job: JobDocument) -> Result:
         """Carry out a job; approve each new log of the source that it asks for, once."""
@@ -338,10 +359,12 @@ class Replay:
         return {str(log): len(list(log.iterdir())) for log in self.root.rglob("_delta_log")}
 
     def _differences(self, picture: Picture) -> list[str]:
-        problems, excused = [], {name for name in picture.tables if self.case.style.hides_helpers and is_helper(name)}
+        flaws = self.case.style.flaws
+        problems, excused = [], {name for name in picture.tables if HIDDEN_HELPERS in flaws and is_helper(name)}
+        reasons = (*self._tool.parks, *UNREAD, *(reason for flaw in flaws for reason in REASONS.get(flaw, ())))
         for state in self.states.values():
-            code = next((code for code in (*self._tool.parks, *UNREAD) if code in state.reason), None)
-            if state.state == "parked" and code is not None:
+            code = next((code for code in reasons if code in state.reason), None)
+            if state.state in ("parked", *(["waiting"] if flaws else [])) and code is not None:
                 self.parked[state.table_id] = code
                 excused.add((state.database, state.table))
             elif state.state not in ("ok", "dropped"):
@@ -395,6 +418,9 @@ class Replay:
             untold = self._tool.states_creates and not content.rows  # no record ever named it
             return [] if untold else ["there is no table"]
         columns = content.structure.columns
+        # where nobody states it, nothing shows it before there is a row
+        if FILTERED in self.case.style.flaws and (self.case.style.states_filter or content.rows):
+            columns = unfiltered(content.structure).columns
         if lake.column_names != [column.name for column in columns]:
             return [f"columns {lake.column_names} instead of {[column.name for column in columns]}"]
         types = zip(lake.schema, (_type(column.kind) for column in columns), strict=True)

@@ -136,15 +136,6 @@ class Picture:
     renamed_away: frozenset[Name]
 
 
-def is_helper(name: Name) -> bool:
-    """Return whether a name is that of one of gh-ost's helper tables."""
-    return name[1].endswith("_gho")
-
-
-def _is_of_helper(event: Event) -> bool:
-    return isinstance(event, RowEvent) and is_helper(event.name)
-
-
 class Source:
     """Tables by name."""
 
@@ -152,15 +143,13 @@ class Source:
         self.tables: dict[Name, Table] = {}
         self._uids = 0
         self._gone: dict[Name, int | None] = {}  # name -> table that left it by a rename, None: dropped
-        self.hides_helpers = False  # whether rows of gh-ost's helper tables are in no log
 
     def run(self, statement: Statement) -> list[Event]:
         """Carry out a statement and return its events; none when it is refused."""
         try:
-            events = statement.run(self)
+            return statement.run(self)
         except RefusedError:
             return []
-        return [event for event in events if not (self.hides_helpers and _is_of_helper(event))]
 
     def table(self, name: Name) -> Table:
         """Return a table; refuses when there is none."""

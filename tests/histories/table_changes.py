@@ -20,23 +20,32 @@ _JDBC = {
 }
 
 
-def table_change(change: TableChange) -> dict[str, Any]:
-    """Return what the connector says of one table."""
+_IN_TWO_WORDS = {"VARCHAR": "CHARACTER VARYING", "DOUBLE": "DOUBLE PRECISION"}
+
+
+def table_change(change: TableChange, *, two_words: bool = False) -> dict[str, Any]:
+    """Return what the connector says of one table.
+
+    :param two_words: whether statements have types of two words, whose length stands beside the name.
+    """
     table = None
     if change.structure is not None:
+        columns = enumerate(change.structure.columns, 1)
         table = {
             "defaultCharsetName": "utf8mb4",
             "primaryKeyColumnNames": list(change.structure.key),
-            "columns": [_column(number, column) for number, column in enumerate(change.structure.columns, 1)],
+            "columns": [_column(number, column, two_words=two_words) for number, column in columns],
             "comment": None,
         }
     quoted_parts = [part.replace('"', '""') for part in change.name]
     return {"type": change.type, "id": '"{}"."{}"'.format(*quoted_parts), "table": table}
 
 
-def _column(number: int, column: Column) -> dict[str, Any]:
+def _column(number: int, column: Column, *, two_words: bool) -> dict[str, Any]:
     kind = column.kind
     spelled = kind.name.upper() + (" UNSIGNED" if kind.unsigned else "")
+    if two_words:
+        spelled = _IN_TWO_WORDS.get(spelled, spelled)
     length = 1 if kind.labels else kind.length
     default = None
     if column.has_default and column.default is not None:

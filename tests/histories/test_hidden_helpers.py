@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.histories.cases import case_of, judge
+from tests.histories.flaws import HIDDEN_HELPERS
 from tests.histories.log import Log
 from tests.histories.tools import TOOLS, UNREAD
 
@@ -22,7 +23,9 @@ def test_no_table_is_well_without_the_rows_of_a_helper(name: str, log: Log, lake
     failures = []
     for seed in range(CASES):
         case = case_of(name, seed, "renames", sizes=(15, 25))
-        style = replace(case.style, hides_helpers=True, snapshot_after=0, snapshot_dies=False, log_restarts=())
+        style = replace(
+            case.style, flaws=frozenset({HIDDEN_HELPERS}), snapshot_after=0, snapshot_dies=False, log_restarts=()
+        )
         verdict = judge(replace(case, style=style), log, lake / str(seed))
         codes.update(verdict.parked)
         failures += [verdict.failure] * (verdict.kind in ("wrong", "waiting"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.histories.cases import case_of, judge
+from tests.histories.cases import case_of, judge, some_flaws
 from tests.histories.log import Log
 
 _SHOWN = 2  # a chunk with more failures stops: each is made small before it is shown
@@ -17,7 +17,7 @@ _SIZES = (5, 8, 10)  # statements: most mistakes need few
 def test_every_table_equals_the_model(name: str, seeds: range, log: Log, lake: Path) -> None:
     failures: list[str] = []
     for seed in seeds:
-        verdict = judge(case_of(name, seed, sizes=_SIZES), log, lake)
+        verdict = judge(case_of(name, seed, sizes=_SIZES, flaws=some_flaws(name, seed)), log, lake)
         if verdict.failure:
             failures.append(f"{name} {seed}, made smaller:\n{verdict.failure}")
         if len(failures) == _SHOWN:

@@ -36,7 +36,9 @@ class Style:
     :param resets: Debezium: then GTIDs begin again too, the next statement is in no log if it only writes rows, and a
         new snapshot follows, as after RESET MASTER.
     :param ties: chance that a record is built in the same millisecond as the one before.
-    :param hides_helpers: the tool writes the statements of gh-ost's helper tables, and does not capture their rows.
+    :param flaws: what the tool leaves out or writes otherwise, by the names of tests/histories/flaws.py.
+    :param server: ``source.options.server`` of the pipeline, empty where it is not stated.
+    :param states_filter: whether the pipeline states the columns that the tool leaves out.
     """
 
     partitions: int = 3
@@ -53,7 +55,9 @@ class Style:
     log_restarts: tuple[int, ...] = ()
     resets: bool = False
     ties: float = 0.0
-    hides_helpers: bool = False
+    flaws: frozenset[str] = frozenset()
+    server: str = ""
+    states_filter: bool = True
 
 
 @dataclass(frozen=True)

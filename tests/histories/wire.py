@@ -25,6 +25,7 @@ from tests.histories.connect_json import (
     wired,
     wired_row,
 )
+from tests.histories.flaws import FILTERED, TWO_WORDS, TYPED_NAMES, as_written, unfiltered
 from tests.histories.records import Record, Sending, Unit
 from tests.histories.row_statements import Insert, Update
 from tests.histories.source import (
@@ -72,7 +73,6 @@ class DebeziumWriter:
         self._at = _Place(self.style.file, 4, START)
         self._began_again = False
         self._clock = 0  # milliseconds
-        self.source.hides_helpers = self.style.hides_helpers
 
     def units(self, statements: Sequence[Statement]) -> Iterator[Unit]:
         """Return everything the connector sends."""
@@ -98,7 +98,7 @@ class DebeziumWriter:
             yield from self._statement(statements[number])
 
     def _statement(self, statement: Statement) -> Iterator[Unit]:
-        events = self.source.run(statement)
+        events = as_written(self.source.run(statement), self.style.flaws, self.rnd)
         if not events:
             return
         self._advance()
@@ -209,9 +209,10 @@ class DebeziumWriter:
             self._at.second += 1
         for name in names:
             content = picture.tables[name]
+            structure = unfiltered(content.structure) if FILTERED in self.style.flaws else content.structure
             for row in content.rows:
-                records = [self._image(name, content.structure, "r", None, row, 0, "true")]
-                units.append(self._unit(records, repeatable=bool(content.structure.key)))
+                records = [self._image(name, structure, "r", None, row, 0, "true")]
+                units.append(self._unit(records, repeatable=bool(structure.key)))
         units[-1].picture = picture
         yield from units
 
@@ -229,7 +230,7 @@ class DebeziumWriter:
             "databaseName": database,
             "schemaName": None,
             "ddl": text,
-            "tableChanges": [table_change(change) for change in changes],
+            "tableChanges": [table_change(change, two_words=TWO_WORDS in self.style.flaws) for change in changes],
         }
         schema = SCHEMA_CHANGE if self.style.embedded else None
         key = converted({"databaseName": database}, SCHEMA_KEY if self.style.embedded else None)
@@ -267,6 +268,10 @@ class DebeziumWriter:
 
         return Unit(write, repeatable, picture=picture)
 
+    def _topic_of(self, name: Name) -> str:
+        """Return a table's topic; a TRUNCATE names the table as it was typed, and is in the topic of the rows."""
+        return topic_of((name[0].lower(), name[1].lower()) if TYPED_NAMES in self.style.flaws else name)
+
     def _any_partition(self) -> int:
         return self.rnd.randrange(self.style.partitions)
 
@@ -280,7 +285,7 @@ class DebeziumWriter:
         row: int,
         snapshot: str | None = None,
     ) -> Record:
-        time, topic = self._millis(), topic_of(name)
+        time, topic = self._millis(), self._topic_of(name)
         value = {
             "before": None if before is None else wired_row(structure, before),
             "after": None if after is None else wired_row(structure, after),

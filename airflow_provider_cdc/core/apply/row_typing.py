@@ -253,7 +253,7 @@ class RowTyper:
             for column, mask in zip(columns, result.absent, strict=True)
             if mask is not None
         }
-        if absent and image != "before" and self.wire.inserts_lack_defaults:
+        if absent and image != "before" and self.wire.inserts_lack_defaults is not False:
             self._give_defaults(row_indexes, self.timeline.versions[version].schema, arrays, absent)
         bad = self._unfit(row_indexes, result) | self._lacking(row_indexes, columns, absent, partial)
         if bad:
@@ -310,29 +310,40 @@ class RowTyper:
         inserts = self.changes.are("insert", rows=row_indexes)
         for column_id, lacks in absent.items():
             default = _certain_default(schema, column_id) if (lacks & inserts).any() else None
-            if default is not None and not self._is_left_out(schema, column_id):
+            if default is None:
+                continue
+            if not self._is_left_out(schema, column_id, int(row_indexes[np.flatnonzero(lacks & inserts)[0]])):
                 values, column = arrays[column_id], schema.column(column_id)
                 assert column is not None  # it has a default
                 value = constant(default.text, column.type, values.type)
                 arrays[column_id] = pc.if_else(pa.array(lacks & inserts), value, values)
                 absent[column_id] = lacks & ~inserts
 
-    def _is_left_out(self, schema: TableSchema, column_id: int) -> bool:
+    def _is_left_out(self, schema: TableSchema, column_id: int, row_index: int) -> bool:
         """Return whether a column that inserts lack is one that the tool leaves out, so that its value is not known.
 
-        Where images before changes have more than the key, row images are whole (``binlog_row_image=FULL``), and a
-        column that no row has is left out. A NOT NULL column without DEFAULT is in every INSERT in strict mode: it
-        counts as left out unless images have only what changed (``MINIMAL``).
+        A column that a row has is not left out. Where images before changes have more than the key, row images are
+        whole (``binlog_row_image=FULL``), and a column that no row has is left out; where they have only the key, it
+        has its default.
+
+        :raises SchemaMissing: no row shows which it is.
         """
         column = schema.column(column_id)
         assert column is not None  # it has a default
+        if self.wire.inserts_lack_defaults or is_in_any(self.changes, self._mark(column)):
+            return False
         if self._whole_images is None:
             beyond_key = (other for other in schema.columns_in_rows if other.id not in schema.key)
             self._whole_images = [are_whole(self.changes, [self._mark(other) for other in beyond_key])]
         whole = self._whole_images[0]
-        if column.default is None and not column.nullable:
-            return whole is not False
-        return whole is True and not is_in_any(self.changes, self._mark(column))
+        if whole is None:
+            text = (
+                f"no row has the column {column.name}, and no row shows whether inserts leave out what has its default"
+            )
+            where = {"table": str(self.timeline.last_name), **self._record_of(row_index)}
+            hint = f"{LEFT_OUT}; if the server writes no whole rows, state source.options.binlog_row_image: minimal"
+            raise SchemaMissing("apply.schema_missing", text, where=where, hint=hint)
+        return whole
 
     def _mark(self, column: Column) -> str:
         return member_mark(self._field(column, None).encoded.name)

@@ -93,6 +93,7 @@ FORMAT_OPTIONS: Mapping[str, OptionKind] = {
         ),
         OptionKind.READING,
     ),
+    "binlog_row_image": OptionKind.COURSE,
     "null_in_both": OptionKind.LOG,
     "sequenceEnabled": OptionKind.LOG,
     **dict.fromkeys(

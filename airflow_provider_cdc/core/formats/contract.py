@@ -135,7 +135,9 @@ class Format(Protocol):
     ddl_among_rows: bool  # whether schema changes come in the data topics, not in a topic of their own
     splits_partitions: bool  # whether pieces of one partition may be read apart; never where ``order`` is ``clock``
     partial_images: bool  # whether a column that an update's after image lacks is unchanged; else such a row fails
-    inserts_lack_defaults: bool  # whether a column that an insert's image lacks has its default; else such a row fails
+    # whether a column that an insert's image lacks has its default; None where other rows of the table have to show it;
+    # else such a row fails
+    inserts_lack_defaults: bool | None
     chosen_keys: bool  # whether the columns of a record's key may be chosen: then they need not be the table's key
     # what positions number the rows of one event in: ``event`` as the source does, or each ``record`` again
     row_numbers: Literal["event", "record"]

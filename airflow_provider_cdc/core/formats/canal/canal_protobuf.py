@@ -17,6 +17,11 @@ from airflow_provider_cdc.core.formats.canal.entries import meanings
 from airflow_provider_cdc.core.formats.canal.packets import PacketReader
 from airflow_provider_cdc.core.formats.canal.rows import RowReader
 from airflow_provider_cdc.core.formats.common.change_batch import change_batch
+from airflow_provider_cdc.core.formats.common.row_image_option import (
+    ROW_IMAGE,
+    ROW_IMAGE_MEANING,
+    inserts_lack_defaults,
+)
 from airflow_provider_cdc.core.formats.common.timezone_option import timezone_of
 from airflow_provider_cdc.core.formats.contract import Progress, Records
 from airflow_provider_cdc.core.formats.generated.canal_entry_pb2 import HEARTBEAT, Entry
@@ -37,15 +42,17 @@ class WireFormat(canal_columns.CanalFormat):
     ddl_among_rows = True
     splits_partitions = True
     partial_images = True  # row images MINIMAL and NOBLOB (docs/wire/canal.md 4.3)
-    inserts_lack_defaults = True
+    inserts_lack_defaults: bool | None = None
     chosen_keys = False
     row_numbers = "record"
     snapshot_rows = "unnumbered"
     options: Mapping[str, str] = {
-        "timezone": "time zone of Canal's JVM, in which it writes TIMESTAMP: a name or an offset (default UTC)"
+        "timezone": "time zone of Canal's JVM, in which it writes TIMESTAMP: a name or an offset (default UTC)",
+        ROW_IMAGE: ROW_IMAGE_MEANING,
     }
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        self.inserts_lack_defaults = inserts_lack_defaults(options)
         self._zone = timezone_of(options)
         self._packets = PacketReader()
         self._rows = RowReader()

@@ -16,6 +16,11 @@ from google.protobuf.message import DecodeError
 
 from airflow_provider_cdc.core.formats.common.protobuf_columns import MessageReader
 from airflow_provider_cdc.core.formats.common.record_groups import piece
+from airflow_provider_cdc.core.formats.common.row_image_option import (
+    ROW_IMAGE,
+    ROW_IMAGE_MEANING,
+    inserts_lack_defaults,
+)
 from airflow_provider_cdc.core.formats.common.timezone_option import timezone_of
 from airflow_provider_cdc.core.formats.contract import Description, Headers, Progress, Records, SliceInfo
 from airflow_provider_cdc.core.formats.dts import columns as dts_columns
@@ -52,15 +57,17 @@ class WireFormat:
     ddl_among_rows = True
     splits_partitions = False  # slices of a group, and numbers that are to follow each other
     partial_images = True  # NA: the row event lacks the column, it did not change (docs/wire/tencent-dts.md 3)
-    inserts_lack_defaults = True
+    inserts_lack_defaults: bool | None = None
     chosen_keys = False
     row_numbers = "record"
     snapshot_rows = "unnumbered"
     options: Mapping[str, str] = {
-        "timezone": "time zone of TIMESTAMP values: a name or an offset (default UTC, as DTS was seen to write)"
+        "timezone": "time zone of TIMESTAMP values: a name or an offset (default UTC, as DTS was seen to write)",
+        ROW_IMAGE: ROW_IMAGE_MEANING,
     }
 
     def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        self.inserts_lack_defaults = inserts_lack_defaults(options)
         zone = timezone_of(options) or "UTC"
         self._zone = None if zone in _UTC else zone
         self._lists = ColumnLists()

@@ -17,8 +17,10 @@ from airflow_provider_cdc.core.apply.merge_plan import MergePlan
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
 from airflow_provider_cdc.core.apply.row_sets import without_keys
+from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
 from airflow_provider_cdc.core.apply.schema_mapping import arrow_schema
 from airflow_provider_cdc.core.apply.update_chains import Chains, KeyEvents
+from airflow_provider_cdc.core.errors import ConfigurationError
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.schema import Column, ColumnType, TableSchema
 from airflow_provider_cdc.core.timeline.builder import build_timeline
@@ -342,10 +344,14 @@ DEFAULTS = """CREATE TABLE t (id INT PRIMARY KEY, a INT DEFAULT 5, b VARCHAR(9),
 WHOLE = {"a": "1", "b": "x", "c": "1.00", "d": "u", "e": "2020-01-01 00:00:00", "f": "x", "g": "{}"}
 
 
-def inserted(lacking: set[str], wire: Any = None, create: str = DEFAULTS, *later: Row) -> MergePlan:
+STATED = open_format("canal-protobuf", {"binlog_row_image": "minimal"})
+UNSTATED = open_format("canal-protobuf")
+
+
+def inserted(lacking: set[str], wire: Any = STATED, create: str = DEFAULTS, *later: Row) -> MergePlan:
     image = {"id": "1", **{name: value for name, value in WHOLE.items() if name not in lacking}}
     rows = table_of([change(1, "insert", None, image), *later])
-    return resolve(ordered(rows), timeline_of(create), None, wire or open_format("canal-protobuf"), TypeOptions())
+    return resolve(ordered(rows), timeline_of(create), None, wire, TypeOptions())
 
 
 @pytest.mark.parametrize(("column", "value"), [("a", 5), ("b", None)])
@@ -361,20 +367,34 @@ MINIMAL = change(2, "delete", {"id": "2"}, None)
 FULL = change(2, "delete", {"id": "2", "d": "u"}, None)
 
 
-def test_a_not_null_column_without_default_has_its_implicit_one_where_images_are_minimal() -> None:
-    """Strict mode names it in every INSERT; images that have only what changed show that none was filtered."""
-    (step,) = inserted({"c"}, None, DEFAULTS, MINIMAL).steps
-    (row,) = step.upserts.to_pylist()
-    assert row["c"] == Decimal("0.00")
-    assert failures(inserted({"c"})) == [(1, "c", "column_absent")]
-    assert failures(inserted({"c"}, None, DEFAULTS, FULL)) == [(1, "c", "column_absent")]
-
-
-@pytest.mark.parametrize("column", ["a", "b"])
-def test_a_column_that_no_row_has_is_left_out_where_images_are_whole(column: str) -> None:
-    assert failures(inserted({column}, None, DEFAULTS, FULL)) == [(1, column, "column_absent")]
+@pytest.mark.parametrize(("column", "value"), [("a", 5), ("b", None), ("c", Decimal("0.00"))])
+def test_images_that_have_only_what_changed_show_that_none_was_left_out(column: str, value: Any) -> None:
+    (step,) = inserted({column}, UNSTATED, DEFAULTS, MINIMAL).steps
+    assert step.upserts.to_pylist()[0][column] == value
     seen = change(3, "insert", None, {"id": "3", **WHOLE})
-    assert failures(inserted({column}, None, DEFAULTS, FULL, seen)) == []
+    assert failures(inserted({column}, UNSTATED, DEFAULTS, FULL, seen)) == []
+
+
+@pytest.mark.parametrize("column", ["a", "b", "c"])
+def test_a_column_that_no_row_has_is_left_out_where_images_are_whole(column: str) -> None:
+    assert failures(inserted({column}, UNSTATED, DEFAULTS, FULL)) == [(1, column, "column_absent")]
+
+
+@pytest.mark.parametrize("column", ["a", "b", "c"])
+@pytest.mark.parametrize("options", [{}, {"binlog_row_image": "full"}])
+@pytest.mark.parametrize("format", ["canal-protobuf", "dts-protobuf"])
+def test_a_table_waits_where_nothing_shows_whether_a_column_is_left_out(
+    format: str, options: dict[str, str], column: str
+) -> None:
+    with pytest.raises(SchemaMissing, match=f"no row has the column {column}") as raised:
+        inserted({column}, open_format(format, options))
+    assert "exclude_columns" in raised.value.hint
+    assert "source.options.binlog_row_image" in raised.value.hint
+
+
+def test_another_row_image_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="none of full, minimal, noblob"):
+        open_format("canal-protobuf", {"binlog_row_image": "MIN"})
 
 
 @pytest.mark.parametrize("column", ["d", "e", "f", "g"], ids=["expression", "session time zone", "generated", "json"])
@@ -417,7 +437,7 @@ def test_a_schema_that_only_rows_describe_has_no_known_defaults() -> None:
 def test_an_insert_into_a_table_without_key_takes_defaults_too() -> None:
     timeline = timeline_of("CREATE TABLE t (a INT DEFAULT 5, b INT)")
     rows = table_of([change(1, "insert", None, {"b": "1"}), change(2, "insert", None, {})])
-    plan = resolve(ordered(rows), timeline, None, open_format("canal-protobuf"), TypeOptions())
+    plan = resolve(ordered(rows), timeline, None, STATED, TypeOptions())
     assert plan.steps[0].upserts.to_pylist() == [{"a": 5, "b": 1}, {"a": 5, "b": None}]
 
 
