@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tools leave out or write in another way than the source has it, by the name of the flaw."""
+"""Write events as tools do that leave something out, or say it in another way than the source has it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.histories.source import DdlEvent, Event, Name, Row, RowEvent, Structu
 
 HIDDEN_HELPERS = "hidden helpers"  # statements of gh-ost's helper tables are in the log, their rows are not
 LOST_COLUMNS = "lost columns"  # tableChanges of an ALTER lack a column that the table has
-TWO_WORDS = "two words"  # types have names of two words, tableChanges with the length beside
+TWO_WORDS = "two words"  # types have names of two words, tableChanges with the length next to the name
 TYPED_NAMES = "typed names"  # statements name tables as somebody typed them, rows in lower case
 FILTERED = "filtered"  # rows lack a column that statements name
 HARD_TEXTS = "hard texts"  # texts become numbers that servers read differently
@@ -43,7 +43,7 @@ def flawed(palette: Palette, flaws: Collection[str], server: str) -> Palette:
     if TYPED_NAMES in flaws:
         palette = replace(palette, databases=("shop", "stock"), tables=_LOWER)
     if FILTERED in flaws:
-        palette = replace(palette, beside=FILTERED_COLUMN)
+        palette = replace(palette, extra=FILTERED_COLUMN)
     return replace(palette, server=server) if HARD_TEXTS in flaws else palette
 
 

@@ -127,8 +127,8 @@ class _Maker:
             for index in indexes:
                 columns[index] = Column(names[index], rnd.choice(self._palette.keys), nullable=False)
             key = tuple(names[index] for index in indexes)
-        if self._palette.beside and rnd.random() < 0.7:
-            columns.insert(rnd.randint(0, len(columns)), self._column(self._palette.beside))
+        if self._palette.extra and rnd.random() < 0.7:
+            columns.insert(rnd.randint(0, len(columns)), self._column(self._palette.extra))
         return Structure(tuple(columns), key)
 
     def _column(self, name: str, *, added: bool = False) -> Column:
@@ -224,10 +224,10 @@ class _Maker:
 
     def _whole(self, structure: Structure) -> Clause | None:
         """Return a clause that concerns several columns."""
-        rnd, beside = self._rnd, self._palette.beside
-        names = [column.name for column in structure.columns if column.name != beside]
+        rnd, extra = self._rnd, self._palette.extra
+        names = [column.name for column in structure.columns if column.name != extra]
         if rnd.random() < 0.5:
-            able = [c.name for c in structure.columns if c.kind in self._palette.keys and c.name != beside]
+            able = [c.name for c in structure.columns if c.kind in self._palette.keys and c.name != extra]
             return ChangeKey(tuple(rnd.sample(able, rnd.randint(0, min(2, len(able))))))
         if len(names) < 2 or "exchange" in self._lacks:
             return None
@@ -251,16 +251,19 @@ class _Maker:
         if column is None:
             return None
         touched.add(column.name)
-        if what == "drop" and column.name not in structure.key and len(structure.columns) > 1:
+        others = [c for c in structure.columns if c.name not in (column.name, self._palette.extra)]
+        if what == "drop" and column.name not in structure.key and others:
             return DropColumn(column.name)
-        if what == "rename" and free and column.name != self._palette.beside:
+        if what == "rename" and free and column.name != self._palette.extra:
             name = rnd.choice(free)
             touched.add(name)
             return ChangeColumn(column.name, name, location=rnd.choice((None, None, Place())))
         if what == "widen" and (kind := wider(column.kind, rnd)):
             return ChangeColumn(column.name, column.name, kind)
         if what == "convert" and self._palette.server and column.kind.name == "varchar" and not column.has_default:
-            return ChangeColumn(column.name, column.name, rnd.choice(NUMBERS), server=self._palette.server)
+            carried = {kind.name for kind in self._palette.kinds}
+            number = rnd.choice([kind for kind in NUMBERS if kind.name in carried])
+            return ChangeColumn(column.name, column.name, number, server=self._palette.server)
         if what == "convert" and (kind := other(column.kind, rnd)):
             return ChangeColumn(column.name, column.name, kind)
         if what == "move" and location.after != column.name and location != Place():

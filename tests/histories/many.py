@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.histories.buckets import split_every_table
-from tests.histories.cases import case_of, judge, some_flaws
+from tests.histories.cases import Verdict, case_of, judge, some_flaws
 from tests.histories.generate import SHARDED
 from tests.histories.log import Log
 from tests.histories.moved import Moved
@@ -77,7 +78,10 @@ def run(
         theme = SHARDED.name if together else None
         for seed in seeds:
             flaws = some_flaws(name, seed) if kind is Replay and not theme else ()
-            verdict = judge(case_of(name, seed, theme, flaws=flaws), log, lake, seconds=SHRINK_SECONDS, kind=kind)
+            try:
+                verdict = judge(case_of(name, seed, theme, flaws=flaws), log, lake, seconds=SHRINK_SECONDS, kind=kind)
+            except Exception:  # an error of a library may not be pickled, and would say nothing of the case
+                verdict = Verdict("wrong", (), 0, f"{name} seed {seed}:\n{traceback.format_exc()}")
             line.verdicts[verdict.kind] += 1
             line.codes.update(verdict.parked)
             line.statements += verdict.statements

@@ -66,7 +66,7 @@ class Palette:
 
     :param keys: types of key columns.
     :param kinds: types of all columns.
-    :param beside: name of a further column of most tables, which is in no key and never gets another name.
+    :param extra: name of a further column of most tables, which is in no key and never gets another name.
     :param server: whose conversions of hard texts the source does; empty where no text becomes a number.
     """
 
@@ -75,7 +75,7 @@ class Palette:
     databases: tuple[str, ...] = DATABASES
     tables: tuple[str, ...] = TABLES
     columns: tuple[str, ...] = COLUMNS
-    beside: str = ""
+    extra: str = ""
     server: str = ""
 
 

@@ -26,7 +26,7 @@ _IN_TWO_WORDS = {"VARCHAR": "CHARACTER VARYING", "DOUBLE": "DOUBLE PRECISION"}
 def table_change(change: TableChange, *, two_words: bool = False) -> dict[str, Any]:
     """Return what the connector says of one table.
 
-    :param two_words: whether statements have types of two words, whose length stands beside the name.
+    :param two_words: whether statements have types of two words, whose length stands next to the name.
     """
     table = None
     if change.structure is not None:

@@ -178,3 +178,12 @@ def test_flat_json_of_canal(log: Log, lake: Path) -> None:
     script.tables = {"shop.t": {"exclude_columns": ["ssn"]}}
     script.sync()
     assert table(script) == [{"id": 1, "v": "a"}]
+
+
+@pytest.mark.parametrize("cuts", [(), (1,)])
+def test_a_table_of_which_no_column_is_left_is_parked(log: Log, lake: Path, cuts: tuple[int, ...]) -> None:
+    records = [statement("CREATE TABLE shop.t (id int, v varchar(20))", 4), row("c", "t", 21, {}, time=21)]
+    (state,) = synced(log, lake, records, *cuts, patterns="*").states.values()
+    assert state.state == "parked"
+    assert "exclude_columns names all of its columns" in str(state.reason)
+    assert not (lake / "shop" / "t" / "_delta_log").exists()

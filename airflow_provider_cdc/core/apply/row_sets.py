@@ -187,9 +187,10 @@ def of_both_kinds(groups: IntArray, fills: BoolArray) -> BoolArray:
 
 
 def left_after_netting(groups: IntArray, fills: BoolArray, moments: IntArray) -> BoolArray:
-    """Return which events are left where a removal takes an equal row that was added before it, or at its moment.
+    """Return which events are left where a removal takes the newest equal row that was added before it, or with it.
 
-    The removals left need a row that was there before all of them: one that is added later is another one.
+    The removals left need a row that was there before all of them: one that is added later is another one. Of equal
+    rows those added first are left, so that one may be what an earlier batch removed before it was read.
 
     :param groups: number of each event's row, the same for equal rows.
     :param fills: whether the event adds the row; otherwise it removes one.
@@ -201,15 +202,15 @@ def left_after_netting(groups: IntArray, fills: BoolArray, moments: IntArray) ->
         return left
     groups, fills = groups[some], fills[some]
     order = np.lexsort((~fills, moments[some], groups))
-    ordered = groups[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    steps = np.where(fills[order], 1, -1)
+    ordered, adds = groups[order], fills[order]
+    begins = np.r_[True, ordered[1:] != ordered[:-1]]
+    steps = np.where(adds, 1, -1)
     balance = np.cumsum(steps)
-    balance -= np.repeat(balance[starts] - steps[starts], np.diff(np.r_[starts, len(ordered)]))
-    needed = np.zeros(int(groups.max()) + 1, dtype=np.int64)
-    needed[ordered[starts]] = np.maximum(0, -np.minimum.reduceat(balance, starts))
-    netted = np.bincount(groups[~fills], minlength=len(needed)) - needed
-    left[some] = numbers_in_groups(groups * 2 + fills) >= netted[groups]
+    balance -= np.repeat((balance - steps)[begins], np.diff(np.r_[np.flatnonzero(begins), len(ordered)]))
+    apart = (np.cumsum(begins) - 1) * (2 * len(ordered) + 2)  # so that no group reaches into another's minimum
+    from_here = np.minimum.accumulate((balance + apart)[::-1])[::-1] - apart
+    up_to_here = np.minimum.accumulate(np.minimum(balance - steps, 0) - apart) + apart
+    left[some[order]] = np.where(adds, from_here >= balance, balance < up_to_here)
     return left
 
 

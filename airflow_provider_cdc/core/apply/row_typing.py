@@ -112,7 +112,11 @@ class RowTyper:
         text = "a row has other columns than the schema known for its position"
         hint = "it is applied as soon as the schema change arrives; check that source.schema_topic is read"
         known = [column.name for column in self.timeline.versions[version].schema.columns_in_rows]
-        if lacking := columns_of_no_row(known, [self._names(said, known) for said in self._descriptions_of_rows()]):
+        of_version = [
+            self._names(said, known) for said in self._descriptions_of(np.flatnonzero(self.versions == version))
+        ]
+        everywhere = {name for said in self._descriptions_of(np.arange(len(self.versions))) for name in said.names}
+        if lacking := [name for name in columns_of_no_row(known, of_version) if name not in everywhere]:
             text += f": no row has the columns {', '.join(lacking)}, or a schema change is still missing"
             hint = f"{LEFT_OUT}; if the source dropped them, {hint}"
         else:
@@ -120,9 +124,10 @@ class RowTyper:
         where = {"table": str(self.timeline.last_name), **self._record_of(row_index)}
         return SchemaMissing("apply.schema_missing", text, where=where, hint=hint)
 
-    def _descriptions_of_rows(self) -> list[Description]:
+    def _descriptions_of(self, row_indexes: IntArray) -> list[Description]:
+        """Return what different rows say of themselves."""
         texts, codes = self._texts_and_codes()
-        return [self._description(text) for code in np.unique(codes) if (text := texts[code]) is not None]
+        return [self._description(text) for code in np.unique(codes[row_indexes]) if (text := texts[code]) is not None]
 
     def flags(self, name: str) -> np.ndarray:
         """Return a column of flags of all rows that only formats ordered by clock have; where it lacks, none is set."""
@@ -333,8 +338,8 @@ class RowTyper:
         if self.wire.inserts_lack_defaults or is_in_any(self.changes, self._mark(column)):
             return False
         if self._whole_images is None:
-            beyond_key = (other for other in schema.columns_in_rows if other.id not in schema.key)
-            self._whole_images = [are_whole(self.changes, [self._mark(other) for other in beyond_key])]
+            beyond_key = [self._mark(other) for other in schema.columns_in_rows if other.id not in schema.key]
+            self._whole_images = [are_whole(self.changes, [m for m in beyond_key if is_in_any(self.changes, m)])]
         whole = self._whole_images[0]
         if whole is None:
             text = (

@@ -82,6 +82,8 @@ def _blocks(version: SchemaVersion, gone: set[int], returned: set[int]) -> list[
     if keys := [named[i] for i in version.schema.key if i in gone]:
         text = f"the key has the column {', '.join(keys)}, which exclude_columns says is in no row"
         blocks.append(Block(version.position, text, columns=True))
+    if gone.issuperset(named):
+        blocks.append(Block(version.position, "exclude_columns names all of its columns", columns=True))
     for one in version.computed:
         if one.column_id not in gone and one.formula.columns & gone:
             text = f"the generated column {named[one.column_id]} is computed from one that exclude_columns names"

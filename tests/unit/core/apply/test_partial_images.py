@@ -410,7 +410,7 @@ def test_defaults_of_inserts_are_those_of_the_schema_at_their_position() -> None
     )
     rows = [change(position, "insert", None, {"id": str(position)}) for position in (50, 150, 250)]
     rows += [change(260, "update", {"id": "50"}, {"id": "51"})]
-    plan = resolve(ordered(table_of(rows)), timeline, None, open_format("canal-protobuf"), TypeOptions())
+    plan = resolve(ordered(table_of(rows)), timeline, None, STATED, TypeOptions())
     actual = {row["id"]: row["b"] for row in plan.steps[-1].upserts.to_pylist()}
     assert actual == {51: 5, 150: 6, 250: 7}
 
