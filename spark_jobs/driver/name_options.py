@@ -16,7 +16,9 @@ from spark_jobs.driver.batch_history import History
 from spark_jobs.lake.storage import Storage
 from spark_jobs.sinks.delta.table import DeltaLocation
 
-_NAMING = ("lower_case_table_names",)
+_RESOLVED = "lower_case_table_names"  # acts on names that the change log has as the records have them
+_LANDED = "tenant"  # acts on names as records are read: the change log has its outcome
+_NAMING = (_RESOLVED, _LANDED)
 _SHOWN = 3  # tables that an error names
 
 
@@ -28,7 +30,8 @@ def name_options(job: JobDocument) -> dict[str, str]:
 def demand_same_names(job: JobDocument, history: History, storage: Storage) -> None:
     """Refuse options under which a table that holds rows would have another name than in the batches before.
 
-    Tables without rows take the name that they have now: so an option that was forgotten may be stated.
+    Tables without rows take the name that they have now: so an option that was forgotten may be stated. Under another
+    tenant every table counts: which names records had before is in no log.
 
     :raises DataError: ``source.names_changed``.
     """
@@ -46,7 +49,8 @@ def demand_same_names(job: JobDocument, history: History, storage: Storage) -> N
         old, new = was.get(state.table_id), now.get(state.table_id)
         if old is None or state.version is None or state.state == TableStatus.DROPPED:
             continue
-        if new is None or (new.last_name, new.dropped_at) != (old.last_name, old.dropped_at):
+        moved = new is None or (new.last_name, new.dropped_at) != (old.last_name, old.dropped_at)
+        if moved or before.get(_LANDED) != present.get(_LANDED):
             target = DeltaLocation(job.at(state.location), storage.options)
             if target.exists and not target.is_empty():
                 renamed.append(str(old.last_name))

@@ -13,6 +13,7 @@ from tests.histories.debezium_records import row, snapshot_ddl
 from tests.histories.log import Log
 from tests.histories.records import Record
 from tests.histories.scripted import Script
+from tests.histories.stories import Put, Said, messages, script_of
 
 COLUMNS = {"id": "int", "v": "int"}
 KEY = ("id",)
@@ -48,3 +49,24 @@ def test_an_option_may_be_stated_where_no_table_with_rows_changes_its_name(log: 
     script.send(row("c", "orders", 120, {"id": 2, "v": 2}, key=KEY))
     script.sync()
     assert script.rows("shop", "orders") == Counter({(1, 1): 1, (2, 2): 1})
+
+
+CREATE = "CREATE TABLE t (id INT PRIMARY KEY, v INT)"
+
+
+def test_another_tenant_is_refused_where_a_table_holds_rows(log: Log, lake: Path) -> None:
+    rows = (Put("t", CREATE, {"id": number, "v": number}) for number in (1, 2))
+    sent = messages("oms-default", [Said(CREATE, "t", CREATE), *rows])
+    script = script_of("oms-default", log, lake)
+    records = [Record(f"src.{one.topic}", 0, time, one.key, one.value, one.headers) for time, one in sent]
+    script.send(*records[:2])
+    script.sync()
+    before, script.options = script.options, {**script.options, "tenant": "sale"}
+    script.send(*records[2:])
+    with pytest.raises(DataError) as caught:
+        script.sync()
+    assert caught.value.code == "source.names_changed"
+    assert "tenant: not stated before, sale now" in caught.value.message
+    script.options = before
+    script.sync()
+    assert script.rows("shop", "t") == Counter({(1, 1): 1, (2, 2): 1})
