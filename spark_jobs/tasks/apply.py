@@ -13,13 +13,13 @@ from typing import Any, Self, TypeVar
 import pyarrow as pa
 
 from airflow_provider_cdc.core.apply.foreign_key_actions import RowsUnknown
-from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan, MergeStep, RowFailure
+from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan, MergeStep, OpenRemovals, RowFailure
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded, rewind_needed
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
 from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
-from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, remaining_pieces, settled
+from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, remaining_pieces
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
 from airflow_provider_cdc.core.documents import JobDocument, TableState
 from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, UnavailableError
@@ -46,7 +46,7 @@ from spark_jobs.sinks.delta.writer_choice import Choice
 from spark_jobs.tasks.committed_state import committed_state
 from spark_jobs.tasks.foreign_keys import ForeignKeys
 from spark_jobs.tasks.parking import as_cdc_error
-from spark_jobs.tasks.pending_deletes import PendingDeletes
+from spark_jobs.tasks.pending_deletes import demand_explained, noted
 from spark_jobs.tasks.table_changes import TableChanges
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
 from spark_jobs.tasks.tables_together import ResolvedTable
@@ -142,7 +142,7 @@ class TableApply:
         self._types = TypeOptions.of(self._policy)
         self._timeline = TableTimeline.from_document(task.timeline) if resolved is None else resolved.timeline
         self._format = open_format(job.format, job.format_options)
-        self._pending = PendingDeletes()
+        self._pending: OpenRemovals | None = None  # after this batch
         self._states: dict[int | None, TableState] = {}  # by the batch that left pending deletes
         self._committing = False
         self.seen_version: int | None = None
@@ -262,6 +262,7 @@ class TableApply:
             truncates=self._truncates,
             read=self._stored,
             snapshot_position=task.snapshot_position,
+            open_removals=pending_deletes.read(self._storage, self.job.pipeline, task.base),
         )
 
     def _ordered(self, images: dict[str, StoredImages] | None) -> Changes:
@@ -285,11 +286,11 @@ class TableApply:
     def _state(self, *, committed: bool) -> TableState:
         """Return the table's state after this batch."""
         pending_seq = None
-        if self._pending.rows:
+        if self._pending is not None:
             pending_seq = self.job.seq if committed or self.task.base is None else self.task.base.debts_seq
         if pending_seq not in self._states:
             state = committed_state(self.task, self._timeline, self.job.seq, pending_seq)
-            state = self._pending.noted(state)
+            state = noted(state, self._pending, exact=self._format.order == "exact")
             self._states[pending_seq] = replace(state, spark_may_write=self._spark_may_write)
         return self._states[pending_seq]
 
@@ -381,15 +382,15 @@ class TableApply:
                 facts["upserts"] = rows
                 facts["failures"] = [asdict(item) for item in plan.failures]
 
-        action.typed, action.unmatched = typed, self._settles(facts)
+        action.typed, action.unmatched = typed, self._settles(facts, step)
         version = self._carry_out(target, action)
         return action.verb, version, int(facts["upserts"])
 
-    def _settles(self, facts: dict[str, Any]) -> Callable[[pa.Table], None]:
+    def _settles(self, facts: dict[str, Any], step: MergeStep) -> Callable[[pa.Table], None]:
         """Return what takes the removals that found no row, before the commit that states them."""
 
         def take(unmatched: pa.Table) -> None:
-            self._write_pending(unmatched)
+            self._write_pending(step.still_open(unmatched))
             facts["state"] = self._state(committed=True).document()
 
         return take
@@ -444,18 +445,17 @@ class TableApply:
         """Choose how the plan is carried out; None where the table is right as it is."""
         task, step = self.task, plan.steps[-1]
         moved = task.base is not None and task.base.location != task.location
-        pending = pending_deletes.read(self._storage, self.job.pipeline, task.base)
-        self._pending = PendingDeletes.of(task.base, plan, exact=self._format.order == "exact")
+        pending = plan.steps[0].open
         stays = (
             base_schema is not None and not moved and task.rewind_to is None and len(plan.steps) == 1 and not step.clear
         )
         same = stays and same_layout(base_schema, step.schema, self._types)
         stays = same or (stays and self._adds_columns(target, base_schema, step))
-        self._pending.rows = pending.num_rows
         if same and not step.adds and not step.deletes.num_rows:
+            self._pending = OpenRemovals.joined(pending)
             self._demand_explained()
             return None
-        if stays and not pending.num_rows and not step.deletes.num_rows and (not step.keyed or target.is_empty()):
+        if stays and pending is None and not step.deletes.num_rows and (not step.keyed or target.is_empty()):
             return Action("append", commit, step.upserts, later=step.later)
         if stays and step.keyed:
             key = [column.name for column in step.schema.key_columns]
@@ -463,18 +463,15 @@ class TableApply:
         mapper = Mapper(self._timeline.versions, self._timeline.fills, self._types, plan.lossy)
         if same and base_schema is not None and self._writer.subtracts(target):
             self._type_now(plan, commit)
-            if pending.num_rows:
-                pending = mapper.content(pending, base_schema, step.version)
-            adds, self._pending.open = settled(step, pending, self._pending.bound)
-            return Action("subtract", commit, adds, step.deletes, forms=ValueForms.of(step.schema))
+            return Action("subtract", commit, step.upserts, step.deletes, forms=ValueForms.of(step.schema))
         keeps = base_schema is not None and not plan.steps[0].clear
         if keeps or (step.deletes.num_rows and not step.keyed):
             self._type_now(plan, commit)
         remaining = None
-        if keeps and base_schema is not None and goes_in_pieces(pending, plan.steps):
+        if keeps and base_schema is not None and goes_in_pieces(plan.steps):
             remaining = remaining_pieces(self._stored_pieces(base_schema), base_schema, plan.steps, mapper)
         content = self._stored() if keeps and remaining is None else None
-        rows, pending = after_steps(content, pending, base_schema, plan.steps, mapper, self._pending.bound)
+        rows, pending = after_steps(content, base_schema, plan.steps, mapper)
         self._write_pending(pending)
         return Action("overwrite" if target.exists else "create", commit, rows, later=step.later, remaining=remaining)
 
@@ -489,21 +486,19 @@ class TableApply:
         commit.facts["upserts"] = step.upserts.num_rows + step.netted
         commit.facts["failures"] = [asdict(item) for item in plan.failures]
 
-    def _write_pending(self, unmatched: pa.Table) -> None:
+    def _write_pending(self, pending: OpenRemovals | None) -> None:
         """Write the removals that have found no row so far.
 
         :raises DataError: no partition is left that may have the rows.
         """
-        if self._pending.open is not None and self._pending.open.num_rows:
-            unmatched = pa.concat_tables([self._pending.open, unmatched])
-        self._pending.rows = unmatched.num_rows
+        self._pending = pending
         self._demand_explained()
-        pending_deletes.write(self._storage, self.job.pipeline, self.task.table_id, self.job.seq, unmatched)
+        pending_deletes.write(self._storage, self.job.pipeline, self.task.table_id, self.job.seq, pending)
 
     def _demand_explained(self) -> None:
-        if self._pending.rows and self._format.order == "exact":
-            topics = self._changes.topics()
-            self._pending.demand_explained(self.job.marks, topics, f"{self.task.database}.{self.task.table}")
+        if self._pending is not None and self._format.order == "exact":
+            table = f"{self.task.database}.{self.task.table}"
+            demand_explained(self._pending, self.job.marks, self._changes.topics(), table)
 
     def _adds_columns(self, target: DeltaLocation, old: TableSchema | None, step: MergeStep) -> bool:
         """Return whether the new schema only has further columns behind the old ones, which are NULL in stored rows."""

@@ -93,7 +93,7 @@ class ForeignKeys:
             stored = self._stored(_as_keys(lost.values, base_schema, reference, self._types))
         mapper = Mapper(self._timeline.versions, self._timeline.fills, self._types)
         if len(plan.steps) > 1 or not step.keyed or step.positions is None:
-            rows, _ = after_steps(stored, pa.table({}), base_schema, plan.steps, mapper)
+            rows, _ = after_steps(stored, base_schema, plan.steps, mapper)
             return bool(pc.sum(referring(rows, names, ever)).as_py())
         if pc.sum(referring(step.upserts, names, ever, step.positions())).as_py():
             return True

@@ -11,10 +11,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.key_buckets import key_events, keys_of, net_events, newest_events
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, LaterRows, MergePlan, MergeStep, RowFailure
@@ -182,8 +184,11 @@ class _Part(TableApply):
             return target
         row_numbers, gone = self._row_numbers(newest, part), self._row_numbers(released, part)
         result, failures, lossy = PartResult(), list[RowFailure](), Counter[str]()
-        removed = pa.concat_tables([self._nothing, *(rows for rows, _ in self._typed(gone, "before"))])
+        before = list(self._typed(gone, "before"))
+        removed = pa.concat_tables([self._nothing, *(rows for rows, _ in before)])
         if removed.num_rows:
+            newest = [pc.max(typer.changes.rows.column("position")).as_py() for _, typer in before]
+            result.removed_until = max(newest)
             result.removed = write_batches(self._storage, self._staged, "removed", [one_batch(removed)])
         if not len(row_numbers):
             return self._done(result, deletes=removed.num_rows)
@@ -279,7 +284,7 @@ class _Part(TableApply):
             written = [each.part.rows for each in reports if each.part is not None]
             parts = [rows for rows in written if rows.added or rows.staged]
             report.status, report.action = ApplyStatus.COMMITTED, action.verb
-            action = replace(action, later=None, parts=parts, unmatched=self._settles(facts))
+            action = replace(action, later=None, parts=parts, unmatched=self._settles(facts, step))
             try:
                 report.version = self._carry_out(target, action)
             except DataError:  # before the commit: a removed row is not there
@@ -293,6 +298,7 @@ class _Part(TableApply):
         """Return the plan that the tasks carried out but for its commit, and how many rows they wrote and cancelled."""
         counts, lossy, upserts = Counter[str](), Counter[str](), sum(report.upserts for report in reports)
         removed, cancelled = [self._nothing.select(self._key or self._nothing.column_names)], 0
+        until = [pa.array([], pa.string())]
         for report in reports:
             assert report.part is not None
             counts.update(report.part.changes)
@@ -300,8 +306,11 @@ class _Part(TableApply):
             cancelled += report.part.cancelled
             if report.deletes:
                 removed.append(_table(read_batch(self._storage, report.part.removed, 0)))
+                until.append(pa.repeat(report.part.removed_until, removed[-1].num_rows))
         last, later = len(self._timeline.versions) - 1, LaterRows(upserts, _no_pieces)
-        step = MergeStep(last, self._schema, clear, self._nothing, pa.concat_tables(removed), later=later)
+        gone = pa.concat_tables(removed)
+        open_until = None if self._key else partial(pa.concat_arrays, until)
+        step = MergeStep(last, self._schema, clear, self._nothing, gone, later=later, open_until=open_until)
         failures = [RowFailure(**failure) for report in reports for failure in report.failures]
         return MergePlan([step], failures, lossy, dict(counts)), upserts, cancelled
 

@@ -135,6 +135,7 @@ class PartResult:
     :param newest: file with the numbers of the rows to write, a batch for each part.
     :param released: of a table without key the same of the changes that take a stored row away.
     :param removed: file with the keys whose row is gone, of a table without key with the rows.
+    :param removed_until: of a table without key the position of the newest change that removed one of them.
     :param cancelled: rows of a table without key that were added and removed by these changes.
     :param rows: rows that were written.
     """
@@ -144,6 +145,7 @@ class PartResult:
     newest: str = ""
     released: str = ""
     removed: str = ""
+    removed_until: str = ""
     cancelled: int = 0
     rows: WrittenRows = field(default_factory=WrittenRows)
 

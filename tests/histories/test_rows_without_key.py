@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -165,3 +166,26 @@ def test_json_texts_of_other_values_are_other_rows(script: Script) -> None:
     script.send(*(change("d", 20 + number, number, json.dumps(json.loads(text))) for number, text in enumerate(texts)))
     script.sync()
     assert script.rows("shop", "n") == Counter()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_equal_rows_of_partitions_that_are_read_in_turns_are_counted(script: Script, seed: int) -> None:
+    """Removals are read before the rows that they take, and later equal rows are not those."""
+    rnd = random.Random(seed)
+    count: Counter[tuple[int, int]] = Counter()
+    sent: list[list[Record]] = [[], [], []]
+    for number in range(24):
+        row = (1, rnd.randint(0, 1))
+        gone = count[row] > 0 and rnd.random() < 0.5
+        count[row] += -1 if gone else 1
+        partition = rnd.randint(0, 2)
+        sent[partition].append(change("d" if gone else "c", 10 * (number + 1), *row, partition=partition))
+    script.send(created("int"))
+    while any(sent):
+        for records in sent:
+            size = rnd.randint(0, 5)
+            script.send(*records[:size])
+            del records[:size]
+        script.sync()
+    assert script.states_of("shop", "n") == ["ok"], script.states
+    assert script.rows("shop", "n") == +count

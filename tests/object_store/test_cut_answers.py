@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from airflow_provider_cdc.core.apply.merge_plan import OpenRemovals
 from airflow_provider_cdc.core.errors import UnavailableError
 from spark_jobs.lake import pending_deletes
 from spark_jobs.lake.storage import Storage
@@ -49,13 +50,14 @@ def lake(s3: S3, store: FailingStore) -> Callable[[], Storage]:
     """Return what opens the lake behind the proxy; it has a document and a parquet file."""
     whole = Storage(ROOT, dict(s3.storage_options))
     whole.write_json("a.json", DOCUMENT)
-    pending_deletes.write(whole, "shop", "t", 1, ROWS)
+    positions = pa.array([f"{number:04d}" for number in range(1000)])
+    pending_deletes.write(whole, "shop", "t", 1, OpenRemovals(ROWS, positions))
     return lambda: Storage(ROOT, {**s3.storage_options, "AWS_ENDPOINT_URL": store.endpoint})
 
 
 def _pending_deletes(storage: Storage) -> pa.Table:
     with storage.open_file("_cdc/shop/debts/t/00000001.parquet") as file:
-        return pq.read_table(file)
+        return pq.read_table(file).replace_schema_metadata()
 
 
 READERS: dict[str, tuple[Callable[[Storage], Any], Any]] = {

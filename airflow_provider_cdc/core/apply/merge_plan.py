@@ -7,8 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
+from airflow_provider_cdc.core.apply.row_sets import group_numbers, numbers_in_groups
+from airflow_provider_cdc.core.arrays import IntArray
 from airflow_provider_cdc.core.model.schema import TableSchema
 
 
@@ -39,6 +42,32 @@ class LaterRows:
     pieces: Callable[[], Iterator[pa.Table]]
 
 
+@dataclass(frozen=True, slots=True)
+class OpenRemovals:
+    """Removals of a table without key that have found no row so far.
+
+    :param rows: the rows that they remove.
+    :param positions: newest that the row which a removal waits for may have.
+    """
+
+    rows: pa.Table
+    positions: pa.Array
+
+    @staticmethod
+    def joined(*some: OpenRemovals | None) -> OpenRemovals | None:
+        """Return several as one, None where there is none."""
+        there = [one for one in some if one is not None and one.rows.num_rows]
+        if len(there) < 2:
+            return there[0] if there else None
+        return OpenRemovals(
+            pa.concat_tables([one.rows for one in there]), pa.concat_arrays([one.positions for one in there])
+        )
+
+    def take(self, some: IntArray) -> OpenRemovals:
+        """Return those of these indexes."""
+        return OpenRemovals(self.rows.take(pa.array(some)), self.positions.take(pa.array(some)))
+
+
 @dataclass(slots=True)
 class MergeStep:
     """Change the table as one span of schemas without a barrier does.
@@ -49,7 +78,8 @@ class MergeStep:
     :param deletes: keys whose row is gone; of a table without key all removed rows, full.
     :param positions: of the changes that made the upserts, None where that is not known of each.
     :param netted: of a table without key rows that were added and removed again; they are not among the others.
-    :param removed_until: of a table without key the position of the newest removed row, empty without any.
+    :param open_until: of a table without key, returns the newest position of a row that each of the deletes may be of.
+    :param open: of a table without key the removals of earlier batches that this step brings no row for.
     :param later: the upserts, if they are typed when they are written; ``upserts`` has none then.
     """
 
@@ -61,7 +91,8 @@ class MergeStep:
     positions: Callable[[], pa.ChunkedArray] | None = None
     later: LaterRows | None = None
     netted: int = 0
-    removed_until: str = ""
+    open_until: Callable[[], pa.Array] | None = None
+    open: OpenRemovals | None = None
 
     @property
     def adds(self) -> bool:
@@ -73,6 +104,22 @@ class MergeStep:
         if self.later is not None:
             self.upserts = pa.concat_tables([self.upserts, *self.later.pieces()])
             self.later = None
+
+    def still_open(self, unmatched: pa.Table) -> OpenRemovals | None:
+        """Return all removals that are open after this step.
+
+        :param unmatched: the deletes that found no stored row. Of equal ones the newest are those: a row that is still
+            to come may be of any time before them.
+        """
+        mine = None
+        if unmatched.num_rows:
+            assert self.open_until is not None  # the table has no key
+            groups = group_numbers(pa.concat_tables([self.deletes, unmatched]).columns)
+            own, wanted = np.split(groups, [self.deletes.num_rows])
+            newest_first = numbers_in_groups(own[::-1])[::-1]
+            some = np.flatnonzero(newest_first < np.bincount(wanted, minlength=int(groups.max()) + 1)[own])
+            mine = OpenRemovals(self.deletes, self.open_until()).take(some)
+        return OpenRemovals.joined(self.open, mine)
 
     @property
     def keyed(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 from airflow_provider_cdc.core.apply.clock_conflicts import settle
 from airflow_provider_cdc.core.apply.clock_order import order_unknown, unordered_with
 from airflow_provider_cdc.core.apply.key_conflicts import acquired_in_one_event
-from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, LaterRows, MergePlan, MergeStep
+from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, LaterRows, MergePlan, MergeStep, OpenRemovals
 from airflow_provider_cdc.core.apply.ordered_changes import KEY, Changes, StoredPieces
 from airflow_provider_cdc.core.apply.partial_images import Completion, StoredRows, key_events, laid_over
 from airflow_provider_cdc.core.apply.record_keys import KeyEvents, demand_table_key, is_unproven
@@ -49,6 +50,7 @@ def resolve(
     truncates: bool = True,
     read: ReadRows | None = None,
     snapshot_position: str = "",
+    open_removals: OpenRemovals | None = None,
 ) -> MergePlan:
     """Resolve the changes of one table.
 
@@ -60,6 +62,7 @@ def resolve(
     :param truncates: whether TRUNCATE empties the table; if not, it is passed over.
     :param read: reads stored rows, for updates whose images are partial.
     :param snapshot_position: where the snapshot stands that the content begins with, empty if it begins with the table.
+    :param open_removals: of a table without key, those of earlier batches; their rows lie under ``base``.
     :raises SchemaMissing: a row shows that a schema change is not on the timeline yet.
     :raises RewindNeeded: partial images came too late for the stored rows, or rows show that applied ones are repeats.
     """
@@ -94,7 +97,10 @@ def resolve(
             step = _keyed(typer, of_step, last, clear, before, later, base_position)
         else:
             of_step = without_passed_over(typer, of_step, snapshot_position or timeline.versions[0].position)
-            step = _multiset(typer, of_step, last, clear, later)
+            earlier = None
+            if base is not None and open_removals is not None and not clear and not plan.steps:
+                earlier = replace(open_removals, rows=stored.mapper.content(open_removals.rows, base, last))
+            step = _multiset(typer, of_step, last, clear, later, earlier, base_position)
         plan.steps.append(step)
     return plan
 
@@ -263,12 +269,20 @@ def _later(typer: RowTyper, row_indexes: IntArray, last: int, *, partial: bool) 
     return LaterRows(len(row_indexes), pieces)
 
 
-def _multiset(typer: RowTyper, row_indexes: IntArray, last: int, clear: bool, later: bool) -> MergeStep:
+def _multiset(
+    typer: RowTyper,
+    row_indexes: IntArray,
+    last: int,
+    clear: bool,
+    later: bool,
+    earlier: OpenRemovals | None,
+    base_position: str,
+) -> MergeStep:
     row_indexes, _ = without_copies(typer.changes, row_indexes, typer.flags("applied"), typer.wire)
     added = typer.changes.are("snapshot", "insert", "update", rows=row_indexes)
     removed = typer.changes.are("delete", "update", rows=row_indexes)
     schema, none = typer.timeline.versions[last].schema, typer.mapper.rows({}, 0, last, last)
-    if later and not removed.any():
+    if later and not removed.any() and earlier is None:
         rows = _later(typer, row_indexes[added], last, partial=False)
         as_typed = partial(_positions_as_typed, typer.changes, row_indexes[added])
         return MergeStep(last, schema, clear, none, none, as_typed, later=rows)
@@ -276,19 +290,25 @@ def _multiset(typer: RowTyper, row_indexes: IntArray, last: int, clear: bool, la
     removes = typer.typed(row_indexes[removed], "before", last)
     # binlog_row_image=MINIMAL writes the whole row before where there is no key, and of the row after what changed
     adds = laid_over(typer, adds, removes)
-    stay = left_of_multiset(typer, adds, removes, ValueForms.of(schema))
-    adds_left, removes_left = np.split(stay, [adds.rows.num_rows])
+    stay = left_of_multiset(typer, adds, removes, ValueForms.of(schema), earlier, base_position)
+    adds_left, removes_left, open_left = np.split(stay, np.cumsum([adds.rows.num_rows, removes.rows.num_rows]))
     added_rows, removed_rows = adds.row_indexes[adds_left], removes.row_indexes[removes_left]
-    netted = not stay.all()
+    netted, positions = not stay.all(), typer.changes.rows.column("position")
+
+    def open_until() -> pa.Array:
+        own = positions.take(pa.array(removed_rows)).combine_chunks()
+        return pc.if_else(pc.less(own, base_position), base_position, own)
+
     return MergeStep(
         last,
         schema,
         clear,
         adds.rows.filter(pa.array(adds_left)) if netted else adds.rows,
         removes.rows.filter(pa.array(removes_left)) if netted else removes.rows,
-        lambda: typer.changes.rows.column("position").take(pa.array(added_rows)),
+        lambda: positions.take(pa.array(added_rows)),
         netted=int((~removes_left).sum()),
-        removed_until=newest_position(typer.changes, removed_rows),
+        open_until=open_until,
+        open=None if earlier is None else earlier.take(np.flatnonzero(open_left)),
     )
 
 
@@ -298,23 +318,37 @@ def _positions_as_typed(changes: Changes, row_indexes: IntArray) -> pa.ChunkedAr
     return changes.rows.column("position").take(pa.array(order))
 
 
-def newest_position(changes: Changes, row_indexes: IntArray) -> str:
-    """Return the newest position of some changes, empty without any."""
-    return changes.rows.column("position")[int(row_indexes.max())].as_py() if len(row_indexes) else ""
+def left_of_multiset(
+    typer: RowTyper,
+    adds: TypedRows,
+    removes: TypedRows,
+    forms: ValueForms,
+    earlier: OpenRemovals | None,
+    base_position: str,
+) -> BoolArray:
+    """Return which rows added, rows removed, and removals of earlier batches are left.
 
-
-def left_of_multiset(typer: RowTyper, adds: TypedRows, removes: TypedRows, forms: ValueForms) -> BoolArray:
-    """Return which rows added, and which rows removed, are left when removals took equal rows added before them."""
-    rows, count = [adds.rows, removes.rows], adds.rows.num_rows
+    A removal takes an equal row that was added before it. Removals that come late take what was added until the newest
+    position that the stored rows went through: a later removal may have taken theirs.
+    """
+    rows, count = [adds.rows, removes.rows, *([] if earlier is None else [earlier.rows])], adds.rows.num_rows
     row_indexes = np.concatenate([adds.row_indexes, removes.row_indexes])
-    stay: BoolArray = np.ones(len(row_indexes), dtype=bool)
-    if not count or count == len(row_indexes):
+    fills = np.arange(sum(some.num_rows for some in rows)) < count
+    stay: BoolArray = np.ones(len(fills), dtype=bool)
+    if not count or fills.all():
         return stay
-    fills = np.arange(len(row_indexes)) < count
-    moments = moments_of(typer.changes.rows, typer.wire)[row_indexes]
+    positions, of_changes = typer.changes.rows.column("position"), 2 * moments_of(typer.changes.rows, typer.wire)
+    moments = np.r_[of_changes[row_indexes], np.zeros(len(fills) - len(row_indexes), dtype=np.int64)]
+    late = bool(removes.rows.num_rows) and positions[int(removes.row_indexes[0])].as_py() < base_position
+    if typer.wire.order == "exact" and (late or earlier is not None):
+        ends, in_order = np.r_[-1, of_changes + 1], np.array(positions)
+        removing = slice(count, len(row_indexes))
+        moments[removing] = np.maximum(moments[removing], ends[np.searchsorted(in_order, base_position, "right")])
+        if earlier is not None:
+            moments[len(row_indexes) :] = ends[np.searchsorted(in_order, np.array(earlier.positions), "right")]
     stay = left_after_netting(group_numbers(pa.concat_tables(rows).columns), fills, moments)
     snapshot = typer.changes.are("snapshot", rows=row_indexes)
-    some = np.flatnonzero(stay & (snapshot | ~fills))
+    some = np.flatnonzero(stay[: len(row_indexes)] & (snapshot | ~fills[: len(row_indexes)]))
     if forms and snapshot[some].any() and not snapshot[some].all():
         same = forms.in_one_form(pa.concat_tables(rows).take(pa.array(some)))
         stay[some] = left_after_netting(group_numbers(same.columns), fills[some], moments[some])

@@ -43,7 +43,7 @@ class Stored:
             rows = self.read(keys if self._has_key_of(target) else None)
             return self.mapper.content(rows, self.schema, target)
         content = None if self.read is None or steps[0].clear else self.read(None)
-        rows, _ = after_steps(content, pa.table({}), self.schema, steps, self.mapper)
+        rows, _ = after_steps(content, self.schema, steps, self.mapper)
         return self.mapper.content(rows, steps[-1].schema, target, steps[-1].version)
 
     def _has_key_of(self, target: int) -> bool:

@@ -4,78 +4,53 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from airflow_provider_cdc.core.apply.merge_plan import MergeStep
+from airflow_provider_cdc.core.apply.merge_plan import MergeStep, OpenRemovals
 from airflow_provider_cdc.core.apply.row_sets import multiset_difference, without_keys
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
-from airflow_provider_cdc.core.arrays import BoolArray
 from airflow_provider_cdc.core.model.schema import TableSchema
 
 
 def after_steps(
-    content: pa.Table | None,
-    pending: pa.Table,
-    base: TableSchema | None,
-    steps: Sequence[MergeStep],
-    mapper: Mapper,
-    bound: str = "",
-) -> tuple[pa.Table, pa.Table]:
-    """Return the content after all steps and the removals that found no row.
+    content: pa.Table | None, base: TableSchema | None, steps: Sequence[MergeStep], mapper: Mapper
+) -> tuple[pa.Table, OpenRemovals | None]:
+    """Return the content after all steps, and the removals that found no row.
 
     :param content: stored rows under ``base``, None when nothing is stored or a clear takes it away.
-    :param pending: removals that found no row before, under ``base``; without columns when none.
-    :param bound: as of :func:`settled`.
     """
     schema: TableSchema | None = base
     version: int | None = None
+    left: OpenRemovals | None = None
     for step in steps:
-        empty = step.upserts.schema.empty_table()
         if content is None or schema is None or step.clear:
-            content, pending = empty, empty
+            content, left = step.upserts.schema.empty_table(), None
         else:
             content = mapper.content(content, schema, step.version, version)
-            pending = mapper.content(pending, schema, step.version, version) if pending.num_columns else empty
+            if left is not None:
+                left = replace(left, rows=mapper.content(left.rows, schema, step.version, version))
         if step.keyed:
             if content.num_rows:
                 keys = _keys(step)
                 content = pa.concat_tables([without_keys(content, keys, keys.column_names), step.upserts])
             else:
                 content = step.upserts
-            pending = empty
+            left = None
         else:
-            adds, pending = settled(step, pending, bound)
             content, unmatched = multiset_difference(content, step.deletes, ValueForms.of(step.schema))
-            content, pending = pa.concat_tables([content, adds]), pa.concat_tables([pending, unmatched])
+            content = pa.concat_tables([content, step.upserts])
+            left = OpenRemovals.joined(left, step.still_open(unmatched))
         schema, version = step.schema, step.version
     assert content is not None  # a plan has at least one step
-    return content, pending
+    return content, left
 
 
-def settled(step: MergeStep, pending: pa.Table, bound: str) -> tuple[pa.Table, pa.Table]:
-    """Return the rows that a step adds, and the earlier removals that wait for a row, without those that are settled.
-
-    :param bound: position of the newest of these removals: rows from behind it are others than those they wait for;
-        empty where that is not known, or where no position orders rows.
-    """
-    adds = step.upserts
-    if not pending.num_rows or not adds.num_rows:
-        return adds, pending
-    older: BoolArray = np.ones(adds.num_rows, dtype=bool)
-    positions = step.positions() if bound and step.positions is not None else []
-    if len(positions) == adds.num_rows:  # rows that did not fit are not among those added
-        older = pc.less(positions, bound).to_numpy()
-    late, unsettled = multiset_difference(adds.filter(pa.array(older)), pending, ValueForms.of(step.schema))
-    return pa.concat_tables([adds.filter(pa.array(~older)), late]), unsettled
-
-
-def goes_in_pieces(pending: pa.Table, steps: Sequence[MergeStep]) -> bool:
+def goes_in_pieces(steps: Sequence[MergeStep]) -> bool:
     """Return whether what stays of a stored row depends on no other stored row: rows without key go for each other."""
-    return not pending.num_rows and all(step.keyed or not step.deletes.num_rows for step in steps)
+    return all(step.keyed or not (step.deletes.num_rows or step.open) for step in steps)
 
 
 def remaining_pieces(

@@ -54,7 +54,7 @@ def content(
     )
     assert plan.failures == []
     mapper = Mapper(timeline.versions, timeline.fills, options, plan.lossy)
-    result, _ = after_steps(table, pa.table({}), base, plan.steps, mapper)
+    result, _ = after_steps(table, base, plan.steps, mapper)
     return sorted(result.to_pylist(), key=lambda row: row["id"]), plan.lossy
 
 

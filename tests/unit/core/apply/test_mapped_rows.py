@@ -77,7 +77,7 @@ def content(
     assert plan.failures == []
     lossy = Counter(plan.lossy)
     mapper = Mapper(timeline.versions, timeline.fills, TypeOptions(), plan.lossy)
-    result, _ = after_steps(table, pa.table({}), base, plan.steps, mapper)
+    result, _ = after_steps(table, base, plan.steps, mapper)
     demand_same_in_pieces(result, table, base, plan, Mapper(timeline.versions, timeline.fills, TypeOptions(), lossy))
     assert lossy == plan.lossy
     return [row["v"] for row in sorted(result.to_pylist(), key=lambda row: row["id"])], plan.lossy
@@ -87,10 +87,10 @@ def demand_same_in_pieces(
     content: pa.Table, stored: pa.Table, base: TableSchema, plan: MergePlan, mapper: Mapper
 ) -> None:
     """Demand that stored rows that are carried one by one, and then the plan's own, are the content."""
-    assert goes_in_pieces(pa.table({}), plan.steps)
+    assert goes_in_pieces(plan.steps)
     rows = (stored.slice(number, 1) for number in range(stored.num_rows))
     remaining = remaining_pieces(rows, base, plan.steps, mapper)
-    added, _ = after_steps(None, pa.table({}), base, plan.steps, mapper)
+    added, _ = after_steps(None, base, plan.steps, mapper)
     assert pa.concat_tables([*remaining, added]).to_pylist() == content.to_pylist()
 
 
