@@ -451,7 +451,7 @@ class TableApply:
         )
         same = stays and same_layout(base_schema, step.schema, self._types)
         stays = same or (stays and self._adds_columns(target, base_schema, step))
-        if same and not step.adds and not step.deletes.num_rows:
+        if same and not step.adds and not step.deletes.num_rows and not step.settled:
             self._pending = OpenRemovals.joined(pending)
             self._demand_explained()
             return None

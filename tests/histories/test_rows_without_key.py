@@ -168,7 +168,7 @@ def test_json_texts_of_other_values_are_other_rows(script: Script) -> None:
     assert script.rows("shop", "n") == Counter()
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [*range(20), 388])
 def test_equal_rows_of_partitions_that_are_read_in_turns_are_counted(script: Script, seed: int) -> None:
     """Removals are read before the rows that they take, and later equal rows are not those."""
     rnd = random.Random(seed)

@@ -80,6 +80,7 @@ class MergeStep:
     :param netted: of a table without key rows that were added and removed again; they are not among the others.
     :param open_until: of a table without key, returns the newest position of a row that each of the deletes may be of.
     :param open: of a table without key the removals of earlier batches that this step brings no row for.
+    :param settled: how many it brings a row for.
     :param later: the upserts, if they are typed when they are written; ``upserts`` has none then.
     """
 
@@ -93,6 +94,7 @@ class MergeStep:
     netted: int = 0
     open_until: Callable[[], pa.Array] | None = None
     open: OpenRemovals | None = None
+    settled: int = 0
 
     @property
     def adds(self) -> bool:

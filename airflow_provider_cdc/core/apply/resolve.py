@@ -309,6 +309,7 @@ def _multiset(
         netted=int((~removes_left).sum()),
         open_until=open_until,
         open=None if earlier is None else earlier.take(np.flatnonzero(open_left)),
+        settled=int((~open_left).sum()),
     )
 
 
