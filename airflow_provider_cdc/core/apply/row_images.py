@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
-from airflow_provider_cdc.core.arrays import IntArray
+from airflow_provider_cdc.core.arrays import BoolArray, IntArray
 
 LEFT_OUT = (
     "if the tool leaves them out (column.exclude.list, canal.instance.filter.field, column-selectors, the columns of a "
@@ -26,12 +26,13 @@ def columns_of_no_row(known: Sequence[str], rows: Iterable[Collection[str]]) -> 
     return [name for name in known if name not in have] if have <= set(known) else []
 
 
-def are_whole(changes: Changes, marks: Sequence[str]) -> bool | None:
+def are_whole(changes: Changes, marks: Sequence[str], some: BoolArray) -> bool | None:
     """Return whether images before changes have more than the key; None without such images.
 
     :param marks: how the columns that are not of the key stand in an image.
+    :param some: of which changes.
     """
-    rows = np.flatnonzero(changes.images["before"].there & changes.are("update", "delete"))
+    rows = np.flatnonzero(some & changes.images["before"].there & changes.are("update", "delete"))
     return _have(changes, "before", rows, marks) if len(rows) and marks else None
 
 

@@ -338,8 +338,7 @@ class RowTyper:
         if self.wire.inserts_lack_defaults or is_in_any(self.changes, self._mark(column)):
             return False
         if self._whole_images is None:
-            beyond_key = [self._mark(other) for other in schema.columns_in_rows if other.id not in schema.key]
-            self._whole_images = [are_whole(self.changes, [m for m in beyond_key if is_in_any(self.changes, m)])]
+            self._whole_images = [self._are_images_whole()]
         whole = self._whole_images[0]
         if whole is None:
             text = (
@@ -349,6 +348,19 @@ class RowTyper:
             hint = f"{LEFT_OUT}; if the server writes no whole rows, state source.options.binlog_row_image: minimal"
             raise SchemaMissing("apply.schema_missing", text, where=where, hint=hint)
         return whole
+
+    def _are_images_whole(self) -> bool | None:
+        """Return whether images before changes have columns beyond the key; None where no change shows it."""
+        found = None
+        for version in np.unique(self.versions).tolist():
+            schema = self.timeline.versions[version].schema
+            marks = [self._mark(column) for column in schema.columns_in_rows if column.id not in schema.key]
+            marks = [mark for mark in marks if is_in_any(self.changes, mark)]
+            whole = are_whole(self.changes, marks, self.versions == version)
+            if whole:
+                return True
+            found = found if whole is None else False
+        return found
 
     def _mark(self, column: Column) -> str:
         return member_mark(self._field(column, None).encoded.name)

@@ -392,6 +392,14 @@ def test_a_table_waits_where_nothing_shows_whether_a_column_is_left_out(
     assert "source.options.binlog_row_image" in raised.value.hint
 
 
+def test_a_dropped_column_is_not_what_images_lack() -> None:
+    """An image before with the key alone is whole once the other column that rows have was dropped."""
+    timeline = timeline_of("CREATE TABLE t (id INT PRIMARY KEY, a INT, b INT)", "ALTER TABLE t DROP b")
+    rows = [change(1, "insert", None, {"id": "1", "b": "1"}), change(150, "update", {"id": "1"}, {"id": "1"})]
+    with pytest.raises(SchemaMissing, match="no row has the column a"):
+        resolve(ordered(table_of(rows)), timeline, None, UNSTATED, TypeOptions())
+
+
 def test_another_row_image_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="none of full, minimal, noblob"):
         open_format("canal-protobuf", {"binlog_row_image": "MIN"})
