@@ -117,9 +117,9 @@ class MergeStep:
         if unmatched.num_rows:
             assert self.open_until is not None  # the table has no key
             groups = group_numbers(pa.concat_tables([self.deletes, unmatched]).columns)
-            own, wanted = np.split(groups, [self.deletes.num_rows])
+            own, open_groups = np.split(groups, [self.deletes.num_rows])
             newest_first = numbers_in_groups(own[::-1])[::-1]
-            some = np.flatnonzero(newest_first < np.bincount(wanted, minlength=int(groups.max()) + 1)[own])
+            some = np.flatnonzero(newest_first < np.bincount(open_groups, minlength=int(groups.max()) + 1)[own])
             mine = OpenRemovals(self.deletes, self.open_until()).take(some)
         return OpenRemovals.joined(self.open, mine)
 

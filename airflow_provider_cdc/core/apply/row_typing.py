@@ -351,16 +351,14 @@ class RowTyper:
 
     def _are_images_whole(self) -> bool | None:
         """Return whether images before changes have columns beyond the key; None where no change shows it."""
-        found = None
+        answers = []
         for version in np.unique(self.versions).tolist():
             schema = self.timeline.versions[version].schema
             marks = [self._mark(column) for column in schema.columns_in_rows if column.id not in schema.key]
             marks = [mark for mark in marks if is_in_any(self.changes, mark)]
-            whole = are_whole(self.changes, marks, self.versions == version)
-            if whole:
-                return True
-            found = found if whole is None else False
-        return found
+            answers.append(are_whole(self.changes, marks, self.versions == version))
+        shown = [answer for answer in answers if answer is not None]
+        return any(shown) if shown else None
 
     def _mark(self, column: Column) -> str:
         return member_mark(self._field(column, None).encoded.name)
