@@ -86,6 +86,10 @@ class History:
         """Return the options of the source that decided names of tables, None where no batch says it."""
         return self.result(self.earlier[-1]).name_options if self.earlier else None
 
+    def formats(self) -> list[list[Any]]:
+        """Return the formats that batches were read in (``StoredResult.formats``)."""
+        return self.result(self.earlier[-1]).formats if self.earlier else []
+
     def asked(self) -> list[AskedChange]:
         """Return the schema changes that the policy of a table asked about, with what was decided."""
         return [AskedChange.from_document(one) for one in self.result(self.earlier[-1]).asked] if self.earlier else []

@@ -25,6 +25,13 @@ def is_outdated(job: JobDocument, landed: Manifest) -> bool:
     return landed.course == _REFUSED and landed.landed_with != decoding_of(job)
 
 
+def refuse(job: JobDocument, landed: Manifest, log: BatchLog) -> None:
+    """Note that nothing of a batch was applied, so that it is landed again where its records are decoded otherwise."""
+    if not landed.course:
+        landed.course = _REFUSED
+        log.replace_manifest(job, landed)
+
+
 def demand_known(job: JobDocument, landed: Manifest, quarantine: Quarantine, log: BatchLog) -> None:
     """Refuse a batch while too many records of unknown tables wait.
 
@@ -34,7 +41,8 @@ def demand_known(job: JobDocument, landed: Manifest, quarantine: Quarantine, log
     """
     error = quarantine.unknown()
     course = _BEGUN if error is None else _REFUSED
-    if any(not item.table for item in landed.unreadable) and landed.course not in (_BEGUN, course):
+    unsure = landed.course == _REFUSED or any(not item.table for item in landed.unreadable)
+    if unsure and landed.course not in (_BEGUN, course):
         landed.course = course
         log.replace_manifest(job, landed)
     if error is not None:

@@ -27,10 +27,11 @@ from spark_jobs.driver.new_begins import new_begins
 from spark_jobs.driver.one_log import demand_one_log
 from spark_jobs.driver.parent_tables import with_tables_below
 from spark_jobs.driver.quarantine_entries import carry_out
-from spark_jobs.driver.refused_batches import decoding_of, demand_known, is_outdated
+from spark_jobs.driver.refused_batches import decoding_of, demand_known, is_outdated, refuse
 from spark_jobs.driver.repeated_failures import demand_answers, fails_again, not_tried
 from spark_jobs.driver.replay import REPLAYED, with_replay
 from spark_jobs.driver.schema_changes import due, observed
+from spark_jobs.driver.source_formats import formats_after
 from spark_jobs.driver.table_planning import ApplyPlan, ApplyPlanner
 from spark_jobs.driver.table_states import displaced, failed_rebuild, states_after, still_parked, unowned
 from spark_jobs.lake.batch_log import BatchLog
@@ -110,7 +111,11 @@ def _carry_out(
     landed = log.manifest(job)
     if landed is None or is_outdated(job, landed):
         job, landed = _land_batch(job, secrets, run, say, session, log, history, landed)
-    landed, generations = _in_generations(job, secrets, run, say, storage, log, landed, history)
+    try:
+        landed, generations = _in_generations(job, secrets, run, say, storage, log, landed, history)
+    except DataError:
+        refuse(job, landed, log)
+        raise
     landed = _with_orders(job, secrets, say, storage, log, landed, history, generations)
     clock["apply"] = time.monotonic()
     marks = generations.after(landed).positions()
@@ -206,6 +211,7 @@ def _stored(
         left_out=left_out_after(history.left_out(), result, unfit, planner.quarantine.settled),
         topics=planner.quarantine.topics.names,
         name_options=name_options(job),
+        formats=formats_after(history.formats(), job),
     )
 
 

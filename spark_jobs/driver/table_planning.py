@@ -36,6 +36,7 @@ from spark_jobs.driver.provided_files import ProvidedFiles
 from spark_jobs.driver.quarantine import EXCEEDED, Quarantine
 from spark_jobs.driver.read_rows import ReadRows
 from spark_jobs.driver.refused_changes import demand_allowed, demand_created
+from spark_jobs.driver.source_formats import demand_one_format
 from spark_jobs.driver.unsettled import REPLACED, may_go_on, set_aside, waiting
 from spark_jobs.lake.manifest import Manifest, RowGroup
 from spark_jobs.lake.storage import Storage, table_place
@@ -113,6 +114,7 @@ class ApplyPlanner:
         self._rules = job.tables
         known = [*stated_changes(self._rules), *(SchemaChange.from_document(item) for item in job.schema_changes)]
         server = Server.of(job.format_options)
+        self._formats = history.formats()
         self._layouts = StoredLayouts(job.tables, job.policy, job.format, job.format_options)
         self._exact = open_format(job.format, job.format_options).order == "exact"
         self.fresh = new_changes(known, read, observed, exact=self._exact, server=server)
@@ -398,6 +400,7 @@ class ApplyPlanner:
         context: list[Span] = []
         if not start.begins_with_files:  # every change from theirs on is taken again
             late_from, context = self._starts.context(timeline, start.base, start.spans)
+        demand_one_format(self._job, self._formats, [*start.spans, *context], str(name))
         location = table_place(name.database, name.table)
         return ApplyTask(
             timeline.table_id,

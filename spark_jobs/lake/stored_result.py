@@ -58,6 +58,7 @@ class StoredResult:
     :param topics: database and table of the tables whose rows this batch and all before had, by ``topic/partition``;
         None where an earlier release did not note them.
     :param name_options: options of the source that decided names of tables; None where an earlier release wrote it.
+    :param formats: number of each batch from which on ``source.format`` was another one, with it.
     """
 
     result: Result
@@ -74,6 +75,7 @@ class StoredResult:
     left_out: list[tuple[int, UnfitRow]] = field(default_factory=list)
     topics: dict[str, list[list[str]]] | None = None
     name_options: dict[str, str] | None = None
+    formats: list[list[Any]] = field(default_factory=list)
 
     def document(self) -> dict[str, Any]:
         """Return plain JSON data."""
@@ -103,4 +105,5 @@ _ONLY_THE_LAKE = (
     "last_records",
     "topics",
     "name_options",
+    "formats",
 )
