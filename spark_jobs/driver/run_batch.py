@@ -4,53 +4,49 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_cdc.core.documents import JobDocument, Result, TableLine, TableState, shallow_document
 from airflow_provider_cdc.core.errors import CdcError, DataError, Transient
 from airflow_provider_cdc.core.formats.registry import open_format
-from airflow_provider_cdc.core.model.offsets import OffsetRange
 from airflow_provider_cdc.core.model.status import ApplyStatus, ResultStatus, TableStatus
-from airflow_provider_cdc.core.plan.chunks import group_chunks
 from spark_jobs.driver.approval import demand_approval, refuse_unclear
 from spark_jobs.driver.batch_history import History, history_of
 from spark_jobs.driver.generations import Generations, has_times
 from spark_jobs.driver.key_buckets import apply_in_buckets, bucket_count
+from spark_jobs.driver.land_step import land_batch
 from spark_jobs.driver.left_out_rows import left_out_after
 from spark_jobs.driver.name_options import demand_same_names, name_options
 from spark_jobs.driver.new_begins import new_begins
 from spark_jobs.driver.one_log import demand_one_log
 from spark_jobs.driver.parent_tables import with_tables_below
 from spark_jobs.driver.quarantine_entries import carry_out
-from spark_jobs.driver.refused_batches import decoding_of, demand_known, is_outdated, refuse
+from spark_jobs.driver.refused_batches import demand_known, is_outdated, refuse
 from spark_jobs.driver.repeated_failures import demand_answers, fails_again, not_tried
 from spark_jobs.driver.replay import REPLAYED, with_replay
 from spark_jobs.driver.schema_changes import due, observed
 from spark_jobs.driver.source_formats import formats_after
 from spark_jobs.driver.table_planning import ApplyPlan, ApplyPlanner
 from spark_jobs.driver.table_states import displaced, failed_rebuild, states_after, still_parked, unowned
+from spark_jobs.driver.task_runner import Runner, Secrets
 from spark_jobs.lake.batch_log import BatchLog
 from spark_jobs.lake.begins import Begin
 from spark_jobs.lake.folded_batches import folded_range
 from spark_jobs.lake.identity import demand_own_lake
 from spark_jobs.lake.layout import staged_folder, staged_root
-from spark_jobs.lake.manifest import LandReport, Manifest, merged
+from spark_jobs.lake.manifest import Manifest
 from spark_jobs.lake.row_groups import changes_by_table, forget_row_groups
 from spark_jobs.lake.scratch import lake_of
 from spark_jobs.lake.storage import Storage
 from spark_jobs.lake.stored_result import StoredResult, UnfitRow
-from spark_jobs.lake.tables_of_topics import joined_topics
-from spark_jobs.readers.spark_reader import read_with_spark
 from spark_jobs.sinks.delta.spark_writer import SparkWriter
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.tasks.apply import apply
 from spark_jobs.tasks.empty_table import empty_location
-from spark_jobs.tasks.land import chunks_of, demand_same_topics, land_chunks
 from spark_jobs.tasks.parking import as_cdc_error
 from spark_jobs.tasks.renumber import renumbered, restated, write_again
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask
@@ -62,9 +58,6 @@ if TYPE_CHECKING:
 
 _TABLES_EACH = 250  # of one task, about: what it is sent stays below 100 kB, for tables of 20 columns
 _GIVEN_UP = 3  # tables in turn for which the store failed, after which no others are tried
-Secrets = dict[str, dict[str, str]]
-# runs a function over documents somewhere, in any order, and returns the answers in the order of the documents
-Runner = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 
 def sync(
@@ -149,7 +142,7 @@ def _land_batch(
     :param before: what another format or other options landed of it, None where nothing did.
     :raises DataError: ``source.second_log``.
     """
-    landed = _land(job, secrets, run, say, session)
+    landed = land_batch(job, secrets, run, say, session)
     demand_one_log(job, landed.log_names, history.log_names())
     if before is None:
         return job, log.write_manifest(job, landed)
@@ -245,53 +238,6 @@ def _in_generations(
     if landed is not as_landed:
         log.replace_manifest(job, landed)
     return landed, generations
-
-
-def _land(
-    job: JobDocument, secrets: Secrets, run: Runner, say: Callable[[str], None], session: SparkSession | None
-) -> Manifest:
-    demand_same_topics(job)
-    total = sum(chunk.end - chunk.start for chunk in job.chunks)
-    if session is not None and job.policy.reader == "spark":
-        say(f"land: up to {total} records of {len(job.chunks)} partitions through Spark's Kafka source")
-        reports = read_with_spark(session, job, secrets)
-    else:
-        chunks = chunks_of(job)
-        groups = group_chunks(chunks, job.parallelism, job.policy.chunk_records)
-        say(f"land: up to {total} records of {len(chunks)} chunks in {len(groups)} tasks")
-        reports = run(partial(_land_task, job.for_tasks(), secrets), groups)
-    manifest = _manifest(job, reports)
-    say(f"land: {manifest.records} records, {len(manifest.schema_changes)} schema changes")
-    return manifest
-
-
-def _manifest(job: JobDocument, reports: Sequence[LandReport]) -> Manifest:
-    """Return the manifest of a batch that was landed by some tasks."""
-    manifest = Manifest(seq=job.seq, records=sum(report.records for report in reports), landed_with=decoding_of(job))
-    manifest.progress = max((report.progress for report in reports if report.progress is not None), default=None)
-    changes: Counter[str] = Counter()
-    clocks = {(topic, partition): clock for topic, partition, *clock in job.clocks}
-    for report in reports:
-        manifest.groups += report.groups
-        manifest.schema_changes += report.schema_changes
-        manifest.errors += report.errors
-        manifest.descriptions += report.descriptions
-        manifest.stretches += report.stretches
-        manifest.statements += report.statements
-        manifest.log_names = {**report.log_names, **manifest.log_names}
-        for partition, last in report.last_records.items():  # chunks of one partition may be read apart
-            manifest.last_records[partition] = max(last, manifest.last_records.get(partition, last))
-        manifest.unreadable = merged(manifest.unreadable, report.unreadable)
-        manifest.topics = joined_topics(manifest.topics, report.topics)
-        changes.update(report.changes)
-        clocks |= {(topic, partition): clock for topic, partition, *clock in report.clocks}
-    manifest.changes = dict(changes)
-    manifest.clocks = [[*partition, *clock] for partition, clock in sorted(clocks.items())]
-    return manifest
-
-
-def _land_task(job: JobDocument, secrets: Secrets, chunks: Sequence[OffsetRange]) -> LandReport:
-    return land_chunks(job, chunks, secrets)
 
 
 def _apply(

@@ -29,7 +29,7 @@ from airflow_provider_cdc.core.timeline.stated import stated_changes
 from airflow_provider_cdc.core.timeline.timeline import Block, SchemaChange, TableTimeline
 from spark_jobs.driver.ad_hoc_snapshots import demand_ad_hoc_snapshots, first_row
 from spark_jobs.driver.asked_changes import approval_required, asked_changes
-from spark_jobs.driver.base_states import BaseStates, groups_by_name, outdated, snapshot_of
+from spark_jobs.driver.base_states import BaseStates, Start, groups_by_name, outdated, snapshot_of
 from spark_jobs.driver.batch_history import History
 from spark_jobs.driver.parent_tables import parents, rows_changed, waits_above
 from spark_jobs.driver.provided_files import ProvidedFiles
@@ -114,7 +114,6 @@ class ApplyPlanner:
         self._rules = job.tables
         known = [*stated_changes(self._rules), *(SchemaChange.from_document(item) for item in job.schema_changes)]
         server = Server.of(job.format_options)
-        self._formats = history.formats()
         self._layouts = StoredLayouts(job.tables, job.policy, job.format, job.format_options)
         self._exact = open_format(job.format, job.format_options).order == "exact"
         self.fresh = new_changes(known, read, observed, exact=self._exact, server=server)
@@ -394,13 +393,11 @@ class ApplyPlanner:
         if begins is not None:
             state = changed_at = None
         start = self._starts.start(timeline, state, spans, changed_at, begins, provided)
-        if start.begins_with_files and start.base is not None:
-            self._demand_files_made_so(timeline, start.base)
         late_from: str | None = None
         context: list[Span] = []
         if not start.begins_with_files:  # every change from theirs on is taken again
             late_from, context = self._starts.context(timeline, start.base, start.spans)
-        demand_one_format(self._job, self._formats, [*start.spans, *context], str(name))
+        self._demand_one_way_of_reading(timeline, start, context)
         location = table_place(name.database, name.table)
         return ApplyTask(
             timeline.table_id,
@@ -425,14 +422,16 @@ class ApplyPlanner:
             snapshot_again=start.again,
         )
 
-    def _demand_files_made_so(self, timeline: TableTimeline, base: TableState) -> None:
-        """Refuse an operator's files that were taken over under other options than those of now.
+    def _demand_one_way_of_reading(self, timeline: TableTimeline, start: Start, context: list[Span]) -> None:
+        """Refuse changes and operator's files that were read under another format, or other options, than those of now.
 
-        :raises DataError: they would have to be taken over again.
+        :raises DataError: they would have to be read again.
         """
-        change = self._layouts.change(timeline, base.made_with)
-        if change is not None:
-            raise outdated(timeline, base, f"another value of {change.option}, which concerns rows")
+        demand_one_format(self._job, self._history.formats(), [*start.spans, *context], str(timeline.last_name))
+        if start.begins_with_files and start.base is not None:
+            change = self._layouts.change(timeline, start.base.made_with)
+            if change is not None:
+                raise outdated(timeline, start.base, f"another value of {change.option}, which concerns rows")
 
     def again(self, task: ApplyTask, rewind_to: str) -> ApplyTask:
         """Return a task again, from a state that holds nothing from a position on.
@@ -508,10 +507,8 @@ class ApplyPlanner:
 
     def _dropped(self, timeline: TableTimeline, state: TableState | None) -> TableState:
         name = timeline.last_name
-        state = state or TableState(
-            timeline.table_id, name.database, name.table, table_place(name.database, name.table)
-        )
         location = table_place(name.database, name.table)
+        state = state or TableState(timeline.table_id, name.database, name.table, location)
         return replace(
             state,
             database=name.database,

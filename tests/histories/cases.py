@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from spark_jobs.driver.run_batch import Runner
+from spark_jobs.driver.task_runner import Runner
 from tests.histories.flaws import FILTERED, FLAWS, HIDDEN_HELPERS, LOST_COLUMNS, NEEDS, flawed
 from tests.histories.generate import SHARDED, SIZES, THEMES, history
 from tests.histories.log import Log, Partitions

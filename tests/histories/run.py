@@ -28,7 +28,8 @@ from airflow_provider_cdc.core.formats.contract import Grouped
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.driver.approval import NewGenerationError
-from spark_jobs.driver.run_batch import Runner, sync
+from spark_jobs.driver.run_batch import sync
+from spark_jobs.driver.task_runner import Runner
 from spark_jobs.lake.storage import table_location, table_place
 from tests.histories.flaws import FILTERED, FILTERED_COLUMN, HIDDEN_HELPERS, REASONS, TYPED_NAMES, is_helper, unfiltered
 from tests.histories.kinds import Kind, time_text
