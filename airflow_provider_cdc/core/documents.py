@@ -79,12 +79,11 @@ class TableState:
     :param rebuilt_seq: batch that last rebuilt the table, 0 for none: versions of the table before it mean nothing now.
     :param provided: state (document) of the copy of the files that an operator provided and the rows begin with, None
         if they begin with the table or a snapshot. In the state of the copy itself: ``path`` and ``since`` as stated.
-    :param made_with: options that the rows were made with (``stored_layout.MadeWith``), None in states of earlier
-        versions.
+    :param made_with: options that the rows were made with (``stored_layout.MadeWith``), None before there are any.
     :param spark_may_write: a merge into the table may be large enough for the Spark writer (``writer: auto``): batches
         start Spark with it.
-    :param resolved_since: batch whose rows the newest commit went on from, 0 where it began with nothing, None where an
-        earlier release committed: rows of later batches that did not fit then, and do now, are in the table.
+    :param resolved_since: batch whose rows the newest commit went on from, 0 where it began with nothing: rows of later
+        batches that did not fit then, and do now, are in the table. None before the first commit.
     """
 
     table_id: str

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -60,27 +60,15 @@ class History:
 
     def unreadable(self) -> list[Unreadable]:
         """Return the undecodable records that the batches so far have, as far as no operator had settled them."""
-        if not self.earlier:
-            return []
-        noted = self.result(self.earlier[-1]).unreadable
-        if noted is not None:
-            return [Unreadable(**one) for one in noted]
-        # an earlier release let go on what names no table
-        return [item for seq in self.earlier for item in self._unreadable_of(seq) if item.table]
+        return [Unreadable(**one) for one in self.result(self.earlier[-1]).unreadable] if self.earlier else []
 
-    def topics(self) -> dict[str, list[list[str]]] | None:
+    def topics(self) -> dict[str, list[list[str]]]:
         """Return the tables whose rows each partition had (``StoredResult.topics``)."""
         return self.result(self.earlier[-1]).topics if self.earlier else {}
 
     def left_out(self) -> list[tuple[int, UnfitRow]]:
         """Return batch and row of the rows that tables lack because they do not fit."""
         return self.result(self.earlier[-1]).left_out if self.earlier else []
-
-    def _unreadable_of(self, seq: int) -> list[Unreadable]:
-        try:
-            return [replace(item, seq=seq) for item in self.manifest(seq).unreadable]
-        except SinkError:
-            return []  # tables that need it are parked for that
 
     def name_options(self) -> dict[str, str] | None:
         """Return the options of the source that decided names of tables, None where no batch says it."""
@@ -107,21 +95,8 @@ class History:
         return self._reached(self.earlier[-1]) if self.earlier else ""
 
     def clocks(self) -> list[list[Any]]:
-        """Return the clocks of all partitions as the earlier batches left them.
-
-        :raises SinkError: those batches have positions of an older form, which do not compare with those of now.
-        """
-        if not self.earlier:
-            return []
-        clocks = self.result(self.earlier[-1]).clocks
-        if clocks is None:
-            raise SinkError(
-                "log.older_positions",
-                "earlier batches were ordered by their number, which later versions do not do",
-                where={"batch": self.earlier[-1]},
-                hint="rebuild the tables: a pipeline with another name and root that reads the log from its beginning",
-            )
-        return list(clocks)
+        """Return the clocks of all partitions as the earlier batches left them."""
+        return list(self.result(self.earlier[-1]).clocks) if self.earlier else []
 
     def newest_source_time(self) -> int | None:
         """Return the newest source time of the rows of all earlier batches, in microseconds since the epoch."""

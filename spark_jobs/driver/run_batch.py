@@ -112,12 +112,7 @@ def _carry_out(
     landed = _with_orders(job, secrets, say, storage, log, landed, history, generations)
     clock["apply"] = time.monotonic()
     marks = generations.after(landed).positions()
-    try:
-        result, unfit, planner = _apply(replace(job, marks=marks), secrets, run, say, storage, landed, session, history)
-    except DataError:
-        if not is_outdated(job, landed):
-            raise
-        return _carry_out(job, secrets, run, say, session, storage, log)  # an earlier release landed it
+    result, unfit, planner = _apply(replace(job, marks=marks), secrets, run, say, storage, landed, session, history)
     if job.scratch:
         result.row_changes = changes_by_table(storage, landed)
         result.unfit = [shallow_document(row) for row in unfit]

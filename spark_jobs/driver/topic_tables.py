@@ -11,19 +11,17 @@ TopicNames = dict[str, list[list[str]]]
 """Database and table of the tables whose rows each partition had, by ``topic/partition``."""
 
 _SEVERAL = 9  # names of a partition that are noted: one table that is renamed has fewer
-_EARLIER = ""  # in place of a partition: what an earlier release landed is not known
 
 
 class TopicTables:
     """Knows the tables whose rows each topic had so far.
 
-    :param before: what the batches before noted, None where an earlier release carried out the last of them.
+    :param before: what the batches before noted.
     """
 
-    def __init__(self, before: TopicNames | None, wire: Format, schema_topic: str | None) -> None:
+    def __init__(self, before: TopicNames, wire: Format, schema_topic: str | None) -> None:
         self._wire, self._schema_topic = wire, schema_topic
-        known: TopicNames = {_EARLIER: []} if before is None else before
-        self.names: TopicNames = {partition: [*names] for partition, names in known.items()}
+        self.names: TopicNames = {partition: [*names] for partition, names in before.items()}
 
     def add(self, landed: LandReport) -> None:
         """Take the tables whose rows a batch landed."""
@@ -52,7 +50,7 @@ class TopicTables:
         named = None
         if isinstance(self._wire, NamesTopics):
             named = self._wire.table_of_topic(item.topic, self._schema_topic)
-        if named is None and (not item.behind_rows or _EARLIER in self.names):
+        if named is None and not item.behind_rows:
             return []
         mine = (names for key, names in self.names.items() if key.rpartition("/")[0] == item.topic)
         rows = {TableName(*name) for names in mine for name in names}

@@ -201,7 +201,7 @@ class Manifest(LandReport):
     :param new_generations: ``topic/partition:offset`` of the first record of each generation that was approved.
     :param settled: quarantined records that the batch replays or discards.
     :param approvals: what operators decided with the batch about schema changes (documents of ``AskedChange``).
-    :param landed_with: digest of what decides how records are decoded; empty where an earlier release landed.
+    :param landed_with: digest of what decides how records are decoded.
     :param course: of a batch with records of unknown tables: ``refused``, nothing of it was applied yet, or ``begun``.
     """
 

@@ -44,37 +44,36 @@ class StoredResult:
 
     :param newest_source_time: of the rows of this batch and all before, microseconds since the epoch.
     :param max_position: newest position of this batch and all before.
-    :param clocks: clocks of partitions at their ends; None where an earlier release ordered batches by number.
+    :param clocks: clocks of partitions at their ends.
     :param source_log: the source's log after the batch (document of ``SourceLog``).
     :param unfit: rows of this batch that do not fit their columns.
     :param settled: documents of the quarantined records that this batch and all before settled (``Settled``).
     :param asked: documents of the schema changes that this batch and all before asked about (``AskedChange``).
     :param unreadable: documents of the undecodable records of this batch and all before that no operator settled
-        (``Unreadable``); None where an earlier release did not note them.
+        (``Unreadable``).
     :param log_names: names of the logs that records of this batch and all before are of -> first record.
     :param last_records: of this batch and all before (``LandReport``).
     :param left_out: batch and row of the rows that tables lack because they do not fit, without those that an operator
         settled.
-    :param topics: database and table of the tables whose rows this batch and all before had, by ``topic/partition``;
-        None where an earlier release did not note them.
-    :param name_options: options of the source that decided names of tables; None where an earlier release wrote it.
+    :param topics: database and table of the tables whose rows this batch and all before had, by ``topic/partition``.
+    :param name_options: options of the source that decided names of tables.
     :param formats: number of each batch from which on ``source.format`` was another one, with it.
     """
 
     result: Result
     newest_source_time: int | None = None
     max_position: str = ""
-    clocks: list[list[Any]] | None = None
+    clocks: list[list[Any]] = field(default_factory=list)
     source_log: list[dict[str, Any]] = field(default_factory=list)
     unfit: list[UnfitRow] = field(default_factory=list)
     settled: list[dict[str, Any]] = field(default_factory=list)
     asked: list[dict[str, Any]] = field(default_factory=list)
-    unreadable: list[dict[str, Any]] | None = None
+    unreadable: list[dict[str, Any]] = field(default_factory=list)
     log_names: dict[str, str] = field(default_factory=dict)
     last_records: dict[str, list[Any]] = field(default_factory=dict)
     left_out: list[tuple[int, UnfitRow]] = field(default_factory=list)
-    topics: dict[str, list[list[str]]] | None = None
-    name_options: dict[str, str] | None = None
+    topics: dict[str, list[list[str]]] = field(default_factory=dict)
+    name_options: dict[str, str] = field(default_factory=dict)
     formats: list[list[Any]] = field(default_factory=list)
 
     def document(self) -> dict[str, Any]:

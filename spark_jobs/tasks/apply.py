@@ -15,7 +15,7 @@ import pyarrow as pa
 from airflow_provider_cdc.core.apply.foreign_key_actions import RowsUnknown
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan, MergeStep, OpenRemovals, RowFailure
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
-from airflow_provider_cdc.core.apply.partial_images import RewindNeeded, rewind_needed
+from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
 from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
@@ -175,7 +175,6 @@ class TableApply:
             return target
         task = self.task
         base_schema = TableSchema.from_document(task.base.schema) if task.base and task.base.schema else None
-        self._demand_present_types(target, base_schema)
         try:
             return self._resolved(target, base_schema, in_pieces=self._is_large())
         except ImagesLack:
@@ -197,18 +196,6 @@ class TableApply:
             return self._held(target, done)
         self._guard(target, done)
         return target
-
-    def _demand_present_types(self, target: DeltaLocation, base_schema: TableSchema | None) -> None:
-        """Demand that the stored rows lie under the types of now: states of earlier versions do not say under which.
-
-        :raises RewindNeeded: they do not; the table is made again.
-        """
-        base = self.task.base
-        if base is None or base_schema is None or base.made_with is not None or base.location != self.task.location:
-            return
-        if target.exists and not target.has_types(arrow_schema(base_schema, self._types)):
-            what = "the table has other types than the options of now give"
-            raise rewind_needed(f"{base.database}.{base.table}", what, self._timeline.versions[0].position)
 
     def _is_large(self) -> bool:
         """Return whether the images of the changes are left in the change log until rows are made of them.
@@ -332,9 +319,7 @@ class TableApply:
             return ApplyReport(task.table_id, ApplyStatus.AHEAD, target.version, state=state)
         counts = {name: facts[name] for name in ("upserts", "deletes", "lossy")}
         report = ApplyReport(task.table_id, ApplyStatus.REPEATED, target.version, state=state, **counts)
-        # commits of earlier releases do not state these
-        report.failures = facts.get("failures", [])
-        report.choice = Choice.from_document(facts.get("writer"))
+        report.failures, report.choice = facts["failures"], Choice.from_document(facts.get("writer"))
         return report
 
     def _guard(self, target: DeltaLocation, done: int | None) -> None:

@@ -90,7 +90,7 @@ class StoredLayouts:
     def change(self, timeline: TableTimeline, was: MadeWith | None) -> LayoutChange | None:
         """Return what is another option now and concerns a table, None where its rows are as they would be made now.
 
-        :param was: what the rows were made with; None in states of earlier versions, which do not say it.
+        :param was: what the rows were made with; None where there are none.
         """
         now = self.of(timeline)
         if was is None or was == now:

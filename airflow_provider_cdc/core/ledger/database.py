@@ -16,19 +16,14 @@ from typing import Any
 from sqlalchemy import (
     Connection,
     Engine,
-    column,
     create_engine,
-    delete,
     event,
     exc,
-    func,
     insert,
     inspect,
     pool,
     select,
-    table,
     text,
-    update,
 )
 from sqlalchemy.engine import URL, make_url
 
@@ -41,13 +36,13 @@ from airflow_provider_cdc.core.errors import (
 )
 from airflow_provider_cdc.core.json_documents import json_text
 from airflow_provider_cdc.core.ledger import schema
-from airflow_provider_cdc.core.model.status import BatchStatus
 
 BUSY_SECONDS = 30
 # Whoever only looks would rather have an error than wait: connecting, a lock of SQLite, a statement of PostgreSQL.
 _READER_CONNECT_SECONDS = 3
 _READER_BUSY_SECONDS = 3
 _READER_STATEMENT_SECONDS = 10
+_BEGIN_ANEW = "state an empty database, and the next run takes over what the lake knows"
 _CREATE_LOCK = 0x63646331  # any constant: serialises the first start on PostgreSQL
 _DRIVERS = {
     "sqlite": "sqlite",
@@ -86,7 +81,7 @@ class Database:
     """Connections of one ledger; each transaction opens its own, so forks and threads share nothing.
 
     :param url: ``sqlite:////path/file.db`` or ``postgresql://…``.
-    :param read_only: create, upgrade and write nothing; give up after seconds where others wait for half a minute.
+    :param read_only: create and write nothing; give up after seconds where others wait for half a minute.
     """
 
     def __init__(self, url: str, *, read_only: bool = False) -> None:
@@ -248,7 +243,7 @@ def _check_version(connection: Connection) -> None:
         raise LedgerError(
             "ledger.version",
             f"the ledger's tables have version {version}, this release knows version {schema.VERSION}",
-            hint="the next batch of a newer release upgrades them",
+            hint=_BEGIN_ANEW,
         )
 
 
@@ -288,51 +283,12 @@ def _create(connection: Connection) -> None:
     version = connection.execute(select(schema.versions.c.version)).scalar()
     if version is None:
         _mark(connection)
-    elif version < schema.VERSION:
-        _upgrade(connection, version)
     elif version != schema.VERSION:
         raise ConfigurationError(
-            [f"ledger: its tables have version {version}, this release knows version {schema.VERSION}"]
+            [f"ledger: its tables have version {version}, this release knows version {schema.VERSION}: {_BEGIN_ANEW}"]
         )
 
 
 def _mark(connection: Connection) -> None:
-    """Insert the tables' version and, where it is missing, the ledger's id."""
-    ledger_id = connection.execute(select(schema.versions.c.ledger_id)).scalar() or uuid.uuid4().hex
-    connection.execute(delete(schema.versions))
-    connection.execute(insert(schema.versions).values(version=schema.VERSION, ledger_id=ledger_id))
-
-
-def _upgrade(connection: Connection, version: int) -> None:
-    """Bring older tables to this version; new tables exist already."""
-    if version == 1:
-        _rebuild_version_1(connection)
-    for changed in (schema.pipelines, schema.batches, schema.tables):
-        known = _column_names(connection, changed.name)
-        for added in (c for c in changed.columns if c.name not in known):
-            kind = added.type.compile(connection.dialect)
-            connection.execute(text(f"ALTER TABLE {changed.name} ADD COLUMN {added.name} {kind}"))
-    if version < 3:  # no events for what earlier releases did
-        c = schema.batches.c
-        newest = select(func.max(c.seq)).where(c.pipeline == schema.pipelines.c.name, c.status == BatchStatus.COMMITTED)
-        connection.execute(update(schema.pipelines).values(announced_seq=newest.scalar_subquery()))
-    connection.execute(update(schema.tables).values(state=schema.tables.c.document["state"].as_string()))
-    for index in schema.tables.indexes:
-        index.create(connection, checkfirst=True)
-    _mark(connection)
-
-
-def _rebuild_version_1(connection: Connection) -> None:
-    """Rebuild the tables of version 1 whose checks or keys differ since: SQLite cannot alter them."""
-    old = _column_names(connection, "cdc_batches")
-    connection.execute(text("CREATE TEMPORARY TABLE cdc_batches_1 AS SELECT * FROM cdc_batches"))
-    changed = [schema.batches, schema.versions]
-    schema.metadata.drop_all(connection, tables=changed)
-    schema.metadata.create_all(connection, tables=changed)
-    copied = table("cdc_batches_1", *map(column, old))
-    connection.execute(insert(schema.batches).from_select(old, select(copied)))
-    connection.execute(text("DROP TABLE cdc_batches_1"))
-
-
-def _column_names(connection: Connection, name: str) -> list[str]:
-    return [described["name"] for described in inspect(connection).get_columns(name)]
+    """Insert the tables' version and the ledger's id."""
+    connection.execute(insert(schema.versions).values(version=schema.VERSION, ledger_id=uuid.uuid4().hex))

@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 
 VERSION = 7
-"""Version of these tables. Older tables are upgraded; newer ones are rejected."""
+"""Version of these tables; those of another one are refused."""
 
 metadata = MetaData()
 

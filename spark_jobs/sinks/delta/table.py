@@ -30,7 +30,7 @@ from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, Unava
 from airflow_provider_cdc.core.faults import may_be_caught
 from airflow_provider_cdc.core.json_documents import json_bytes
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.delta.column_types import demand_types, other_types
+from spark_jobs.sinks.delta.column_types import demand_types
 from spark_jobs.sinks.delta.data_files import DataFiles
 from spark_jobs.sinks.delta.file_statistics import bounded_columns
 from spark_jobs.sinks.delta.key_merge import KeyMerge
@@ -364,10 +364,6 @@ class DeltaLocation:
     def lacks_columns(self, schema: pa.Schema) -> int:
         """Return how many columns of a schema the table lacks."""
         return len(set(schema.names).difference(field.name for field in self.table.schema().fields))
-
-    def has_types(self, schema: pa.Schema) -> bool:
-        """Return whether the table has exactly the columns of a schema under the same types, in any order."""
-        return not self.lacks_columns(schema) and not other_types(self.table.schema(), schema)
 
     def demand_types(self, schema: pa.Schema) -> None:
         """Demand that rows of a schema may be added to the table, if there is one.

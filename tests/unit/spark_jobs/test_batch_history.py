@@ -5,9 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from airflow_provider_cdc.core.errors import SinkError
 from spark_jobs.driver.batch_history import History
 from spark_jobs.lake.manifest import Manifest
 from spark_jobs.lake.stored_result import StoredResult
@@ -25,10 +22,3 @@ def history(**results: dict[str, Any]) -> History:
 def test_clocks_are_those_that_the_newest_batch_left() -> None:
     assert history().clocks() == []
     assert history(b1={"clocks": [["t", 0, 5, 1]]}, b2={"clocks": [["t", 0, 9, 2]]}).clocks() == [["t", 0, 9, 2]]
-
-
-def test_batches_whose_positions_began_with_their_number_are_refused() -> None:
-    with pytest.raises(SinkError) as caught:
-        history(b1={"max_position": "00000001.00000000000005"}).clocks()
-    assert caught.value.code == "log.older_positions"
-    assert "another name" in caught.value.hint

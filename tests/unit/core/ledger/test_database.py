@@ -188,7 +188,7 @@ def test_a_reader_creates_no_tables(url: str) -> None:
             _names(_database_of(url))
 
 
-def test_a_reader_upgrades_nothing_and_continues_when_it_is_done(tmp_path: Path) -> None:
+def test_tables_of_another_release_are_refused(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'a b#c.db'}"
     Ledger(url).last("shop")
     reader = _database_of(url)
@@ -202,6 +202,8 @@ def test_a_reader_upgrades_nothing_and_continues_when_it_is_done(tmp_path: Path)
         else:
             with pytest.raises(LedgerError, match=rf"ledger\.version.* version {version}"):
                 _names(reader)
+            with pytest.raises(ConfigurationError, match="state an empty database"):
+                Ledger(url).last("shop")
 
 
 def test_a_reader_pickles_as_a_reader(url: str) -> None:
