@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import CdcError, ConfigurationError, UnavailableError
-from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import TableStatus
+from airflow_provider_cdc.sinks.contract import UnreadableTableError
+from airflow_provider_cdc.sinks.registry import PipelineTables
 from airflow_provider_cdc.source_sample import (
     SampleComparison,
     compare,
@@ -28,7 +29,7 @@ from airflow_provider_cdc.source_sample import (
 )
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable
+    from airflow_provider_cdc.sinks.contract import StoredTable
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWN = 50
@@ -77,28 +78,24 @@ class CheckedTables:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @cached_property
-    def _storage(self) -> dict[str, str] | None:
+    def _stored(self) -> PipelineTables:
         from airflow_provider_cdc.hooks.connections import storage_options
 
-        sink = self.pipeline.sink
-        return {**storage_options(sink.storage_connection), **sink.storage_options} or None
+        return PipelineTables(self.pipeline, storage_options)
 
     @contextmanager
-    def version_of(self, state: TableState) -> Iterator[DeltaTable]:
+    def version_of(self, state: TableState) -> Iterator[StoredTable]:
         """Open a table in its version of the last batch.
 
         :raises UnavailableError: it cannot be read, inside the block as well.
         """
-        from deltalake import DeltaTable
-        from deltalake.exceptions import DeltaError
-
         try:
-            location = located(self.pipeline.sink.root, state.location)
-            yield DeltaTable(location, version=state.version, storage_options=self._storage)
-        except (DeltaError, OSError) as error:
+            with self._stored.as_committed(state) as table:
+                yield table
+        except UnreadableTableError as error:
             where = {"table": _name(state), "version": state.version}
             raise UnavailableError(
-                "check.table_unreadable", f"the table cannot be read: {type(error).__name__}", where=where,
+                "check.table_unreadable", f"the table cannot be read: {error}", where=where,
                 hint="check the location of the table; then run again",
             ) from None  # fmt: skip
 
@@ -190,7 +187,7 @@ class RowCount(Check):
         counted = [state for state in tables.states if state.version is not None]
         for state in counted:
             with tables.version_of(state) as table:
-                here = int(table.count())
+                here = table.count()
             with tables.source_of(state, "RowCount") as (source, name):
                 there = int(source.get_first(f"SELECT count(*) FROM {name}")[0])
             if abs(here - there) > self.tolerance:

@@ -16,7 +16,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deltalake import DeltaTable
+    from airflow_provider_cdc.sinks.contract import StoredTable
 
 Row = Mapping[str, Any]
 Key = tuple[Any, ...]
@@ -53,7 +53,7 @@ class SampleComparison:
         return " and ".join(parts) or f"{self.compared} rows agree"
 
 
-def sample_rows(table: DeltaTable, columns: Sequence[str], number: int, seed: int) -> list[dict[str, Any]]:
+def sample_rows(table: StoredTable, columns: Sequence[str], number: int, seed: int) -> list[dict[str, Any]]:
     """Return random rows of a table; the same seed returns the same rows of a version.
 
     The rows are of some random files, of as many as the sample needs: the others are not opened.
@@ -61,7 +61,7 @@ def sample_rows(table: DeltaTable, columns: Sequence[str], number: int, seed: in
     :param number: rows to return, at most.
     """
     chance = random.Random(seed)
-    files = sorted(table.to_pyarrow_dataset().get_fragments(), key=lambda file: str(file.path))
+    files = sorted(table.dataset().get_fragments(), key=lambda file: str(file.path))
     chance.shuffle(files)
     opened: list[tuple[Any, int]] = []
     held = 0
@@ -78,13 +78,11 @@ def sample_rows(table: DeltaTable, columns: Sequence[str], number: int, seed: in
     return rows
 
 
-def newest_value(table: DeltaTable, column: str) -> Any:
+def newest_value(table: StoredTable, column: str) -> Any:
     """Return the greatest value of a column; None without any."""
     import pyarrow.compute as pc
 
-    values = (
-        pc.max(batch.column(0)).as_py() for batch in table.to_pyarrow_dataset().scanner(columns=[column]).to_batches()
-    )
+    values = (pc.max(batch.column(0)).as_py() for batch in table.dataset().scanner(columns=[column]).to_batches())
     return max((value for value in values if value is not None), default=None)
 
 

@@ -7,15 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from urllib.parse import unquote
 
 from airflow_provider_cdc.batch.result import empty_result, table_states
 from airflow_provider_cdc.core.config import CdcPipeline
 from airflow_provider_cdc.core.documents import TableState
-from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.ledger import Lease, Ledger
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.hooks.connections import storage_options
+from airflow_provider_cdc.sinks.registry import PipelineTables
 
 _OF_THE_SINK = "sink."
 """Prefix of codes whose cause may be removed by repairing a table, without anything new in the log."""
@@ -26,6 +25,7 @@ class Unsettled:
 
     def __init__(self, pipeline: CdcPipeline, ledger: Ledger, lease: Lease) -> None:
         self._pipeline, self._ledger, self._lease = pipeline, ledger, lease
+        self._stored = PipelineTables(pipeline, storage_options)
         self._states = table_states(ledger, pipeline.name)
         self._tried_with = ledger.fingerprint(pipeline.name)
 
@@ -71,45 +71,23 @@ class Unsettled:
             return True
         if not state.code.startswith(_OF_THE_SINK):
             return False
-        location = located(self._pipeline.sink.root, state.location)
-        version = self._present_version(location)
+        version, is_whole = self._present(state)
         if version is None and state.code == "sink.not_ours":
-            return _is_empty(location)
+            return _is_empty(self._stored.location(state))
         if state.code == "sink.file_missing" and version == state.seen_version:
-            return version is not None and self._has_all_files(location)
-        return bool(version != state.seen_version)
+            return is_whole
+        return version != state.seen_version
 
-    def _present_version(self, location: str) -> int | None:
-        """Return the version that a table has now, None where it cannot be opened."""
-        from deltalake import DeltaTable
-        from deltalake.exceptions import DeltaError
+    def _present(self, state: TableState) -> tuple[int | None, bool]:
+        """Return the version that a table has now, None where it cannot be opened, and whether all files exist."""
+        from airflow_provider_cdc.sinks.contract import UnreadableTableError
 
         try:
-            version: int = DeltaTable(location, storage_options=self._storage_options()).version()
-        except (DeltaError, OSError):
-            return None
-        return version
-
-    def _has_all_files(self, location: str) -> bool:
-        """Return whether every data file of a table's present version exists."""
-        import pyarrow as pa
-        from deltalake import DeltaTable
-        from deltalake.exceptions import DeltaError
-        from deltalake.fs import DeltaStorageHandler
-        from pyarrow import fs
-
-        options = self._storage_options()
-        try:
-            added = pa.table(DeltaTable(location, storage_options=options).get_add_actions())
-            files = fs.PyFileSystem(DeltaStorageHandler(location, options))
-            infos = files.get_file_info([unquote(path) for path in added.column("path").to_pylist()])
-        except (DeltaError, OSError):
-            return False
-        return all(info.type == fs.FileType.File for info in infos)
-
-    def _storage_options(self) -> dict[str, str] | None:
-        sink = self._pipeline.sink
-        return {**storage_options(sink.storage_connection), **sink.storage_options} or None
+            table = self._stored.newest(state)
+        except UnreadableTableError:
+            return None, False
+        looks = state.code == "sink.file_missing" and table.version == state.seen_version
+        return table.version, looks and table.has_all_files()
 
 
 def _is_empty(location: str) -> bool:

@@ -223,14 +223,13 @@ def _ledger(pipeline: CdcPipeline) -> str:
 def _sink(pipeline: CdcPipeline) -> str:
     from airflow_provider_cdc.core.errors import SinkError
     from airflow_provider_cdc.hooks.connections import storage_options
+    from airflow_provider_cdc.sinks.registry import PipelineTables
 
-    options = storage_options(pipeline.sink.storage_connection)
-    root = pipeline.sink.root
+    stored, root = PipelineTables(pipeline, storage_options), pipeline.sink.root
+    options = stored.options  # also where the root is a folder: the connection is to be there
     if not root.startswith("/"):
-        from deltalake import DeltaTable
-
         try:
-            there = DeltaTable.is_deltatable(f"{root}/_cdc_doctor", {**options, **pipeline.sink.storage_options})
+            there = stored.reader.is_table(f"{root}/_cdc_doctor", options)
         except Exception as error:
             text = str(error).splitlines()[0]
             raise SinkError("sink.unreachable", text, hint="check sink.root and sink.storage_connection") from None

@@ -10,7 +10,6 @@ from airflow.sdk import BaseHook
 
 from airflow_provider_cdc.batch.arguments import PipelineLike, as_instant, as_pipeline
 from airflow_provider_cdc.core.errors import DataError, KnownValuesError, SinkError
-from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.core.model.status import TableStatus
 
 if TYPE_CHECKING:
@@ -103,18 +102,14 @@ class CdcHook(BaseHook):
         return self._read(state, columns, where)
 
     def _read(self, state: TableState, columns: list[str] | None, where: dict[str, Any]) -> pa.Table:
-        import pyarrow as pa
-        from deltalake import DeltaTable
-        from deltalake.exceptions import DeltaError
-
         from airflow_provider_cdc.hooks.connections import storage_options
+        from airflow_provider_cdc.sinks.contract import UnreadableTableError
+        from airflow_provider_cdc.sinks.registry import PipelineTables
 
-        options = storage_options(self.pipeline.sink.storage_connection)
         try:
-            location = located(self.pipeline.sink.root, state.location)
-            delta = DeltaTable(location, version=state.version, storage_options=options)
-            return delta.to_pyarrow_table(columns=columns)
-        except (DeltaError, OSError, pa.ArrowInvalid) as error:
-            text = f"version {state.version} of the table cannot be read ({type(error).__name__})"
+            with PipelineTables(self.pipeline, storage_options).as_committed(state) as table:
+                return table.rows(columns)
+        except UnreadableTableError as error:
+            text = f"version {state.version} of the table cannot be read ({error})"
             hint = "check the storage connection; a VACUUM may have removed files of the version"
             raise SinkError("sink.unreadable", text, where=where, hint=hint) from None

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Define what the Airflow side needs of a kind of table: to open a version of it, and to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+
+class UnreadableTableError(Exception):
+    """A table cannot be opened or read; the text names the library's error and no value."""
+
+
+class StoredTable(Protocol):
+    """One version of one table."""
+
+    version: int
+
+    def count(self) -> int:
+        """Return the number of rows.
+
+        :raises UnreadableTableError: the table cannot be read.
+        """
+        ...
+
+    def rows(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return all rows.
+
+        :param columns: names; all if None.
+        :raises UnreadableTableError: the table cannot be read.
+        """
+        ...
+
+    def dataset(self) -> ds.Dataset:
+        """Return the table for reading in parts.
+
+        :raises UnreadableTableError: the table cannot be read.
+        """
+        ...
+
+    def has_all_files(self) -> bool:
+        """Return whether every data file of the version exists."""
+        ...
+
+
+class TableReader(Protocol):
+    """Opens tables of one kind.
+
+    :param errors: errors of the library that reading a dataset raises.
+    """
+
+    errors: tuple[type[Exception], ...]
+
+    def open(self, location: str, options: Mapping[str, str], version: int | None = None) -> StoredTable:
+        """Open a table.
+
+        :param version: None for the newest.
+        :raises UnreadableTableError: it cannot be opened.
+        """
+        ...
+
+    def is_table(self, location: str, options: Mapping[str, str]) -> bool:
+        """Return whether there is a table at a location; raises what the store's client raises."""
+        ...

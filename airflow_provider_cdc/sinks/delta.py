@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read Delta tables through delta-rs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow import fs
+
+from airflow_provider_cdc.sinks.contract import UnreadableTableError
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+
+_ERRORS = (DeltaError, OSError, pa.ArrowInvalid)
+
+
+class _Stored:
+    """One version of a Delta table."""
+
+    def __init__(self, location: str, options: Mapping[str, str], version: int | None) -> None:
+        self._location, self._options = location, dict(options)
+        try:
+            self._table = DeltaTable(location, version=version, storage_options=self._options or None)
+        except _ERRORS as error:
+            raise UnreadableTableError(type(error).__name__) from None
+
+    @cached_property
+    def version(self) -> int:
+        """Return the number of the version."""
+        version: int = self._table.version()
+        return version
+
+    def count(self) -> int:
+        """Return the number of rows, as the files state it."""
+        try:
+            return int(self._table.count())
+        except _ERRORS as error:
+            raise UnreadableTableError(type(error).__name__) from None
+
+    def rows(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return all rows."""
+        try:
+            return self._table.to_pyarrow_table(columns=None if columns is None else list(columns))
+        except _ERRORS as error:
+            raise UnreadableTableError(type(error).__name__) from None
+
+    def dataset(self) -> ds.Dataset:
+        """Return the table for reading in parts."""
+        try:
+            return self._table.to_pyarrow_dataset()
+        except _ERRORS as error:
+            raise UnreadableTableError(type(error).__name__) from None
+
+    def has_all_files(self) -> bool:
+        """Return whether every data file of the version exists."""
+        try:
+            added = pa.table(self._table.get_add_actions())
+            files = fs.PyFileSystem(DeltaStorageHandler(self._location, self._options or None))
+            infos = files.get_file_info([unquote(path) for path in added.column("path").to_pylist()])
+        except _ERRORS:
+            return False
+        return all(info.type == fs.FileType.File for info in infos)
+
+
+class _Reader:
+    """Opens Delta tables."""
+
+    errors = _ERRORS
+
+    def open(self, location: str, options: Mapping[str, str], version: int | None = None) -> _Stored:
+        """Open a table in a version."""
+        return _Stored(location, options, version)
+
+    def is_table(self, location: str, options: Mapping[str, str]) -> bool:
+        """Return whether there is a table at a location."""
+        return bool(DeltaTable.is_deltatable(location, dict(options)))
+
+
+def reader() -> _Reader:
+    """Return what opens Delta tables."""
+    return _Reader()

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find the reader of a pipeline's sink. A new kind of table is a module with ``reader`` and a line here."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from airflow_provider_cdc.core.lake.roots import located
+from airflow_provider_cdc.sinks.contract import UnreadableTableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from airflow_provider_cdc.core.config import CdcPipeline
+    from airflow_provider_cdc.core.documents import TableState
+    from airflow_provider_cdc.sinks.contract import StoredTable, TableReader
+
+READERS: Mapping[str, str] = {"delta": "airflow_provider_cdc.sinks.delta"}
+"""Module of the reader by ``sink.type``."""
+
+
+class PipelineTables:
+    """The stored tables of one pipeline.
+
+    :param connected: returns the options of the object store that the sink's connection gives, secrets included; asked
+        once, when a table is read.
+    """
+
+    def __init__(self, pipeline: CdcPipeline, connected: Callable[[str | None], dict[str, str]]) -> None:
+        self._sink, self._connected = pipeline.sink, connected
+
+    @cached_property
+    def options(self) -> dict[str, str]:
+        """Return all options of the object store, secrets included."""
+        return {**self._connected(self._sink.storage_connection), **self._sink.storage_options}
+
+    @property
+    def reader(self) -> TableReader:
+        """Return what opens the tables."""
+        reader: TableReader = importlib.import_module(READERS[self._sink.type]).reader()
+        return reader
+
+    def location(self, state: TableState) -> str:
+        """Return where a table lies."""
+        return located(self._sink.root, state.location)
+
+    def newest(self, state: TableState) -> StoredTable:
+        """Open a table as it is now.
+
+        :raises UnreadableTableError: it cannot be opened.
+        """
+        return self.reader.open(self.location(state), self.options)
+
+    @contextmanager
+    def as_committed(self, state: TableState) -> Iterator[StoredTable]:
+        """Open a table in its version of the last batch.
+
+        :raises UnreadableTableError: it cannot be read, inside the block as well.
+        """
+        reader = self.reader
+        try:
+            yield reader.open(self.location(state), self.options, state.version)
+        except reader.errors as error:
+            raise UnreadableTableError(type(error).__name__) from None
