@@ -8,7 +8,7 @@ record of a key is left, and in the end the tombstone alone says that the row is
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -65,8 +65,9 @@ class Tombstones:
 
     def _alone(self, records: Records) -> list[int]:
         alone = []
-        for index, (key, value) in enumerate(zip(records.keys, records.values, strict=True)):
-            if value is None and key is not None:
+        for index in _without_value(records.values):
+            key = records.keys[index]
+            if key is not None:
                 follows = self._follows_delete(records, index)
                 before = self._before(records) if follows is None else None
                 if follows is False or (before is not None and _digest(key) not in before):
@@ -102,6 +103,14 @@ class Tombstones:
         """Return the marks of the keys of deletes among the last records."""
         last = zip(records.keys[-_REMEMBERED:], records.values[-_REMEMBERED:], strict=True)
         return [_digest(key) for key, value in last if key and value and self._is_delete(value)]
+
+
+def _without_value(values: Sequence[bytes | None]) -> Iterator[int]:
+    """Yield the indexes of the records without a value; most have one, and are not looked at in Python."""
+    index = -1
+    for _ in range(values.count(None)):
+        index = values.index(None, index + 1)
+        yield index
 
 
 def _digest(key: bytes) -> str:

@@ -25,7 +25,7 @@ _UPDATED, _DELETED = 0.81, 0.09  # of the changes; the others are inserts
 
 def fill(location: Path, rows: int) -> None:
     """Append stored rows to a contestant's table, with the mark by which ours knows its own commits."""
-    marks = CommitProperties(custom_metadata={"cdc": '{"app": "bench"}'})
+    marks = CommitProperties(custom_metadata={"cdc": '{"app": "cdc/bench/filled/0"}'})
     for first in range(0, rows, _FILE_ROWS):
         ids = np.arange(FIRST_KEY + first, FIRST_KEY + min(rows, first + _FILE_ROWS))
         write_deltalake(str(location), _stored(ids), mode="append", commit_properties=marks)

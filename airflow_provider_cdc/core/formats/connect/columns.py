@@ -197,7 +197,12 @@ class ColumnTexts:
         alike = columns is not None and columns is newest.columns and snapshot is newest.snapshot
         if alike and newest.key_head and key is not None and key.startswith(newest.key_head):
             return newest.number
-        names, head = (self._no_key, b"") if key is None else _names_and_head(newest.key, key)
+        names: tuple[str, ...] | None = self._no_key
+        head = b""
+        if key is not None:
+            names = None  # a text that a StringConverter wrote names no column
+            if key[:1] == b"{":
+                names, head = newest.key.names(key), newest.key.head
         typed = columns is not None
         if columns is None:
             columns = newest.members.names(image)
@@ -211,13 +216,6 @@ class ColumnTexts:
         newest.columns, newest.key_names, newest.key_head = columns, names, head
         newest.snapshot, newest.number = snapshot, number
         return number
-
-
-def _names_and_head(names: KeyNames, key: bytes) -> tuple[tuple[str, ...] | None, bytes]:
-    """Return the columns that a key names, None where it names none: a text that a StringConverter wrote."""
-    if key[:1] != b"{":
-        return None, b""
-    return names.names(key), names.head
 
 
 class _Newest:
