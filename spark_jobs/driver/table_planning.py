@@ -252,7 +252,8 @@ class ApplyPlanner:
         """Return the state of a table that nothing concerns, where it has another text or other options now."""
         if state is None or state.state != TableStatus.OK:
             return []
-        after = replace(state, notes=timeline.notes, made_with=self._layouts.of(timeline))
+        made_with = state.made_with and self._layouts.of(timeline)
+        after = replace(state, notes=timeline.notes, made_with=made_with)
         return [] if after == state else [after]
 
     def _made_otherwise(self, timeline: TableTimeline, state: TableState | None) -> LayoutChange | None:

@@ -42,7 +42,7 @@ BUSY_SECONDS = 30
 _READER_CONNECT_SECONDS = 3
 _READER_BUSY_SECONDS = 3
 _READER_STATEMENT_SECONDS = 10
-_BEGIN_ANEW = "state an empty database, and the next run takes over what the lake knows"
+_BEGIN_AGAIN = "state an empty database, and the next run takes over what the lake knows"
 _CREATE_LOCK = 0x63646331  # any constant: serialises the first start on PostgreSQL
 _DRIVERS = {
     "sqlite": "sqlite",
@@ -243,7 +243,7 @@ def _check_version(connection: Connection) -> None:
         raise LedgerError(
             "ledger.version",
             f"the ledger's tables have version {version}, this release knows version {schema.VERSION}",
-            hint=_BEGIN_ANEW,
+            hint=_BEGIN_AGAIN,
         )
 
 
@@ -285,7 +285,7 @@ def _create(connection: Connection) -> None:
         _mark(connection)
     elif version != schema.VERSION:
         raise ConfigurationError(
-            [f"ledger: its tables have version {version}, this release knows version {schema.VERSION}: {_BEGIN_ANEW}"]
+            [f"ledger: its tables have version {version}, this release knows version {schema.VERSION}: {_BEGIN_AGAIN}"]
         )
 
 

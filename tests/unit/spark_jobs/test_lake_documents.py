@@ -89,9 +89,9 @@ def test_a_manifest_is_the_same_after_its_document() -> None:
     assert Manifest.from_document(json.loads(json.dumps(manifest.document()))) == manifest
 
 
-def test_a_result_of_an_earlier_release_is_read_and_lacks_what_that_release_did_not_know() -> None:
+def test_a_result_that_lacks_members_is_read_with_their_defaults() -> None:
     stored = StoredResult.from_document(json.loads(json.dumps(RESULT)))
-    assert (stored.newest_source_time, stored.max_position, stored.clocks, stored.source_log) == (9, "b", None, [])
+    assert (stored.newest_source_time, stored.max_position, stored.clocks, stored.source_log) == (9, "b", [], [])
     assert stored.result.status == ResultStatus.PARKED
     assert stored.result.states == [TableState("t", "shop", "t", "shop/t", state=TableStatus.PARKED)]
     assert stored.result.tables[0].status == ApplyStatus.PARKED
