@@ -121,15 +121,6 @@ def test_an_option_of_a_name_counts_when_a_table_takes_the_name(script: Script) 
     assert contents(script, "t2") == Counter([(1, "1970-01-02", 2), (2, None, 3), (3, "1970-01-03", 0)])
 
 
-def test_a_state_of_an_earlier_version_that_lies_under_other_types_is_made_again(script: Script) -> None:
-    for state in script.states.values():
-        state.made_with = None
-    script.policy = {"tinyint1_as_boolean": True}
-    script.send(insert(3, 200, None, 0, key=keyed(script)))
-    script.sync()
-    assert contents(script) == Counter([(1, date(1970, 1, 2), True), (2, None, True), (3, None, False)])
-
-
 def canal(number: int, at: str, table: str = "t", *, second: int = 0) -> Record:
     """Return an INSERT as Canal's flat JSON has it; u has no TIMESTAMP."""
     row = {"id": str(number), "at": at} if table == "t" else {"id": str(number), "v": at}

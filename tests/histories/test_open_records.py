@@ -222,19 +222,6 @@ def test_a_batch_of_which_nothing_was_applied_is_landed_again_with_the_corrected
     assert script.open_records() == []
 
 
-def test_a_batch_that_an_earlier_release_refused_is_landed_again(log: Log, lake: Path) -> None:
-    script = _wrong_format(log, lake, "canal-json")
-    with pytest.raises(DataError):
-        script.sync()
-    (manifest,) = lake.glob("_cdc/*/log/00000001/manifest.json")
-    document = json.loads(manifest.read_text())
-    del document["course"], document["landed_with"]
-    manifest.write_text(json.dumps(document))
-    script.format = "debezium-json"
-    script.sync()
-    assert script.rows("shop", "t") == {(number, f"v{number}"): 1 for number in range(1, 8)}
-
-
 def test_a_batch_that_began_to_apply_is_never_landed_again(log: Log, lake: Path) -> None:
     script = Script(log, lake, schema_topic=TOPIC)
     script.send(create("t", 100), insert("t", 1, 110), replace(cut_off(insert("t", 2, 120)), topic="src.other"))
