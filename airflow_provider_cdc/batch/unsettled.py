@@ -14,6 +14,7 @@ from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.ledger import Lease, Ledger
 from airflow_provider_cdc.core.model.status import TableStatus
 from airflow_provider_cdc.hooks.connections import storage_options
+from airflow_provider_cdc.sinks.contract import UnreadableTableError
 from airflow_provider_cdc.sinks.registry import PipelineTables
 
 _OF_THE_SINK = "sink."
@@ -71,23 +72,14 @@ class Unsettled:
             return True
         if not state.code.startswith(_OF_THE_SINK):
             return False
-        version, is_whole = self._present(state)
-        if version is None and state.code == "sink.not_ours":
-            return _is_empty(self._stored.location(state))
-        if state.code == "sink.file_missing" and version == state.seen_version:
-            return is_whole
-        return version != state.seen_version
-
-    def _present(self, state: TableState) -> tuple[int | None, bool]:
-        """Return the version that a table has now, None where it cannot be opened, and whether all files exist."""
-        from airflow_provider_cdc.sinks.contract import UnreadableTableError
-
         try:
             table = self._stored.newest(state)
         except UnreadableTableError:
-            return None, False
-        looks = state.code == "sink.file_missing" and table.version == state.seen_version
-        return table.version, looks and table.has_all_files()
+            gone = state.code == "sink.not_ours"
+            return _is_empty(self._stored.location(state)) if gone else state.seen_version is not None
+        if table.version != state.seen_version:
+            return True
+        return state.code == "sink.file_missing" and table.has_all_files()
 
 
 def _is_empty(location: str) -> bool:

@@ -19,6 +19,7 @@ from airflow_provider_cdc.commands.output import CONFIGURATION, DONE, guarded, p
 from airflow_provider_cdc.core.config import CanalSource, CdcPipeline
 from airflow_provider_cdc.core.errors import CdcError
 from airflow_provider_cdc.core.printable import printable
+from airflow_provider_cdc.sinks.registry import KINDS, PipelineTables
 
 _REQUIRED = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -103,7 +104,8 @@ def _packages() -> Finding:
         needed = [_REQUIRED.match(text) for text in requires("airflow-provider-cdc") or () if "extra ==" not in text]
         names = [match[0] for match in needed if match]
     except PackageNotFoundError:
-        names = ["apache-airflow", "confluent-kafka", "deltalake", "msgspec", "pyarrow", "pyyaml", "sqlalchemy"]
+        libraries = [kind.library for kind in KINDS.values()]
+        names = ["apache-airflow", "confluent-kafka", "msgspec", "pyarrow", "pyyaml", "sqlalchemy", *libraries]
     missing = []
     for name in names:
         try:
@@ -223,7 +225,6 @@ def _ledger(pipeline: CdcPipeline) -> str:
 def _sink(pipeline: CdcPipeline) -> str:
     from airflow_provider_cdc.core.errors import SinkError
     from airflow_provider_cdc.hooks.connections import storage_options
-    from airflow_provider_cdc.sinks.registry import PipelineTables
 
     stored, root = PipelineTables(pipeline, storage_options), pipeline.sink.root
     options = stored.options  # also where the root is a folder: the connection is to be there
@@ -247,7 +248,8 @@ def _spark(pipeline: CdcPipeline) -> str:
 
     target = spark_target(pipeline.spark.connection)
     python = pipeline.spark.python or sys.executable
-    run = subprocess.run([python, "-c", "import pyarrow, deltalake, confluent_kafka"], capture_output=True, text=True)
+    imports = f"import pyarrow, {KINDS[pipeline.sink.type].library}, confluent_kafka"
+    run = subprocess.run([python, "-c", imports], capture_output=True, text=True)
     if run.returncode:
         from airflow_provider_cdc.core.errors import ConfigurationError
 

@@ -16,30 +16,26 @@ class UnreadableTableError(Exception):
 
 
 class StoredTable(Protocol):
-    """One version of one table."""
+    """One version of one table.
+
+    What reads it raises the library's errors (:attr:`TableReader.errors`), which ``PipelineTables`` explains.
+    """
 
     version: int
 
     def count(self) -> int:
-        """Return the number of rows.
-
-        :raises UnreadableTableError: the table cannot be read.
-        """
+        """Return the number of rows."""
         ...
 
     def rows(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all rows.
 
         :param columns: names; all if None.
-        :raises UnreadableTableError: the table cannot be read.
         """
         ...
 
     def dataset(self) -> ds.Dataset:
-        """Return the table for reading in parts.
-
-        :raises UnreadableTableError: the table cannot be read.
-        """
+        """Return the table for reading in parts."""
         ...
 
     def has_all_files(self) -> bool:
@@ -50,7 +46,7 @@ class StoredTable(Protocol):
 class TableReader(Protocol):
     """Opens tables of one kind.
 
-    :param errors: errors of the library that reading a dataset raises.
+    :param errors: errors of the library that reading a table raises.
     """
 
     errors: tuple[type[Exception], ...]

@@ -40,24 +40,15 @@ class _Stored:
 
     def count(self) -> int:
         """Return the number of rows, as the files state it."""
-        try:
-            return int(self._table.count())
-        except _ERRORS as error:
-            raise UnreadableTableError(type(error).__name__) from None
+        return int(self._table.count())
 
     def rows(self, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all rows."""
-        try:
-            return self._table.to_pyarrow_table(columns=None if columns is None else list(columns))
-        except _ERRORS as error:
-            raise UnreadableTableError(type(error).__name__) from None
+        return self._table.to_pyarrow_table(columns=None if columns is None else list(columns))
 
     def dataset(self) -> ds.Dataset:
         """Return the table for reading in parts."""
-        try:
-            return self._table.to_pyarrow_dataset()
-        except _ERRORS as error:
-            raise UnreadableTableError(type(error).__name__) from None
+        return self._table.to_pyarrow_dataset()
 
     def has_all_files(self) -> bool:
         """Return whether every data file of the version exists."""

@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_cdc.core.lake.roots import located
 from airflow_provider_cdc.sinks.contract import UnreadableTableError
@@ -19,8 +19,20 @@ if TYPE_CHECKING:
     from airflow_provider_cdc.core.documents import TableState
     from airflow_provider_cdc.sinks.contract import StoredTable, TableReader
 
-READERS: Mapping[str, str] = {"delta": "airflow_provider_cdc.sinks.delta"}
-"""Module of the reader by ``sink.type``."""
+
+class Kind(NamedTuple):
+    """A kind of table.
+
+    :param reader: module that reads it.
+    :param library: package that has to be installed, also where tasks run.
+    """
+
+    reader: str
+    library: str
+
+
+KINDS: Mapping[str, Kind] = {"delta": Kind("airflow_provider_cdc.sinks.delta", "deltalake")}
+"""Kinds of tables by ``sink.type``."""
 
 
 class PipelineTables:
@@ -41,7 +53,7 @@ class PipelineTables:
     @property
     def reader(self) -> TableReader:
         """Return what opens the tables."""
-        reader: TableReader = importlib.import_module(READERS[self._sink.type]).reader()
+        reader: TableReader = importlib.import_module(KINDS[self._sink.type].reader).reader()
         return reader
 
     def location(self, state: TableState) -> str:

@@ -30,7 +30,8 @@ from spark_jobs.driver.base_states import BaseStates, is_dated_before
 from spark_jobs.driver.batch_history import History
 from spark_jobs.lake.layout import provided_folder
 from spark_jobs.lake.storage import Storage
-from spark_jobs.sinks.delta.table import Commit, DeltaLocation
+from spark_jobs.sinks.commits import Commit
+from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.tasks.table_task import Span
 
 _SECOND = 1_000_000  # microseconds

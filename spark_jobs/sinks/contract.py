@@ -12,7 +12,8 @@ from deltalake.transaction import AddAction
 
 from airflow_provider_cdc.core.apply.merge_plan import LaterRows
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
-from spark_jobs.sinks.delta.table import Commit, DeltaLocation
+from spark_jobs.sinks.commits import Commit
+from spark_jobs.sinks.delta.table import DeltaLocation
 
 Verb = Literal["create", "append", "merge", "subtract", "overwrite"]
 

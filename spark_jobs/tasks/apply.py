@@ -17,7 +17,7 @@ from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, MergePlan, Me
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.apply.partial_images import RewindNeeded
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
-from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
+from airflow_provider_cdc.core.apply.row_images import SchemaMissing
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper, arrow_schema
 from airflow_provider_cdc.core.apply.table_rewrite import after_steps, goes_in_pieces, remaining_pieces
 from airflow_provider_cdc.core.apply.value_forms import ValueForms
@@ -36,13 +36,13 @@ from spark_jobs.lake import pending_deletes
 from spark_jobs.lake.layout import begun_file, staged_folder
 from spark_jobs.lake.row_groups import StoredImages
 from spark_jobs.lake.scratch import lake_of
+from spark_jobs.sinks.commits import Choice, Commit
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.chosen_writer import ChosenWriter
 from spark_jobs.sinks.delta.ownership import demand_target
 from spark_jobs.sinks.delta.preview_writer import PreviewWriter
 from spark_jobs.sinks.delta.spark_writer import StageWriter
-from spark_jobs.sinks.delta.table import Commit, DeltaLocation
-from spark_jobs.sinks.delta.writer_choice import Choice
+from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.tasks.committed_state import committed_state
 from spark_jobs.tasks.foreign_keys import ForeignKeys
 from spark_jobs.tasks.parking import as_cdc_error

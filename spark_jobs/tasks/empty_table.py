@@ -7,9 +7,10 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from airflow_provider_cdc.core.documents import JobDocument, TableState
+from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.ownership import Owner
-from spark_jobs.sinks.delta.table import Commit, DeltaLocation
+from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 
 

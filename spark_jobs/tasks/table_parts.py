@@ -22,6 +22,7 @@ from airflow_provider_cdc.core.apply.key_buckets import key_events, keys_of, net
 from airflow_provider_cdc.core.apply.merge_plan import ImagesLack, LaterRows, MergePlan, MergeStep, RowFailure
 from airflow_provider_cdc.core.apply.record_keys import contradicted_within, firsts_unlike_stored, is_unproven
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, ordered, typer_of
+from airflow_provider_cdc.core.apply.row_images import SchemaMissing
 from airflow_provider_cdc.core.apply.row_sets import group_numbers, having_keys
 from airflow_provider_cdc.core.apply.row_typing import RowTyper
 from airflow_provider_cdc.core.apply.schema_mapping import arrow_schema
@@ -33,8 +34,9 @@ from airflow_provider_cdc.core.model.schema import TableSchema
 from airflow_provider_cdc.core.model.status import ApplyStatus
 from spark_jobs.lake.layout import staged_folder
 from spark_jobs.lake.staged_batches import one_batch, read_batch, write_batches
+from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import RowFiles
-from spark_jobs.sinks.delta.table import Commit, DeltaLocation
+from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.tasks.apply import TableApply, reported
 from spark_jobs.tasks.table_task import ApplyReport, ApplyTask, PartResult, TablePart
 
@@ -184,11 +186,12 @@ class _Part(TableApply):
             return target
         row_numbers, gone = self._row_numbers(newest, part), self._row_numbers(released, part)
         result, failures, lossy = PartResult(), list[RowFailure](), Counter[str]()
-        before = list(self._typed(gone, "before"))
-        removed = pa.concat_tables([self._nothing, *(rows for rows, _ in before)])
+        before = [self._nothing]
+        for rows, typer in self._typed(gone, "before"):
+            before.append(rows)
+            result.removed_until = max(result.removed_until, pc.max(typer.changes.rows.column("position")).as_py())
+        removed = pa.concat_tables(before)
         if removed.num_rows:
-            newest = [pc.max(typer.changes.rows.column("position")).as_py() for _, typer in before]
-            result.removed_until = max(newest)
             result.removed = write_batches(self._storage, self._staged, "removed", [one_batch(removed)])
         if not len(row_numbers):
             return self._done(result, deletes=removed.num_rows)
@@ -249,9 +252,11 @@ class _Part(TableApply):
                 continue
             for name in unread:
                 mine = mine.append_column(name, pa.nulls(mine.num_rows, pa.string()))
-            changes = ordered(mine)
-            typer = typer_of(changes, self._timeline, self._format, self._types)
-            typed = typer.typed(np.arange(mine.num_rows), image, last, partial=self._format.partial_images)
+            try:
+                typer = typer_of(ordered(mine), self._timeline, self._format, self._types)
+                typed = typer.typed(np.arange(mine.num_rows), image, last, partial=self._format.partial_images)
+            except SchemaMissing:  # rows of other parts may show which columns a row has
+                raise ImagesLack from None
             if typed.absent:
                 raise ImagesLack
             yield typed.rows, typer

@@ -10,8 +10,8 @@ from airflow_provider_cdc.core.documents import TableState
 from airflow_provider_cdc.core.errors import CdcError, Transient
 from airflow_provider_cdc.core.model.status import ApplyStatus
 from spark_jobs.lake.manifest import RowGroup, Settled
+from spark_jobs.sinks.commits import Choice
 from spark_jobs.sinks.contract import WrittenRows
-from spark_jobs.sinks.delta.writer_choice import Choice
 
 
 @dataclass(slots=True)

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from airflow_provider_cdc.core.documents import JobDocument
+from spark_jobs.sinks.commits import Choice
 from spark_jobs.sinks.delta.spark_writer import can_name
-from spark_jobs.sinks.delta.writer_choice import Choice, WriterRule
+from spark_jobs.sinks.delta.writer_choice import WriterRule
 from spark_jobs.tasks.table_task import ApplyTask
 from spark_jobs.workers.memory import task_memory
 

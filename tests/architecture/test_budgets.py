@@ -18,7 +18,6 @@ FILE, FUNCTION, COMPLEXITY = 400, 50, 18
 # may come in.
 LARGE_FILES = {
     "airflow_provider_cdc/batch/runner.py": 433,
-    "airflow_provider_cdc/core/apply/row_typing.py": 457,
     "airflow_provider_cdc/core/ddl/statement.py": 428,
     "airflow_provider_cdc/core/documents.py": 609,
     "airflow_provider_cdc/core/ledger/store.py": 586,
@@ -57,15 +56,15 @@ def _files() -> dict[str, str]:
     return {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in files}
 
 
-def _within(lines: Mapping[str, int], budget: int, larger: Mapping[str, int]) -> None:
-    """Check that all are within the budget but those listed, and that those listed need it."""
-    assert {name: count for name, count in lines.items() if count > larger.get(name, budget)} == {}
-    assert [name for name in larger if lines.get(name, 0) <= budget] == [], "take them from the list"
+def _problems(lines: Mapping[str, int], budget: int, larger: Mapping[str, int]) -> list[str]:
+    """Return what is above the budget and not listed so, and what is listed and no longer needs it."""
+    above = [f"{name}: {count} lines" for name, count in lines.items() if count > larger.get(name, budget)]
+    return above + [f"{name}: take it from the list" for name in larger if lines.get(name, 0) <= budget]
 
 
 def test_files_are_small() -> None:
     lines = {name: len(text.splitlines()) for name, text in _files().items()}
-    _within(lines, FILE, LARGE_FILES)
+    assert _problems(lines, FILE, LARGE_FILES) == []
 
 
 def test_functions_are_short() -> None:
@@ -74,7 +73,7 @@ def test_functions_are_short() -> None:
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None:
                 lines[f"{name}:{node.name}"] = node.end_lineno - node.lineno + 1
-    _within(lines, FUNCTION, LARGE_FUNCTIONS)
+    assert _problems(lines, FUNCTION, LARGE_FUNCTIONS) == []
 
 
 def test_functions_have_few_branches() -> None:

@@ -40,7 +40,6 @@ KNOWS_A_TABLE_FORMAT = {
     "spark_jobs/tasks/empty_table.py",
     "spark_jobs/tasks/maintain_table.py",
     "spark_jobs/tasks/table_parts.py",
-    "spark_jobs/tasks/table_task.py",
     "spark_jobs/tasks/writer_rules.py",
 }
 

@@ -18,8 +18,9 @@ from airflow_provider_cdc.core.apply.merge_plan import LaterRows
 from airflow_provider_cdc.core.documents import Maintenance, TableState
 from airflow_provider_cdc.core.model.schema import ColumnType
 from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
+from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
-from spark_jobs.sinks.delta.table import Commit, DeltaLocation
+from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 from spark_jobs.tasks.maintain_table import maintain_table
 

@@ -12,7 +12,7 @@ import pytest
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan
 from airflow_provider_cdc.core.apply.repeated_rows import SENT_COLUMNS, with_sending
 from airflow_provider_cdc.core.apply.resolve import RESOLVE_COLUMNS, ordered, resolve
-from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
+from airflow_provider_cdc.core.apply.row_images import SchemaMissing
 from airflow_provider_cdc.core.formats.common.clock_positions import ClockPositions
 from airflow_provider_cdc.core.formats.contract import Records
 from airflow_provider_cdc.core.formats.registry import format_names, open_format

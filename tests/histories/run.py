@@ -31,8 +31,8 @@ from spark_jobs.driver.approval import NewGenerationError
 from spark_jobs.driver.run_batch import sync
 from spark_jobs.driver.task_runner import Runner
 from spark_jobs.lake.storage import table_location, table_place
+from tests.histories.comparison import unlike
 from tests.histories.flaws import FILTERED, FILTERED_COLUMN, HIDDEN_HELPERS, REASONS, TYPED_NAMES, is_helper, unfiltered
-from tests.histories.kinds import Kind, time_text
 from tests.histories.log import Crash, CrashError, Log, Partitions
 from tests.histories.neutral import Writer, creates
 from tests.histories.redelivery import sent
@@ -422,79 +422,7 @@ class Replay:
         # where nobody states it, nothing shows it before there is a row
         if FILTERED in self.case.style.flaws and (self.case.style.states_filter or content.rows):
             columns = unfiltered(content.structure).columns
-        if lake.column_names != [column.name for column in columns]:
-            return [f"columns {lake.column_names} instead of {[column.name for column in columns]}"]
-        types = zip(lake.schema, (_type(column.kind) for column in columns), strict=True)
-        wrong = [
-            f"{field.name} is {field.type}, not {expected_type}"
-            for field, expected_type in types
-            if field.type != expected_type
-        ]
-        actual = Counter(zip(*(stored_values(lake.column(i), c.kind) for i, c in enumerate(columns)), strict=True))
-        expected = Counter(tuple(_expected(row[c.name], c.kind) for c in columns) for row in content.rows)
-        names = [column.name for column in columns]
-        for sign, rows in (("too much", actual - expected), ("missing", expected - actual)):
-            wrong += [f"{sign} ({count} x) {_short(names, row)}" for row, count in list(rows.items())[:4]]
-        return wrong
-
-
-def _short(names: Sequence[str], row: Sequence[Any]) -> str:
-    return ", ".join(f"{name}={str(value)[:60]!r}" for name, value in zip(names, row, strict=True))
-
-
-def _type(kind: Kind) -> pa.DataType:
-    """Return the lake's type of a column."""
-    signed = {
-        "tinyint": pa.int8(),
-        "smallint": pa.int16(),
-        "mediumint": pa.int32(),
-        "int": pa.int32(),
-        "bigint": pa.int64(),
-    }
-    unsigned = {
-        "tinyint": pa.int16(),
-        "smallint": pa.int32(),
-        "mediumint": pa.int32(),
-        "int": pa.int64(),
-        "bigint": pa.decimal128(20, 0),
-    }
-    if kind.name in signed:
-        return (unsigned if kind.unsigned else signed)[kind.name]
-    if kind.name == "decimal":
-        return pa.decimal128(kind.length, kind.scale)
-    if kind.name == "bit":
-        return pa.bool_() if kind.length == 1 else pa.decimal128(20, 0) if kind.length == 64 else pa.int64()
-    others = {
-        "double": pa.float64(),
-        "float": pa.float32(),
-        "date": pa.date32(),
-        "datetime": pa.timestamp("us"),
-        "timestamp": pa.timestamp("us", "UTC"),
-        "blob": pa.binary(),
-    }
-    return others.get(kind.name, pa.string())
-
-
-def stored_values(column: pa.ChunkedArray, kind: Kind) -> list[Any]:
-    """Return a column of the lake in the model's values, decimals as text."""
-    if pa.types.is_timestamp(column.type):
-        return column.cast(pa.int64()).to_pylist()
-    if pa.types.is_date32(column.type):
-        return column.cast(pa.int32()).to_pylist()
-    values = column.to_pylist()
-    if kind.name == "decimal":
-        return [None if value is None else str(value) for value in values]
-    if kind.name in ("bigint", "bit"):
-        return [None if value is None else int(value) for value in values]
-    return values
-
-
-def _expected(value: Any, kind: Kind) -> Any:
-    if value is None:
-        return None
-    if kind.name == "decimal":
-        return str(value if value else abs(value))
-    return time_text(value, kind.length or 0) if kind.name == "time" else value
+        return unlike(lake, columns, content.rows)
 
 
 _CHANCES = ("batches", "ragged", "late", "restarts", "doubles", "replays", "crashes", "repeats", "losses", "recreated")

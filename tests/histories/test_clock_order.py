@@ -23,10 +23,11 @@ from airflow_provider_cdc.core.model.offsets import OffsetRange
 from spark_jobs.driver.run_batch import sync
 from spark_jobs.lake.storage import table_location
 from tests.histories.canal_messages import Batch, Canal, batches
+from tests.histories.comparison import expected_value, stored_values
 from tests.histories.generate import THEMES, history
 from tests.histories.log import reader
 from tests.histories.records import Record
-from tests.histories.run import _expected, inline, stored_values
+from tests.histories.run import inline
 from tests.histories.source import Content, Name, Picture
 
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -149,7 +150,7 @@ def differences(root: Path, name: Name, content: Content) -> list[str]:
     if lake.column_names != [column.name for column in columns]:
         return [f"columns {lake.column_names} instead of {[column.name for column in columns]}"]
     rows = Counter(zip(*(stored_values(lake.column(i), c.kind) for i, c in enumerate(columns)), strict=True))
-    expected = Counter(tuple(_expected(row[c.name], c.kind) for c in columns) for row in content.rows)
+    expected = Counter(tuple(expected_value(row[c.name], c.kind) for c in columns) for row in content.rows)
     wrong = []
     for sign, more in (("too much", rows - expected), ("missing", expected - rows)):
         wrong += [f"{sign} ({count} x) {str(row)[:200]}" for row, count in list(more.items())[:4]]

@@ -12,9 +12,10 @@ import pytest
 from deltalake import DeltaTable
 
 from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.spark_writer import SparkWriter, StageWriter
-from spark_jobs.sinks.delta.table import Commit, DeltaLocation
+from spark_jobs.sinks.delta.table import DeltaLocation
 from tests.conformance.edge_tables import GROUPS, READERS, WRITERS, edge_rows, not_found
 
 

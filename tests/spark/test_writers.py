@@ -18,9 +18,10 @@ import pytest
 from airflow_provider_cdc.core.apply.merge_plan import LaterRows
 from airflow_provider_cdc.core.errors import UnavailableError
 from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action, Writer
 from spark_jobs.sinks.delta.spark_writer import SparkWriter, StageWriter
-from spark_jobs.sinks.delta.table import Commit, DeltaLocation
+from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 
 Do = Callable[[str, Action], None]

@@ -97,12 +97,20 @@ def resolve(
             step = _keyed(typer, of_step, last, clear, before, later, base_position)
         else:
             of_step = without_passed_over(typer, of_step, snapshot_position or timeline.versions[0].position)
-            earlier = None
-            if base is not None and open_removals is not None and not clear and not plan.steps:
-                earlier = replace(open_removals, rows=stored.mapper.content(open_removals.rows, base, last))
+            # later steps have nothing for them: their rows are newer
+            earlier = None if clear or plan.steps else _under(open_removals, base, stored.mapper, last)
             step = _multiset(typer, of_step, last, clear, later, earlier, base_position)
         plan.steps.append(step)
     return plan
+
+
+def _under(
+    open_removals: OpenRemovals | None, base: TableSchema | None, mapper: Mapper, last: int
+) -> OpenRemovals | None:
+    """Return the removals of earlier batches under a schema version."""
+    if open_removals is None or base is None:
+        return None
+    return replace(open_removals, rows=mapper.content(open_removals.rows, base, last))
 
 
 def typer_of(changes: Changes, timeline: TableTimeline, wire: Format, options: TypeOptions) -> RowTyper:

@@ -10,6 +10,12 @@ import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.ordered_changes import Changes
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
+from airflow_provider_cdc.core.errors import DataError
+
+
+class SchemaMissing(DataError):
+    """A row's own description does not fit the schema known for its position: a DDL is still missing."""
+
 
 LEFT_OUT = (
     "if the tool leaves them out (column.exclude.list, canal.instance.filter.field, column-selectors, the columns of a "

@@ -14,25 +14,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_cdc.core.apply.clock_versions import version_of_row, versions_in_doubt
+from airflow_provider_cdc.core.apply.insert_defaults import InsertDefaults
 from airflow_provider_cdc.core.apply.merge_plan import RowFailure
 from airflow_provider_cdc.core.apply.ordered_changes import RESTORED, AnyImages, Changes, Picked
-from airflow_provider_cdc.core.apply.row_images import LEFT_OUT, are_whole, columns_of_no_row, is_in_any
+from airflow_provider_cdc.core.apply.row_images import LEFT_OUT, SchemaMissing, columns_of_no_row
 from airflow_provider_cdc.core.apply.schema_mapping import Mapper
 from airflow_provider_cdc.core.arrays import BoolArray, IntArray
-from airflow_provider_cdc.core.errors import DataError
 from airflow_provider_cdc.core.formats.contract import Description, Format
-from airflow_provider_cdc.core.model.schema import Column, Default, TableSchema
+from airflow_provider_cdc.core.model.schema import Column, TableSchema
 from airflow_provider_cdc.core.timeline.timeline import TableTimeline
 from airflow_provider_cdc.core.values.image_structs import member_mark
-from airflow_provider_cdc.core.values.images import Field, Typed, constant, type_images
-from airflow_provider_cdc.core.values.types import GEOMETRIES, TypeOptions, arrow_type
+from airflow_provider_cdc.core.values.images import Field, Typed, type_images
+from airflow_provider_cdc.core.values.types import TypeOptions, arrow_type
 
-
-class SchemaMissing(DataError):
-    """A row's own description does not fit the schema known for its position: a DDL is still missing."""
-
-
-_WITHOUT_IMPLICIT = GEOMETRIES | {"json", "vector"}  # types whose NOT NULL columns have no implicit default
 ABSENT = "column_absent"  # an image lacks a column of its table, and nothing says that it is unchanged
 
 
@@ -70,7 +64,7 @@ class RowTyper:
     foreign: np.ndarray = field(init=False)
     _descriptions: dict[str, Description] = field(default_factory=dict)
     _texts: tuple[list[str | None], IntArray] | None = None
-    _whole_images: list[bool | None] | None = None
+    _defaults: InsertDefaults | None = None
 
     def __post_init__(self) -> None:
         self.foreign = np.zeros(len(self.versions), dtype=bool)
@@ -259,7 +253,7 @@ class RowTyper:
             if mask is not None
         }
         if absent and image != "before" and self.wire.inserts_lack_defaults is not False:
-            self._give_defaults(row_indexes, self.timeline.versions[version].schema, arrays, absent)
+            self._inserts().give(row_indexes, self.timeline.versions[version].schema, arrays, absent)
         bad = self._unfit(row_indexes, result) | self._lacking(row_indexes, columns, absent, partial)
         if bad:
             keep: Any = np.ones(len(row_indexes), dtype=bool)
@@ -308,57 +302,13 @@ class RowTyper:
             self.fail(int(row_indexes[failure.row]), failure.column, failure.reason)
         return {failure.row for failure in result.failures}
 
-    def _give_defaults(
-        self, row_indexes: np.ndarray, schema: TableSchema, arrays: dict[int, pa.Array], absent: dict[int, np.ndarray]
-    ) -> None:
-        """Set the columns that inserted rows lack to the default that their schema has, where that is certain."""
-        inserts = self.changes.are("insert", rows=row_indexes)
-        for column_id, lacks in absent.items():
-            default = _certain_default(schema, column_id) if (lacks & inserts).any() else None
-            if default is None:
-                continue
-            if not self._is_left_out(schema, column_id, int(row_indexes[np.flatnonzero(lacks & inserts)[0]])):
-                values, column = arrays[column_id], schema.column(column_id)
-                assert column is not None  # it has a default
-                value = constant(default.text, column.type, values.type)
-                arrays[column_id] = pc.if_else(pa.array(lacks & inserts), value, values)
-                absent[column_id] = lacks & ~inserts
-
-    def _is_left_out(self, schema: TableSchema, column_id: int, row_index: int) -> bool:
-        """Return whether a column that inserts lack is one that the tool leaves out, so that its value is not known.
-
-        A column that a row has is not left out. Where images before changes have more than the key, row images are
-        whole (``binlog_row_image=FULL``), and a column that no row has is left out; where they have only the key, it
-        has its default.
-
-        :raises SchemaMissing: no row shows which it is.
-        """
-        column = schema.column(column_id)
-        assert column is not None  # it has a default
-        if self.wire.inserts_lack_defaults or is_in_any(self.changes, self._mark(column)):
-            return False
-        if self._whole_images is None:
-            self._whole_images = [self._are_images_whole()]
-        whole = self._whole_images[0]
-        if whole is None:
-            text = (
-                f"no row has the column {column.name}, and no row shows whether inserts leave out what has its default"
+    def _inserts(self) -> InsertDefaults:
+        """Return what gives inserted rows the defaults of columns that they lack."""
+        if self._defaults is None:
+            self._defaults = InsertDefaults(
+                self.changes, self.versions, self.timeline, self.wire, self._mark, self._record_of
             )
-            where = {"table": str(self.timeline.last_name), **self._record_of(row_index)}
-            hint = f"{LEFT_OUT}; if the server writes no whole rows, state source.options.binlog_row_image: minimal"
-            raise SchemaMissing("apply.schema_missing", text, where=where, hint=hint)
-        return whole
-
-    def _are_images_whole(self) -> bool | None:
-        """Return whether images before changes have columns beyond the key; None where no change shows it."""
-        answers = []
-        for version in np.unique(self.versions).tolist():
-            schema = self.timeline.versions[version].schema
-            marks = [self._mark(column) for column in schema.columns_in_rows if column.id not in schema.key]
-            marks = [mark for mark in marks if is_in_any(self.changes, mark)]
-            answers.append(are_whole(self.changes, marks, self.versions == version))
-        shown = [answer for answer in answers if answer is not None]
-        return any(shown) if shown else None
+        return self._defaults
 
     def _mark(self, column: Column) -> str:
         return member_mark(self._field(column, None).encoded.name)
@@ -422,25 +372,6 @@ def _equal(marks: np.ndarray) -> list[np.ndarray]:
         return [np.arange(len(marks))]
     order = np.argsort(marks, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(marks[order])) + 1)
-
-
-def _certain_default(schema: TableSchema, column_id: int) -> Default | None:
-    """Return what an INSERT that does not name a column stores in it; None where the schema does not decide it.
-
-    Defaults that the server computes it also writes. A TIMESTAMP's literal is of the time zone of the session that
-    defined it. A schema taken from rows has no defaults.
-    """
-    column = schema.column(column_id)
-    if column is None or column.generated or column.auto_increment:
-        return None
-    default = column.default
-    has_implicit = not column.nullable and column_id not in schema.key and column.type.name not in _WITHOUT_IMPLICIT
-    if default is None and has_implicit:
-        default = Default("constant", column.type.implicit_default())
-    if default is None or default.kind != "constant":
-        return None
-    zoned = column.type.name == "timestamp" and default.text is not None and default.text[:10] != "0000-00-00"
-    return None if zoned else default
 
 
 def _together(groups: Sequence[TypedRows]) -> TypedRows:

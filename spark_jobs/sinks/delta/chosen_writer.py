@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from spark_jobs.sinks.commits import Choice
 from spark_jobs.sinks.contract import Action, RowFiles, Writer
 from spark_jobs.sinks.delta.spark_writer import StageWriter
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TableFiles, TaskWriter
-from spark_jobs.sinks.delta.writer_choice import Choice, WriterRule
+from spark_jobs.sinks.delta.writer_choice import WriterRule
 
 
 class ChosenWriter:

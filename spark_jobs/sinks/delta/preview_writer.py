@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from spark_jobs.sinks.commits import Choice
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
-from spark_jobs.sinks.delta.writer_choice import Choice, WriterRule
+from spark_jobs.sinks.delta.writer_choice import WriterRule
 
 
 class PreviewWriter:

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 
 from airflow_provider_cdc.core.errors import CdcError, UnavailableError
 from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action, WrittenRows
 from spark_jobs.sinks.delta.ownership import Owner
 from spark_jobs.sinks.delta.sink_errors import spark_error
-from spark_jobs.sinks.delta.table import Commit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +30,7 @@ from airflow_provider_cdc.core.errors import REBUILD, CdcError, SinkError, Unava
 from airflow_provider_cdc.core.faults import may_be_caught
 from airflow_provider_cdc.core.json_documents import json_bytes
 from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.delta.column_types import demand_types
 from spark_jobs.sinks.delta.data_files import DataFiles
 from spark_jobs.sinks.delta.file_statistics import bounded_columns
@@ -58,20 +59,6 @@ _MAINTENANCE = frozenset(
 _COMPACTION = {"maintenance": "compaction"}  # what our own compaction states of itself; no batch made it
 _DOUBLE_DIGITS = 15  # of decimals: delta-rs states the bounds of more as less
 _PLAIN = frozenset({"appendOnly", "invariants", "timestampNtz"})  # features of tables whose files need nothing more
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """Metadata that each commit of the project carries.
-
-    :param app: application id of the table's transactions.
-    :param seq: the batch; a table never takes the same or an older one again.
-    :param facts: small JSON data for people and for repeats.
-    """
-
-    app: str
-    seq: int
-    facts: dict[str, Any]
 
 
 def quoted(name: str) -> str:

@@ -3,35 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import pyarrow as pa
 
+from spark_jobs.sinks.commits import Choice
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.stored_files import files_with
 from spark_jobs.sinks.delta.table import DeltaLocation
 
 _HELD = 4  # times of what delta-rs' merge reads: 3.4 GB for a table of 1.1 GB (design/performance)
-WriterName = Literal["task", "spark"]
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A commit's writer, and why it is that one, for people."""
-
-    writer: WriterName
-    reason: str
-
-    def document(self) -> dict[str, str]:
-        """Return plain JSON data, which the commit states."""
-        return {"name": self.writer, "reason": self.reason}
-
-    @staticmethod
-    def from_document(data: Mapping[str, Any] | None) -> Choice | None:
-        """Rebuild from :meth:`document`; None for commits of earlier releases."""
-        return None if data is None else Choice(data["name"], data["reason"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ import pytest
 
 from airflow_provider_cdc.core.errors import SinkError
 from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.spark_writer import StageWriter
-from spark_jobs.sinks.delta.table import Commit, DeltaLocation
+from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 
 STORED = pa.table({"id": pa.array([1], pa.int32()), "b": pa.array([2], pa.int8())})

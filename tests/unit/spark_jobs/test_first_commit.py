@@ -15,8 +15,9 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from airflow_provider_cdc.core.errors import UnavailableError
 from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
-from spark_jobs.sinks.delta.table import Commit, DeltaLocation
+from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 
 COMMIT = Commit("cdc/shop/orders/0", 7, {"app": "cdc/shop/orders/0", "note": 'é "quoted" \n'})

@@ -18,11 +18,12 @@ from deltalake.transaction import AddAction
 
 from airflow_provider_cdc.core.errors import UnavailableError
 from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta import data_files, key_merge
 from spark_jobs.sinks.delta.key_bounds import KeyBounds
 from spark_jobs.sinks.delta.stored_files import files_with
-from spark_jobs.sinks.delta.table import Commit, DeltaLocation
+from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 
 _DAWN = datetime(1900, 1, 1)

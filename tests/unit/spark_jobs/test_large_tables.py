@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_cdc.core.errors import UnavailableError
+from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
-from spark_jobs.sinks.delta.table import Commit, DeltaLocation
+from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 from tests.spark.test_writers import in_pieces, rows
 from tests.unit.spark_jobs import large_records

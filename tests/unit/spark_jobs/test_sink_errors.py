@@ -14,9 +14,10 @@ from pyarrow import fs
 
 from airflow_provider_cdc.core.errors import SinkError, UnavailableError
 from spark_jobs.lake.storage import Storage
+from spark_jobs.sinks.commits import Commit
 from spark_jobs.sinks.contract import Action
 from spark_jobs.sinks.delta.sink_errors import Cause, cause_of, spark_error, writing_error
-from spark_jobs.sinks.delta.table import Commit, DeltaLocation
+from spark_jobs.sinks.delta.table import DeltaLocation
 from spark_jobs.sinks.delta.task_writer import TaskWriter
 
 ERRORS: list[tuple[Cause, BaseException]] = [

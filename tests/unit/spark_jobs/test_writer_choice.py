@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from spark_jobs.sinks.commits import Choice, Commit
 from spark_jobs.sinks.contract import Action
-from spark_jobs.sinks.delta.table import Commit, DeltaLocation
-from spark_jobs.sinks.delta.writer_choice import Choice, WriterRule, size_text
+from spark_jobs.sinks.delta.table import DeltaLocation
+from spark_jobs.sinks.delta.writer_choice import WriterRule, size_text
 from spark_jobs.workers.memory import task_memory
 
 MEMORY = 1 << 40

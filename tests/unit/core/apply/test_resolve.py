@@ -9,7 +9,7 @@ import pytest
 
 from airflow_provider_cdc.core.apply.merge_plan import MergePlan
 from airflow_provider_cdc.core.apply.resolve import ordered, resolve
-from airflow_provider_cdc.core.apply.row_typing import SchemaMissing
+from airflow_provider_cdc.core.apply.row_images import SchemaMissing
 from airflow_provider_cdc.core.formats.oms.images import Descriptions
 from airflow_provider_cdc.core.formats.registry import open_format
 from airflow_provider_cdc.core.values.types import TypeOptions
